@@ -29,7 +29,7 @@ def use(root, format):
     return group, array
 
 
-def refused(change):
+def rejected(change):
     try:
         change()
     except NotImplementedError:
@@ -40,8 +40,8 @@ def refused(change):
 for format in (2, 3):
     group, array = use(f"{url}/plain", format)
     # Chunks that become equal to the fill value are erased, unless they are configured to be written.
-    refused(lambda: array.__setitem__(slice(0, 5), 0))
-    refused(lambda: group.__delitem__("below"))
+    rejected(lambda: array.__setitem__(slice(0, 5), 0))
+    rejected(lambda: group.__delitem__("below"))
     with zarr.config.set({"array.write_empty_chunks": True}):
         array = zarr.open_array(f"{url}/plain/v{format}.zarr", path="below/array", mode="r+")
         array[0:5] = 0

@@ -54,15 +54,15 @@ mod tests {
     fn environment_is_created_once_per_recipe() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("env");
-        let mut made_times = 0;
+        let mut creation_count = 0;
         for recipe in ["one", "one", "two", "two", "one"] {
             create_once(&dir, recipe, || {
-                made_times += 1;
+                creation_count += 1;
                 fs::create_dir(&dir)
             })
             .unwrap();
         }
-        assert_eq!(made_times, 3);
+        assert_eq!(creation_count, 3);
         create_once(&dir, "three", || Err(io::Error::other("no network"))).unwrap_err();
         create_once(&dir, "three", || fs::create_dir(&dir)).unwrap();
     }

@@ -3,9 +3,12 @@
 //! A failed start must exit with code 3 and a message that names a path of the store, and must never report damage;
 //! afterwards the store opens with all of its data.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path};
 
-use crate::server::{Ended, Launch, Server};
+use crate::{
+    server::{Ended, Launch, Server},
+    store_files::copy_store,
+};
 
 /// The injected errors, by name and number on Linux.
 pub const ERRORS: [(&str, i32); 5] = [("EIO", 5), ("EACCES", 13), ("EMFILE", 24), ("ENOSPC", 28), ("EROFS", 30)];
@@ -38,7 +41,7 @@ const KEYS: u32 = 40;
 pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], library: &Path, tools: &Path) -> Report {
     let original = tools.join("original");
     if before != InitialState::Missing {
-        make(index, &original, before).await;
+        create_store(index, &original, before).await;
     }
     let copy = tools.join("copy");
     let launch = Launch::of(format_args!("{index}:{}", copy.display()))
@@ -50,7 +53,7 @@ pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], libr
         launch.clone().env("FAILING_CALL_NUMBER", number.to_string()).env("FAILING_CALL_ERRNO", error.to_string())
     };
     failing(0, 0).start().kill();
-    let calls = distinct(&fs::read_to_string(tools.join("calls")).expect("the calls are noted"), &copy);
+    let calls = distinct_calls(&fs::read_to_string(tools.join("calls")).expect("the calls are noted"), &copy);
     let mut report = Report::default();
     for (number, call) in calls {
         for (name, error) in errors {
@@ -61,8 +64,8 @@ pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], libr
                 Ok(server) => server.kill(),
                 Err(ended) => {
                     report.failed_starts += 1;
-                    if let Some(violations) = wrong_message(&ended, &copy) {
-                        report.violations.push(format!("{what}: {violations}"));
+                    if let Some(violation) = check_message(&ended, &copy) {
+                        report.violations.push(format!("{what}: {violation}"));
                     }
                 }
             }
@@ -80,7 +83,7 @@ pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], libr
     report
 }
 
-fn wrong_message(ended: &Ended, store: &Path) -> Option<String> {
+fn check_message(ended: &Ended, store: &Path) -> Option<String> {
     let message = ended.stderr.lines().last().unwrap_or_default();
     let path = store.to_string_lossy();
     // The message contains the location of the store too; the test requires the file or directory.
@@ -89,7 +92,7 @@ fn wrong_message(ended: &Ended, store: &Path) -> Option<String> {
     (!right).then(|| format!("{:?}: {}", ended.code, ended.stderr))
 }
 
-async fn make(index: &str, dir: &Path, before: InitialState) {
+async fn create_store(index: &str, dir: &Path, before: InitialState) {
     let server = Launch::of(format_args!("{index}:{}", dir.display())).start();
     for number in 0..KEYS {
         let put = server.put(&format!("/store/kept/{number}"), value(number)).await;
@@ -113,19 +116,9 @@ fn value(number: u32) -> Vec<u8> {
     vec![number.to_le_bytes()[0]; if number.is_multiple_of(4) { 5000 } else { 50 }]
 }
 
-fn copy_store(from: &Path, to: &Path) {
-    if to.exists() {
-        fs::remove_dir_all(to).expect("remove the copy");
-    }
-    if from.exists() {
-        let copied = Command::new("cp").arg("-a").args([from, to]).status();
-        assert!(copied.expect("cp runs").success());
-    }
-}
-
 /// The numbers and descriptions of the distinct calls: most calls open the 256 directories of values.
-fn distinct(noted: &str, store: &Path) -> Vec<(u32, String)> {
-    let mut seen = BTreeSet::new();
+fn distinct_calls(noted: &str, store: &Path) -> Vec<(u32, String)> {
+    let mut known = BTreeSet::new();
     let mut last = String::new();
     let mut calls = Vec::new();
     for line in noted.lines() {
@@ -133,7 +126,7 @@ fn distinct(noted: &str, store: &Path) -> Vec<(u32, String)> {
         let call = call.replace(&*store.to_string_lossy(), "");
         let kind = call.split("/values/").next().unwrap_or(&call).to_owned();
         let of_values = kind != call;
-        if (of_values && !seen.insert(kind)) || call == last {
+        if (of_values && !known.insert(kind)) || call == last {
             continue;
         }
         last.clone_from(&call);

@@ -110,7 +110,7 @@ impl Run<'_> {
         match self.random.random_range(0..100) {
             0..20 => self.fill_by_values().await,
             20..32 => self.set_values(20).await,
-            32..42 => self.fill_by_others(),
+            32..42 => self.fill_by_other_program(),
             42..47 => self.disk.remove_filler(),
             47..60 => self.erase_keys().await,
             60..67 => self.erase_prefix().await,
@@ -130,7 +130,7 @@ impl Run<'_> {
         let store = format!("{}:{}", self.plan.index, self.disk.store().display());
         match Launch::of(store).try_start() {
             Ok(server) => self.server = Some(server),
-            Err(ended) => self.errors(format!("does not start with {free} bytes free: {ended:?}")),
+            Err(ended) => self.record_error(format!("does not start with {free} bytes free: {ended:?}")),
         }
     }
 
@@ -143,7 +143,7 @@ impl Run<'_> {
         self.run_check(&stderr);
         // A store that cannot be closed reports it, and opens next time.
         if code != Some(0) && !stderr.contains("out of") && !stderr.contains("space") {
-            self.errors(format!("does not stop with {free} bytes free: {code:?}: {stderr}"));
+            self.record_error(format!("does not stop with {free} bytes free: {code:?}: {stderr}"));
         }
     }
 
@@ -166,7 +166,7 @@ impl Run<'_> {
             (key, value, put.map(|answer| answer.status()))
         });
         let mut setting = setting.buffer_unordered(CONCURRENT_SETS);
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut killed = false;
         while let Some((key, value, status)) = setting.next().await {
             match status {
@@ -174,7 +174,7 @@ impl Run<'_> {
                 Ok(_) => {}
                 Err(_) => drop(self.uncertain.insert(key, Some(value))),
             }
-            if begun.elapsed() > delay && !killed {
+            if started.elapsed() > delay && !killed {
                 server.signal(rustix::process::Signal::KILL);
                 killed = true;
             }
@@ -190,7 +190,7 @@ impl Run<'_> {
         self.history.push(format!("filled with values, {} bytes free", self.disk.free()));
     }
 
-    fn fill_by_others(&mut self) {
+    fn fill_by_other_program(&mut self) {
         let spare = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(0..2 << 20) };
         self.disk.fill(spare);
         self.history.push(format!("filled by others, {} bytes free", self.disk.free()));
@@ -213,7 +213,7 @@ impl Run<'_> {
                 }
                 StatusCode::INSUFFICIENT_STORAGE => self.report.out_of_space += 1,
                 StatusCode::SERVICE_UNAVAILABLE => self.report.busy += 1,
-                _ => self.errors(format!("a set is answered with {status}: {text}")),
+                _ => self.record_error(format!("a set is answered with {status}: {text}")),
             }
         }
     }
@@ -256,21 +256,23 @@ impl Run<'_> {
     /// Returns true if an erase was acknowledged.
     async fn erase(&mut self, what: &str) -> bool {
         let Some(server) = &self.server else { return false };
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let answer = server.delete(&format!("/store/{what}")).await;
             let status = answer.status();
             let text = answer.text().await.unwrap_or_default();
-            let took = begun.elapsed();
-            self.report.slowest_erase = self.report.slowest_erase.max(took);
+            let duration = started.elapsed();
+            self.report.slowest_erase = self.report.slowest_erase.max(duration);
             if status.is_success() || status == StatusCode::NOT_FOUND {
                 self.report.acknowledged += 1;
                 return true;
             }
             // A reopening index responds soon.
-            if status != StatusCode::SERVICE_UNAVAILABLE || took > RECOVERY_TIMEOUT {
+            if status != StatusCode::SERVICE_UNAVAILABLE || duration > RECOVERY_TIMEOUT {
                 let free = self.disk.free();
-                self.errors(format!("erasing {what} returned {status} after {took:?}, {free} bytes free: {text}"));
+                self.record_error(format!(
+                    "erasing {what} returned {status} after {duration:?}, {free} bytes free: {text}"
+                ));
                 return false;
             }
             self.report.busy += 1;
@@ -293,14 +295,14 @@ impl Run<'_> {
         }
         let free = self.disk.free();
         self.history.push(format!("made space, {free} bytes free"));
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.accepts_value("healed").await {
-            if begun.elapsed() > RECOVERY_TIMEOUT {
-                return self.errors(format!("values are rejected with {} bytes free", self.disk.free()));
+            if started.elapsed() > RECOVERY_TIMEOUT {
+                return self.record_error(format!("values are rejected with {} bytes free", self.disk.free()));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        self.report.slowest_recovery = self.report.slowest_recovery.max(begun.elapsed());
+        self.report.slowest_recovery = self.report.slowest_recovery.max(started.elapsed());
     }
 
     async fn accepts_value(&self, key: &str) -> bool {
@@ -330,8 +332,8 @@ impl Run<'_> {
         }
         let log = server.log();
         self.run_check(&log);
-        for errors in errors {
-            self.errors(errors);
+        for error in errors {
+            self.record_error(error);
         }
     }
 
@@ -350,11 +352,11 @@ impl Run<'_> {
 
     fn run_check(&mut self, log: &str) {
         if log.contains("damaged") || log.contains("read-only") {
-            self.errors(format!("the log: {log}"));
+            self.record_error(format!("the log: {log}"));
         }
     }
 
-    fn errors(&mut self, what: impl Debug) {
+    fn record_error(&mut self, what: impl Debug) {
         let last: Vec<_> = self.history.iter().rev().take(8).rev().cloned().collect();
         self.report.errors.push(format!("{what:?}; after {last:?}"));
     }
@@ -366,13 +368,13 @@ fn bytes((seed, size): (u64, u64)) -> Vec<u8> {
 
 /// The value of a key. Retries while the server reopens its index.
 async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, StatusCode> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let answer = server.get(&format!("/store/{key}")).await;
         match answer.status() {
             StatusCode::OK => return Ok(answer.bytes().await.ok()),
             StatusCode::NOT_FOUND => return Ok(None),
-            StatusCode::SERVICE_UNAVAILABLE if begun.elapsed() < RECOVERY_TIMEOUT => {
+            StatusCode::SERVICE_UNAVAILABLE if started.elapsed() < RECOVERY_TIMEOUT => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             status => return Err(status),
@@ -384,7 +386,7 @@ async fn listed(server: &Server) -> BTreeSet<String> {
     use store::{ListableStore, PageRequest, Prefix, StoreError};
     let (store, below) = (server.store(), Prefix::parse("values/").expect("a prefix"));
     let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match store.list_prefix(&below, page.clone()).await {
             Ok(found) => {
@@ -394,7 +396,7 @@ async fn listed(server: &Server) -> BTreeSet<String> {
                     None => return keys,
                 }
             }
-            Err(StoreError::Busy { .. }) if begun.elapsed() < RECOVERY_TIMEOUT => {
+            Err(StoreError::Busy { .. }) if started.elapsed() < RECOVERY_TIMEOUT => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             Err(error) => panic!("keys can be listed: {error}"),

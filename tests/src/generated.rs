@@ -37,17 +37,17 @@ impl Generated {
     /// The bytes from `start` to `end` (exclusive).
     pub fn range(&self, start: u64, end: u64) -> Bytes {
         let len = |bytes: u64| usize::try_from(bytes).expect("it fits into memory");
-        let mut pieces = Vec::with_capacity(len(end.next_multiple_of(BLOCK_SIZE) - start / BLOCK_SIZE * BLOCK_SIZE));
-        (start / BLOCK_SIZE..end.div_ceil(BLOCK_SIZE)).for_each(|number| pieces.extend_from_slice(&self.block(number)));
+        let mut blocks = Vec::with_capacity(len(end.next_multiple_of(BLOCK_SIZE) - start / BLOCK_SIZE * BLOCK_SIZE));
+        (start / BLOCK_SIZE..end.div_ceil(BLOCK_SIZE)).for_each(|number| blocks.extend_from_slice(&self.block(number)));
         let before = start / BLOCK_SIZE * BLOCK_SIZE;
-        Bytes::from(pieces).slice(len(start - before)..len(end - before))
+        Bytes::from(blocks).slice(len(start - before)..len(end - before))
     }
 
     /// The value as a request body or store content.
     pub fn content(&self) -> Payload {
         let value = self.clone();
-        let pieces = (0..self.size.div_ceil(BLOCK_SIZE)).map(move |number| Ok::<_, StoreError>(value.block(number)));
-        Payload { size: Some(self.size), stream: Box::pin(stream::iter(pieces)) }
+        let blocks = (0..self.size.div_ceil(BLOCK_SIZE)).map(move |number| Ok::<_, StoreError>(value.block(number)));
+        Payload { size: Some(self.size), stream: Box::pin(stream::iter(blocks)) }
     }
 
     /// Reads a value to its end and compares every byte.
@@ -101,15 +101,15 @@ mod tests {
             assert_eq!(value, Generated::new(1, size).bytes());
             assert!(size < 8 || value != Generated::new(2, size).bytes());
         }
-        let whole = Generated::new(1, 3 * BLOCK_SIZE + 100);
+        let complete = Generated::new(1, 3 * BLOCK_SIZE + 100);
         for (start, end) in
             [(0, 0), (0, 10), (BLOCK_SIZE - 1, BLOCK_SIZE + 1), (BLOCK_SIZE, 2 * BLOCK_SIZE), (5, 3 * BLOCK_SIZE + 100)]
         {
             let [from, to] = [start, end].map(|at| usize::try_from(at).unwrap());
-            assert_eq!(whole.range(start, end), whole.bytes().slice(from..to), "{start} to {end}");
+            assert_eq!(complete.range(start, end), complete.bytes().slice(from..to), "{start} to {end}");
         }
         let value = Generated::new(1, 3 * BLOCK_SIZE).bytes();
-        let pieces: Vec<_> = value.chunks(usize::try_from(BLOCK_SIZE).unwrap()).collect();
-        assert!(pieces[0] != pieces[1] && pieces[1] != pieces[2]);
+        let blocks: Vec<_> = value.chunks(usize::try_from(BLOCK_SIZE).unwrap()).collect();
+        assert!(blocks[0] != blocks[1] && blocks[1] != blocks[2]);
     }
 }

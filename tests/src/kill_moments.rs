@@ -123,10 +123,10 @@ impl Run {
     }
 
     fn start(&mut self) -> Option<Server> {
-        let begun = Instant::now();
+        let started = Instant::now();
         match Launch::of(&self.store).try_start() {
             Ok(server) => {
-                self.normal_duration = (self.normal_duration + begun.elapsed()) / 2;
+                self.normal_duration = (self.normal_duration + started.elapsed()) / 2;
                 Some(server)
             }
             Err(ended) => {
@@ -191,10 +191,10 @@ impl Run {
                 command.arg("copy").arg(&self.store).arg(format!("redb:{}", target.display()))
             }
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         let child = spawn(&mut command);
         self.interrupt(child);
-        self.normal_duration = self.normal_duration.max(begun.elapsed().mul_f64(0.9)).min(Duration::from_secs(2));
+        self.normal_duration = self.normal_duration.max(started.elapsed().mul_f64(0.9)).min(Duration::from_secs(2));
     }
 
     fn interrupt(&mut self, mut child: Child) {
@@ -246,9 +246,9 @@ fn send(child: &mut Child, signal: Signal) -> bool {
 }
 
 fn wait(child: &mut Child) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while child.try_wait().expect("the process can be asked for").is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
+        if started.elapsed() > Duration::from_secs(60) {
             let _ = child.kill();
             panic!("zarrd does not end after a signal");
         }

@@ -130,10 +130,10 @@ async fn phase(name: &'static str, server: &Server, work: impl Future<Output = (
         tokio::join!(gets, puts, ready)
     };
     let work = async {
-        let begun = Instant::now();
+        let started = Instant::now();
         work.await;
         stop.store(true, Ordering::Relaxed);
-        begun.elapsed()
+        started.elapsed()
     };
     let (duration, (gets, puts, ready)) = tokio::join!(work, measure_others);
     Phase { name, duration, gets, puts, ready }
@@ -147,11 +147,11 @@ async fn measure_others(server: &Server, stop: &AtomicBool, request: impl Fn(u64
         let (method, path) = request(number);
         number += 1;
         let body = if method == Method::PUT { vec![2; 1024] } else { Vec::new() };
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = server.request(method, &path).body(body).send().await.expect("an answer");
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         answer.bytes().await.expect("a body");
-        found.0.push(begun.elapsed());
+        found.0.push(started.elapsed());
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
     found

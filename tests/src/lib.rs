@@ -35,13 +35,15 @@
 //!
 //! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] locates or
 //!   builds the program.
+//! - [`arguments`] parses the command lines of the long tests.
 //! - [`problem`] checks problem documents; [`generated`] generates values of any size.
 //! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries below
 //!   `target/`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
 //!   other libraries.
-//! - [`disk`] mounts small file systems; [`shim`] compiles libraries that make system calls fail or wait.
+//! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
+//!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
 //!   blocks.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
@@ -56,6 +58,7 @@
 )]
 #![allow(clippy::print_stderr, reason = "tests report on stderr")]
 
+pub mod arguments;
 pub mod benchmark;
 pub mod binary;
 pub mod contention;
@@ -83,4 +86,5 @@ pub mod shim;
 pub mod skip;
 pub mod slices;
 pub mod soak;
+pub mod store_files;
 pub mod tools;

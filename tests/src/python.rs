@@ -70,12 +70,12 @@ pub fn python_for_contract() -> Option<Python> {
 /// An interpreter with libraries that read over HTTP; `None` if there is none, which is reported as a skipped test.
 pub fn python_with_clients() -> Option<Python> {
     // Cached, since many tests of one process need it, and the search runs many interpreters.
-    static FOUND: OnceLock<Python> = OnceLock::new();
-    if let Some(python) = FOUND.get() {
+    static CACHED: OnceLock<Python> = OnceLock::new();
+    if let Some(python) = CACHED.get() {
         return Some(python.clone());
     }
     let python = with(&CLIENTS)?;
-    Some(FOUND.get_or_init(|| python).clone())
+    Some(CACHED.get_or_init(|| python).clone())
 }
 
 /// An interpreter with the clients that the benchmarks compare with; `None` if there is none, which is reported as

@@ -150,7 +150,8 @@ impl SampleServer {
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
         let document = serde_json::json!({
-            "zarr_format": 3, "node_type": "array", "shape": [BUSY_EXTENT, BUSY_EXTENT], "data_type": "uint8", "fill_value": 0,
+            "zarr_format": 3, "node_type": "array", "shape": [BUSY_EXTENT, BUSY_EXTENT], "data_type": "uint8",
+            "fill_value": 0,
             "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default"},
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [100, 100]}},
         });

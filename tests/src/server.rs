@@ -18,10 +18,12 @@ use std::{
 };
 
 use client::{BaseUrl, HttpStore, Retries};
+use futures::TryStreamExt;
 use http::Method;
 use reqwest::{Body, Client, RequestBuilder, Response};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
+use store::Prefix;
 
 use crate::binary::zarrd;
 
@@ -196,6 +198,13 @@ impl Server {
         HttpStore::builder(base).retries(Retries::none()).build().expect("a client can be made")
     }
 
+    /// The number of keys below a prefix, such as `lab/`.
+    pub async fn count_keys(&self, prefix: &str) -> usize {
+        let (store, prefix) = (self.store(), Prefix::parse(prefix).expect("a prefix"));
+        let counted = store::list_all(&store, &prefix).try_fold(0, |count, _| async move { Ok(count + 1) }).await;
+        counted.expect("a listing")
+    }
+
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -208,9 +217,9 @@ impl Server {
 
     /// Waits until the log contains this text.
     pub fn wait_for_log(&self, text: &str) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.log().contains(text) {
-            assert!(begun.elapsed() < TIMEOUT, "{text:?} was not logged within {TIMEOUT:?}:\n{}", self.log());
+            assert!(started.elapsed() < TIMEOUT, "{text:?} was not logged within {TIMEOUT:?}:\n{}", self.log());
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -356,17 +365,17 @@ fn run(command: Command) -> Ended {
 }
 
 fn wait(child: &mut Child, log: &Log) -> ExitStatus {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("the process can be asked for") {
             // The last output may still be in transit.
-            let begun = Instant::now();
-            while !log.ended.load(Ordering::Acquire) && begun.elapsed() < Duration::from_secs(1) {
+            let started = Instant::now();
+            while !log.ended.load(Ordering::Acquire) && started.elapsed() < Duration::from_secs(1) {
                 thread::sleep(Duration::from_millis(1));
             }
             return status;
         }
-        if begun.elapsed() > TIMEOUT {
+        if started.elapsed() > TIMEOUT {
             let _ = child.kill();
             panic!("zarrd did not end within {TIMEOUT:?}:\n{}", log.text());
         }

@@ -17,7 +17,8 @@ fn array(shape: &[u64], chunks: &[u64]) -> Value {
         "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float32", "fill_value": 0.0,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}],
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip",
+        "configuration": {"level": 1}}],
     })
 }
 
@@ -38,7 +39,8 @@ async fn fill(server: &Server) {
     mice["dimension_names"] = json!(["y", "x"]);
     declare("lab", Dialect::V3, group(json!({"mice": mice, "deep": group(json!({"deeper": group(json!({}))}))}))).await;
     let old = json!({"zarr_format": 2, "attributes": {}, "members": {"x": {
-        "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0, "filters": null,
+        "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
+        "filters": null,
         "order": "C", "attributes": {},
     }}});
     declare("lab/old", Dialect::V2, old).await;
@@ -65,8 +67,8 @@ impl Both {
         fill(&server).await;
         let url = server.url("");
         let lines = commands.iter().map(|command| {
-            let told = zarrd_with(command.iter().copied().chain(["--server", &url]));
-            (command.to_vec(), told)
+            let output = zarrd_with(command.iter().copied().chain(["--server", &url]));
+            (command.to_vec(), output)
         });
         let lines = lines.collect();
         server.stop();
@@ -103,8 +105,8 @@ async fn groups_are_listed_and_shown_as_trees() {
         &["tree", "--depth", "0", "lab"],
         &["tree", "--json", "lab"],
     ]);
-    let told = both.await.end();
-    let [short, long, json, one, tree, shallow, bare, tree_json] = &told[..] else { panic!("{told:?}") };
+    let output = both.await.end();
+    let [short, long, json, one, tree, shallow, bare, tree_json] = &output[..] else { panic!("{output:?}") };
     let listed = "deep/   group\ndraft/  group\nmice    array  (20, 20)  float32\nold/    group\n";
     assert_eq!(short, listed);
     let mice = "mice    array  (20, 20)  float32  v3       (10, 10)  bytes, gzip";
@@ -156,8 +158,8 @@ async fn info_shows_all_metadata_of_a_node() {
         &["info", "lab/draft/d"],
         &["info", "--json", "lab/old"],
     ]);
-    let told = both.await.end();
-    let [text, json, group, draft, old] = &told[..] else { panic!("{told:?}") };
+    let output = both.await.end();
+    let [text, json, group, draft, old] = &output[..] else { panic!("{output:?}") };
     for line in [
         "kind          array",
         "shape         (20, 20)",
@@ -169,7 +171,7 @@ async fn info_shows_all_metadata_of_a_node() {
         "codecs        bytes (endian: \"little\")",
         "              gzip (level: 1)",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        assert!(text.lines().any(|output| output == line), "{line}: {text}");
     }
     assert!(text.contains("stored        3 chunks of 4, "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
@@ -198,13 +200,16 @@ async fn only_chunks_are_counted() {
         document
     };
     let v2 = |separator: &str, shape: &[u64]| {
-        json!({"zarr_format": 2, "shape": shape, "chunks": vec![10; shape.len()], "dtype": "|u1", "compressor": null, "fill_value": 0,
+        json!({"zarr_format": 2, "shape": shape, "chunks": vec![10; shape.len()], "dtype": "|u1", "compressor": null,
+            "fill_value": 0,
             "filters": null, "order": "C", "dimension_separator": separator})
     };
-    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": [], "metadata_key_suffix": ".json",
+    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": [],
+        "metadata_key_suffix": ".json",
         "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"});
     set("draft/zarr.json", entry).await;
-    let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {}, "chunk_memory_layout": "C", "extensions": [],
+    let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {},
+        "chunk_memory_layout": "C", "extensions": [],
         "chunk_grid": {"type": "regular", "chunk_shape": [10, 10], "separator": "."}});
     let stray = [
         "note.txt",
@@ -237,10 +242,10 @@ async fn only_chunks_are_counted() {
         for name in stray.iter().chain(chunks) {
             set(&format!("{prefix}{name}"), json!("value")).await;
         }
-        let told = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
-        let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+        let output = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
+        let output: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         assert_eq!(
-            (&told["stored"]["chunks"], &told["stored"]["bytes"]),
+            (&output["stored"]["chunks"], &output["stored"]["bytes"]),
             (&json!(chunks.len()), &json!(7 * chunks.len())),
             "{at}"
         );
@@ -261,8 +266,8 @@ async fn consolidated_and_counterpart_documents_are_listed() {
     set("lab/old/.zmetadata", json!({"zarr_consolidated_format": 1, "metadata": {}})).await;
     let url = server.url("");
     let info = |at| {
-        let told = zarrd_with(["info", "--json", "--url", &url, at]);
-        serde_json::from_str::<Value>(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"))
+        let output = zarrd_with(["info", "--json", "--url", &url, at]);
+        serde_json::from_str::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     };
     assert_eq!(info("lab/old")["consolidated"], true);
     assert_eq!(info("lab")["consolidated"], false);
@@ -274,12 +279,12 @@ async fn consolidated_and_counterpart_documents_are_listed() {
     )
     .await;
     assert_eq!(info("lab")["consolidated"], true);
-    let twin = array(&[4], &[2]);
-    set("lab/old/x/zarr.json", twin).await;
+    let counterpart = array(&[4], &[2]);
+    set("lab/old/x/zarr.json", counterpart).await;
     let both = info("lab/old/x");
     assert_eq!((&both["dialect"], &both["also_as"]), (&json!("v3"), &json!(["v2"])));
-    let told = zarrd_with(["info", "--json", "--server", &url, "--dialect", "v2", "lab/old/x"]);
-    assert_eq!(serde_json::from_str::<Value>(&told.stdout).unwrap()["dialect"], "v2");
+    let output = zarrd_with(["info", "--json", "--server", &url, "--dialect", "v2", "lab/old/x"]);
+    assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["dialect"], "v2");
 }
 
 #[tokio::test]
@@ -295,10 +300,10 @@ async fn unreadable_nodes_are_reported() {
         assert!(locked.stderr.contains(&server.pid().to_string()) && locked.stderr.contains("--server"), "{locked:?}");
         let missing = zarrd_with([command, "--server", &url, "lab/none"]);
         assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "zarrd: no node exists at /lab/none\n"));
-        let wrong = zarrd_with([command, "--server", &url, "lab//none"]);
-        assert_eq!(wrong.code, Some(2), "{wrong:?}");
-        let wrong = zarrd_with([command, "--server", &url, "--dialect", "v4"]);
-        assert_eq!(wrong.code, Some(2), "{wrong:?}");
+        let invalid = zarrd_with([command, "--server", &url, "lab//none"]);
+        assert_eq!(invalid.code, Some(2), "{invalid:?}");
+        let invalid = zarrd_with([command, "--server", &url, "--dialect", "v4"]);
+        assert_eq!(invalid.code, Some(2), "{invalid:?}");
     }
     server.stop();
     let unreachable = zarrd_with(["ls", "--server", "http://127.0.0.1:1"]);

@@ -1,7 +1,7 @@
 //! The store conformance tests through every layer: client → HTTP → server → embedded store, with either index.
 
 #[cfg(test)]
-mod all_the_way {
+mod http_store {
     use std::sync::Arc;
 
     use client::{BaseUrl, HttpStore};

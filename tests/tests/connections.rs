@@ -50,9 +50,9 @@ fn begin_upload(server: &Server, key: &str, framing: &str) -> TcpStream {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: timeout after {PATIENCE:?}");
+        assert!(started.elapsed() < PATIENCE, "{what}: timeout after {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

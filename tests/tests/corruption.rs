@@ -23,7 +23,7 @@ use zarrd_tests::{
 /// The exit code of a start that failed because the store is damaged.
 const REFUSED: Option<i32> = Some(3);
 /// The exit code of a check that found damaged values.
-const FOUND: Option<i32> = Some(5);
+const DAMAGE_FOUND: Option<i32> = Some(5);
 
 const KINDS: [&str; 2] = ["sled", "redb"];
 
@@ -67,9 +67,9 @@ impl Filled {
     }
 
     /// Asserts that a check reports the large value, and nothing else.
-    fn check_finds_it(&self) {
+    fn check_reports_the_large_value(&self) {
         let checked = zarrd_with(["check", "--store", &self.store()]);
-        assert_eq!(checked.code, FOUND, "{checked:?}");
+        assert_eq!(checked.code, DAMAGE_FOUND, "{checked:?}");
         assert!(checked.stderr.contains("lab/large"), "{checked:?}");
         assert!(!checked.stderr.contains("lab/small"), "{checked:?}");
         let summary: serde_json::Value = serde_json::from_str(checked.stdout.trim()).unwrap();
@@ -77,7 +77,7 @@ impl Filled {
     }
 
     /// Asserts that the store does not start, that the message names a file, and that nothing changes.
-    fn start_is_refused(&self, named: &Path) {
+    fn start_is_rejected(&self, named: &Path) {
         let before = contents(self.dir.path());
         self.start_fails(named);
         assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
@@ -85,11 +85,11 @@ impl Filled {
 
     /// Asserts that the store starts with all data, or fails with a message that names a file, without changing
     /// anything.
-    async fn starts_whole_or_is_refused(&self, named: &Path) {
+    async fn starts_intact_or_is_rejected(&self, named: &Path) {
         let before = contents(self.dir.path());
         match Launch::of(self.store()).try_start() {
             Ok(server) => {
-                self.is_whole(&server).await;
+                self.is_intact(&server).await;
                 server.stop();
             }
             Err(ended) => {
@@ -100,7 +100,7 @@ impl Filled {
         }
     }
 
-    async fn is_whole(&self, server: &Server) {
+    async fn is_intact(&self, server: &Server) {
         assert_eq!(get(server, "lab/large").await.bytes().await.unwrap(), self.large);
         for number in 0..50 {
             let answer = get(server, &format!("lab/small/{number}")).await;
@@ -178,7 +178,7 @@ async fn flipped_bit_in_a_value_fails_its_reads() {
     }
     assert_eq!(get(&server, "lab/small/7").await.text().await.unwrap(), "value 7");
     server.stop();
-    filled.check_finds_it();
+    filled.check_reports_the_large_value();
 
     // Setting the value again repairs it.
     let server = filled.start();
@@ -196,20 +196,20 @@ async fn corruption_late_in_a_value_aborts_the_response() {
     let server = filled.start();
     let answer = get(&server, "lab/large").await;
     assert_eq!(answer.content_length(), Some(8 << 20));
-    let mut whole = Vec::new();
+    let mut intact = Vec::new();
     let mut answer = answer;
     let broken = loop {
         match answer.chunk().await {
-            Ok(Some(piece)) => whole.extend_from_slice(&piece),
-            Ok(None) => panic!("the answer ended in order after {} bytes", whole.len()),
+            Ok(Some(piece)) => intact.extend_from_slice(&piece),
+            Ok(None) => panic!("the answer ended in order after {} bytes", intact.len()),
             Err(error) => break error,
         }
     };
-    note(format_args!("after {} bytes: {broken}", whole.len()));
-    assert!(whole.len() <= damaged && filled.large.starts_with(&whole));
+    note(format_args!("after {} bytes: {broken}", intact.len()));
+    assert!(intact.len() <= damaged && filled.large.starts_with(&intact));
     server.wait_for_log("lab/large");
     server.stop();
-    filled.check_finds_it();
+    filled.check_reports_the_large_value();
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn missing_value_file_is_an_error_not_404() {
     is_damaged(get(&server, "lab/large").await).await;
     is_damaged(range(&server, 5, 10).await).await;
     server.stop();
-    filled.check_finds_it();
+    filled.check_reports_the_large_value();
 
     let server = filled.start();
     let erased = server.delete("/store/lab/large").await;
@@ -237,7 +237,7 @@ async fn flipped_bit_in_the_index_is_repaired_or_rejected() {
             let filled = Filled::new(kind, 1 << 20).await;
             let len = fs::metadata(filled.index_file()).unwrap().len();
             flip(&filled.index_file(), [40, len / 2, len - 9][part]);
-            filled.starts_whole_or_is_refused(&filled.dir.path().join("index")).await;
+            filled.starts_intact_or_is_rejected(&filled.dir.path().join("index")).await;
         }
     }
 }
@@ -248,11 +248,11 @@ async fn truncated_index_is_repaired_or_rejected_and_missing_index_rejected() {
         let filled = Filled::new(kind, 1 << 20).await;
         let file = filled.index_file();
         File::options().write(true).open(&file).unwrap().set_len(fs::metadata(&file).unwrap().len() / 2).unwrap();
-        filled.starts_whole_or_is_refused(&filled.dir.path().join("index")).await;
+        filled.starts_intact_or_is_rejected(&filled.dir.path().join("index")).await;
         fs::remove_file(&file).unwrap();
-        filled.start_is_refused(&file);
+        filled.start_is_rejected(&file);
         fs::remove_dir_all(filled.dir.path().join("index")).unwrap();
-        filled.start_is_refused(&filled.dir.path().join("index"));
+        filled.start_is_rejected(&filled.dir.path().join("index"));
         assert_eq!(files(&filled.dir.path().join("values")).len(), 1, "nothing is collected");
     }
 }
@@ -276,7 +276,7 @@ async fn older_index_is_replayed_from_the_log() {
             fs::remove_dir_all(&index).unwrap();
             copy(&older.path().join("index"), &index);
             let server = filled.start();
-            filled.is_whole(&server).await;
+            filled.is_intact(&server).await;
             for number in 0..20 {
                 let answer = get(&server, &format!("lab/later/{number}")).await;
                 assert_eq!(answer.bytes().await.unwrap(), vec![1; 10_000]);
@@ -297,9 +297,9 @@ async fn incomplete_log_is_rejected_at_startup() {
         server.stop();
         fs::remove_dir_all(&log).unwrap();
         copy(&older.path().join("log"), &log);
-        filled.start_is_refused(&log);
+        filled.start_is_rejected(&log);
         fs::remove_dir_all(&log).unwrap();
-        filled.start_is_refused(&log);
+        filled.start_is_rejected(&log);
     }
 }
 

@@ -86,9 +86,9 @@ fn slow_trickling_upload_is_disconnected() {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"PUT /store/v HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let (begun, mut answer) = (Instant::now(), [0; 12]);
+    let (started, mut answer) = (Instant::now(), [0; 12]);
     while stream.read_exact(&mut answer).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it lives for ever");
+        assert!(started.elapsed() < Duration::from_secs(30), "it lives for ever");
         stream.write_all(b"x").unwrap();
     }
     assert_eq!(&answer, b"HTTP/1.1 408");

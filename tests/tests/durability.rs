@@ -9,15 +9,15 @@ use zarrd_tests::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_kill_9_with_sled() {
-    killed_again_and_again("sled").await;
+    survives_repeated_kills("sled").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_kill_9_with_redb() {
-    killed_again_and_again("redb").await;
+    survives_repeated_kills("redb").await;
 }
 
-async fn killed_again_and_again(index: &str) {
+async fn survives_repeated_kills(index: &str) {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan { index: index.to_owned(), ..Plan::default() };
     note(format_args!("{plan:?}"));

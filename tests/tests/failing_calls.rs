@@ -10,15 +10,15 @@ use zarrd_tests::{
 
 #[tokio::test]
 async fn failing_system_call_while_sled_opens_is_not_reported_as_corruption() {
-    each_call_fails("sled").await;
+    opens_despite_failing_calls("sled").await;
 }
 
 #[tokio::test]
 async fn failing_system_call_while_redb_opens_is_not_reported_as_corruption() {
-    each_call_fails("redb").await;
+    opens_despite_failing_calls("redb").await;
 }
 
-async fn each_call_fails(index: &str) {
+async fn opens_despite_failing_calls(index: &str) {
     for before in [InitialState::Missing, InitialState::Closed, InitialState::Crashed] {
         let tools = tempfile::tempdir().unwrap();
         let Some(library) = shim("failing_call", tools.path()) else { return };
@@ -30,6 +30,11 @@ async fn each_call_fails(index: &str) {
             report.failed_calls, report.failed_starts
         ));
         assert!(report.failed_starts > 20, "{report:?}");
-        assert!(report.violations.is_empty(), "{} wrong:\n{}", report.violations.len(), report.violations.join("\n"));
+        assert!(
+            report.violations.is_empty(),
+            "{} violations:\n{}",
+            report.violations.len(),
+            report.violations.join("\n")
+        );
     }
 }

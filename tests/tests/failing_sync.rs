@@ -24,7 +24,7 @@ fn value(number: u64) -> Bytes {
     Generated::new(number, if number.is_multiple_of(2) { 300 } else { 60_000 }).bytes()
 }
 
-async fn all_are_there(server: &Server, count: u64) {
+async fn has_all_values(server: &Server, count: u64) {
     for number in 0..count {
         let answer = server.get(&format!("/store/kept/{number}")).await;
         assert_eq!(answer.status(), StatusCode::OK, "{number}");
@@ -69,13 +69,13 @@ async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let health = zarrd_with(["health", "--url", &server.url("")]);
     assert_eq!(health.code, Some(1), "{health:?}");
-    all_are_there(&server, 20).await;
+    has_all_values(&server, 20).await;
     server.kill();
 
     let server = Launch::of(&store).start();
-    all_are_there(&server, 20).await;
+    has_all_values(&server, 20).await;
     assert_eq!(put(&server, "kept/20", value(20)).await.status(), StatusCode::CREATED);
-    all_are_there(&server, 21).await;
+    has_all_values(&server, 21).await;
     server.stop();
     assert_eq!(zarrd_with(["check", "--store", &store]).code, Some(0));
 }

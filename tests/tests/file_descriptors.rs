@@ -35,10 +35,10 @@ async fn server_works_with_few_file_descriptors() {
 
         // Far more connections than descriptors; some of them are silent.
         let silent: Vec<_> = (0..8).filter_map(|_| TcpStream::connect(server.address()).ok()).collect();
-        let mut asked = JoinSet::new();
+        let mut requests = JoinSet::new();
         for number in 0..100_u64 {
             let (url, value) = (server.url(&format!("/store/v/{number}")), value(number));
-            asked.spawn(async move {
+            requests.spawn(async move {
                 let client = reqwest::Client::new();
                 let write = number.is_multiple_of(2);
                 let request = if write { client.put(url).body(value.clone()) } else { client.get(url) };
@@ -51,15 +51,15 @@ async fn server_works_with_few_file_descriptors() {
                 }
             });
         }
-        while let Some(done) = asked.join_next().await {
+        while let Some(done) = requests.join_next().await {
             done.unwrap();
         }
         drop(silent);
 
         // Closed connections may count for a moment.
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         while !server.request(http::Method::GET, "/readyz").send().await.is_ok_and(|answer| answer.status() == 200) {
-            assert!(begun.elapsed().as_secs() < 20, "connections are accepted again");
+            assert!(started.elapsed().as_secs() < 20, "connections are accepted again");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         assert!(is_writable(&server).await);
@@ -85,9 +85,9 @@ async fn uploads_fail_without_descriptors_and_recover() {
         let few = |current| Rlimit { current: Some(current), maximum: Some(1024) };
         // No more files than are open already; the connection remains open.
         prlimit(Some(pid), Resource::Nofile, few(4)).unwrap();
-        let refused = server.put("/store/other", large.clone()).await;
-        assert_eq!(refused.headers()["retry-after"], "1");
-        assert_problem(refused, ProblemType::Busy).await;
+        let rejected = server.put("/store/other", large.clone()).await;
+        assert_eq!(rejected.headers()["retry-after"], "1");
+        assert_problem(rejected, ProblemType::Busy).await;
         assert_problem(server.get("/store/large").await, ProblemType::Busy).await;
         let small = server.put("/store/small", "small").await;
         assert_eq!(small.status(), StatusCode::CREATED, "a small value needs no file");

@@ -33,7 +33,7 @@ impl Pins {
 fn zarr_python_3_reads_back_its_rewritten_arrays() {
     let Some(python) = python() else { return };
     let originals = Originals::by(&python, "write_zarr3.py");
-    assert_eq!(originals.output, "zarr-python 3.4.2 wrote 2885 arrays and refused 157 combinations");
+    assert_eq!(originals.output, "zarr-python 3.4.2 wrote 2885 arrays and rejected 157 combinations");
     let (mirrored, pins) =
         (ReplicatedHierarchy::of(&python, &originals, Hierarchy::PerDialect), pinned("zarr-python 3"));
     pins.check("mirrored", &mirrored.report);
@@ -48,7 +48,7 @@ fn zarr_python_3_reads_back_its_rewritten_arrays() {
 fn zarr_python_2_reads_back_its_rewritten_arrays() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
     let originals = Originals::by(&old, "write_zarr2.py");
-    assert_eq!(originals.output, "zarr-python 2.18.7 wrote 3420 arrays and refused 298 combinations");
+    assert_eq!(originals.output, "zarr-python 2.18.7 wrote 3420 arrays and rejected 298 combinations");
     let (mirrored, pins) =
         (ReplicatedHierarchy::of(&python, &originals, Hierarchy::PerDialect), pinned("zarr-python 2"));
     pins.check("mirrored", &mirrored.report);
@@ -82,7 +82,7 @@ fn zarr_python_2_reads_back_its_rewritten_draft_arrays() {
 fn tensorstore_reads_back_its_rewritten_arrays() {
     let Some(python) = python() else { return };
     let originals = Originals::by(&python, "write_tensorstore.py");
-    assert_eq!(originals.output, "tensorstore 0.1.86 wrote 844 arrays and refused 6 combinations");
+    assert_eq!(originals.output, "tensorstore 0.1.86 wrote 844 arrays and rejected 6 combinations");
     let (mirrored, pins) = (ReplicatedHierarchy::of(&python, &originals, Hierarchy::PerDialect), pinned("tensorstore"));
     pins.check("mirrored", &mirrored.report);
     pins.check("stored", &mirrored.compare_stored(&python, &mirrored.exported(&["v2", "v3"])));

@@ -21,6 +21,7 @@ use zarrd_tests::{
     problem::assert_problem,
     server::{Launch, Server, zarrd_with},
     skip::note,
+    store_files::value_files,
 };
 
 async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
@@ -47,12 +48,6 @@ fn of_unknown_length(mib: u64) -> Body {
     Body::wrap_stream(stream::iter((0..mib).map(|number| Ok::<_, std::io::Error>(value(number)))))
 }
 
-/// The number of value files.
-fn value_files(dir: &Path) -> usize {
-    let directories = fs::read_dir(dir.join("values")).unwrap();
-    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
-}
-
 #[tokio::test]
 async fn full_disk_rejects_writes_until_space_is_free() {
     for kind in ["sled", "redb"] {
@@ -67,22 +62,22 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     put(&server, "small", "old").await.error_for_status().unwrap();
 
     // Large values first, so that little space remains in the end.
-    let mut taken: Vec<Bytes> = Vec::new();
+    let mut accepted: Vec<Bytes> = Vec::new();
     for size in [1 << 20, 64 << 10, 5000, 4000] {
-        let refused = loop {
-            let value = Generated::new(taken.len() as u64, size).bytes();
-            let answer = put(&server, &format!("values/{}", taken.len()), value.clone()).await;
+        let rejected = loop {
+            let value = Generated::new(accepted.len() as u64, size).bytes();
+            let answer = put(&server, &format!("values/{}", accepted.len()), value.clone()).await;
             if !answer.status().is_success() {
                 break answer;
             }
-            taken.push(value);
-            assert!(taken.len() < 10_000, "the disk is never full");
+            accepted.push(value);
+            assert!(accepted.len() < 10_000, "the disk is never full");
         };
-        assert_problem(refused, ProblemType::OutOfSpace).await;
-        is_absent(&server, &format!("values/{}", taken.len())).await;
+        assert_problem(rejected, ProblemType::OutOfSpace).await;
+        is_absent(&server, &format!("values/{}", accepted.len())).await;
     }
-    let files = taken.iter().filter(|value| value.len() > 4096).count();
-    note(format_args!("{kind}: {} values, {files} of them files, on a disk of 96 MiB", taken.len()));
+    let files = accepted.iter().filter(|value| value.len() > 4096).count();
+    note(format_args!("{kind}: {} values, {files} of them files, on a disk of 96 MiB", accepted.len()));
     assert!(files >= 60);
     // Replacing a value needs space too; the old value remains.
     assert_problem(put(&server, "values/0", value(77)).await, ProblemType::OutOfSpace).await;
@@ -91,7 +86,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
         assert_problem(answer, ProblemType::OutOfSpace).await;
     }
     is_absent(&server, "streamed").await;
-    for (number, value) in taken.iter().enumerate() {
+    for (number, value) in accepted.iter().enumerate() {
         holds(&server, &format!("values/{number}"), value).await;
     }
     holds(&server, "small", &"old".into()).await;
@@ -113,7 +108,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     assert_eq!(again.status(), StatusCode::CREATED, "space is available again: {}", again.text().await.unwrap());
     holds(&server, "again", &value(1000)).await;
     let erased = server.delete("/store/values/").await;
-    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken.len() - 6));
+    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", accepted.len() - 6));
     put(&server, "small", "new").await.error_for_status().unwrap();
     server.stop();
 
@@ -203,10 +198,10 @@ async fn store_reopens_repeatedly_on_a_full_disk() {
 
 /// Erases a key; retries for a while if the index is reopening.
 async fn erase(server: &Server, number: u32) -> StatusCode {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let status = server.delete(&format!("/store/values/{number}")).await.status();
-        if status != StatusCode::SERVICE_UNAVAILABLE || begun.elapsed() > Duration::from_secs(10) {
+        if status != StatusCode::SERVICE_UNAVAILABLE || started.elapsed() > Duration::from_secs(10) {
             return status;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -5,17 +5,16 @@
 use std::{
     fs,
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
-use futures::TryStreamExt;
 use http::{Method, StatusCode};
-use store::{Change, IntentId, Key, Precondition, Prefix, TransactionalStore};
+use store::{Change, IntentId, Key, Precondition, TransactionalStore};
 use store_local::{Access, IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
     skip::note,
+    store_files::{copy_store, value_files},
 };
 
 const CHUNKS: usize = 4_000;
@@ -38,19 +37,19 @@ async fn interrupted_conversion_is_undone_with_redb() {
 async fn is_interrupted(kind: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let (original, copy, without) = (dir.path().join("original"), dir.path().join("copy"), dir.path().join("without"));
-    make(&original, kind).await;
+    create_store(&original, kind).await;
     let launch = |dir: &Path| Launch::of(format_args!("{kind}:{}", dir.display()));
 
     copy_store(&original, &copy);
     let server = launch(&copy).start();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
-    let took = begun.elapsed();
+    let duration = started.elapsed();
     server.kill();
     // Acknowledged data remains, also after repeated starts.
     for _ in 0..2 {
         let server = launch(&copy).start();
-        assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+        assert_eq!(server.count_keys("to/").await, CHUNKS + DOCUMENTS);
         server.stop();
     }
 
@@ -59,7 +58,7 @@ async fn is_interrupted(kind: IndexKind) {
         copy_store(&original, &copy);
         let server = launch(&copy).start();
         let converting = tokio::spawn(server.request(Method::POST, CONVERT).send());
-        tokio::time::sleep(took.mul_f64(part)).await;
+        tokio::time::sleep(duration.mul_f64(part)).await;
         server.kill();
         let answered = converting.await.unwrap().is_ok();
 
@@ -67,27 +66,30 @@ async fn is_interrupted(kind: IndexKind) {
         copy_store(&copy, &without);
         forget(&without, kind).await;
         let server = launch(&without).start();
-        let rest = count(&server, "to/").await;
-        left_without += usize::from((1..=CHUNKS).contains(&rest));
+        let other_keys = server.count_keys("to/").await;
+        left_without += usize::from((1..=CHUNKS).contains(&other_keys));
         server.kill();
 
         let server = launch(&copy).start();
-        let left = count(&server, "to/").await;
-        assert!(left == 0 && !answered || left == CHUNKS + DOCUMENTS, "{left} keys are left, answered: {answered}");
-        assert_eq!(count(&server, "from/").await, CHUNKS + DOCUMENTS);
-        if left == 0 {
+        let remaining = server.count_keys("to/").await;
+        assert!(
+            remaining == 0 && !answered || remaining == CHUNKS + DOCUMENTS,
+            "{remaining} keys are left, answered: {answered}"
+        );
+        assert_eq!(server.count_keys("from/").await, CHUNKS + DOCUMENTS);
+        if remaining == 0 {
             undone += usize::from(server.log().contains("undid a conversion that was interrupted"));
             let listed = server.get("/store/").await.text().await.unwrap();
             assert!(!listed.contains("to/"), "{listed}");
             assert_eq!(server.get("/node/to").await.status(), StatusCode::NOT_FOUND);
-            let begun = Instant::now();
+            let started = Instant::now();
             // Without any request.
             while value_files(&copy) > CHUNKS / FILES {
-                assert!(begun.elapsed() < Duration::from_secs(60), "{} value files are left", value_files(&copy));
+                assert!(started.elapsed() < Duration::from_secs(60), "{} value files are left", value_files(&copy));
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
-            assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+            assert_eq!(server.count_keys("to/").await, CHUNKS + DOCUMENTS);
         }
         server.stop();
         let store = LocalStore::open(&copy, read_only(kind)).await.unwrap();
@@ -97,7 +99,8 @@ async fn is_interrupted(kind: IndexKind) {
         assert_eq!(checked.code, Some(0), "{checked:?}");
     }
     note(format_args!(
-        "{kind}: a conversion takes {took:?}; of 6 interrupted ones {undone} were undone at the next start, and {left_without} left chunks without the intent"
+        "{kind}: a conversion takes {duration:?}; of 6 interrupted ones {undone} were undone at the next start, \
+         and {left_without} left chunks without the intent"
     ));
     assert!(undone > 0 && left_without > 0, "no kill interrupted a copy");
 }
@@ -155,7 +158,7 @@ async fn convert(server: &Server) -> Result<StatusCode, reqwest::Error> {
 }
 
 /// Creates a group with an array of many small chunks, some of them stored in files.
-async fn make(dir: &Path, kind: IndexKind) {
+async fn create_store(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let chunk = 5_000;
     let array = format!(
@@ -180,21 +183,4 @@ async fn make(dir: &Path, kind: IndexKind) {
         store.commit(changes).await.unwrap();
     }
     store.close().await.unwrap();
-}
-
-fn copy_store(from: &Path, to: &Path) {
-    if to.exists() {
-        fs::remove_dir_all(to).unwrap();
-    }
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
-}
-
-fn value_files(dir: &Path) -> usize {
-    let directories = fs::read_dir(dir.join("values")).unwrap();
-    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
-}
-
-async fn count(server: &Server, below: &str) -> usize {
-    let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    store::list_all(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
 }

@@ -27,12 +27,12 @@ async fn fill(dir: &Path) {
     server.stop();
 }
 
-fn says_so(refused: &Ended) {
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("did not finish") && refused.stderr.contains("remove it"), "{refused:?}");
+fn says_so(rejected: &Ended) {
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
+    assert!(rejected.stderr.contains("did not finish") && rejected.stderr.contains("remove it"), "{rejected:?}");
 }
 
-fn is_refused(store: &str, dir: &Path) {
+fn is_rejected(store: &str, dir: &Path) {
     let never = dir.join("never");
     says_so(&Launch::of(store).start_expecting_failure());
     for command in ["check", "ls", "tree", "info"] {
@@ -54,8 +54,8 @@ async fn killed_copy_is_rejected_and_finished_copy_opens() {
             let to = dir.path().join(format!("{kind}-{round}"));
             let store = format!("{kind}:{}", to.display());
             let mut copy = Process::start(["copy", from.to_str().unwrap(), &store, "--jobs", "1"], []);
-            let begun = Instant::now();
-            while !to.join("incomplete").exists() && begun.elapsed() < Duration::from_secs(20) && copy.is_running() {}
+            let started = Instant::now();
+            while !to.join("incomplete").exists() && started.elapsed() < Duration::from_secs(20) && copy.is_running() {}
             std::thread::sleep(Duration::from_millis(rand::random_range(0..150)));
             copy.signal(Signal::KILL);
             let ended = copy.wait();
@@ -65,7 +65,7 @@ async fn killed_copy_is_rejected_and_finished_copy_opens() {
                 assert!(checked.stdout.contains(&format!("\"keys\":{VALUES},")), "all of it or nothing: {checked:?}");
             } else if round < 2 {
                 killed += 1;
-                is_refused(&store, dir.path());
+                is_rejected(&store, dir.path());
             } else {
                 killed += 1;
                 says_so(&Launch::of(&store).start_expecting_failure());
@@ -88,7 +88,7 @@ async fn stopped_and_repeated_copies_are_checked() {
     }
     copy.signal(Signal::TERM);
     assert_eq!(copy.wait().code, Some(143));
-    is_refused(store, dir.path());
+    is_rejected(store, dir.path());
     assert_eq!(zarrd_with(["copy", from, store]).code, Some(2), "it is not empty");
     fs::remove_dir_all(&to).unwrap();
     assert_eq!(zarrd_with(["copy", from, store]).code, Some(0));

@@ -27,34 +27,34 @@ fn group(members: Map<String, Value>) -> Value {
 async fn large_tree_is_paginated_and_erased() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
-    let begun = Instant::now();
+    let started = Instant::now();
     for request in 0..REQUESTS {
         let members = (0..GROUPS).map(|number| (format!("n{number:05}"), group(Map::new()))).collect();
         let created = server.put(&format!("/node/top/part{request:02}"), group(members).to_string()).await;
         assert_eq!(created.status(), 201, "{}", created.text().await.unwrap());
     }
-    println!("declared {} nodes in {:?}", REQUESTS * (GROUPS + 1) + 1, begun.elapsed());
+    println!("declared {} nodes in {:?}", REQUESTS * (GROUPS + 1) + 1, started.elapsed());
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let client = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let mut nodes = 1;
     for part in members(&client, "/top").await {
         nodes += 1 + members(&client, &format!("/top/{part}")).await.len();
     }
     assert_eq!(nodes, REQUESTS * (GROUPS + 1) + 1);
-    println!("listed all members in pages of {PAGE} in {:?}", begun.elapsed());
+    println!("listed all members in pages of {PAGE} in {:?}", started.elapsed());
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let path = NodePath::parse("/top").unwrap();
     let attributes = json!({"changed": true}).as_object().unwrap().clone();
     client.set_attributes(&path, attributes, Precondition::none()).await.unwrap();
-    println!("patched the top in {:?}", begun.elapsed());
+    println!("patched the top in {:?}", started.elapsed());
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let erased = client.erase(&path, Precondition::none()).await.unwrap();
     let keys = nodes as u64;
     assert_eq!((erased.count, erased.exact), (keys.min(COUNTED), keys <= COUNTED));
-    println!("erased it in {:?}", begun.elapsed());
+    println!("erased it in {:?}", started.elapsed());
     assert!(!client.exists(&path).await.unwrap());
 }
 

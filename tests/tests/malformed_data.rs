@@ -21,15 +21,15 @@ const CACHE: u64 = 16 * MIB;
 const ELSE: u64 = 96 * MIB;
 
 /// A server and the number of requests sent to it.
-struct Attack {
+struct FuzzCase {
     server: Server,
-    asked: usize,
+    requests: usize,
 }
 
-impl Attack {
+impl FuzzCase {
     fn start() -> Self {
         let launch = Launch::of("memory:").arg("--max-memory").arg("64MiB").arg("--chunk-cache").arg("16MiB");
-        Self { server: launch.start(), asked: 0 }
+        Self { server: launch.start(), requests: 0 }
     }
 
     async fn put(&self, key: &str, value: impl Into<Vec<u8>>) {
@@ -38,8 +38,8 @@ impl Attack {
     }
 
     /// Reads the whole array at `path`, which must fail with one of these problem types.
-    async fn refused(&mut self, path: &str, query: &str, kinds: &[ProblemType]) -> Problem {
-        self.asked += 1;
+    async fn rejected(&mut self, path: &str, query: &str, kinds: &[ProblemType]) -> Problem {
+        self.requests += 1;
         let answer = self.server.get(&format!("/array/{path}?{query}")).await;
         let (status, body) = (answer.status(), answer.bytes().await.unwrap());
         let text = String::from_utf8_lossy(&body[..body.len().min(300)]).into_owned();
@@ -50,7 +50,7 @@ impl Attack {
 
     async fn undecodable(&mut self, path: &str) -> Problem {
         let problem =
-            self.refused(path, "format=raw", &[ProblemType::UndecodableChunk, ProblemType::ChunkTooLarge]).await;
+            self.rejected(path, "format=raw", &[ProblemType::UndecodableChunk, ProblemType::ChunkTooLarge]).await;
         if problem.kind == ProblemType::UndecodableChunk {
             assert!(problem.members.key.is_some() && problem.members.codec.is_some(), "{path}: {problem:?}");
         }
@@ -59,7 +59,7 @@ impl Attack {
 
     fn end(self, what: &str) {
         let peak = self.server.peak_memory();
-        note(format!("{what}: {} requests, peak memory {} MiB", self.asked, peak / MIB));
+        note(format!("{what}: {} requests, peak memory {} MiB", self.requests, peak / MIB));
         assert!(peak < ARRAYS + CACHE + ELSE, "{} MiB", peak / MIB);
         self.server.stop();
     }
@@ -72,16 +72,18 @@ fn v2(elements: u64, compressor: &Value, filters: &Value) -> String {
 }
 
 fn v3(shape: &[u64], chunk: &[u64], codecs: &Value) -> String {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0, "codecs": codecs,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+        "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}})
     .to_string()
 }
 
 /// Compresses `mib` MiB of zeros.
 fn gzip(mib: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let piece = vec![0; 1 << 20];
-    (0..mib).for_each(|_| encoder.write_all(&piece).unwrap());
+    let block = vec![0; 1 << 20];
+    (0..mib).for_each(|_| encoder.write_all(&block).unwrap());
     encoder.finish().unwrap()
 }
 
@@ -139,55 +141,55 @@ fn lies() -> Vec<Vec<u8>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_chunks_are_rejected() {
-    let mut attack = Attack::start();
+    let mut case = FuzzCase::start();
     for (number, compressor) in compressors().iter().enumerate() {
         for (position, is_filter) in [("c", false), ("f", true)] {
             let path = format!("{position}{number}");
             let filters = if is_filter { json!([compressor]) } else { Value::Null };
             let compressor = if is_filter { &Value::Null } else { compressor };
-            attack.put(&format!("{path}/.zarray"), v2(1000, compressor, &filters)).await;
+            case.put(&format!("{path}/.zarray"), v2(1000, compressor, &filters)).await;
             for lie in lies() {
-                attack.put(&format!("{path}/0"), lie).await;
-                attack.undecodable(&path).await;
+                case.put(&format!("{path}/0"), lie).await;
+                case.undecodable(&path).await;
             }
         }
     }
-    attack.end("chunks that lie");
+    case.end("chunks that lie");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decompression_bombs_are_rejected() {
-    let mut attack = Attack::start();
+    let mut case = FuzzCase::start();
     // 4 MB that expand to 4 GB in 512 members, for a chunk of 16 bytes.
     let bomb = gzip(8).repeat(512);
-    attack.put("gzip/.zarray", v2(16, &json!({"id": "gzip"}), &Value::Null)).await;
-    attack.put("gzip/0", bomb.clone()).await;
-    attack.undecodable("gzip").await;
-    attack.put("gzip/0", gzip(8)).await;
-    attack.undecodable("gzip").await;
-    attack.put("zstd/.zarray", v2(16, &json!({"id": "zstd"}), &Value::Null)).await;
-    attack.put("zstd/0", zstd_that_declares_too_much()).await;
-    attack.undecodable("zstd").await;
+    case.put("gzip/.zarray", v2(16, &json!({"id": "gzip"}), &Value::Null)).await;
+    case.put("gzip/0", bomb.clone()).await;
+    case.undecodable("gzip").await;
+    case.put("gzip/0", gzip(8)).await;
+    case.undecodable("gzip").await;
+    case.put("zstd/.zarray", v2(16, &json!({"id": "zstd"}), &Value::Null)).await;
+    case.put("zstd/0", zstd_that_declares_too_much()).await;
+    case.undecodable("zstd").await;
     // The same for elements of variable length, where the chunk size gives no bound.
     let strings = json!({"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|O", "fill_value": "", "order": "C",
         "filters": [{"id": "vlen-utf8"}], "compressor": {"id": "gzip"}});
-    attack.put("strings/.zarray", strings.to_string()).await;
+    case.put("strings/.zarray", strings.to_string()).await;
     for chunk in [bomb, gzip(16)] {
-        attack.put("strings/0", chunk).await;
-        attack.undecodable("strings").await;
+        case.put("strings/0", chunk).await;
+        case.undecodable("strings").await;
     }
     let mut lengths = vec![2, 0, 0, 0];
     lengths.extend([0xff, 0xff, 0xff, 0x7f]);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&lengths).unwrap();
-    attack.put("strings/0", encoder.finish().unwrap()).await;
-    attack.undecodable("strings").await;
-    attack.end("bombs");
+    case.put("strings/0", encoder.finish().unwrap()).await;
+    case.undecodable("strings").await;
+    case.end("bombs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_shards_are_rejected() {
-    let mut attack = Attack::start();
+    let mut case = FuzzCase::start();
     let bytes = json!({"name": "bytes"});
     let little = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
     let shard = |chunk: &[u64], inner: &Value, location: &str| {
@@ -199,7 +201,7 @@ async fn malformed_shards_are_rejected() {
     for (location, inner) in
         [("start", json!([bytes])), ("end", json!([bytes])), ("start", gzip_inner.clone()), ("end", gzip_inner)]
     {
-        attack.put("s/zarr.json", v3(&[8], &[8], &shard(&[4], &inner, location))).await;
+        case.put("s/zarr.json", v3(&[8], &[8], &shard(&[4], &inner, location))).await;
         for (offset, length) in [
             (u64::MAX - 1, 4),
             (u64::MAX, 4),
@@ -212,48 +214,46 @@ async fn malformed_shards_are_rejected() {
         ] {
             let index = [entry(offset, length), entry(offset, length)].concat();
             let value = if location == "start" { [index, vec![7; 8]].concat() } else { [vec![7; 8], index].concat() };
-            attack.put("s/c/0", value).await;
-            attack.undecodable("s").await;
+            case.put("s/c/0", value).await;
+            case.undecodable("s").await;
         }
         for short in [0, 1, 31] {
-            attack.put("s/c/0", vec![0; short]).await;
-            attack.undecodable("s").await;
+            case.put("s/c/0", vec![0; short]).await;
+            case.undecodable("s").await;
         }
     }
     // An index of 2⁴⁰ entries, and more inner chunks than can be counted.
-    attack.put("s/zarr.json", v3(&[1 << 40], &[1 << 40], &shard(&[1], &json!([bytes]), "end"))).await;
-    attack.put("s/c/0", vec![0; 1000]).await;
-    attack
-        .refused(
-            "s",
-            "select=5",
-            &[
-                ProblemType::UndecodableChunk,
-                ProblemType::ChunkTooLarge,
-                ProblemType::UnsupportedNode,
-                ProblemType::InvalidMetadata,
-            ],
-        )
-        .await;
+    case.put("s/zarr.json", v3(&[1 << 40], &[1 << 40], &shard(&[1], &json!([bytes]), "end"))).await;
+    case.put("s/c/0", vec![0; 1000]).await;
+    case.rejected(
+        "s",
+        "select=5",
+        &[
+            ProblemType::UndecodableChunk,
+            ProblemType::ChunkTooLarge,
+            ProblemType::UnsupportedNode,
+            ProblemType::InvalidMetadata,
+        ],
+    )
+    .await;
     // Nested shards, as text, since a tree of this depth would overflow the stack of this test.
     let around = |inner: &str| shard(&[1], &json!("inner"), "end").to_string().replace("\"inner\"", inner);
     let deep = (0..300).fold(json!([bytes]).to_string(), |inner, _| around(&inner));
-    attack
-        .put(
-            "d/zarr.json",
-            v3(&[1], &[1], &json!("codecs")).replace("\"codecs\":\"codecs\"", &format!("\"codecs\":{deep}")),
-        )
-        .await;
-    attack.refused("d", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
+    case.put(
+        "d/zarr.json",
+        v3(&[1], &[1], &json!("codecs")).replace("\"codecs\":\"codecs\"", &format!("\"codecs\":{deep}")),
+    )
+    .await;
+    case.rejected("d", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
     let nested = (0..20).fold(json!([bytes]), |inner, _| shard(&[1], &inner, "end"));
-    attack.put("d/zarr.json", v3(&[1], &[1], &nested)).await;
-    attack.refused("d", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
-    attack.end("shards that lie");
+    case.put("d/zarr.json", v3(&[1], &[1], &nested)).await;
+    case.rejected("d", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
+    case.end("shards that lie");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_metadata_is_rejected() {
-    let mut attack = Attack::start();
+    let mut case = FuzzCase::start();
     let document = |change: &dyn Fn(&mut Value)| {
         let mut document: Value = serde_json::from_str(&v3(&[4], &[4], &json!([{"name": "bytes"}]))).unwrap();
         change(&mut document);
@@ -272,50 +272,49 @@ async fn malformed_metadata_is_rejected() {
         Value::Null,
     ];
     for shape in shapes {
-        attack.put("m/zarr.json", document(&|document| document["shape"] = shape.clone())).await;
-        attack.refused("m", "", &[ProblemType::InvalidMetadata]).await;
+        case.put("m/zarr.json", document(&|document| document["shape"] = shape.clone())).await;
+        case.rejected("m", "", &[ProblemType::InvalidMetadata]).await;
     }
     for chunk in [json!([0]), json!([-4]), json!([4, 4]), json!([]), json!([u64::MAX]), json!("4")] {
         let change = |document: &mut Value| document["chunk_grid"]["configuration"]["chunk_shape"] = chunk.clone();
-        attack.put("m/zarr.json", document(&change)).await;
-        attack.refused("m", "", &[ProblemType::InvalidMetadata]).await;
+        case.put("m/zarr.json", document(&change)).await;
+        case.rejected("m", "", &[ProblemType::InvalidMetadata]).await;
     }
     let types = ["r8589934592", "r7", "float31", "|S99999999999", "{}", "string[]"];
     for data_type in types {
-        attack.put("m/zarr.json", document(&|document| document["data_type"] = json!(data_type))).await;
-        attack.refused("m", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
+        case.put("m/zarr.json", document(&|document| document["data_type"] = json!(data_type))).await;
+        case.rejected("m", "", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode]).await;
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let texts = ["", "{", "null", "[]", "\"zarr\"", "{}", &deep, "\u{feff}{}", "{\"zarr_format\": 3}"];
     for text in texts {
-        attack.put("m/zarr.json", text).await;
-        attack.refused("m", "", &[ProblemType::InvalidMetadata]).await;
+        case.put("m/zarr.json", text).await;
+        case.rejected("m", "", &[ProblemType::InvalidMetadata]).await;
     }
     // 40 MB of small values would take gigabytes as a tree.
     let many = format!("{{\"zarr_format\": 3, \"attributes\": [{}0]}}", "0,".repeat(20 << 20));
-    attack.put("m/zarr.json", many).await;
-    attack.refused("m", "", &[ProblemType::InvalidMetadata, ProblemType::Busy]).await;
+    case.put("m/zarr.json", many).await;
+    case.rejected("m", "", &[ProblemType::InvalidMetadata, ProblemType::Busy]).await;
     // More elements than can be counted, of which only the selected ones are read.
-    let whole = i64::MAX as u64;
-    attack.put("m/zarr.json", v3(&[whole, whole], &[whole, whole], &json!([{"name": "bytes"}]))).await;
-    attack
-        .refused(
-            "m",
-            "select=5,5",
-            &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode, ProblemType::ChunkTooLarge],
-        )
-        .await;
-    attack.put("m/zarr.json", v3(&[whole, whole], &[1, 1], &json!([{"name": "bytes"}]))).await;
-    let answer = attack.server.get("/array/m?select=-1,-1").await;
+    let full = i64::MAX as u64;
+    case.put("m/zarr.json", v3(&[full, full], &[full, full], &json!([{"name": "bytes"}]))).await;
+    case.rejected(
+        "m",
+        "select=5,5",
+        &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode, ProblemType::ChunkTooLarge],
+    )
+    .await;
+    case.put("m/zarr.json", v3(&[full, full], &[1, 1], &json!([{"name": "bytes"}]))).await;
+    let answer = case.server.get("/array/m?select=-1,-1").await;
     assert_eq!(answer.text().await.unwrap(), "0");
-    attack.end("metadata that lies");
+    case.end("metadata that lies");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_selections_are_rejected() {
-    let mut attack = Attack::start();
-    let whole = i64::MAX as u64;
-    attack.put("a/zarr.json", v3(&[whole, 1000], &[1, 1], &json!([{"name": "bytes"}]))).await;
+    let mut case = FuzzCase::start();
+    let full = i64::MAX as u64;
+    case.put("a/zarr.json", v3(&[full, 1000], &[1, 1], &json!([{"name": "bytes"}]))).await;
     let list = |count: usize| format!("({})", vec!["0"; count].join(","));
     let lists = |count: usize| vec!["(0)"; count].join(",");
     let selections = [
@@ -338,13 +337,13 @@ async fn malformed_selections_are_rejected() {
         (&lists(10_000), ProblemType::InvalidSelection),
     ];
     for (selection, kind) in selections {
-        attack.refused("a", &format!("select={selection}&format=raw"), &[kind]).await;
+        case.rejected("a", &format!("select={selection}&format=raw"), &[kind]).await;
     }
     let long = list(4000);
-    attack.refused("a", &format!("select={long},{}&format=raw", list(4000)), &[ProblemType::TooManyChunks]).await;
+    case.rejected("a", &format!("select={long},{}&format=raw", list(4000)), &[ProblemType::TooManyChunks]).await;
     let client = reqwest::Client::new();
     let post = async |body: String| {
-        let url = attack.server.url("/array/a?read&format=raw");
+        let url = case.server.url("/array/a?read&format=raw");
         let answer = client.post(url).header("content-type", "application/json").body(body).send().await.unwrap();
         (answer.status().as_u16(), Problem::from_json(&answer.bytes().await.unwrap()))
     };
@@ -364,5 +363,5 @@ async fn malformed_selections_are_rejected() {
     // The maximum number of points, each in a missing chunk of its own.
     let (status, problem) = post(format!("{{\"points\": [{}[0,0]]}}", "[1,1],".repeat(200_000))).await;
     assert!(matches!(status, 200 | 503 | 413), "{status} {problem:?}");
-    attack.end("selections that lie");
+    case.end("selections that lie");
 }

@@ -48,10 +48,10 @@ fn memory_is_released_after_a_thousand_aborted_uploads() {
     let paused = server.memory();
     drop(uploads);
 
-    let begun = Instant::now();
+    let started = Instant::now();
     while server.memory() > idle + MORE {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            started.elapsed() < Duration::from_secs(60),
             "{} MiB of {} are left",
             server.memory() >> 20,
             paused >> 20
@@ -59,7 +59,7 @@ fn memory_is_released_after_a_thousand_aborted_uploads() {
         std::thread::sleep(Duration::from_millis(200));
     }
     let mib = [idle, paused, server.memory()].map(|bytes| bytes >> 20);
-    note(format_args!("idle, paused, after {:?}: {mib:?} MiB", begun.elapsed()));
+    note(format_args!("idle, paused, after {:?}: {mib:?} MiB", started.elapsed()));
     assert!(paused > idle + MORE, "the uploads used memory");
     server.stop();
 }

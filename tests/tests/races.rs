@@ -46,9 +46,9 @@ async fn run_race(plan: Plan) -> Report {
     note(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
     note(&report);
-    let least = if plan.end == Ending::Alive { plan.rounds } else { 1 };
+    let min_images = if plan.end == Ending::Alive { plan.rounds } else { 1 };
     let written = report.acknowledged + report.interrupted;
-    assert!(written >= least && report.images >= plan.rounds, "too little was done:\n{report}");
+    assert!(written >= min_images && report.images >= plan.rounds, "too little was done:\n{report}");
     assert!(report.interrupted == 0 || plan.end != Ending::Alive, "{report}");
     assert!(report.is_ok(), "{report}");
     report

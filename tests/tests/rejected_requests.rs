@@ -17,14 +17,14 @@ const NPY: &str = "application/x-npy";
 const RAW: &str = "application/octet-stream";
 
 /// A server with some nodes, and the number of rejected requests.
-struct Refusing {
+struct RejectionTest {
     server: Server,
-    refused: usize,
+    rejected: usize,
     /// Requests that were not rejected as expected.
-    wrong: Vec<String>,
+    failures: Vec<String>,
 }
 
-impl Refusing {
+impl RejectionTest {
     /// `/lab` is a group of v3 with the arrays `bytes` (4 × 6, `uint8`), `floats` (5, `float32`) and `words` (3, two
     /// characters each), `/old` one of v2 with the array `bytes`, and `/sketch` one of the draft.
     async fn start() -> Self {
@@ -44,7 +44,7 @@ impl Refusing {
         }
         let written = server.put("/array/lab/bytes", (1..=24).collect::<Vec<u8>>()).await;
         assert_eq!(written.status(), 200, "{}", written.text().await.unwrap());
-        Self { server, refused: 0, wrong: Vec::new() }
+        Self { server, rejected: 0, failures: Vec::new() }
     }
 
     /// The keys of the store with their entity tags.
@@ -67,22 +67,22 @@ impl Refusing {
         let body = answer.bytes().await.unwrap();
         let text = String::from_utf8_lossy(&body).into_owned();
         assert_eq!(self.keys().await, before, "{what} changed the store: {text}");
-        self.refused += 1;
+        self.rejected += 1;
         let found = Problem::from_json(&body);
         let is_problem = media.is_some_and(|media| media == "application/problem+json");
         match found {
             Some(found) if found.kind == kind && status == kind.status() && is_problem => found,
             other => {
-                self.wrong.push(format!("{what}: {status} instead of {}: {text}", kind.slug()));
+                self.failures.push(format!("{what}: {status} instead of {}: {text}", kind.slug()));
                 other.unwrap_or_else(|| Problem::new(kind))
             }
         }
     }
 
     /// Records a failed expectation.
-    fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
-        if !holds {
-            self.wrong.push(what());
+    fn check(&mut self, condition: bool, what: impl FnOnce() -> String) {
+        if !condition {
+            self.failures.push(what());
         }
     }
 
@@ -112,8 +112,8 @@ impl Refusing {
     }
 
     fn end(self, what: &str) {
-        assert!(self.wrong.is_empty(), "{what}:\n{}", self.wrong.join("\n"));
-        note(format_args!("{what}: {} requests were rejected, and nothing was written", self.refused));
+        assert!(self.failures.is_empty(), "{what}:\n{}", self.failures.join("\n"));
+        note(format_args!("{what}: {} requests were rejected, and nothing was written", self.rejected));
         self.server.stop();
     }
 }
@@ -150,7 +150,7 @@ fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn models_violating_the_schema_are_rejected() {
-    let mut refusing = Refusing::start().await;
+    let mut rejections = RejectionTest::start().await;
     let changed = |pointer: &str, value: Value| {
         let mut zom = group(&json!({"a": group(&json!({"b": v3(&[4, 6], &[2, 4], &json!("uint8"), &json!(0))}))}));
         let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -183,37 +183,37 @@ async fn models_violating_the_schema_are_rejected() {
         ("/members/a/members".into(), json!({"b": {"zarr_format": 3}}), "/members/a/members/b".into()),
         ("/zarr_format".into(), json!(4), "/zarr_format".into()),
     ] {
-        let found = refusing.declare("new", &changed(&pointer, value.clone()), ProblemType::InvalidZom).await;
-        let told = found.members.pointer.clone().unwrap_or_default();
-        refusing.check(told.starts_with(&place), || {
-            format!("{pointer} = {value}: {told} instead of {place}: {}", found.detail)
+        let found = rejections.declare("new", &changed(&pointer, value.clone()), ProblemType::InvalidZom).await;
+        let reported = found.members.pointer.clone().unwrap_or_default();
+        rejections.check(reported.starts_with(&place), || {
+            format!("{pointer} = {value}: {reported} instead of {place}: {}", found.detail)
         });
-        refusing.check(found.members.violations.first().is_some_and(|first| first.pointer == told), || {
+        rejections.check(found.members.violations.first().is_some_and(|first| first.pointer == reported), || {
             format!("{found:?}")
         });
     }
     for text in ["", "{", "null", "[]", "7", "\"zarr\"", "{}", "\u{feff}{}"] {
-        let request = refusing.request(Method::PUT, "/node/new", JSON, text);
-        refusing.send(request, ProblemType::InvalidZom).await;
+        let request = rejections.request(Method::PUT, "/node/new", JSON, text);
+        rejections.send(request, ProblemType::InvalidZom).await;
     }
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let nested = "{\"zarr_format\":3,\"node_type\":\"group\",\"attributes\":{},\"members\":{\"a\":".repeat(5000);
     for text in [deep, nested] {
-        let request = refusing.request(Method::PUT, "/node/new", JSON, text);
-        refusing.send(request, ProblemType::InvalidZom).await;
+        let request = rejections.request(Method::PUT, "/node/new", JSON, text);
+        rejections.send(request, ProblemType::InvalidZom).await;
     }
     // An unknown codec.
     let unknown = json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "magic"}]);
     let zom = changed(&format!("{array}/codecs"), unknown);
-    let request = refusing.request(Method::PUT, "/node/new", JSON, zom.to_string());
-    let found = refusing.send(request, ProblemType::UnsupportedNode).await;
-    refusing.check(found.members.unsupported.is_some_and(|what| what.contains("magic")), || found.detail);
-    refusing.end("models that break their schema");
+    let request = rejections.request(Method::PUT, "/node/new", JSON, zom.to_string());
+    let found = rejections.send(request, ProblemType::UnsupportedNode).await;
+    rejections.check(found.members.unsupported.is_some_and(|what| what.contains("magic")), || found.detail);
+    rejections.end("models that break their schema");
 }
 
 #[tokio::test]
 async fn nodes_at_impossible_paths_are_rejected() {
-    let mut refusing = Refusing::start().await;
+    let mut rejections = RejectionTest::start().await;
     // Names, in the path and in the model.
     let array = v3(&[4], &[2], &json!("uint8"), &json!(0));
     for (path, zom) in [
@@ -222,34 +222,35 @@ async fn nodes_at_impossible_paths_are_rejected() {
         ("sketch/gr%C3%B6sse?dialect=draft", group(&json!({}))),
         ("sketch/a%20b?dialect=draft", group(&json!({}))),
     ] {
-        let found = refusing.declare(path, &zom, ProblemType::InvalidNodeName).await;
+        let found = rejections.declare(path, &zom, ProblemType::InvalidNodeName).await;
         assert!(found.members.path.is_some() && found.members.dialect.is_some(), "{found:?}");
     }
     for name in ["", ".", "..", "...", "__x", "a/b", "zarr.json"] {
-        let request = refusing.request(Method::PUT, "/node/new", JSON, group(&json!({name: array})).to_string());
-        let answer = refusing.server.put("/node/unused", "x").await;
+        let request = rejections.request(Method::PUT, "/node/new", JSON, group(&json!({name: array})).to_string());
+        let answer = rejections.server.put("/node/unused", "x").await;
         assert_eq!(answer.status(), 400);
-        let before = refusing.keys().await;
+        let before = rejections.keys().await;
         let found = Problem::from_json(&request.send().await.unwrap().bytes().await.unwrap()).unwrap();
         assert!([ProblemType::InvalidNodeName, ProblemType::InvalidZom].contains(&found.kind), "{name:?}: {found:?}");
-        assert_eq!(refusing.keys().await, before, "{name:?}");
+        assert_eq!(rejections.keys().await, before, "{name:?}");
     }
 
     // An existing node that differs.
     let other = v3(&[4, 7], &[2, 4], &json!("uint8"), &json!(0));
-    let found = refusing.declare("lab/bytes", &other, ProblemType::NodeConflict).await;
+    let found = rejections.declare("lab/bytes", &other, ProblemType::NodeConflict).await;
     let [difference] = &found.members.differences[..] else { panic!("{found:?}") };
     assert_eq!(
         (difference.pointer.as_str(), &difference.expected, &difference.actual),
         ("/shape/1", &Some(Json::compact(&json!(7))), &Some(Json::compact(&json!(6))))
     );
-    let found = refusing.declare("lab", &group(&json!({"bytes": group(&json!({}))})), ProblemType::NodeConflict).await;
+    let found =
+        rejections.declare("lab", &group(&json!({"bytes": group(&json!({}))})), ProblemType::NodeConflict).await;
     assert!(found.members.differences.len() > 1, "{found:?}");
-    refusing.declare("lab/bytes", &group(&json!({})), ProblemType::NodeConflict).await;
+    rejections.declare("lab/bytes", &group(&json!({})), ProblemType::NodeConflict).await;
     let same = v3(&[4, 6], &[2, 4], &json!("uint8"), &json!(0));
     for (path, zom) in [("lab/bytes", &same), ("lab/bytes", &other), ("lab", &group(&json!({})))] {
-        let request = refusing.request(Method::PUT, &format!("/node/{path}"), JSON, zom.to_string());
-        let found = refusing.send(request.header(header::IF_NONE_MATCH, "*"), ProblemType::PreconditionFailed).await;
+        let request = rejections.request(Method::PUT, &format!("/node/{path}"), JSON, zom.to_string());
+        let found = rejections.send(request.header(header::IF_NONE_MATCH, "*"), ProblemType::PreconditionFailed).await;
         assert!(found.members.current.is_some(), "{found:?}");
     }
     for (method, path, body) in [
@@ -258,8 +259,8 @@ async fn nodes_at_impossible_paths_are_rejected() {
         (Method::DELETE, "/node/lab/bytes", String::new()),
         (Method::PUT, "/node/not/there?overwrite", other.to_string()),
     ] {
-        let request = refusing.request(method, path, JSON, body).header(header::IF_MATCH, "\"other\"");
-        refusing.send(request, ProblemType::PreconditionFailed).await;
+        let request = rejections.request(method, path, JSON, body).header(header::IF_MATCH, "\"other\"");
+        rejections.send(request, ProblemType::PreconditionFailed).await;
     }
 
     // Below an array, and at the path of a hierarchy of another dialect.
@@ -268,46 +269,46 @@ async fn nodes_at_impossible_paths_are_rejected() {
         ("old/bytes/far/below", "/old/bytes"),
         ("sketch/bytes/x?dialect=draft", "/sketch/bytes"),
     ] {
-        let found = refusing.declare(path, &other, ProblemType::ParentIsArray).await;
+        let found = rejections.declare(path, &other, ProblemType::ParentIsArray).await;
         assert_eq!(found.members.array.as_deref(), Some(array), "{found:?}");
     }
-    refusing.declare("sketch?dialect=v3", &group(&json!({})), ProblemType::DialectConflict).await;
+    rejections.declare("sketch?dialect=v3", &group(&json!({})), ProblemType::DialectConflict).await;
 
     // A node that the draft could represent, but not in this model.
     let mut mixed = v2(&[4, 6]);
     mixed["dtype"] = json!([["a", "<i4"], ["b", ">i4"]]);
     mixed["fill_value"] = json!("AAAAAAAAAAA=");
-    refusing.declare("sketch/mixed?dialect=draft", &mixed, ProblemType::Unconvertible).await;
+    rejections.declare("sketch/mixed?dialect=draft", &mixed, ProblemType::Unconvertible).await;
     let tree = json!({"zarr_format": 2, "attributes": {}, "members": {"fine": v2(&[4, 6]), "mixed": mixed}});
-    refusing.declare("sketch/tree?dialect=draft&allow_lossy", &tree, ProblemType::Unconvertible).await;
+    rejections.declare("sketch/tree?dialect=draft&allow_lossy", &tree, ProblemType::Unconvertible).await;
 
     // Erasing, and missing nodes.
-    let root = refusing.request(Method::DELETE, "/node/", JSON, "");
-    refusing.send(root, ProblemType::ConfirmationRequired).await;
+    let root = rejections.request(Method::DELETE, "/node/", JSON, "");
+    rejections.send(root, ProblemType::ConfirmationRequired).await;
     for (method, path, body) in [
         (Method::DELETE, "/node/nothing", ""),
         (Method::PATCH, "/node/nothing", "{\"attributes\": {}}"),
         (Method::POST, "/node/nothing?convert=v3", ""),
     ] {
-        let request = refusing.request(method, path, JSON, body);
-        refusing.send(request, ProblemType::NoSuchNode).await;
+        let request = rejections.request(method, path, JSON, body);
+        rejections.send(request, ProblemType::NoSuchNode).await;
     }
     for (method, path) in [(Method::POST, "/node/lab"), (Method::POST, "/array/lab/bytes")] {
-        let request = refusing.request(method, path, JSON, "{}");
-        refusing.send(request, ProblemType::MissingParameter).await;
+        let request = rejections.request(method, path, JSON, "{}");
+        rejections.send(request, ProblemType::MissingParameter).await;
     }
     for target in
         ["/node/lab?replaced", "/node/lab?depth=1", "/array/lab/bytes?selection=1", "/array/lab/bytes?format=raw"]
     {
-        let request = refusing.request(Method::PUT, target, JSON, "{}");
-        refusing.send(request, ProblemType::UnknownParameter).await;
+        let request = rejections.request(Method::PUT, target, JSON, "{}");
+        rejections.send(request, ProblemType::UnknownParameter).await;
     }
-    refusing.end("nodes that cannot be there");
+    rejections.end("nodes that cannot be there");
 }
 
 #[tokio::test]
 async fn invalid_patches_are_rejected() {
-    let mut refusing = Refusing::start().await;
+    let mut rejections = RejectionTest::start().await;
     for path in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for (patch, place) in [
             (json!({"shape": [4, 6, 1]}), "/shape"),
@@ -326,12 +327,12 @@ async fn invalid_patches_are_rejected() {
             (json!({"fill_value": 5}), "/fill_value"),
             (json!({"attributes": {"fine": 1}, "shape": [4]}), "/shape"),
         ] {
-            let found = refusing.patch(path, &patch.to_string(), ProblemType::InvalidPatch).await;
-            let told = found.members.pointer.as_deref().unwrap_or_default();
-            refusing.check(told.starts_with(place), || format!("{path} {patch}: {told} instead of {place}"));
+            let found = rejections.patch(path, &patch.to_string(), ProblemType::InvalidPatch).await;
+            let reported = found.members.pointer.as_deref().unwrap_or_default();
+            rejections.check(reported.starts_with(place), || format!("{path} {patch}: {reported} instead of {place}"));
         }
         for text in ["", "{", "[]", "null", "7"] {
-            refusing.patch(path, text, ProblemType::InvalidPatch).await;
+            rejections.patch(path, text, ProblemType::InvalidPatch).await;
         }
     }
     for path in ["lab", "old", "sketch"] {
@@ -341,42 +342,42 @@ async fn invalid_patches_are_rejected() {
             json!({"attributes": []}),
             json!({"members": {}}),
         ] {
-            refusing.patch(path, &patch.to_string(), ProblemType::InvalidPatch).await;
+            rejections.patch(path, &patch.to_string(), ProblemType::InvalidPatch).await;
         }
     }
-    let request = refusing.request(Method::PATCH, "/node/lab", "text/plain", "{}");
-    refusing.send(request, ProblemType::UnsupportedMediaType).await;
-    refusing.end("patches that do not fit");
+    let request = rejections.request(Method::PATCH, "/node/lab", "text/plain", "{}");
+    rejections.send(request, ProblemType::UnsupportedMediaType).await;
+    rejections.end("patches that do not fit");
 }
 
 #[tokio::test]
 async fn invalid_bodies_are_rejected() {
-    let mut refusing = Refusing::start().await;
+    let mut rejections = RejectionTest::start().await;
     let sizes = |problem: &Problem| (problem.members.expected, problem.members.actual);
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for (select, expected) in [("", 24), ("?select=1:3,::2", 6), ("?select=0,(5,0,3)", 3)] {
             for length in [0, 1, expected - 1, expected + 1, 100] {
-                let found = refusing
+                let found = rejections
                     .write(&format!("{array}{select}"), RAW, vec![7; length], ProblemType::BodyShapeMismatch)
                     .await;
                 let both = (Some(expected as u64), Some(length as u64));
-                refusing.check(sizes(&found) == both, || format!("{array}{select} {length}: {found:?}"));
+                rejections.check(sizes(&found) == both, || format!("{array}{select} {length}: {found:?}"));
             }
         }
         // The length of a body without Content-Length is checked as it arrives.
         for length in [5_usize, 23, 25, 1000] {
-            let pieces = (0..length).map(|_| Ok::<_, std::io::Error>(vec![7]));
-            let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
-            let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, body);
-            let found = refusing.send(request, ProblemType::BodyShapeMismatch).await;
-            refusing.check(found.members.expected == Some(24), || format!("{length} bytes in pieces: {found:?}"));
+            let parts = (0..length).map(|_| Ok::<_, std::io::Error>(vec![7]));
+            let body = reqwest::Body::wrap_stream(futures::stream::iter(parts));
+            let request = rejections.request(Method::PUT, &format!("/array/{array}"), RAW, body);
+            let found = rejections.send(request, ProblemType::BodyShapeMismatch).await;
+            rejections.check(found.members.expected == Some(24), || format!("{length} bytes in pieces: {found:?}"));
         }
         for (select, file) in [
             ("", npy("|u1", "(24,)", &[1; 24])),
             ("", npy("|u1", "(6, 4)", &[1; 24])),
             ("?select=0", npy("|u1", "(1, 6)", &[1; 6])),
         ] {
-            refusing.write(&format!("{array}{select}"), NPY, file, ProblemType::BodyShapeMismatch).await;
+            rejections.write(&format!("{array}{select}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
         for (select, tree) in [
             ("", json!([1, 2, 3])),
@@ -386,11 +387,11 @@ async fn invalid_bodies_are_rejected() {
             ("?select=:1", json!([1, 2, 3, 4, 5, 6])),
         ] {
             let target = format!("{array}{select}");
-            refusing.write(&target, JSON, tree.to_string(), ProblemType::BodyShapeMismatch).await;
+            rejections.write(&target, JSON, tree.to_string(), ProblemType::BodyShapeMismatch).await;
         }
         for text in ["", "[", "[[1,2,3,4,5,6],", "[[1,]", "nul", "7 x"] {
-            let request = refusing.request(Method::PUT, &format!("/array/{array}"), JSON, text);
-            refusing.send(request, ProblemType::InvalidBody).await;
+            let request = rejections.request(Method::PUT, &format!("/array/{array}"), JSON, text);
+            rejections.send(request, ProblemType::InvalidBody).await;
         }
         for file in [
             Vec::new(),
@@ -398,26 +399,26 @@ async fn invalid_bodies_are_rejected() {
             npy("|u1", "(4, 6)", &[1; 24])[..30].to_vec(),
             npy("oops", "(4, 6)", &[1; 24]),
         ] {
-            refusing.write(array, NPY, file, ProblemType::InvalidBody).await;
+            rejections.write(array, NPY, file, ProblemType::InvalidBody).await;
         }
         // Appends.
         for (target, body) in [("?append=0", vec![7; 7]), ("?append=1", vec![7; 6]), ("?append=-1", vec![7; 1])] {
-            let found = refusing.append(&format!("{array}{target}"), RAW, body, ProblemType::BodyShapeMismatch).await;
-            refusing.check(sizes(&found).0 > Some(1), || format!("{found:?}"));
+            let found = rejections.append(&format!("{array}{target}"), RAW, body, ProblemType::BodyShapeMismatch).await;
+            rejections.check(sizes(&found).0 > Some(1), || format!("{found:?}"));
         }
         for (target, file) in [
             ("?append=0", npy("|u1", "(2, 5)", &[1; 10])),
             ("?append=1", npy("|u1", "(5, 2)", &[1; 10])),
             ("?append=0", npy("|u1", "(6,)", &[1; 6])),
         ] {
-            refusing.append(&format!("{array}{target}"), NPY, file, ProblemType::BodyShapeMismatch).await;
+            rejections.append(&format!("{array}{target}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
-        refusing.append(&format!("{array}?append=0"), JSON, "[[1,2,3]]", ProblemType::BodyShapeMismatch).await;
-        refusing
+        rejections.append(&format!("{array}?append=0"), JSON, "[[1,2,3]]", ProblemType::BodyShapeMismatch).await;
+        rejections
             .append(&format!("{array}?append=0"), JSON, "[[1,2,3,4,5,6],[1,2]]", ProblemType::BodyShapeMismatch)
             .await;
         for dimension in ["2", "-3", "x", "99999999999999999999"] {
-            refusing
+            rejections
                 .append(&format!("{array}?append={dimension}"), RAW, vec![7; 6], ProblemType::InvalidParameter)
                 .await;
         }
@@ -430,26 +431,28 @@ async fn invalid_bodies_are_rejected() {
             ("x", ProblemType::InvalidSelection),
             ("::0", ProblemType::InvalidSelection),
         ] {
-            refusing.write(&format!("{array}?select={select}"), RAW, vec![7; 6], kind).await;
+            rejections.write(&format!("{array}?select={select}"), RAW, vec![7; 6], kind).await;
         }
         // Preconditions, media types and codings.
-        let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
-        refusing.send(request.header(header::IF_MATCH, "\"other\""), ProblemType::PreconditionFailed).await;
-        let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
-        refusing.send(request.header(header::IF_NONE_MATCH, "*"), ProblemType::PreconditionFailed).await;
-        refusing.write(array, "text/csv", "1,2", ProblemType::UnsupportedMediaType).await;
-        let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
-        refusing.send(request.header(header::CONTENT_ENCODING, "gzip"), ProblemType::UnsupportedContentEncoding).await;
+        let request = rejections.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
+        rejections.send(request.header(header::IF_MATCH, "\"other\""), ProblemType::PreconditionFailed).await;
+        let request = rejections.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
+        rejections.send(request.header(header::IF_NONE_MATCH, "*"), ProblemType::PreconditionFailed).await;
+        rejections.write(array, "text/csv", "1,2", ProblemType::UnsupportedMediaType).await;
+        let request = rejections.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
+        rejections
+            .send(request.header(header::CONTENT_ENCODING, "gzip"), ProblemType::UnsupportedContentEncoding)
+            .await;
     }
-    refusing.write("lab", RAW, vec![7; 24], ProblemType::NotAnArray).await;
-    refusing.write("lab/nothing", RAW, vec![7; 24], ProblemType::NoSuchNode).await;
-    refusing.append("lab/deep?append=0", RAW, vec![7; 24], ProblemType::NotAnArray).await;
-    refusing.end("bodies that do not fit");
+    rejections.write("lab", RAW, vec![7; 24], ProblemType::NotAnArray).await;
+    rejections.write("lab/nothing", RAW, vec![7; 24], ProblemType::NoSuchNode).await;
+    rejections.append("lab/deep?append=0", RAW, vec![7; 24], ProblemType::NotAnArray).await;
+    rejections.end("bodies that do not fit");
 }
 
 #[tokio::test]
 async fn values_out_of_the_data_type_range_are_rejected() {
-    let mut refusing = Refusing::start().await;
+    let mut rejections = RejectionTest::start().await;
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for value in [
             json!(256),
@@ -465,16 +468,17 @@ async fn values_out_of_the_data_type_range_are_rejected() {
         ] {
             let mut tree = json!([[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]]);
             tree[2][5] = value.clone();
-            let request = refusing.request(Method::PUT, &format!("/array/{array}"), JSON, tree.to_string());
-            let found = refusing.send(request, ProblemType::InvalidElement).await;
+            let request = rejections.request(Method::PUT, &format!("/array/{array}"), JSON, tree.to_string());
+            let found = rejections.send(request, ProblemType::InvalidElement).await;
             let element = found.members.element.as_deref() == Some(&[2, 5]);
-            refusing.check(element, || format!("{array} {value}: {found:?}"));
+            rejections.check(element, || format!("{array} {value}: {found:?}"));
             // A scalar for all elements.
             if !value.is_array() {
-                let found = refusing.write(array, JSON, value.to_string(), ProblemType::InvalidElement).await;
+                let found = rejections.write(array, JSON, value.to_string(), ProblemType::InvalidElement).await;
                 let element = found.members.element.as_deref();
-                refusing.check(element.is_none_or(<[u64]>::is_empty), || format!("{array} {value} for all: {found:?}"));
-                refusing
+                rejections
+                    .check(element.is_none_or(<[u64]>::is_empty), || format!("{array} {value} for all: {found:?}"));
+                rejections
                     .append(
                         &format!("{array}?append=0"),
                         JSON,
@@ -486,13 +490,14 @@ async fn values_out_of_the_data_type_range_are_rejected() {
         }
     }
     for value in ["\"x\"", "[1,2]", "true", "null", "\"0x12\""] {
-        let found = refusing.write("lab/floats", JSON, format!("[0,1,2,{value},4]"), ProblemType::InvalidElement).await;
-        refusing.check(found.members.element.as_deref() == Some(&[3]), || format!("{value}: {found:?}"));
+        let found =
+            rejections.write("lab/floats", JSON, format!("[0,1,2,{value},4]"), ProblemType::InvalidElement).await;
+        rejections.check(found.members.element.as_deref() == Some(&[3]), || format!("{value}: {found:?}"));
     }
     for value in ["7", "null", "\"three\"", "false"] {
         let found =
-            refusing.write("lab/words", JSON, format!("[\"a\",{value},\"b\"]"), ProblemType::InvalidElement).await;
-        refusing.check(found.members.element.as_deref() == Some(&[1]), || format!("{value}: {found:?}"));
+            rejections.write("lab/words", JSON, format!("[\"a\",{value},\"b\"]"), ProblemType::InvalidElement).await;
+        rejections.check(found.members.element.as_deref() == Some(&[1]), || format!("{value}: {found:?}"));
     }
     // Numbers of another type, including NaN, and of a non-numeric type.
     let floats: Vec<u8> = [1.0_f32, 2.0, f32::NAN].into_iter().cycle().take(24).flat_map(f32::to_le_bytes).collect();
@@ -503,12 +508,12 @@ async fn values_out_of_the_data_type_range_are_rejected() {
         ("lab/words", npy("<U5", "(3,)", &[65, 0, 0, 0].repeat(15))),
         ("lab/floats", npy("<U2", "(5,)", &[65, 0, 0, 0].repeat(10))),
     ] {
-        let request = refusing.request(Method::PUT, &format!("/array/{target}"), NPY, file);
-        let before = refusing.keys().await;
+        let request = rejections.request(Method::PUT, &format!("/array/{target}"), NPY, file);
+        let before = rejections.keys().await;
         let found = Problem::from_json(&request.send().await.unwrap().bytes().await.unwrap()).unwrap();
         let kinds = [ProblemType::InvalidElement, ProblemType::BodyShapeMismatch, ProblemType::InvalidBody];
         assert!(kinds.contains(&found.kind), "{target}: {found:?}");
-        assert_eq!(refusing.keys().await, before);
+        assert_eq!(rejections.keys().await, before);
     }
-    refusing.end("values that the data type cannot hold");
+    rejections.end("values that the data type cannot hold");
 }

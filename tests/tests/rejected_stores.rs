@@ -38,14 +38,14 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Starts a server that must fail with a message that contains all of `texts`, without changing anything.
-fn is_refused(launch: &Launch, dir: &Path, texts: &[&str]) {
+fn is_rejected(launch: &Launch, dir: &Path, texts: &[&str]) {
     let before = contents(dir);
-    let refused = launch.start_expecting_failure();
-    assert_eq!(refused.code, Some(3), "{refused:?}");
+    let rejected = launch.start_expecting_failure();
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
     for text in texts {
-        assert!(refused.stderr.contains(text), "{text} is missing in {refused:?}");
+        assert!(rejected.stderr.contains(text), "{text} is missing in {rejected:?}");
     }
-    assert!(!refused.stderr.contains("damaged"), "{refused:?}");
+    assert!(!rejected.stderr.contains("damaged"), "{rejected:?}");
     assert!(contents(dir) == before, "something was changed");
 }
 
@@ -58,10 +58,10 @@ fn store_of_a_newer_format_is_rejected_with_its_version() {
         let text = fs::read_to_string(&path).unwrap();
         let message = "has format 3, which this version does not know";
         fs::write(&path, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
-        is_refused(&launch(kind, dir.path()), dir.path(), &[message]);
+        is_rejected(&launch(kind, dir.path()), dir.path(), &[message]);
         // Other members of a later format are unknown.
         fs::write(&path, r#"{"format": 3, "index": {"kind": "other"}}"#).unwrap();
-        is_refused(&launch(kind, dir.path()), dir.path(), &[message]);
+        is_rejected(&launch(kind, dir.path()), dir.path(), &[message]);
         fs::write(&path, text).unwrap();
         launch(kind, dir.path()).start().stop();
     }
@@ -72,7 +72,7 @@ fn directory_with_foreign_files_is_untouched() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("photos")).unwrap();
     fs::write(dir.path().join("photos/1"), "one").unwrap();
-    is_refused(&launch("sled", dir.path()), dir.path(), &["is not empty and not a store"]);
+    is_rejected(&launch("sled", dir.path()), dir.path(), &["is not empty and not a store"]);
     assert!(!dir.path().join("lock").exists());
     let listed = zarrd_with(["ls", "--store", &format!("redb:{}", dir.path().display())]);
     assert_eq!(listed.code, Some(3), "{listed:?}");
@@ -82,7 +82,7 @@ fn directory_with_foreign_files_is_untouched() {
 fn store_with_another_index_names_it() {
     let dir = tempfile::tempdir().unwrap();
     launch("redb", dir.path()).start().stop();
-    is_refused(&launch("sled", dir.path()), dir.path(), &["has a redb index, not a sled one"]);
+    is_rejected(&launch("sled", dir.path()), dir.path(), &["has a redb index, not a sled one"]);
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn store_of_another_user_is_rejected_at_its_first_file() {
         let dir = above.path().join("store");
         launch(kind, &dir).start().stop();
         let lock = format!("could not open {}: Permission denied", dir.join("lock").display());
-        is_refused(&launch(kind, &dir).user(NOBODY), &dir, &[&lock]);
+        is_rejected(&launch(kind, &dir).user(NOBODY), &dir, &[&lock]);
         // If only the lock is accessible, the next file decides.
         fs::set_permissions(dir.join("lock"), fs::Permissions::from_mode(0o666)).unwrap();
-        is_refused(&launch(kind, &dir).user(NOBODY), &dir, &[&dir.display().to_string(), "Permission denied"]);
+        is_rejected(&launch(kind, &dir).user(NOBODY), &dir, &[&dir.display().to_string(), "Permission denied"]);
         launch(kind, &dir).start().stop();
     }
 }

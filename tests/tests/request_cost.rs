@@ -30,8 +30,10 @@ fn little() -> Value {
 }
 
 fn document(shape: &[u64], chunk: &[u64], codecs: &Value) -> String {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0, "codecs": codecs,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+        "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}})
     .to_string()
 }
 
@@ -41,22 +43,22 @@ async fn declare(server: &Server, name: &str, document: String) {
 }
 
 /// The body of a response, and its latency.
-async fn asked(
+async fn send_timed(
     server: &Server,
     method: Method,
     path: &str,
     (media_type, body): (&str, Vec<u8>),
 ) -> (u16, Vec<u8>, Duration) {
-    let begun = Instant::now();
+    let started = Instant::now();
     let request = server.request(method.clone(), path).header("content-type", media_type).body(body);
     let answer = timeout(PATIENCE, request.send()).await.unwrap_or_else(|_| panic!("{method} {path} hangs")).unwrap();
     let status = answer.status().as_u16();
     let bytes = timeout(PATIENCE, answer.bytes()).await.unwrap_or_else(|_| panic!("{method} {path} hangs")).unwrap();
-    (status, bytes.to_vec(), begun.elapsed())
+    (status, bytes.to_vec(), started.elapsed())
 }
 
 async fn post(server: &Server, path: &str, body: &Value) -> (u16, Vec<u8>, Duration) {
-    asked(server, Method::POST, path, ("application/json", body.to_string().into_bytes())).await
+    send_timed(server, Method::POST, path, ("application/json", body.to_string().into_bytes())).await
 }
 
 /// The processor time used by the process.
@@ -112,14 +114,14 @@ async fn empty_requests_cost_nothing() {
                 ("application/json", b"[[]]".to_vec()),
             ];
             for body in bodies {
-                let (status, bytes, took) = asked(&server, Method::PUT, &path, body).await;
+                let (status, bytes, duration) = send_timed(&server, Method::PUT, &path, body).await;
                 assert!(status == 200 || (400..500).contains(&status), "PUT {path}: {status}");
-                assert!(took < PATIENCE && bytes.len() < 64 << 10, "PUT {path}");
+                assert!(duration < PATIENCE && bytes.len() < 64 << 10, "PUT {path}");
                 requests += 1;
             }
             for format in ["json", "raw", "npy", "csv", "png"] {
                 let (status, _, _) =
-                    asked(&server, Method::GET, &format!("{path}&format={format}"), ("", Vec::new())).await;
+                    send_timed(&server, Method::GET, &format!("{path}&format={format}"), ("", Vec::new())).await;
                 assert!(status == 200 || (400..500).contains(&status), "GET {path} as {format}: {status}");
                 requests += 1;
             }
@@ -138,14 +140,14 @@ async fn empty_requests_cost_nothing() {
                 ("application/json", b"[]".to_vec()),
                 ("application/json", b"7".to_vec()),
             ] {
-                let (status, _, _) = asked(&server, Method::POST, &path, body).await;
+                let (status, _, _) = send_timed(&server, Method::POST, &path, body).await;
                 assert!(status == 200 || (400..500).contains(&status), "POST {path}: {status}");
                 requests += 1;
             }
         }
         let all = vec!["-1"; shape.len()].join(",");
         let (status, bytes, _) =
-            asked(&server, Method::GET, &format!("/array/{name}?select={all}&format=raw"), ("", Vec::new())).await;
+            send_timed(&server, Method::GET, &format!("/array/{name}?select={all}&format=raw"), ("", Vec::new())).await;
         assert!(status == 400 || (status == 200 && bytes.len() == 1), "{name}: {status}");
     }
     let (memory, time) = (server.peak_memory() - memory, processor_time(&server) - time);
@@ -161,7 +163,10 @@ async fn stacked_selections_are_as_fast_as_points() {
     let gzip = json!([little(), {"name": "gzip", "configuration": {"level": 1}}]);
     declare(&server, "a", document(&[256, 1024], &[64, 1024], &gzip)).await;
     let elements: Vec<u8> = (0..256 << 10).map(|place: u32| (place % 251) as u8).collect();
-    assert_eq!(asked(&server, Method::PUT, "/array/a", ("application/octet-stream", elements.clone())).await.0, 200);
+    assert_eq!(
+        send_timed(&server, Method::PUT, "/array/a", ("application/octet-stream", elements.clone())).await.0,
+        200
+    );
     for count in [1_usize, 65, 66, 1000, 65_536] {
         let at: Vec<[usize; 2]> = (0..count).map(|entry| [entry * 7 % 256, entry * 13 % 1024]).collect();
         let expected: Vec<u8> = at.iter().map(|[row, column]| elements[row * 1024 + column]).collect();
@@ -213,9 +218,9 @@ fn transpose(order: &[usize]) -> Value {
 async fn one_element(server: &Server, name: &str) -> ([u16; 2], Vec<Problem>, Duration) {
     let (before, at) = (processor_time(server), ["1"; 25].join(","));
     let path = format!("/array/{name}?select={at}");
-    let (read, bytes, _) = asked(server, Method::GET, &format!("{path}&format=raw"), ("", Vec::new())).await;
+    let (read, bytes, _) = send_timed(server, Method::GET, &format!("{path}&format=raw"), ("", Vec::new())).await;
     let mut problems: Vec<Problem> = Problem::from_json(&bytes).into_iter().collect();
-    let (written, bytes, _) = asked(server, Method::PUT, &path, ("application/json", b"7".to_vec())).await;
+    let (written, bytes, _) = send_timed(server, Method::PUT, &path, ("application/json", b"7".to_vec())).await;
     problems.extend(Problem::from_json(&bytes));
     ([read, written], problems, processor_time(server) - before)
 }
@@ -233,10 +238,10 @@ async fn consecutive_transposes_are_merged() {
     declare(&server, "turned", document(&[2; 25], &[2; 25], &json!(codecs))).await;
     let chunk = format!("/store/turned/c/{}", ["0"; 25].join("/"));
     assert_eq!(server.put(&chunk, vec![1; 32 << 20]).await.status(), 201);
-    let (statuses, _, took) = one_element(&server, "turned").await;
-    note(format!("sixty-one transposes over 32 MiB, read and written: {took:?} of processor time"));
+    let (statuses, _, duration) = one_element(&server, "turned").await;
+    note(format!("sixty-one transposes over 32 MiB, read and written: {duration:?} of processor time"));
     assert_eq!(statuses, [200, 200]);
-    assert!(took < Duration::from_secs(30), "{took:?}");
+    assert!(duration < Duration::from_secs(30), "{duration:?}");
     server.stop();
 }
 
@@ -248,9 +253,8 @@ async fn expensive_transposes_of_a_large_chunk_are_rejected() {
     let pairs = || -> Vec<Value> { (0..20).flat_map(|_| [transpose(&REVERSED), delta.clone()]).collect() };
     let shard = |inner: Vec<Value>| {
         let whole = vec![2; 25];
-        vec![
-            json!({"name": "sharding_indexed", "configuration": {"chunk_shape": whole, "codecs": inner, "index_codecs": [little()]}}),
-        ]
+        vec![json!({"name": "sharding_indexed", "configuration": {"chunk_shape": whole, "codecs": inner,
+                "index_codecs": [little()]}})]
     };
     // A chain has at most 64 codecs, so there are three, each in a shard of one inner chunk.
     let innermost = [pairs(), vec![little()]].concat();
@@ -263,10 +267,10 @@ async fn expensive_transposes_of_a_large_chunk_are_rejected() {
         chunk.extend(index);
     }
     assert_eq!(server.put(&format!("/store/turned/c/{}", ["0"; 25].join("/")), chunk).await.status(), 201);
-    let (statuses, problems, took) = one_element(&server, "turned").await;
-    note(format!("sixty transposes separated by other codecs: {statuses:?}, {took:?} of processor time"));
-    assert_eq!(statuses, [413, 413], "{took:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    let (statuses, problems, duration) = one_element(&server, "turned").await;
+    note(format!("sixty transposes separated by other codecs: {statuses:?}, {duration:?} of processor time"));
+    assert_eq!(statuses, [413, 413], "{duration:?}");
+    assert!(duration < Duration::from_secs(1), "{duration:?}");
     for problem in problems {
         assert_eq!((problem.kind, problem.members.limit), (ProblemType::WorkTooLarge, Some(64 << 30)), "{problem:?}");
     }
@@ -280,7 +284,7 @@ async fn small_requests_cannot_cause_excessive_work() {
     let server = Launch::of("memory:").arg("--max-work").arg("64MiB").start();
     let bz2 = json!([little(), {"name": "numcodecs.bz2", "configuration": {"level": 9}}]);
     declare(&server, "dear", document(&[64 << 20], &[16 << 20], &bz2)).await;
-    let (status, bytes, _) = asked(&server, Method::PUT, "/array/dear?select=5", one).await;
+    let (status, bytes, _) = send_timed(&server, Method::PUT, "/array/dear?select=5", one).await;
     let problem = Problem::from_json(&bytes).unwrap();
     assert_eq!((status, problem.kind, problem.members.limit), (413, ProblemType::WorkTooLarge, Some(64 * MIB)));
     assert!(problem.detail.contains("--max-work") && problem.members.size > problem.members.limit, "{problem:?}");
@@ -295,12 +299,13 @@ async fn accepted_arrays_can_be_read_back() {
     for size in [255 * MIB, 256 * MIB] {
         declare(&server, "a", document(&[size], &[size], &zstd)).await;
         let one = ("application/json", b"7".to_vec());
-        let (status, bytes, _) = asked(&server, Method::PUT, "/array/a?select=5", one).await;
+        let (status, bytes, _) = send_timed(&server, Method::PUT, "/array/a?select=5", one).await;
         if status != 200 {
             assert_eq!(Problem::from_json(&bytes).unwrap().kind, ProblemType::ChunkTooLarge, "{size}: {status}");
             continue;
         }
-        let (status, bytes, _) = asked(&server, Method::GET, "/array/a?select=5&format=raw", ("", Vec::new())).await;
+        let (status, bytes, _) =
+            send_timed(&server, Method::GET, "/array/a?select=5&format=raw", ("", Vec::new())).await;
         assert_eq!((status, bytes), (200, vec![7]), "{size}");
     }
     server.stop();
@@ -313,7 +318,7 @@ async fn json_nesting_is_limited() {
     let shape: Vec<u64> = [vec![60_000_000], vec![1; 63]].concat();
     let chunk: Vec<u64> = [vec![60_000_000], vec![1; 63]].concat();
     declare(&server, "deep", document(&shape, &chunk, &json!([little()]))).await;
-    let (status, bytes, _) = asked(&server, Method::GET, "/array/deep?format=json", ("", Vec::new())).await;
+    let (status, bytes, _) = send_timed(&server, Method::GET, "/array/deep?format=json", ("", Vec::new())).await;
     let problem = Problem::from_json(&bytes).unwrap();
     assert_eq!((status, problem.kind), (413, ProblemType::SelectionTooLarge));
     assert!(problem.detail.contains("--max-text-selection"), "{problem:?}");
@@ -327,10 +332,10 @@ async fn new_client_is_served_while_others_decode() {
     let zstd = json!([little(), {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
     declare(&server, "heavy", document(&[64 * MIB], &[64 * MIB], &zstd)).await;
     let elements: Vec<u8> = (0..64 * MIB).map(|place| (place.wrapping_mul(place >> 7) >> 3) as u8 & 31).collect();
-    assert_eq!(asked(&server, Method::PUT, "/array/heavy", ("application/octet-stream", elements)).await.0, 200);
+    assert_eq!(send_timed(&server, Method::PUT, "/array/heavy", ("application/octet-stream", elements)).await.0, 200);
     declare(&server, "light", document(&[64 << 10], &[64 << 10], &zstd)).await;
     let elements = vec![7; 64 << 10];
-    assert_eq!(asked(&server, Method::PUT, "/array/light", ("application/octet-stream", elements)).await.0, 200);
+    assert_eq!(send_timed(&server, Method::PUT, "/array/light", ("application/octet-stream", elements)).await.0, 200);
     let from = |last: u8| Client::builder().local_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last))).build().unwrap();
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let heavy = from(2);
@@ -351,10 +356,10 @@ async fn new_client_is_served_while_others_decode() {
     let stranger = from(1);
     let mut times = Vec::new();
     for _ in 0..100 {
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = stranger.get(server.url("/array/light?select=5&format=raw")).send().await.unwrap();
         assert_eq!(answer.bytes().await.unwrap(), &[7][..]);
-        times.push(begun.elapsed());
+        times.push(started.elapsed());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stop.store(true, Ordering::Relaxed);

@@ -39,9 +39,9 @@ impl BlockedOpening {
     }
 
     fn wait_until_blocked(&self) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.waiting().exists() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "no store is being opened");
+            assert!(started.elapsed() < Duration::from_secs(20), "no store is being opened");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -11,9 +11,9 @@ use zarrd_tests::{
 fn second_server_fails_and_names_the_lock_owner() {
     let dir = tempfile::tempdir().unwrap();
     let first = Launch::sled(dir.path()).start();
-    let refused = Launch::sled(dir.path()).start_expecting_failure();
-    assert_eq!(refused.code, Some(4), "{refused:?}");
-    assert!(refused.stderr.contains(&first.pid().to_string()), "{refused:?}");
+    let rejected = Launch::sled(dir.path()).start_expecting_failure();
+    assert_eq!(rejected.code, Some(4), "{rejected:?}");
+    assert!(rejected.stderr.contains(&first.pid().to_string()), "{rejected:?}");
     let checked = zarrd_with(["check", "--store", dir.path().to_str().unwrap()]);
     assert_eq!(checked.code, Some(4), "{checked:?}");
     // The first server is unaffected, and its end releases the lock, even after a kill.

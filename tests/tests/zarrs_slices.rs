@@ -119,7 +119,7 @@ async fn written(
 async fn compare(server: &Server, array: &Stored, raw: impl Fn(ArrayBytes<'_>) -> Vec<u8>) {
     for part in PARTS {
         let ours = ArraySubset::new_with_ranges(&part);
-        let wanted = raw(array.async_retrieve_array_subset::<ArrayBytes<'_>>(&ours).await.unwrap());
+        let expected = raw(array.async_retrieve_array_subset::<ArrayBytes<'_>>(&ours).await.unwrap());
         let [rows, columns] = &part;
         let select = format!("{}:{},{}:{}", rows.start, rows.end, columns.start, columns.end);
         let path = format!("/array{}?select={select}&format=raw", array.path());
@@ -127,12 +127,12 @@ async fn compare(server: &Server, array: &Stored, raw: impl Fn(ArrayBytes<'_>) -
         let status = answer.status();
         let found = answer.bytes().await.unwrap();
         assert!(status.is_success(), "{path}: {status}: {}", String::from_utf8_lossy(&found));
-        assert_eq!(found, wanted, "{path}");
+        assert_eq!(found, expected, "{path}");
     }
 }
 
 /// The raw format of variable-length elements: the count, then each element after its length.
-fn counted(elements: ArrayBytes<'_>) -> Vec<u8> {
+fn length_prefixed(elements: ArrayBytes<'_>) -> Vec<u8> {
     let (data, offsets) = elements.into_variable().unwrap().into_parts();
     let number = |number: usize| u32::try_from(number).unwrap().to_le_bytes();
     let mut raw = number(offsets.len() - 1).to_vec();
@@ -153,7 +153,7 @@ async fn fixed_size_types_through_every_codec_chain_match_zarrs() {
     let server = Launch::sled(dir.path()).start();
     let storage = storage(&server);
     let mut random = SmallRng::seed_from_u64(5);
-    let (mut compared, mut refused) = (0, Vec::new());
+    let (mut compared, mut rejected) = (0, Vec::new());
     for (data_type, size, fill) in types() {
         let name = data_type.as_str().unwrap_or_else(|| data_type["name"].as_str().unwrap());
         for (chain, codecs) in chains(size) {
@@ -170,12 +170,12 @@ async fn fixed_size_types_through_every_codec_chain_match_zarrs() {
                     note(format_args!("same {path}"));
                     compared += 1;
                 }
-                None => refused.push(path),
+                None => rejected.push(path),
             }
         }
     }
-    note(format_args!("compared {compared} arrays of zarrs; it rejected {refused:?}"));
-    assert_eq!((compared, refused), (266, Vec::<String>::new()));
+    note(format_args!("compared {compared} arrays of zarrs; it rejected {rejected:?}"));
+    assert_eq!((compared, rejected), (266, Vec::<String>::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -226,6 +226,6 @@ async fn variable_length_types_match_zarrs() {
         let path = format!("/zarrs/{data_type}");
         let document = document(&json!(data_type), &fill, &json!([{ "name": codec }, gzip]));
         let array = written(&storage, &path, document, elements).await.unwrap();
-        compare(&server, &array, counted).await;
+        compare(&server, &array, length_prefixed).await;
     }
 }

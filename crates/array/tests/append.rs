@@ -13,7 +13,8 @@ use tokio::{runtime, task::JoinSet};
 
 fn document(shape: &[u64], chunk: &[u64], data_type: &str, codecs: &Value, origin: &[u64]) -> Value {
     let mut document = json!({
-        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": common::fill(data_type),
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type,
+        "fill_value": common::fill(data_type),
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default"}, "codecs": codecs});
     if origin.iter().any(|&origin| origin > 0) {
@@ -56,14 +57,14 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 /// Concatenates an array with another one along a dimension.
-fn behind(shape: &[u64], elements: &Elements, more: &Elements, count: u64, dimension: usize) -> Elements {
+fn behind(shape: &[u64], elements: &Elements, appended: &Elements, count: u64, dimension: usize) -> Elements {
     let inner: u64 = shape.iter().skip(dimension + 1).product();
     let (old, new) = (shape.get(dimension).unwrap() * inner, count * inner);
     let outer: u64 = shape.iter().take(dimension).product();
     let mut all = Vec::new();
     for block in 0..outer as usize {
         all.extend(elements.0.iter().skip(block * old as usize).take(old as usize).cloned());
-        all.extend(more.0.iter().skip(block * new as usize).take(new as usize).cloned());
+        all.extend(appended.0.iter().skip(block * new as usize).take(new as usize).cloned());
     }
     Elements(all)
 }
@@ -78,17 +79,19 @@ proptest! {
             let test_array = TestArray::new(&case.document, options).await;
             let mut shape = case.view.clone();
             let all = test_array.elements(1, shape.iter().product::<u64>() as usize);
-            let whole = meta::selection::Region::full(&shape).dimensions;
-            test_array.region(&whole).await.execute(test_array.incoming(&all, 64)).await.unwrap();
+            let complete = meta::selection::Region::full(&shape).dimensions;
+            test_array.region(&complete).await.execute(test_array.incoming(&all, 64)).await.unwrap();
             let mut expected = all;
-            for &(count, seed, piece) in &case.appends {
-                let others: u64 = shape.iter().enumerate().filter(|(axis, _)| *axis != case.dimension).map(|(_, extent)| extent).product();
-                let more = test_array.elements(seed, (count * others) as usize);
+            for &(count, seed, part) in &case.appends {
+                let others = shape.iter().enumerate().filter(|(axis, _)| *axis != case.dimension);
+                let row_len: u64 = others.map(|(_, extent)| extent).product();
+                let appended = test_array.elements(seed, (count * row_len) as usize);
                 let dimension = case.dimension as i64 - if seed % 2 == 0 { shape.len() as i64 } else { 0 };
                 let append = test_array.arrays.append(&path(), None, dimension, Precondition::none()).await.unwrap();
                 prop_assert_eq!(append.dimension(), case.dimension);
-                let report = append.execute((seed % 3 == 0).then_some(count), test_array.incoming(&more, piece)).await.unwrap();
-                expected = behind(&shape, &expected, &more, count, case.dimension);
+                let steps = (seed % 3 == 0).then_some(count);
+                let report = append.execute(steps, test_array.incoming(&appended, part)).await.unwrap();
+                expected = behind(&shape, &expected, &appended, count, case.dimension);
                 *shape.get_mut(case.dimension).unwrap() += count;
                 prop_assert_eq!(&report.shape, &shape);
                 let (model, version) = test_array.arrays.model(&path(), None).await.unwrap();
@@ -130,9 +133,9 @@ async fn mismatching_append_changes_nothing() {
     let mut rectilinear = document(&[5], &[1], "uint16", &plain(), &[]);
     rectilinear["chunk_grid"] =
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[3, 3]]}});
-    let pieces = TestArray::new(&rectilinear, Options::default()).await;
+    let parts = TestArray::new(&rectilinear, Options::default()).await;
     for (count, fits) in [(2, false), (1, true), (1, false)] {
-        let append = pieces.arrays.append(&node, None, 0, Precondition::none()).await.unwrap();
+        let append = parts.arrays.append(&node, None, 0, Precondition::none()).await.unwrap();
         match append.execute(Some(count), ElementSource::Scalar(vec![1, 2])).await {
             Ok(report) => assert!(fits && report.shape == [6], "{report:?}"),
             Err(error) => assert!(!fits && matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}"),

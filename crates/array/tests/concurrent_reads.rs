@@ -26,8 +26,10 @@ use tokio::time::timeout;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn document(shape: &[u64], chunk: &[u64], codecs: &Value, fill: u8) -> Vec<u8> {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": fill, "codecs": codecs,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": fill,
+        "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}})
     .to_string()
     .into_bytes()
 }
@@ -59,11 +61,11 @@ async fn reading(arrays: &Arrays, select: &str) -> Result<ArrayRead, ArrayError>
 }
 
 async fn elements(reading: ArrayRead) -> Result<Vec<u8>, ArrayError> {
-    let pieces = reading.into_stream().map_ok(|piece| match piece {
+    let parts = reading.into_stream().map_ok(|part| match part {
         Elements::Fixed(bytes) => bytes.to_vec(),
         Elements::Variable(_) => panic!("elements of variable length"),
     });
-    pieces.try_concat().await
+    parts.try_concat().await
 }
 
 /// Every commit sets all chunks and the metadata (the fill value represents a chunk that is always missing) to one
@@ -135,16 +137,16 @@ async fn slow_readers_block_no_one() {
     let arrays = Arrays::new(store, Options { slab_memory: 4 << 20, ..Options::default() });
     let mut paused = Vec::new();
     for _ in 0..16 {
-        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
-        pieces.next().await.unwrap().unwrap();
-        paused.push(pieces);
+        let mut parts = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
+        parts.next().await.unwrap().unwrap();
+        paused.push(parts);
     }
     for number in 0..64 {
         let one = elements(reading(&arrays, &format!("{}", number << 18)).await.unwrap());
         assert_eq!(timeout(TIMEOUT, one).await.unwrap().unwrap(), [7]);
     }
-    let whole = timeout(TIMEOUT, elements(reading(&arrays, "").await.unwrap())).await.unwrap().unwrap();
-    assert!(whole.len() == 64 << 18 && whole.iter().all(|&element| element == 7));
+    let complete = timeout(TIMEOUT, elements(reading(&arrays, "").await.unwrap())).await.unwrap().unwrap();
+    assert!(complete.len() == 64 << 18 && complete.iter().all(|&element| element == 7));
     drop(paused);
 }
 
@@ -168,18 +170,18 @@ async fn exhausted_memory_rejects_reads_until_released() {
     );
     let mut readers = Vec::new();
     let error = loop {
-        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
-        match pieces.next().await.unwrap() {
-            Ok(_) => readers.push(pieces),
+        let mut parts = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
+        match parts.next().await.unwrap() {
+            Ok(_) => readers.push(parts),
             Err(error) => break error,
         }
         assert!(readers.len() < 10, "more reads than the memory allows");
     };
-    let own = matches!(error, ArrayError::Memory(MemoryError::TooManyRequests { .. }));
-    assert!(own && !readers.is_empty(), "{error} after {}", readers.len());
+    let own_limit = matches!(error, ArrayError::Memory(MemoryError::TooManyRequests { .. }));
+    assert!(own_limit && !readers.is_empty(), "{error} after {}", readers.len());
     let other = reading(&arrays.for_request(arrays.memory().claim(Caller::new(1))), "").await.unwrap();
-    let refused = elements(other).await.unwrap_err();
-    assert!(matches!(refused, ArrayError::Memory(MemoryError::Busy { .. })), "it is not the doing of another caller");
+    let rejected = elements(other).await.unwrap_err();
+    assert!(matches!(rejected, ArrayError::Memory(MemoryError::Busy { .. })), "it is not the doing of another caller");
     readers.clear();
     assert_eq!(arrays.memory().usage().taken, 0);
     assert_eq!(elements(reading(&arrays, "").await.unwrap()).await.unwrap().len(), 32 << 20);
@@ -211,8 +213,8 @@ async fn missing_chunks_reserve_no_memory() {
     let document = document(&[10], &[1 << 40], &gzip(), 3);
     store.set(&Key::parse("a/zarr.json").unwrap(), document.into(), Precondition::default()).await.unwrap();
     let arrays = Arrays::new(store, Options { max_memory: 32 << 20, ..Options::default() });
-    let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
-    let first = pieces.next().await.unwrap().unwrap();
+    let mut parts = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
+    let first = parts.next().await.unwrap().unwrap();
     let taken = arrays.memory().usage().taken;
     assert!(matches!(first, Elements::Fixed(bytes) if bytes[..] == [3; 10]));
     assert!(taken < 2 << 20, "{taken} bytes");

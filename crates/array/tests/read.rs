@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::{sync::Arc, time::Duration};
 
 use array::{ArrayError, Arrays, Options};
 use codec::{ChunkRepresentation, CodecChain, Elements};
+use common::{bytes, indices, set, sharded};
 use futures::StreamExt;
 use meta::{
     NodePath,
@@ -15,7 +18,7 @@ use meta::{
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use store::{Key, MemoryStore, Precondition, WriteableStore};
+use store::MemoryStore;
 use tokio::runtime;
 
 /// An array of `uint16` whose elements are their own indices, except in missing chunks.
@@ -35,16 +38,6 @@ struct Case {
 }
 
 const FILL: u16 = 65_000;
-
-fn bytes(endian: &str) -> Value {
-    json!({"name": "bytes", "configuration": {"endian": endian}})
-}
-
-fn sharded(inner: &[u64], codecs: &Value, location: &str) -> Value {
-    json!({"name": "sharding_indexed", "configuration": {
-        "chunk_shape": inner, "codecs": codecs, "index_location": location,
-        "index_codecs": [bytes("little"), {"name": "crc32c"}]}})
-}
 
 fn codecs(chunk: &[u64]) -> Vec<Value> {
     let gzip = json!({"name": "gzip", "configuration": {"level": 1}});
@@ -116,13 +109,13 @@ fn positions(grid: &[u64]) -> impl Iterator<Item = Vec<u64>> {
 }
 
 fn unravel(number: u64, shape: &[u64]) -> Vec<u64> {
-    let mut left = number;
+    let mut remainder = number;
     let mut position: Vec<u64> = shape
         .iter()
         .rev()
         .map(|&extent| {
-            let index = left % extent;
-            left /= extent;
+            let index = remainder % extent;
+            remainder /= extent;
             index
         })
         .collect();
@@ -197,27 +190,13 @@ impl Case {
     }
 }
 
-fn indices(dimension: &DimensionSelection) -> Vec<u64> {
-    match dimension {
-        DimensionSelection::Index(index) => vec![*index],
-        DimensionSelection::Range { start, step, len } => {
-            (0..*len).map(|i| start.checked_add_signed(step * i as i64).unwrap()).collect()
-        }
-        DimensionSelection::List(list) => list.to_vec(),
-    }
-}
-
-async fn set(store: &MemoryStore, key: &str, value: Vec<u8>) {
-    store.set(&Key::parse(key).unwrap(), value.into(), Precondition::default()).await.unwrap();
-}
-
 async fn read(arrays: &Arrays, path: &str, request: &ReadRequest) -> (Vec<u64>, Vec<u8>) {
     let reading = arrays.read(&NodePath::parse(path).unwrap(), None, request, 1 << 30).await.unwrap();
     let shape = reading.shape().to_vec();
     let mut all = Vec::new();
-    let mut pieces = Box::pin(reading.into_stream());
-    while let Some(piece) = pieces.next().await {
-        let Elements::Fixed(bytes) = piece.unwrap() else { panic!("elements of variable length") };
+    let mut parts = Box::pin(reading.into_stream());
+    while let Some(part) = parts.next().await {
+        let Elements::Fixed(bytes) = part.unwrap() else { panic!("elements of variable length") };
         all.extend_from_slice(&bytes);
     }
     (shape, all)
@@ -261,7 +240,8 @@ proptest! {
     fn points_match_naive_indexing(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
-            let point = |seed: &Vec<u64>| seed.iter().zip(case.view()).map(|(seed, extent)| (seed % extent) as i64 - (seed / 2 % 2 * extent) as i64).collect::<Vec<_>>();
+            let index = |(seed, extent): (&u64, u64)| (seed % extent) as i64 - (seed / 2 % 2 * extent) as i64;
+            let point = |seed: &Vec<u64>| seed.iter().zip(case.view()).map(index).collect::<Vec<_>>();
             let points: Vec<Vec<i64>> = seed.iter().map(point).collect();
             let element = |point: &Vec<i64>| {
                 let from_start = |(&index, extent)| if index < 0 { index + extent as i64 } else { index } as u64;
@@ -284,8 +264,8 @@ async fn runs_longer_than_the_slab_buffer_are_read() {
         [(vec![700_000], vec![170_000]), (vec![900, 512], vec![130, 512]), (vec![3, 300_000], vec![2, 300_000])]
     {
         for codecs in [json!([bytes("little")]), json!([bytes("big")]), gzip.clone()] {
-            let whole: Vec<DimensionSelection> = Region::full(&shape).dimensions;
-            let mut cases = vec![whole.clone(), whole];
+            let complete: Vec<DimensionSelection> = Region::full(&shape).dimensions;
+            let mut cases = vec![complete.clone(), complete];
             // A range that starts and ends within chunks.
             cases[1][0] = DimensionSelection::Range { start: 1, step: 1, len: shape[0] - 2 };
             let mut case = Case {
@@ -345,16 +325,16 @@ async fn view_is_indexed_from_its_origin() {
         let error = view.read(&path, None, &request, 1 << 20).await.unwrap_err();
         assert!(error.to_string().contains("whose bounds are -7..7"), "{error}");
     }
-    let whole = ReadRequest::Select("".parse().unwrap());
-    assert_eq!(read(&full, "/a", &whole).await, (vec![0], vec![]));
+    let complete = ReadRequest::Select("".parse().unwrap());
+    assert_eq!(read(&full, "/a", &complete).await, (vec![0], vec![]));
     // The smaller selection suggested by the error is relative to the view.
-    let error = view.read(&path, None, &whole, 4).await.unwrap_err();
+    let error = view.read(&path, None, &complete, 4).await.unwrap_err();
     assert!(
         matches!(error, ArrayError::SelectionTooLarge { smaller: Some(smaller), .. } if smaller.to_string() == "0:2")
     );
     let mut fingerprints = Vec::new();
     for origin in [0, 3, 4] {
-        let reading = arrays(origin).await.read(&path, None, &whole, 1 << 20).await.unwrap();
+        let reading = arrays(origin).await.read(&path, None, &complete, 1 << 20).await.unwrap();
         fingerprints.push(reading.fingerprint().unwrap());
     }
     fingerprints.dedup();

@@ -55,9 +55,9 @@ impl Lab {
         let reading = self.arrays.read(&path, dialect, &request, 1 << 20).await?;
         let shape = reading.shape().to_vec();
         let mut all = Vec::new();
-        let mut pieces = Box::pin(reading.into_stream());
-        while let Some(piece) = pieces.next().await {
-            match piece? {
+        let mut parts = Box::pin(reading.into_stream());
+        while let Some(part) = parts.next().await {
+            match part? {
                 Elements::Fixed(bytes) => all.extend_from_slice(&bytes),
                 Elements::Variable(elements) => elements.iter().for_each(|element| all.extend_from_slice(element)),
             }
@@ -69,7 +69,7 @@ impl Lab {
         self.read(path, None, "").await.unwrap().0
     }
 
-    async fn refused(&self, path: &str) -> ArrayError {
+    async fn rejected(&self, path: &str) -> ArrayError {
         self.read(path, None, "").await.unwrap_err()
     }
 }
@@ -142,7 +142,7 @@ async fn draft_root_array_uses_its_metadata_key_suffix() {
     lab.set("r/data/root/c1", [8, 0]).await;
     assert_eq!(lab.all("/r").await, [4, 4, 8]);
     lab.json("r/meta/root/x.array.json", &draft(&[3], 4)).await;
-    assert!(matches!(lab.refused("/r/x").await, ArrayError::NoSuchNode { .. }), "that is another suffix");
+    assert!(matches!(lab.rejected("/r/x").await, ArrayError::NoSuchNode { .. }), "that is another suffix");
 }
 
 /// Draft, "Chunk grids": a 0-dimensional array has the one chunk `c`; zarr-python 2.x wrote `c0`.
@@ -168,10 +168,10 @@ async fn draft_path_with_descendants_is_a_group() {
     lab.json("meta/root/a/b/c.array.json", &draft(&[1], 4)).await;
     lab.json("meta/root/e.group.json", &json!({"extensions": [], "attributes": {}})).await;
     for group in ["/", "/a", "/a/b", "/e"] {
-        assert!(matches!(lab.refused(group).await, ArrayError::NotAnArray { .. }), "{group}");
+        assert!(matches!(lab.rejected(group).await, ArrayError::NotAnArray { .. }), "{group}");
     }
     for nothing in ["/a/b/d", "/a/b/c/d", "/ab", "/x"] {
-        assert!(matches!(lab.refused(nothing).await, ArrayError::NoSuchNode { .. }), "{nothing}");
+        assert!(matches!(lab.rejected(nothing).await, ArrayError::NoSuchNode { .. }), "{nothing}");
     }
 }
 
@@ -184,7 +184,7 @@ async fn unknown_draft_extensions_prevent_opening() {
     let mut entry = entry_point(".json");
     entry["metadata_encoding"] = json!("https://example.org/cbor");
     lab.json("zarr.json", &entry).await;
-    let ArrayError::Document { key, source } = lab.refused("/x").await else { panic!("the read succeeded") };
+    let ArrayError::Document { key, source } = lab.rejected("/x").await else { panic!("the read succeeded") };
     assert_eq!(key.as_str(), "zarr.json");
     assert!(source.to_string().contains("https://example.org/cbor"), "{source}");
     for (must_understand, opens) in [(true, false), (false, true)] {
@@ -220,20 +220,20 @@ async fn groups_and_missing_nodes_are_not_arrays() {
     lab.json("g/zarr.json", &json!({"zarr_format": 3, "node_type": "group"})).await;
     lab.json("h/.zgroup", &json!({"zarr_format": 2})).await;
     for group in ["/g", "/h"] {
-        assert!(matches!(lab.refused(group).await, ArrayError::NotAnArray { .. }), "{group}");
+        assert!(matches!(lab.rejected(group).await, ArrayError::NotAnArray { .. }), "{group}");
     }
     for nothing in ["/", "/x", &format!("/{}", "x/".repeat(500))] {
-        assert!(matches!(lab.refused(nothing).await, ArrayError::NoSuchNode { .. }), "{nothing}");
+        assert!(matches!(lab.rejected(nothing).await, ArrayError::NoSuchNode { .. }), "{nothing}");
     }
     lab.set("b/zarr.json", "{").await;
-    assert!(matches!(lab.refused("/b").await, ArrayError::Document { source: DocumentError::NotJson(_), .. }));
+    assert!(matches!(lab.rejected("/b").await, ArrayError::Document { source: DocumentError::NotJson(_), .. }));
 }
 
 #[tokio::test]
 async fn too_large_selections_are_rejected() {
     let lab = Lab::with(Options { max_chunks: 100, ..Options::default() });
     lab.json("big/zarr.json", &v3(&[1 << 40, 1 << 40], 0)).await;
-    let ArrayError::SelectionTooLarge { size, limit, smaller } = lab.refused("/big").await else {
+    let ArrayError::SelectionTooLarge { size, limit, smaller } = lab.rejected("/big").await else {
         panic!("the read succeeded")
     };
     assert_eq!((size, limit), (1 << 80, 1 << 20));
@@ -250,9 +250,9 @@ async fn too_large_selections_are_rejected() {
 async fn malformed_chunks_are_rejected() {
     let lab = Lab::with(Options { max_memory: 1 << 20, ..Options::default() });
     lab.json("a/zarr.json", &v3(&[4], 0)).await;
-    for wrong in [vec![], vec![1], vec![1, 2, 3]] {
-        lab.set("a/c/0", wrong).await;
-        let ArrayError::Chunk { key, source } = lab.refused("/a").await else { panic!("the read succeeded") };
+    for malformed in [vec![], vec![1], vec![1, 2, 3]] {
+        lab.set("a/c/0", malformed).await;
+        let ArrayError::Chunk { key, source } = lab.rejected("/a").await else { panic!("the read succeeded") };
         assert_eq!((key.as_str(), source.codec()), ("a/c/0", "bytes"));
     }
     let mut huge = v3(&[4], 0);
@@ -261,15 +261,15 @@ async fn malformed_chunks_are_rejected() {
     lab.json("h/zarr.json", &huge).await;
     assert_eq!(lab.all("/h").await, [0; 4], "a missing chunk is never decoded");
     lab.set("h/c/0", [0; 100]).await;
-    let refused = lab.refused("/h").await;
-    assert!(matches!(refused, ArrayError::ChunkTooLarge { limit: 524_288, .. }), "{refused}");
-    let ArrayError::ChunkTooLarge { size, .. } = refused else { panic!() };
+    let rejected = lab.rejected("/h").await;
+    assert!(matches!(rejected, ArrayError::ChunkTooLarge { limit: 524_288, .. }), "{rejected}");
+    let ArrayError::ChunkTooLarge { size, .. } = rejected else { panic!() };
     assert!(
-        refused.to_string().ends_with(&format!("it takes a `--max-memory` of {} bytes, or smaller chunks", 2 * size))
+        rejected.to_string().ends_with(&format!("it takes a `--max-memory` of {} bytes, or smaller chunks", 2 * size))
     );
     huge["codecs"] = json!([{"name": "bytes"}, {"name": "nonsense"}]);
     lab.json("h/zarr.json", &huge).await;
-    let ArrayError::Chain { source, .. } = lab.refused("/h").await else { panic!("the read succeeded") };
+    let ArrayError::Chain { source, .. } = lab.rejected("/h").await else { panic!("the read succeeded") };
     assert!(source.to_string().contains("nonsense"));
 }
 

@@ -22,7 +22,7 @@ struct Write {
     selection: Vec<meta::selection::DimensionSelection>,
     seed: u16,
     /// The length of the body's parts.
-    piece: usize,
+    part: usize,
     scalar: bool,
 }
 
@@ -61,7 +61,7 @@ fn case() -> impl Strategy<Value = Case> {
                 1..40_usize,
                 proptest::bool::weighted(0.2),
             )
-                .prop_map(|(selection, seed, piece, scalar)| Write { selection, seed, piece, scalar });
+                .prop_map(|(selection, seed, part, scalar)| Write { selection, seed, part, scalar });
             let rectilinear = rectilinear && !view.is_empty();
             (select(codecs(&chunk, data_type, rectilinear)), vec(write, 1..4), select(vec![16, 64, 300, 1 << 20]))
                 .prop_map(move |(codecs, writes, assembly)| {
@@ -109,7 +109,7 @@ proptest! {
                     (Elements(vec![one.0[0].clone(); count]), ElementSource::Scalar(one.0[0].clone()))
                 } else {
                     let elements = test_array.elements(write.seed, shape.iter().product::<u64>() as usize);
-                    let incoming = test_array.incoming(&elements, write.piece);
+                    let incoming = test_array.incoming(&elements, write.part);
                     (elements, incoming)
                 };
                 let report = region.execute(incoming).await.unwrap();
@@ -124,8 +124,10 @@ proptest! {
 }
 
 fn document(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 7, "codecs": codecs,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 7,
+        "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}})
 }
 
 fn gzip() -> Value {
@@ -145,7 +147,10 @@ async fn mismatching_write_changes_nothing() {
     let body = |count: usize| test_array.incoming(&test_array.elements(2, count), 5);
     for (count, found) in [(63, 126), (65, 130), (0, 0)] {
         let error = write(&test_array, "", body(count)).await.unwrap_err();
-        assert!(matches!(error, WriteError::Length { expected: 128, found: told } if told == found), "{error:?}");
+        assert!(
+            matches!(error, WriteError::Length { expected: 128, found: annotated } if annotated == found),
+            "{error:?}"
+        );
     }
     let error = write(&test_array, "0:0", body(1)).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 0, found: 2 }), "{error:?}");
@@ -225,7 +230,8 @@ async fn empty_chunks_are_stored_if_missing_ones_are_ambiguous() {
         ("|O", json!([{"id": "vlen-utf8"}]), json!(0), 2),
         ("|O", json!([{"id": "vlen-utf8"}]), json!(null), 2),
     ] {
-        let document = json!({"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": dtype, "fill_value": fill, "order": "C",
+        let document = json!({"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": dtype, "fill_value": fill,
+            "order": "C",
             "filters": filters, "compressor": null});
         let store = Arc::new(MemoryStore::new());
         common::set(&store, "a/.zarray", document.to_string().into_bytes()).await;
@@ -241,8 +247,10 @@ async fn empty_chunks_are_stored_if_missing_ones_are_ambiguous() {
 async fn draft_scalar_chunk_moves_to_the_zarr_python_key() {
     let store = Arc::new(MemoryStore::new());
     let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
-        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
-    let array = json!({"shape": [], "data_type": "<u2", "chunk_grid": {"type": "regular", "chunk_shape": [], "separator": "/"},
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json",
+        "extensions": []});
+    let array = json!({"shape": [], "data_type": "<u2", "chunk_grid": {"type": "regular", "chunk_shape": [],
+        "separator": "/"},
         "chunk_memory_layout": "C", "fill_value": 7, "extensions": [], "attributes": {}});
     common::set(&store, "zarr.json", entry.to_string().into_bytes()).await;
     common::set(&store, "meta/root/a.array.json", array.to_string().into_bytes()).await;
@@ -259,11 +267,14 @@ async fn draft_scalar_chunk_moves_to_the_zarr_python_key() {
 #[tokio::test]
 async fn v2_and_draft_arrays_are_written_and_appended_to() {
     let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
-        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json",
+        "extensions": []});
     for order in ["C", "F"] {
-        let v2 = json!({"zarr_format": 2, "shape": [5, 7], "chunks": [2, 3], "dtype": ">u2", "compressor": {"id": "zlib", "level": 1},
+        let v2 = json!({"zarr_format": 2, "shape": [5, 7], "chunks": [2, 3], "dtype": ">u2",
+            "compressor": {"id": "zlib", "level": 1},
             "fill_value": 7, "order": order, "filters": [{"id": "delta", "dtype": ">u2"}], "dimension_separator": "/"});
-        let draft = json!({"shape": [5, 7], "data_type": ">u2", "chunk_memory_layout": order, "fill_value": 7, "extensions": [],
+        let draft = json!({"shape": [5, 7], "data_type": ">u2", "chunk_memory_layout": order, "fill_value": 7,
+            "extensions": [],
             "chunk_grid": {"type": "regular", "chunk_shape": [2, 3], "separator": "/"}, "attributes": {}});
         let draft = [("zarr.json", &entry), ("meta/root/a.array.json", &draft)];
         for documents in [&[("a/.zarray", &v2)][..], &draft] {
@@ -294,15 +305,15 @@ async fn v2_and_draft_arrays_are_written_and_appended_to() {
 #[tokio::test]
 async fn write_fails_if_the_selected_region_changed() {
     let before = document(&[8, 8], &[4, 4], &gzip());
-    let mut told = before.clone();
-    told["attributes"] = json!({"unit": "m"});
+    let mut annotated = before.clone();
+    annotated["attributes"] = json!({"unit": "m"});
     let grown = document(&[12, 8], &[4, 4], &gzip());
     let mut finer = before.clone();
     finer["chunk_grid"]["configuration"]["chunk_shape"] = json!([2, 2]);
     // The new document, the selection, and whether the write still applies.
     let cases = [
-        (&told, "", true),
-        (&told, "1:5", true),
+        (&annotated, "", true),
+        (&annotated, "1:5", true),
         (&grown, "", false),
         (&grown, "0:8", true),
         (&grown, "2:3", true),
@@ -334,7 +345,7 @@ async fn write_fails_if_the_selected_region_changed() {
     let (_, version) = test_array.arrays.model(&path(), None).await.unwrap();
     let region =
         test_array.arrays.write(&path(), None, &Selection::default(), Precondition::at(version)).await.unwrap();
-    common::set(&test_array.store, "a/zarr.json", told.to_string().into_bytes()).await;
+    common::set(&test_array.store, "a/zarr.json", annotated.to_string().into_bytes()).await;
     let error = region.execute(ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::PreconditionFailed { .. }), "{error:?}");
 }

@@ -36,8 +36,8 @@ impl StoreWrapper for InterferingStore {
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
-        let left = self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1));
-        if left.is_ok() {
+        let remainder = self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1));
+        if remainder.is_ok() {
             self.store.set(&self.key, self.value.clone().into(), Precondition::none()).await?;
         }
         self.store.commit(changes).await
@@ -76,11 +76,11 @@ async fn read(arrays: &Arrays) -> Vec<u8> {
     use futures::TryStreamExt;
     let path = NodePath::parse("/a").unwrap();
     let reading = arrays.read(&path, None, &ReadRequest::Select(Selection::default()), 100).await.unwrap();
-    let pieces = reading.into_stream().map_ok(|piece| match piece {
+    let parts = reading.into_stream().map_ok(|part| match part {
         codec::Elements::Fixed(bytes) => bytes.to_vec(),
         codec::Elements::Variable(_) => panic!("elements of variable length"),
     });
-    pieces.try_concat().await.unwrap()
+    parts.try_concat().await.unwrap()
 }
 
 #[tokio::test]

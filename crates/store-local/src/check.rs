@@ -1,4 +1,4 @@
-//! Checking every value.
+//! Verification of every stored value.
 
 use store::{Corruption, Key, Prefix, StoreError};
 
@@ -8,27 +8,27 @@ use crate::{
     values,
 };
 
-/// How far a check has come, or what it looked at in all.
+/// The progress of a check, or its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Keys looked at.
+    /// The number of keys checked.
     pub keys: u64,
-    /// Bytes of their values.
+    /// The size of their values, in bytes.
     pub bytes: u64,
-    /// Keys whose values are damaged.
+    /// The number of keys whose values are corrupt.
     pub corrupt: u64,
 }
 
-/// A value that is damaged.
+/// A value that failed the check.
 #[derive(Debug)]
 pub struct CorruptValue {
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// What is wrong with it.
+    /// The damage.
     pub cause: Corruption,
 }
 
-/// Reads every value. Blocks.
+/// Reads and verifies every value. Blocks.
 pub(crate) fn check(
     inner: &StoreInner,
     mut progress: impl FnMut(&CheckReport),
@@ -36,7 +36,7 @@ pub(crate) fn check(
     let (mut report, mut damaged) = (CheckReport::default(), Vec::new());
     let mut after: Option<String> = None;
     loop {
-        // A page at a time, so that nothing waits while values are read.
+        // Page by page, so that no lock is held while values are read.
         let page = page_after(inner, after.as_deref())?;
         let Some(last) = page.last() else { return Ok((report, damaged)) };
         after = Some(match last {
@@ -56,10 +56,10 @@ pub(crate) fn check(
     }
 }
 
-/// A key with its record, unless that is damaged.
+/// A key with its record, unless the record is corrupt.
 type Checked = Result<(Key, Record), CorruptValue>;
 
-/// The keys that are looked up at a time.
+/// The number of keys that are looked up at a time.
 const PAGE: usize = 1000;
 
 fn page_after(inner: &StoreInner, after: Option<&str>) -> Result<Vec<Checked>, StoreError> {
@@ -77,7 +77,7 @@ fn page_after(inner: &StoreInner, after: Option<&str>) -> Result<Vec<Checked>, S
     Ok(page)
 }
 
-/// Reads a value. One that was replaced meanwhile is not damaged.
+/// Reads and verifies one value. A value that was replaced in the meantime is not corrupt.
 fn check_entry(inner: &StoreInner, entry: Checked) -> Result<Option<CorruptValue>, StoreError> {
     let (key, record) = match entry {
         Ok(entry) => entry,

@@ -1,8 +1,8 @@
-//! The file `clean-shutdown`: checksums of the index's files as a clean stop left them.
+//! The file `clean-shutdown`: checksums of the index's files after a clean shutdown.
 //!
-//! It spares a start the check of all entries. A start removes it, durably, before it opens the index, which changes its files.
-//! A mark that does not agree with the files is no reason to refuse anything: then all entries are checked, before the store is
-//! used.
+//! If the marker matches, the store opens without checking all entries of the index. It is removed, durably, before the
+//! index is opened, because opening changes the index's files. If it does not match, all entries are checked before the
+//! store is used.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ use crate::{
     paths::Paths,
 };
 
-/// The state of the mark of a clean stop.
+/// The state of the clean-shutdown marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CleanShutdown {
-    /// It was, and the index is as it was left.
+    /// The store was shut down cleanly, and the index is unchanged since.
     Agrees,
-    /// There is a mark, and something else than this program has changed the index since.
+    /// The marker exists, but another program changed the index.
     Disagrees,
-    /// It was not.
+    /// The store was not shut down cleanly.
     Absent,
 }
 
@@ -41,9 +41,9 @@ struct MarkerFile {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Marker {
     epoch: u64,
-    /// The last round of the log, which the index has.
+    /// The last commit group of the log; the index has all of them.
     applied: u64,
-    /// Checksum and length of each file, by its path within the index's directory.
+    /// Checksum and length of each file, by its path relative to the index's directory.
     files: BTreeMap<String, (String, u64)>,
 }
 

@@ -1,13 +1,13 @@
-//! Faults that tests cause: syncs of the log that wait, or fail. Without the feature `test-faults` there are none.
+//! Faults for tests: syncs of the log that wait or fail. Without the feature `test-faults` they do not exist.
 
 use std::io;
 
-/// The faults of a store's log. Clones are the same ones.
+/// Controls the syncs of a store's log. Clones share their state.
 #[cfg(feature = "test-faults")]
 #[derive(Clone, Debug, Default)]
 pub struct SyncFault(std::sync::Arc<(parking_lot::Mutex<State>, parking_lot::Condvar)>);
 
-/// The faults of a store's log: none.
+/// Without the feature, syncs are never paused and never fail.
 #[cfg(not(feature = "test-faults"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncFault;
@@ -16,19 +16,19 @@ pub(crate) struct SyncFault;
 #[derive(Debug, Default)]
 struct State {
     paused: bool,
-    /// How many syncs may be made while the others are held.
+    /// The number of syncs that are allowed while others are paused.
     allowed: u32,
     failing: bool,
 }
 
 #[cfg(feature = "test-faults")]
 impl SyncFault {
-    /// Lets every sync wait from now on.
+    /// Pauses all syncs.
     pub fn pause(&self) {
         self.0.0.lock().paused = true;
     }
 
-    /// Lets one of the syncs that wait, or the next, be made.
+    /// Allows one sync, paused or future.
     pub fn allow_one(&self) {
         let mut state = self.0.0.lock();
         state.allowed = state.allowed.saturating_add(1);
@@ -36,13 +36,13 @@ impl SyncFault {
         self.0.1.notify_all();
     }
 
-    /// Lets no sync wait any more.
+    /// Resumes all syncs.
     pub fn resume(&self) {
         *self.0.0.lock() = State::default();
         self.0.1.notify_all();
     }
 
-    /// Lets the syncs fail that wait, and every later one.
+    /// Lets all paused and future syncs fail.
     pub fn fail(&self) {
         *self.0.0.lock() = State { failing: true, ..State::default() };
         self.0.1.notify_all();
@@ -54,7 +54,7 @@ impl SyncFault {
             self.0.1.wait(&mut state);
         }
         state.allowed = state.allowed.saturating_sub(1);
-        if state.failing { Err(io::Error::other("a fault that a test caused")) } else { Ok(()) }
+        if state.failing { Err(io::Error::other("a fault injected by a test")) } else { Ok(()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Seeds the checksums of a store's log: nobody who does not have the store's secret can make bytes that pass them.
+/// Seeds the checksums of a store's log. Without the store's secret, no client can craft bytes that pass them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogKey {
     store_id: u64,
@@ -14,7 +14,7 @@ impl LogKey {
         Self { store_id, secret }
     }
 
-    /// A checksum that is good for one file of the log.
+    /// A checksum for one file of the log.
     pub(crate) fn checksum(self, file: u64, parts: &[&[u8]]) -> u64 {
         let mut hash = Xxh3::with_seed(self.secret);
         hash.update(&self.store_id.to_be_bytes());

@@ -1,4 +1,4 @@
-//! [`LocalStore`], and the traits on it.
+//! [`LocalStore`], and the store traits for it.
 
 mod inner;
 mod list;
@@ -29,14 +29,14 @@ use crate::{
     open,
 };
 
-/// A store in a directory of the local file system. Cheap to clone; all clones are the same store.
+/// A store in a directory of the local file system. Clones are cheap and share one store.
 #[derive(Clone)]
 pub struct LocalStore(Arc<StoreInner>);
 
 impl LocalStore {
-    /// Opens the store in `dir`, making it if the directory is missing or empty and the store may be written.
+    /// Opens the store in `dir`. Creates it if the directory is missing or empty and the access mode is read-write.
     ///
-    /// A store that refuses to open is as it was.
+    /// If this fails, an existing store is unchanged.
     pub async fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
         let opening = tokio::task::spawn_blocking(move || match options.access {
@@ -58,24 +58,23 @@ impl LocalStore {
         }
     }
 
-    /// Closes the store: finishes what was asked for, and marks it as closed cleanly, so that the next start is quick.
-    /// Everything fails with [`StoreError::Closed`] afterwards. Closing twice does nothing.
+    /// Closes the store: completes all requests and marks a clean shutdown, so that the next start is fast. All later
+    /// operations fail with [`StoreError::Closed`]. Closing twice has no effect.
     pub async fn close(&self) -> Result<(), StoreError> {
         let inner = Arc::clone(&self.0);
         run_blocking(move || inner.close()).await
     }
 
-    /// Says that a store opened with [`Purpose::Fill`](crate::Purpose::Fill) has all that it is to have; durable when this
-    /// returns, like everything that was set before. Any other store stays as it is.
+    /// Marks a store opened with [`Purpose::Fill`](crate::Purpose::Fill) as complete, durably, including everything set
+    /// before. Has no effect on other stores.
     pub async fn complete(&self) -> Result<(), StoreError> {
         self.0.read_only.check()?;
         let inner = Arc::clone(&self.0);
-        let failed = |error| StoreError::io("remove the mark of an incomplete store", error);
+        let failed = |error| StoreError::io("remove the marker of an incomplete store", error);
         run_blocking(move || open::complete(inner.paths()).map_err(failed)).await
     }
 
-    /// Reads every value and checks it against its checksums, from the first key to the last. `progress` gets what has been
-    /// looked at so far, after each value.
+    /// Reads every value in the order of the keys and verifies its checksums. `progress` is called after each value.
     pub async fn check(
         &self,
         progress: impl FnMut(&CheckReport) + Send + 'static,
@@ -84,8 +83,8 @@ impl LocalStore {
         run_blocking(move || check::check(&inner, progress)).await
     }
 
-    /// Copies the index into a new one, which takes no more space than its entries need, and switches to it. The store is
-    /// used meanwhile. `progress` gets how far it is, after each batch.
+    /// Copies the index into a new, compact one and switches to it, while the store is used. `progress` is called after
+    /// each batch.
     pub async fn compact(
         &self,
         progress: impl FnMut(&CompactProgress) + Send + 'static,
@@ -96,7 +95,7 @@ impl LocalStore {
         result.await.unwrap_or(Err(CompactError::Store(StoreError::Closed)))
     }
 
-    /// Sends a request to the committer and waits for its answer.
+    /// Sends a request to the committer and waits for the reply.
     async fn request<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
         self.0.read_only.check()?;
         let (reply, result) = oneshot::channel();
@@ -113,7 +112,7 @@ impl LocalStore {
         self.0.read_only.check()?;
         self.0.wait_for_buffer_space(&changes).await?;
         if changes.iter().any(|change| matches!(change, PlainChange::Intent { record: Some(_), .. })) {
-            // What values need was checked when they were staged.
+            // The space for values was checked when they were staged.
             let inner = Arc::clone(&self.0);
             run_blocking(move || inner.check_space(MAX_INTENT_LEN as u64)).await?;
         }
@@ -149,7 +148,7 @@ impl WriteableStore for LocalStore {
         let value = stage::stage(&self.0, key, content).await?;
         match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
             ChangeOutcome::Set(written) => Ok(written),
-            // The committer answers a set with what it did.
+            // The committer replies to a set with its result.
             _ => Err(StoreError::Closed),
         }
     }
@@ -161,7 +160,7 @@ impl WriteableStore for LocalStore {
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let erased = count_keys(self, prefix).await?;
-        // What is not there needs no record; a key that is set meanwhile comes after the erase.
+        // An empty prefix needs no record. A key that is set in the meantime is ordered after the erase.
         if erased.count > 0 {
             self.commit_plain(vec![PlainChange::ErasePrefix(prefix.clone())]).await?;
         }
@@ -219,7 +218,7 @@ impl TransactionalStore for LocalStore {
     }
 
     async fn watermark(&self) -> Result<Watermark, StoreError> {
-        // Whatever a reader saw was published before, and numbers go on where the store is opened again.
+        // Numbers are published before readers see a change, and continue when the store is opened again.
         Ok(Watermark::from_u64(self.0.views.now()?.at))
     }
 
@@ -229,14 +228,14 @@ impl TransactionalStore for LocalStore {
     }
 }
 
-/// What a [`Staged`] of this store holds.
+/// The data of a [`Staged`] of this store.
 struct LocalStaged {
     open_id: (u64, u64),
     value: Arc<StagedValue>,
 }
 
 impl LocalStore {
-    /// What this opening of the store staged.
+    /// The value that this instance of the store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<StagedValue>, StoreError> {
         let data = staged.data::<LocalStaged>()?;
         if data.open_id == self.0.open_id() { Ok(data.value.clone()) } else { Err(StoreError::InvalidStaged) }
@@ -274,7 +273,7 @@ mod tests {
         let store = LocalStore::open(dir.path(), Options::default()).await.unwrap();
         let key = Key::parse("a").unwrap();
         store.set(&key, "old".into(), Precondition::none()).await.unwrap();
-        // As after a panic of the committer's thread: nobody receives.
+        // As after a panic of the committer thread: no receiver is left.
         store.0.disconnect_committer();
         for _ in 0..2 {
             let result = store.set(&key, "new".into(), Precondition::none()).await;

@@ -1,4 +1,4 @@
-//! Stores that are to be filled are refused until they are.
+//! Stores that are being filled do not open until they are complete.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -34,13 +34,12 @@ use crate::{
     WriteableStore, random::random,
 };
 
-/// A store in memory: for tests, and for data that can be made again.
+/// A store in memory, for tests and for data that can be created again.
 ///
-/// It keeps the whole contract of the traits but one point: nothing in it survives the process, however long ago its
-/// set returned. Clones are the same store.
+/// It fulfils the contract of the traits except durability: values do not survive the process. Clones share one store.
 ///
-/// A value counts towards [`MemoryLimits::total`] for as long as it occupies memory: from its arrival, also while it is
-/// only staged, until it is erased or replaced and the last reader or snapshot of it is done.
+/// A value counts towards [`MemoryLimits::total_bytes`] as long as it occupies memory: from its arrival, even if it is
+/// only staged, until it is erased or replaced and its last reader or snapshot is dropped.
 #[derive(Clone)]
 pub struct MemoryStore(Arc<MemoryInner>);
 
@@ -60,13 +59,13 @@ impl MemoryStore {
         }))
     }
 
-    /// What this store staged.
+    /// The data of a value that this store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<MemoryStaged>, StoreError> {
         let data = staged.data::<MemoryStaged>()?;
         if data.store == self.0.id { Ok(data) } else { Err(StoreError::InvalidStaged) }
     }
 
-    /// Takes out of a change what this store staged for it.
+    /// Resolves the staged value of a change.
     fn prepare(&self, change: Change) -> Result<PreparedChange, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
@@ -187,7 +186,7 @@ impl TransactionalStore for MemoryStore {
         let data = self.staged(staged)?;
         data.check()?;
         let range = range.map_or(Some(0..staged.size()), |range| range.resolve(staged.size()));
-        // The range lies within what is in memory, so its ends fit.
+        // The range is within a value in memory, so its ends fit into `usize`.
         let bytes = range.map(|range| data.bytes.slice(range.start as usize..range.end as usize));
         Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
@@ -246,7 +245,7 @@ impl TransactionalStore for MemoryStore {
 }
 
 struct MemoryInner {
-    /// What tells this store's versions and staged values from another's.
+    /// Distinguishes the versions and staged values of this store from those of others.
     id: u64,
     signer: CursorSigner,
     space: Space,
@@ -256,7 +255,7 @@ struct MemoryInner {
 struct MemoryStaged {
     store: u64,
     bytes: Bytes,
-    /// Only looked at and set while the state is locked for writing, but by readers, whom either answer serves.
+    /// Written, and read by commits, only while the state is locked for writing. Readers may see either value.
     committed: AtomicBool,
 }
 
@@ -264,7 +263,7 @@ struct MemorySnapshot {
     values: HashMap<Key, Option<Stored>>,
 }
 
-/// A change whose staged value is known to be this store's.
+/// A change whose staged value belongs to this store.
 enum PreparedChange {
     Key { key: Key, precondition: Precondition, action: Action },
     ErasePrefix(Prefix),
@@ -291,7 +290,7 @@ impl MemoryInner {
 }
 
 impl PreparedChange {
-    /// Fails where the change cannot be made; otherwise whether its key has a value.
+    /// Checks the conditions of the change. Returns true if its key has a value.
     fn check(&self, state: &State) -> Result<bool, StoreError> {
         match self {
             Self::Key { key, precondition, action } => {
@@ -334,7 +333,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// Fails where more intents would be there than may be.
+/// Fails if the store would have more than [`MAX_INTENTS`] intents.
 fn check_intents(changes: &[PreparedChange], state: &State) -> Result<(), StoreError> {
     let added = changes.iter().filter(|change| matches!(change, PreparedChange::AddIntent(..))).count();
     let removed = changes.iter().filter(|change| matches!(change, PreparedChange::RemoveIntent(_))).count();
@@ -344,7 +343,7 @@ fn check_intents(changes: &[PreparedChange], state: &State) -> Result<(), StoreE
     Ok(())
 }
 
-/// The time, cut to the millisecond.
+/// The current time, truncated to milliseconds.
 fn now() -> SystemTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + Duration::from_millis(since.as_millis() as u64)

@@ -45,7 +45,7 @@ pub(crate) fn elements(chunk: &ChunkRepresentation, bytes: &[u8]) -> Elements {
 }
 
 /// Asserts that elements form a complete chunk, within the budget if their length is variable.
-pub(crate) fn is_whole(elements: &Elements, chunk: &ChunkRepresentation, budget: u64) {
+pub(crate) fn is_complete(elements: &Elements, chunk: &ChunkRepresentation, budget: u64) {
     match elements {
         Elements::Fixed(bytes) => assert_eq!(Some(bytes.len() as u64), chunk.fixed_size()),
         Elements::Variable(found) => {

@@ -94,11 +94,11 @@ fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
         Some(patch) if last.get(&member.name()) == Some(&index) => Fate::Changes(patch),
         _ => Fate::Stays,
     };
-    let (mut found, mut around, mut end, mut is_whole) = (edited.members(), Vec::new(), 0, document.is_object());
+    let (mut found, mut around, mut end, mut is_complete) = (edited.members(), Vec::new(), 0, document.is_object());
     for (index, member) in members.iter().enumerate() {
         let fate = fate(index, member);
         if matches!(fate, Fate::Goes) {
-            is_whole = false;
+            is_complete = false;
             continue;
         }
         let now = found.next().expect("a member that is not named");
@@ -115,7 +115,7 @@ fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
         around.extend_from_slice(now.value.as_bytes());
         end = begin + member.value.len();
     }
-    if is_whole {
+    if is_complete {
         assert!(edited.as_bytes().starts_with(&around), "{document:?} {patch:?} {edited:?}");
     }
     // New members come last, each once.

@@ -9,7 +9,7 @@ use wire::elements::{
 };
 
 /// The maximum size of the elements of one body, in bytes.
-const MOST: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Parses an `.npy` header or JSON. The first byte selects which, the data type and the number of dimensions, whose
 /// extents follow; one of them may be open.
@@ -63,7 +63,7 @@ fn head(bytes: &[u8]) {
 }
 
 fn body(text: &[u8], data_type: &DataType, extents: &Extents) {
-    let (mut count, mut left) = (0_u64, MOST);
+    let (mut count, mut left) = (0_u64, MAX_BYTES);
     let mut take = |element: &[u8]| {
         count += 1;
         left = left.checked_sub(element.len().max(1)).ok_or(Full)?;

@@ -83,7 +83,7 @@ fn read(chain: &CodecChain, encoded: Bytes) -> Option<Elements> {
         }
     };
     if let Some(decoded) = &decoded {
-        chunk::is_whole(decoded, chain.representation(), BUDGET);
+        chunk::is_complete(decoded, chain.representation(), BUDGET);
         let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
         assert_eq!(&chain.decode(encoded, BUDGET).expect("a chunk that was encoded"), decoded);
     }

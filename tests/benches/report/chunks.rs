@@ -59,7 +59,7 @@ fn write_values(root: &Path, address: SocketAddr) {
             let name = name(size, number);
             fs::write(root.join(&name), &value).expect("write a file");
             let head = with_body("PUT", &format!("/store/{name}"), "application/octet-stream", size);
-            assert_eq!(connection.ask(&head, &value).0, 201);
+            assert_eq!(connection.request(&head, &value).0, 201);
         }
     }
 }
@@ -76,7 +76,7 @@ fn values(
         load(connections, time, address, |connection, number, count| {
             let value = count.wrapping_add(number as u64 * 7) % VALUES;
             let head = get(&format!("{path}{}", name(size, value)));
-            assert_eq!(connection.ask(&head, b""), (200, size));
+            assert_eq!(connection.request(&head, b""), (200, size));
         })
     }
 }
@@ -105,7 +105,7 @@ fn once_each(address: SocketAddr, path: &str, size: usize) -> Turn {
     let each = |value| {
         let begin = Instant::now();
         let head = get(&format!("{path}{}", name(size, value)));
-        assert_eq!(connection.ask(&head, b""), (200, size));
+        assert_eq!(connection.request(&head, b""), (200, size));
         begin.elapsed().as_secs_f64()
     };
     Turn::sequence((0..VALUES).map(each).collect())
@@ -128,7 +128,7 @@ fn decoded(bench: &Bench, section: &mut Section) {
             // 16 chunks, which fit every cache.
             let chunk = count.wrapping_add(number as u64 * 5) % 16;
             let head = get(&target([chunk / chunks % 2, chunk % chunks, 1]));
-            assert_eq!(connection.ask(&head, b""), (200, size));
+            assert_eq!(connection.request(&head, b""), (200, size));
         })
     };
     let mut comparisons = Vec::new();

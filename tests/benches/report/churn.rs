@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
         let size = if random.random_bool(0.2) { 0 } else { random.random_range(1..2_000) };
         let (method, body) = if size == 0 { ("DELETE", 0) } else { ("PUT", size) };
         let head = with_body(method, &format!("/store/{key}"), "application/octet-stream", body);
-        let (status, _) = connection.ask(&head, &vec![0x5a; body]);
+        let (status, _) = connection.request(&head, &vec![0x5a; body]);
         assert!((200..300).contains(&status) || status == 404 && size == 0, "{status}");
         live[name] = if size == 0 { 0 } else { (key.len() + size) as u64 };
         if number == 0 && count % 5_000 == 0 {

@@ -142,7 +142,7 @@ impl<'a> Clients<'a> {
     fn contestant<'b>(&'b self, client: Client, reads: &'b Reads<'b>) -> Contestant<'b> {
         let process = &self.processes[&client];
         match self.servers.opening("open", self.bench, client, reads.array) {
-            Ok(open) => process.borrow_mut().ask(&open),
+            Ok(open) => process.borrow_mut().request(&open),
             Err(reason) => return Contestant::absent(client.name(), reason),
         };
         self.turn(process, reads, usize::MAX);
@@ -152,8 +152,8 @@ impl<'a> Clients<'a> {
     fn turn(&self, process: &RefCell<Process>, reads: &Reads<'_>, round: usize) -> Turn {
         let what = (reads.what)(round);
         let seconds = self.bench.options.scale.turn.as_secs_f64();
-        let ask = json!({"do": "read", "points": reads.kind == Kind::Points, "what": what, "seconds": seconds});
-        let answer = process.borrow_mut().ask(&ask);
+        let request = json!({"do": "read", "points": reads.kind == Kind::Points, "what": what, "seconds": seconds});
+        let answer = process.borrow_mut().request(&request);
         self.bench.check(reads.array, &what[0], &answer["digest"]);
         turn(&answer)
     }

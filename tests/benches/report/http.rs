@@ -23,7 +23,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the complete response; returns the status and the length of the body.
-    pub(crate) fn ask(&mut self, head: &str, body: &[u8]) -> (u16, usize) {
+    pub(crate) fn request(&mut self, head: &str, body: &[u8]) -> (u16, usize) {
         self.stream.write_all(head.as_bytes()).expect("send");
         self.stream.write_all(body).expect("send");
         let mut filled = 0;
@@ -112,14 +112,14 @@ pub(crate) fn load(
     connections: usize,
     time: Duration,
     address: SocketAddr,
-    ask: impl Fn(&mut Connection, usize, u64) + Sync,
+    request: impl Fn(&mut Connection, usize, u64) + Sync,
 ) -> Turn {
     together(connections, time, |number| {
         let mut connection = Connection::open(address);
         // The first request of a connection is not measured.
-        ask(&mut connection, number, u64::MAX);
-        let ask = &ask;
-        move |count| ask(&mut connection, number, count)
+        request(&mut connection, number, u64::MAX);
+        let request = &request;
+        move |count| request(&mut connection, number, count)
     })
 }
 

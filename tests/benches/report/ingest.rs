@@ -45,8 +45,8 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
                     // A new location each time, so that nothing of an earlier round is replaced.
                     let place = format!("{place}-{round}");
                     let url = format!("{url}/{place}");
-                    let ask = json!({"do": "write", "writer": writer, "url": url, "side": side, "layout": layout});
-                    process.borrow_mut().turn(&ask)
+                    let request = json!({"do": "write", "writer": writer, "url": url, "side": side, "layout": layout});
+                    process.borrow_mut().turn(&request)
                 }
             };
             Contestant::new(*name, turn)
@@ -57,7 +57,9 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
     // Do not measure initialization.
     for (_, writer, url) in &writers {
         let url = format!("{url}/first");
-        process.borrow_mut().ask(&json!({"do": "write", "writer": writer, "url": url, "side": 64, "layout": "zstd"}));
+        process
+            .borrow_mut()
+            .request(&json!({"do": "write", "writer": writer, "url": url, "side": 64, "layout": "zstd"}));
     }
     let comparisons = ["zstd", "sharded", "raw"].map(&mut compare).into();
     section.add("**A new array from an array of NumPy**, declared and written.", comparisons);

@@ -64,7 +64,7 @@ fn crowd(bench: &Bench, clients: &Clients<'_>) -> Comparison {
             let mut random = StdRng::seed_from_u64(count ^ ((number as u64) << 32) ^ ((round as u64) << 48));
             let [a, b, c] = [0, 0, 0].map(|_: u64| random.random_range(0..scale.side));
             let head = get(&format!("/array/zstd?select={a},{b},{c}&format=raw"));
-            assert_eq!(connection.ask(&head, b""), (200, 4));
+            assert_eq!(connection.request(&head, b""), (200, 4));
         })
     });
     Comparison::run(format!("`zstd`, one element, {CONNECTIONS} connections"), scale.rounds, vec![ours])

@@ -30,16 +30,16 @@ impl Process {
         Self { name: name.to_owned(), child, asks, answers }
     }
 
-    pub(crate) fn ask(&mut self, ask: &Value) -> Value {
-        writeln!(self.asks, "{ask}").expect("ask Python");
+    pub(crate) fn request(&mut self, request: &Value) -> Value {
+        writeln!(self.asks, "{request}").expect("ask Python");
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("Python's answer");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} answered {line:?} to {ask}", self.name))
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} answered {line:?} to {request}", self.name))
     }
 
     /// Sends a message whose reply contains latencies.
-    pub(crate) fn turn(&mut self, ask: &Value) -> Turn {
-        turn(&self.ask(ask))
+    pub(crate) fn turn(&mut self, request: &Value) -> Turn {
+        turn(&self.request(request))
     }
 
     /// The peak memory of the process.

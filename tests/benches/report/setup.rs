@@ -80,8 +80,8 @@ impl Bench {
         let make = || {
             let (files, store) = (self.scratch().join("files"), self.scratch().join("store"));
             fs::create_dir(&files).expect("make a directory");
-            let ask = json!({"do": "make", "side": self.options.scale.side, "directory": files});
-            Process::start(python, "writer").ask(&ask);
+            let request = json!({"do": "make", "side": self.options.scale.side, "directory": files});
+            Process::start(python, "writer").request(&request);
             Zarrd::import(self.options.index, &files, &store);
             Arrays { files, store }
         };
@@ -116,7 +116,7 @@ impl Bench {
         let peers = self.python().map_or_else(
             |reason| format!("no clients in Python ({reason})"),
             |python| {
-                let versions = Process::start(python, "versions").ask(&json!({"do": "versions"}));
+                let versions = Process::start(python, "versions").request(&json!({"do": "versions"}));
                 let versions = versions.as_object().expect("versions").iter();
                 let versions =
                     versions.map(|(name, version)| format!("{name} {}", version.as_str().unwrap_or_default()));

@@ -70,7 +70,7 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
     let zom = document();
     let body = zom.to_string();
     let head = with_body("PUT", "/node/small", "application/json", body.len());
-    assert_eq!(connection.ask(&head, body.as_bytes()).0, 201);
+    assert_eq!(connection.request(&head, body.as_bytes()).0, 201);
     let mut python = bench.python().map(|python| Process::start(python, "the client"));
     let url = format!("file://{}", directory.path().join("files").display());
     let region = |size: u64| {
@@ -86,11 +86,11 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
             put(connection, &format!("/store/values/{number}/{}", count % CHUNKS), &[1; 1024]);
         })
     };
-    let ask = json!({"do": "small-regions", "url": url, "document": zom, "threads": CONNECTIONS,
+    let request = json!({"do": "small-regions", "url": url, "document": zom, "threads": CONNECTIONS,
         "seconds": bench.options.scale.turn.as_secs_f64()});
     let tensorstore = "tensorstore, local files, 16 threads";
     let peer = match &mut python {
-        Ok(python) => Contestant::new(tensorstore, |_| python.turn(&ask)),
+        Ok(python) => Contestant::new(tensorstore, |_| python.turn(&request)),
         Err(reason) => Contestant::absent(tensorstore, *reason),
     };
     let one = vec![
@@ -111,7 +111,7 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
 
 fn put(connection: &mut Connection, target: &str, body: &[u8]) {
     let head = with_body("PUT", target, "application/octet-stream", body.len());
-    let (status, _) = connection.ask(&head, body);
+    let (status, _) = connection.request(&head, body);
     assert!((200..300).contains(&status), "{status}: {target}");
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
 
 fn started(index: IndexKind, large: &Large) -> Zarrd {
     let zarrd = Zarrd::start(index, &large.store, &[]);
-    assert_eq!(Connection::open(zarrd.address).ask(&get("/readyz"), b"").0, 200);
+    assert_eq!(Connection::open(zarrd.address).request(&get("/readyz"), b"").0, 200);
     zarrd
 }
 

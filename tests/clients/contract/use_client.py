@@ -85,8 +85,8 @@ def array(models, shape):
 def store(api):
     call, models = api.call, api.models
     call("setKey", "lab/notes.txt", body=api.file(b"forty-two mice"), status=HTTPStatus.CREATED)
-    refused = call("setKey", "lab/notes.txt", body=api.file(b"x"), if_none_match="*", status=HTTPStatus.PRECONDITION_FAILED)
-    assert isinstance(refused, models.Problem) and refused.type_ is models.ProblemType.HTTPSZARRD_DEVPROBLEMSPRECONDITION_FAILED
+    rejected = call("setKey", "lab/notes.txt", body=api.file(b"x"), if_none_match="*", status=HTTPStatus.PRECONDITION_FAILED)
+    assert isinstance(rejected, models.Problem) and rejected.type_ is models.ProblemType.HTTPSZARRD_DEVPROBLEMSPRECONDITION_FAILED
     assert call("getKey", "lab/notes.txt").payload.read() == b"forty-two mice"
     assert call("getKey", "lab/notes.txt", range_="bytes=-4", status=HTTPStatus.PARTIAL_CONTENT).payload.read() == b"mice"
     call("headKey", "lab/notes.txt")
@@ -135,8 +135,8 @@ def elements(api):
     assert call("readOrAppendElements", "lab/exp/foo", body=points, read="") == [9, 2]
     stack = models.ReadRequest.from_dict({"stack": ["3:5, 0", "3:5, 1"]})
     assert call("readOrAppendElements", "lab/exp/foo", body=stack, read="") == [[7, 9], [8, 10]]
-    refused = call("getElements", "lab/exp/foo", select="5,0", status=HTTPStatus.BAD_REQUEST)
-    assert refused.index == 5 and refused.extent == 5
+    rejected = call("getElements", "lab/exp/foo", select="5,0", status=HTTPStatus.BAD_REQUEST)
+    assert rejected.index == 5 and rejected.extent == 5
     call("headElements", "lab/exp/foo")
 
 

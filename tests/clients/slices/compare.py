@@ -72,7 +72,7 @@ class Comparison:
                 self.get(entry, path, wanted, selections.items(generator, wanted.shape), self.form(entry), generator)
             ways[self.at % len(ways)](entry, path, wanted, generator)
             self.at += 1
-        self.refused(entry, path, wanted)
+        self.rejected(entry, path, wanted)
 
     def form(self, entry):
         """The formats in turn."""
@@ -116,7 +116,7 @@ class Comparison:
         found = np.stack([selections.select(wanted, items) for items in windows])
         self.post(entry, path, {"stack": texts}, found)
 
-    def refused(self, entry, path, wanted):
+    def rejected(self, entry, path, wanted):
         """Selections that NumPy rejects are answered with a problem document."""
         extents = wanted.shape
         bad = [",".join(["0"] * (len(extents) + 1)), "x", "..., ..."]
@@ -124,7 +124,7 @@ class Comparison:
             bad += [str(extents[0]), str(-extents[0] - 1), f"[{extents[0]}]", "::0"]
         text = bad[self.at % len(bad)]
         status, headers, body = self.request("GET", f"{path}?select={urllib.parse.quote(text)}&format=raw")
-        self.done["refusals"] += 1
+        self.done["rejections"] += 1
         if status != 400 or headers.get("Content-Type") != "application/problem+json":
             self.differs(entry, f"GET select={text}", f"status {status} instead of a problem: {body[:80]!r}")
 
@@ -181,7 +181,7 @@ def main():
     done = comparison.done
     print(
         f"compared {done['arrays']} arrays, {done['answers']} answers with {done['elements']} elements, "
-        f"{done['refusals']} refusals; {len(arrays)} arrays differ"
+        f"{done['rejections']} rejections; {len(arrays)} arrays differ"
     )
     sys.exit(1 if arrays or not done["arrays"] else 0)
 

@@ -21,6 +21,21 @@ import zlib
 
 import numpy as np
 
+# Shapes and chunk shapes by name.
+LAYOUTS = {
+    "scalar": ((), ()),
+    "zero": ((0,), (3,)),
+    "zero_rows": ((0, 5), (2, 2)),
+    "zero_columns": ((5, 0), (2, 2)),
+    "one": ((1,), (1,)),
+    "line": ((17,), (5,)),
+    "exact": ((6, 8), (3, 4)),
+    "larger_chunk": ((2, 3), (10, 10)),
+    "single_elements": ((3, 4), (1, 1)),
+    "cube": ((5, 6, 7), (2, 4, 3)),
+    "five": ((3, 4, 2, 5, 3), (2, 3, 2, 2, 1)),
+}
+
 
 class Notes:
     """The notes of one writer."""
@@ -30,7 +45,7 @@ class Notes:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.writer = writer
         self.entries = []
-        self.refusals = []
+        self.rejections = []
 
     def note(self, name, found, kind=None, region=None, source=None, lossy=False):
         """Notes a written array with the elements that the writer reads back; `source` are the written elements, if
@@ -81,12 +96,12 @@ class Notes:
         try:
             write()
         except Exception as error:  # Each library rejects in its own way.
-            self.refusals.append((name, f"{type(error).__name__}: {error}"[:160]))
+            self.rejections.append((name, f"{type(error).__name__}: {error}"[:160]))
 
     def close(self):
         (self.directory / "manifest.json").write_text(json.dumps(self.entries, indent=1))
-        (self.directory / "refused.json").write_text(json.dumps(self.refusals, indent=1))
-        print(f"{self.writer} wrote {len(self.entries)} arrays and refused {len(self.refusals)} combinations")
+        (self.directory / "rejected.json").write_text(json.dumps(self.rejections, indent=1))
+        print(f"{self.writer} wrote {len(self.entries)} arrays and rejected {len(self.rejections)} combinations")
 
 
 METADATA = {"zarr.json", ".zarray", ".zattrs"}
@@ -101,11 +116,11 @@ def erase_chunks(directory):
 
 def differs(found, original):
     """True if the elements differ from the originals."""
-    found, given = np.asarray(found), np.asarray(given)
-    if found.dtype.hasobject or given.dtype.hasobject:
+    found, original = np.asarray(found), np.asarray(original)
+    if found.dtype.hasobject or original.dtype.hasobject:
         exact = lambda item: item.tobytes() if isinstance(item, np.ndarray) else repr(item)
-        return list(map(exact, found.ravel().tolist())) != list(map(exact, given.ravel().tolist()))
-    return normal(found).tobytes() != normal(given).tobytes()
+        return list(map(exact, found.ravel().tolist())) != list(map(exact, original.ravel().tolist()))
+    return normal(found).tobytes() != normal(original).tobytes()
 
 
 def load(directory, entry, what="file"):

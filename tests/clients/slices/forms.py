@@ -89,13 +89,13 @@ def check_npy(body, wanted, kind):
 
 def check_json(body, wanted, kind):
     try:
-        found = json.loads(body, parse_constant=refuse_constant)
+        found = json.loads(body, parse_constant=reject_constant)
     except ValueError as error:
         return f"no JSON: {error}: {body[:80]!r}"
     return nested(found, wanted, kind)
 
 
-def refuse_constant(name):
+def reject_constant(name):
     raise ValueError(f"{name} is no JSON")
 
 

@@ -237,20 +237,7 @@ def v2_objects():
 
 
 def layouts(root, **options):
-    shapes = {
-        "scalar": ((), ()),
-        "zero": ((0,), (3,)),
-        "zero_rows": ((0, 5), (2, 2)),
-        "zero_columns": ((5, 0), (2, 2)),
-        "one": ((1,), (1,)),
-        "line": ((17,), (5,)),
-        "exact": ((6, 8), (3, 4)),
-        "larger_chunk": ((2, 3), (10, 10)),
-        "single_elements": ((3, 4), (1, 1)),
-        "cube": ((5, 6, 7), (2, 4, 3)),
-        "five": ((3, 4, 2, 5, 3), (2, 3, 2, 2, 1)),
-    }
-    for name, (shape, chunks) in shapes.items():
+    for name, (shape, chunks) in expectation.LAYOUTS.items():
         for dtype in ("<i4", "<f8"):
             for order in "CF":
                 for separator, word in ((".", "dot"), ("/", "slash")):

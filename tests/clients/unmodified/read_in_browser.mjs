@@ -68,7 +68,7 @@ assert.deepEqual(result.part, { status: 206, range: "bytes 25-29/30", text: "%.t
 assert.deepEqual(result.prefixes, ["deep", "empty", "image", "sharded", "unwritten"].map((name) => `lab/v3.zarr/${name}/`));
 // The key is missing, and a cross-origin page must not write: Chromium hides the response.
 assert.match(result.missing, /NotFound/);
-assert.equal(result.refused, "TypeError");
+assert.equal(result.rejected, "TypeError");
 console.log(`zarrita in Chromium compared ${2 * paths.length} arrays`);
 
 function patience(seconds) {

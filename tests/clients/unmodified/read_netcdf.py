@@ -24,19 +24,19 @@ with xr.open_dataset(f"{url}/store/lab/weather.nc#mode=bytes", engine="netcdf4")
     xr.testing.assert_identical(remote.load(), xr.open_dataset(directory / "weather.nc", engine="netcdf4").load())
 
 # libnetcdf reads Zarr from directories, and over the network only from S3, for which the wheels have no support.
-refused = 0
+rejected = 0
 for mode in ("zarr", "zarr,consolidated", "nczarr,zarr"):
     try:
         netCDF4.Dataset(f"{url}/store/lab/weather-v2-consolidated.zarr#mode={mode}")
     except OSError as error:
         assert error.errno == -74 and "Malformed URL" in error.strerror, error
-        refused += 1
+        rejected += 1
 for mode in ("zarr,s3",):
     try:
         netCDF4.Dataset(f"{url}/store/lab/weather-v2-consolidated.zarr#mode={mode}")
     except OSError as error:
         assert error.errno == -128 and "not turned on" in error.strerror, error
-        refused += 1
+        rejected += 1
 with netCDF4.Dataset(f"file://{directory}/weather-v2-plain.zarr#mode=zarr,file") as copied:
     assert copied["rain"].shape == (6, 8, 10)
-print(f"netCDF4 {netCDF4.__version__} with libnetcdf {netCDF4.__netcdf4libversion__} compared {compared} variables, {refused} modes refused")
+print(f"netCDF4 {netCDF4.__version__} with libnetcdf {netCDF4.__netcdf4libversion__} compared {compared} variables, {rejected} modes rejected")

@@ -60,8 +60,8 @@ for library in (requests, httpx):
     assert part.headers["Content-Range"] == f"bytes 5-99/{len(wanted)}", part.headers
     beyond = library.get(target, params={"select": "1:3", "format": "raw"}, headers={"Range": "bytes=99999-"})
     assert beyond.status_code == 416, beyond
-    refused = library.get(target, params={"select": "7 , 0"})
-    assert refused.status_code == 400 and refused.json()["extent"] == 7, refused.text
+    rejected = library.get(target, params={"select": "7 , 0"})
+    assert rejected.status_code == 400 and rejected.json()["extent"] == 7, rejected.text
 
     # Elements selected by a body, and a written region, with keys that need escaping.
     points = library.post(target, params={"read": ""}, json={"points": [[0, 0, 0], [-1, 2, 3]]}).json()

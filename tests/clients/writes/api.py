@@ -8,7 +8,7 @@ from collections import Counter
 ZARR_JSON = "application/json"
 
 
-class Refused(Exception):
+class ProblemError(Exception):
     """A response that is a problem document."""
 
     def __init__(self, status, problem, what):
@@ -45,7 +45,7 @@ class Api:
                 problem = json.loads(answer)
             except ValueError:
                 problem = {"detail": repr(answer[:300])}
-            raise Refused(status, problem, f"{method} {path} {query or ''}")
+            raise ProblemError(status, problem, f"{method} {path} {query or ''}")
         return status, found, answer
 
     def node(self, path, **query):

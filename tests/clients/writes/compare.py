@@ -142,11 +142,11 @@ def part(elements, entry):
 
 
 if library == "tensorstore":
-    reader, refusing = Tensorstore(), rules.tensorstore
+    reader, rejects = Tensorstore(), rules.tensorstore
 else:
     import zarr
 
-    reader, refusing = (Zarr2(), rules.zarr_python_2) if zarr.__version__.startswith("2") else (Zarr3(), rules.zarr_python_3)
+    reader, rejects = (Zarr2(), rules.zarr_python_2) if zarr.__version__.startswith("2") else (Zarr3(), rules.zarr_python_3)
 compared = 0
 unread, misread, different = Counter(), Counter(), []
 for entry in json.loads((notes / "mirrored.json").read_text()):
@@ -154,10 +154,10 @@ for entry in json.loads((notes / "mirrored.json").read_text()):
     found = error = None
     try:
         found = part(reader.read(entry), entry)
-    except Exception as refusal:  # Each library rejects in its own way.
-        error = f"{type(refusal).__name__}: {refusal}"
+    except Exception as rejection:  # Each library rejects in its own way.
+        error = f"{type(rejection).__name__}: {rejection}"
     try:
-        why = rules.reason(refusing, reader.document(entry), error)
+        why = rules.reason(rejects, reader.document(entry), error)
     except rules.Wrong as wrong:
         different.append((entry["name"], str(wrong)))
         continue

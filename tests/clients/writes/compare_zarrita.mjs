@@ -30,7 +30,7 @@ function codecsOf({ zarr_format, codecs, filters, compressor }) {
 const unknown = /^numcodecs\.(adler32|astype|bz2|crc32c?|fixedscaleoffset|fletcher32|jenkins_lookup3|lzma|packbits|quantize)$/;
 
 // The reason why zarrita rejects an array, and the text of its error.
-function refusal({ dtype }, document, stored) {
+function rejection({ dtype }, document, stored) {
   const codecs = codecsOf(document);
   const shard = codecs.find(({ name }) => name === "sharding_indexed");
   if (document.shape.includes(0)) return ["an extent of 0", /Input contains an empty iterator/];
@@ -83,13 +83,13 @@ async function read(entry, place, width) {
 async function compare(entry) {
   const expected = elements(entry.file);
   const width = expected.length / entry.shape.reduce((a, b) => a * b, 1);
-  const why = refusal(entry, entry.document, expected.some((byte) => byte !== 0));
+  const why = rejection(entry, entry.document, expected.some((byte) => byte !== 0));
   const [found, error] = await read(entry, url, width).then(
     (found) => [found, null],
     (error) => [null, error],
   );
-  if (error && !why?.[1].test(error.message)) throw new Error(`refused, ${why?.[0]}: ${error.message}`);
-  if (why && !error) throw new Error(`it was not refused, though: ${why[0]}`);
+  if (error && !why?.[1].test(error.message)) throw new Error(`rejected, ${why?.[0]}: ${error.message}`);
+  if (why && !error) throw new Error(`it was not rejected, though: ${why[0]}`);
   if (error) return ["unread", why[0]];
   const wrong = misreading(entry, entry.document, width);
   if (found.equals(expected)) return ["compared", "compared"];

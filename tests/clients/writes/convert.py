@@ -16,11 +16,11 @@ from collections import Counter
 import numpy as np
 
 import rules
-from api import Api, Refused
+from api import Api, ProblemError
 
 url, notes, draft = sys.argv[1], pathlib.Path(sys.argv[2]), "draft" in sys.argv[3:]
 api = Api(url)
-refused, done = Counter(), Counter()
+rejected, done = Counter(), Counter()
 SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
@@ -28,9 +28,9 @@ def convert(path, **query):
     """Converts a node; returns the error if it is rejected."""
     try:
         report = json.loads(api.expect("POST", f"/node/{path}", convert="v3", **query)[2])
-    except Refused as refusal:
-        assert refusal.kind == "inconvertible", refusal
-        return str(refusal)
+    except ProblemError as rejection:
+        assert rejection.kind == "inconvertible", rejection
+        return str(rejection)
     done.update(nodes=report["nodes"], chunks=report["chunks"])
     return None
 
@@ -99,6 +99,6 @@ for entry in entries:
     converted.append(entry | {"format": 3, "document": document})
 (notes / "mirrored.json").write_text(json.dumps(converted))
 print("\n".join(different[:5]))
-report = {"arrays": len(converted), "nodes": done["nodes"], "chunks copied": done["chunks"], "refused": dict(sorted(without.items()))}
+report = {"arrays": len(converted), "nodes": done["nodes"], "chunks copied": done["chunks"], "rejected": dict(sorted(without.items()))}
 print(json.dumps(report, ensure_ascii=False))
 sys.exit(1 if different else 0)

@@ -16,7 +16,7 @@ import numpy as np
 
 import rules
 import writing
-from api import Api, Refused
+from api import Api, ProblemError
 
 url, (store, notes, out) = sys.argv[1], map(pathlib.Path, sys.argv[2:5])
 prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[5:] else ("", {})
@@ -25,8 +25,8 @@ declared = query | {"lossy": True} if query else {}
 api = Api(url)
 generator = np.random.default_rng(20261122)
 writer = writing.Writer(api, generator)
-refusing = rules.converted if query else rules.none
-refused = defaultdict(list)
+rejects = rules.converted if query else rules.none
+rejected = defaultdict(list)
 
 
 def document(name):
@@ -60,14 +60,14 @@ def declare(documents, at, version):
     """Declares arrays as one tree; if some are rejected, the others as one tree, and those one by one. Returns the
     number of accepted requests.
     """
-    without = {name: document for name, document in documents.items() if any(refusing(document))}
+    without = {name: document for name, document in documents.items() if any(rejects(document))}
     rest = {name: document for name, document in documents.items() if name not in without}
     if without:
         try:
             plant(documents, at, version)
             raise AssertionError(f"{at} was declared with {list(without)}")
-        except Refused as refusal:
-            assert refusal.kind == "inconvertible", refusal
+        except ProblemError as rejection:
+            assert rejection.kind == "inconvertible", rejection
     if rest:
         plant(rest, at, version)
     for name, document in without.items():
@@ -84,10 +84,10 @@ def one(name, document):
     error = None
     try:
         api.declare(f"{prefix}{name}", document, **declared)
-    except Refused as refusal:
-        assert refusal.kind == "inconvertible", refusal
-        error = str(refusal)
-    refused[rules.reason(refusing, document, error)].append(name)
+    except ProblemError as rejection:
+        assert rejection.kind == "inconvertible", rejection
+        error = str(rejection)
+    rejected[rules.reason(rejects, document, error)].append(name)
 
 
 def is_lossy(document):
@@ -130,7 +130,7 @@ for index, (name, (entry, found)) in enumerate(entries.items()):
     trees.setdefault((top, found["zarr_format"]), {})[name] = found
 
 requests = sum(declare(documents, top, version) for (top, version), documents in trees.items())
-without = {name for names in refused.values() for name in names}
+without = {name for names in rejected.values() for name in names}
 mirrored = []
 for name, (entry, found) in entries.items():
     if name in without:
@@ -155,6 +155,6 @@ report = {
     "arrays": len(mirrored),
     "lossy": sum(entry["lossy"] for entry in mirrored),
     "appended": sum(entry["name"] in growing for entry in mirrored),
-    "refused": {why: len(names) for why, names in sorted(refused.items())},
+    "rejected": {why: len(names) for why, names in sorted(rejected.items())},
 }
 print(json.dumps(report, ensure_ascii=False))

@@ -25,9 +25,9 @@ def reason(rules, document, error):
     for why, text in rules(document):
         break
     if error is None and why is not None:
-        raise Wrong(f"it was not refused, though: {why}")
+        raise Wrong(f"it was not rejected, though: {why}")
     if error is not None and (why is None or not re.search(text, error, re.S)):
-        raise Wrong(f"refused{f', but not with {text!r} since: {why}' if why else ''}: {error[:400]}")
+        raise Wrong(f"rejected{f', but not with {text!r} since: {why}' if why else ''}: {error[:400]}")
     return why
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "slices"))
 
-import expectation
 import forms
 import selections
 

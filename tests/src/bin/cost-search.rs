@@ -15,21 +15,22 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
+    arguments::arguments,
     binary,
     cost_search::{Genome, Harness, Operation, Outcome, Plan, RatedRequest, Trial, run},
 };
 
-struct Arguments {
+struct Options {
     plan: Plan,
-    place: PathBuf,
+    directory: PathBuf,
     replay: Option<Genome>,
     excess: f64,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { plan, place, replay, excess } = arguments();
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let Options { plan, directory, replay, excess } = options();
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let too_much = match replay {
         Some(genome) => again(genome, dir.path().to_owned()).await,
         None => {
@@ -62,25 +63,22 @@ async fn again(genome: Genome, dir: PathBuf) -> bool {
     too_much
 }
 
-fn arguments() -> Arguments {
+fn options() -> Options {
     let mut plan = Plan { operations: Operation::ALL.to_vec(), time: Duration::from_secs(60), seed: rand::random() };
-    let (mut place, mut replay, mut excess) = (std::env::temp_dir(), None, 1.0);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--seconds" => plan.time = Duration::from_secs(number()),
-            "--seed" => plan.seed = number(),
-            "--only" => plan.operations = value.split(',').map(operation).collect(),
-            "--binary" => binary::use_program(value.into()),
-            "--excess" => excess = value.parse().unwrap_or_else(|_| panic!("{name} takes a number")),
-            "--dir" => place = value.into(),
-            "--replay" => replay = Some(value.parse().unwrap_or_else(|error| panic!("--replay: {error}"))),
-            _ => panic!("unknown: {name}"),
+    let (mut directory, mut replay, mut excess) = (std::env::temp_dir(), None, 1.0);
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--seconds" => plan.time = Duration::from_secs(argument.number()),
+            "--seed" => plan.seed = argument.number(),
+            "--only" => plan.operations = argument.value.split(',').map(operation).collect(),
+            "--binary" => binary::use_program(argument.value.into()),
+            "--excess" => excess = argument.number(),
+            "--dir" => directory = argument.value.into(),
+            "--replay" => replay = Some(argument.value.parse().unwrap_or_else(|error| panic!("--replay: {error}"))),
+            _ => argument.reject(),
         }
     }
-    Arguments { plan, place, replay, excess }
+    Options { plan, directory, replay, excess }
 }
 
 fn operation(name: &str) -> Operation {

@@ -14,6 +14,7 @@
 use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
+    arguments::arguments,
     binary,
     crowds::{Crowd, Observation, Plan, run, run_crowd},
 };
@@ -23,21 +24,21 @@ const MAX_LATENCY: Duration = Duration::from_millis(20);
 /// The maximum latency of an element, or of a node elsewhere.
 const MAX_NODE_LATENCY: Duration = Duration::from_millis(50);
 
-struct Arguments {
+struct Options {
     plan: Plan,
-    place: PathBuf,
+    directory: PathBuf,
     /// Set if this process is to act as the crowd.
     load: Option<(Crowd, SocketAddr)>,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { plan, place, load } = arguments();
+    let Options { plan, directory, load } = options();
     if let Some((crowd, address)) = load {
         run_crowd(crowd, plan.clients, address, || false);
         return ExitCode::SUCCESS;
     }
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let within = run(&plan, dir.path()).await.iter().all(is_within_latency_limits);
     if within { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -50,7 +51,7 @@ fn is_within_latency_limits(observation: &Observation) -> bool {
     observation.is_within_limits() && bystander.failed() == 0 && waited
 }
 
-fn arguments() -> Arguments {
+fn options() -> Options {
     let mut plan = Plan {
         clients: 400,
         keys: 10_000,
@@ -59,25 +60,20 @@ fn arguments() -> Arguments {
         crowds: Crowd::all(),
         program: Some(std::env::current_exe().expect("an executable has a path")),
     };
-    let (mut place, mut crowd, mut address) = (std::env::temp_dir(), None, None);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse().unwrap_or_else(|_| panic!("{name} takes a number"));
-        let seconds = || Duration::from_secs(value.parse().unwrap_or_else(|_| panic!("{name} takes a number")));
-        let parsed = |value: &str| value.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
-        match name.as_str() {
-            "--clients" => plan.clients = number(),
-            "--keys" => plan.keys = number(),
-            "--stay" => plan.stay = seconds(),
-            "--calm" => plan.calm = seconds(),
-            "--kind" => plan.crowds = value.split(',').map(parsed).collect(),
-            "--binary" => binary::use_program(value.into()),
-            "--dir" => place = value.into(),
-            "--load" => crowd = Some(parsed(&value)),
-            "--at" => address = Some(value.parse().expect("--at takes an address")),
-            _ => panic!("unknown: {name}"),
+    let (mut directory, mut crowd, mut address) = (std::env::temp_dir(), None, None);
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--clients" => plan.clients = argument.number(),
+            "--keys" => plan.keys = argument.number(),
+            "--stay" => plan.stay = Duration::from_secs(argument.number()),
+            "--calm" => plan.calm = Duration::from_secs(argument.number()),
+            "--kind" => plan.crowds = argument.list(),
+            "--binary" => binary::use_program(argument.value.into()),
+            "--dir" => directory = argument.value.into(),
+            "--load" => crowd = argument.list().pop(),
+            "--at" => address = argument.list().pop(),
+            _ => argument.reject(),
         }
     }
-    Arguments { plan, place, load: crowd.zip(address) }
+    Options { plan, directory, load: crowd.zip(address) }
 }

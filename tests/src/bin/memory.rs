@@ -13,32 +13,32 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use zarrd_tests::memory::{Plan, run};
+use zarrd_tests::{
+    arguments::arguments,
+    memory::{Plan, run},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (plan, place) = arguments();
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let (plan, directory) = options();
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let report = run(plan, dir.path()).await;
     println!("{plan:?}\n{report}");
     if report.is_within_limit() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn arguments() -> (Plan, PathBuf) {
+fn options() -> (Plan, PathBuf) {
     let mut plan = Plan { large: 8 << 30, downloads: 64, download_size: 256 << 20, array: 10 << 30 };
-    let mut place = std::env::temp_dir();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse::<u32>().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--gib" => plan.large = u64::from(number()) << 30,
-            "--downloads" => plan.downloads = number(),
-            "--mib" => plan.download_size = u64::from(number()) << 20,
-            "--array-gib" => plan.array = u64::from(number()) << 30,
-            "--dir" => place = value.into(),
-            _ => panic!("unknown: {name}"),
+    let mut directory = std::env::temp_dir();
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--gib" => plan.large = u64::from(argument.number::<u32>()) << 30,
+            "--downloads" => plan.downloads = argument.number(),
+            "--mib" => plan.download_size = u64::from(argument.number::<u32>()) << 20,
+            "--array-gib" => plan.array = u64::from(argument.number::<u32>()) << 30,
+            "--dir" => directory = argument.value.into(),
+            _ => argument.reject(),
         }
     }
-    (plan, place)
+    (plan, directory)
 }

@@ -79,17 +79,17 @@ impl Journal {
     /// Settles the writes that were in progress when the server died: those visible in `found` were applied, the others
     /// must never become visible. Returns the number applied.
     pub(crate) fn settle(&self, pending: &[u64], found: &[u64]) -> u64 {
-        let seen: BTreeSet<_> = found.iter().copied().collect();
+        let visible: BTreeSet<_> = found.iter().copied().collect();
         let mut state = self.state();
         let now = state.tick();
         for stamp in pending {
-            match seen.contains(stamp) {
+            match visible.contains(stamp) {
                 true => state.acknowledge(*stamp, now),
                 // A write that was applied and immediately overwritten cannot come back either.
                 false => state.write(*stamp).end = End::NotApplied,
             }
         }
-        pending.iter().filter(|stamp| seen.contains(stamp)).count() as u64
+        pending.iter().filter(|stamp| visible.contains(stamp)).count() as u64
     }
 
     /// Checks the result of a read that started at `before`: it must be the result of all writes acknowledged by then,
@@ -100,11 +100,11 @@ impl Journal {
     /// If the result is inconsistent, with the reason.
     pub(crate) fn check(&self, before: &ReadStart, found: &[u64]) -> Result<(), String> {
         // Only the visible stamps are examined, so that writers do not wait for the whole check.
-        let seen: BTreeSet<u64> = found.iter().copied().filter(|stamp| *stamp != 0).collect();
+        let visible: BTreeSet<u64> = found.iter().copied().filter(|stamp| *stamp != 0).collect();
         let mut writes = BTreeMap::new();
         {
             let state = self.state();
-            for stamp in seen {
+            for stamp in visible {
                 let write = state.writes.get(&stamp).ok_or_else(|| format!("no write has the stamp {stamp:#x}"))?;
                 writes.insert(stamp, write.clone());
             }
@@ -230,7 +230,7 @@ mod tests {
         let journal = Journal::default();
         let [one, other] = overlapping_writes(&journal);
         let empty = vec![0; ROWS * COLUMNS];
-        let wrong = |found: &[u64]| journal.check(&journal.now(), found).unwrap_err();
+        let inconsistent = |found: &[u64]| journal.check(&journal.now(), found).unwrap_err();
 
         // Mixed: each write covers the other somewhere.
         let mut mixed = empty.clone();
@@ -238,20 +238,20 @@ mod tests {
         put(&mut mixed, &other);
         let common = one.1.elements().find(|at| mixed[*at] == other.0).unwrap();
         mixed[common] = one.0;
-        assert!(wrong(&mixed).contains("mixed"), "{}", wrong(&mixed));
+        assert!(inconsistent(&mixed).contains("mixed"), "{}", inconsistent(&mixed));
 
         // Torn: an element of the write is missing.
         let mut torn = empty.clone();
         put(&mut torn, &one);
         torn[one.1.elements().last().unwrap()] = 0;
-        assert!(wrong(&torn).contains("part"), "{}", wrong(&torn));
+        assert!(inconsistent(&torn).contains("part"), "{}", inconsistent(&torn));
 
         // Lost: the write was acknowledged.
         journal.acknowledge(one.0);
-        assert!(wrong(&empty).contains("lost"), "{}", wrong(&empty));
+        assert!(inconsistent(&empty).contains("lost"), "{}", inconsistent(&empty));
         let mut forged = empty.clone();
         forged[0] = 12345;
-        assert!(wrong(&forged).contains("nobody"), "{}", wrong(&forged));
+        assert!(inconsistent(&forged).contains("nobody"), "{}", inconsistent(&forged));
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         }
         let mut pending = Vec::new();
         while let Some(done) = running.join_next().await {
-            let done = done.expect("a writer or reader found nothing wrong");
+            let done = done.expect("a writer or reader does not panic");
             report.add(&done.report);
             pending.extend(done.pending);
         }
@@ -161,7 +161,7 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         let found = array.read().await.expect("the array can be read");
         report.interrupted += pending.len() as u64;
         report.interrupted_applied += journal.settle(&pending, &found);
-        journal.check(&journal.now(), &found).unwrap_or_else(|wrong| panic!("round {round}: {wrong}"));
+        journal.check(&journal.now(), &found).unwrap_or_else(|inconsistent| panic!("round {round}: {inconsistent}"));
         report.reads += 1;
     }
     server.stop();
@@ -200,18 +200,18 @@ impl Array {
                 break;
             };
             match answer {
-                (200, told) => {
+                (200, report) => {
                     self.journal.acknowledge(stamp);
                     done.report.acknowledged += 1;
                     done.report.conflicts_retried +=
-                        told["conflicts_retried"].as_u64().expect("how many chunks were done again");
+                        report["conflicts_retried"].as_u64().expect("the number of retried chunks");
                 }
                 (503, _) => {
                     self.journal.refuse(stamp);
                     done.report.busy += 1;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                (status, told) => panic!("PUT {}: {status} {told}", region.selection()),
+                (status, report) => panic!("PUT {}: {status} {report}", region.selection()),
             }
         }
         done
@@ -235,7 +235,7 @@ impl Array {
         while Instant::now() < until {
             let before = self.journal.now();
             let Ok(found) = self.read().await else { break };
-            self.journal.check(&before, &found).unwrap_or_else(|wrong| panic!("{wrong}"));
+            self.journal.check(&before, &found).unwrap_or_else(|inconsistent| panic!("{inconsistent}"));
             done.report.reads += 1;
         }
         done

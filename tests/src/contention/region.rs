@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn owned_regions_partition_the_rows() {
-        let own = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
-        let mut all: Vec<_> = (0..16).flat_map(|first| own(first).elements().collect::<Vec<_>>()).collect();
+        let own_columns = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
+        let mut all: Vec<_> = (0..16).flat_map(|first| own_columns(first).elements().collect::<Vec<_>>()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..30 * COLUMNS).collect::<Vec<_>>());
     }

@@ -58,7 +58,8 @@ impl Array {
             *first *= if genome.has(Gene::Spread, 6) { (1 << 40) / *first } else { stored };
         }
         let fill = if data_type == "string" { json!("") } else { json!(0) };
-        let document = json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": fill,
+        let document = json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type,
+            "fill_value": fill,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
             "chunk_key_encoding": {"name": "default"}, "codecs": codecs(genome, &chunk, data_type)});
         let content = match genome.pick(Gene::Data, &[0, 1, 2]) {
@@ -174,7 +175,10 @@ fn filter(genome: &Genome, gene: Gene, rank: usize, data_type: &str) -> Option<V
 
 /// A bytes-to-bytes codec.
 fn bytes_codec(genome: &Genome, gene: Gene) -> Option<Value> {
-    let blosc = |cname: &str, shuffle: &str| json!({"name": "blosc", "configuration": {"cname": cname, "clevel": 9, "shuffle": shuffle, "typesize": 8, "blocksize": 0}});
+    let blosc = |cname: &str, shuffle: &str| {
+        json!({"name": "blosc", "configuration": {"cname": cname, "clevel": 9,
+        "shuffle": shuffle, "typesize": 8, "blocksize": 0}})
+    };
     Some(match genome.pick(gene, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0, 0, 0]) {
         1 => json!({"name": "gzip", "configuration": {"level": 1}}),
         2 => json!({"name": "gzip", "configuration": {"level": 9}}),

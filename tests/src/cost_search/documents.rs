@@ -162,7 +162,8 @@ fn array(genome: &Genome) -> String {
     let order: Vec<usize> = (0..rank).rev().collect();
     let mut codecs = vec![json!({"name": "transpose", "configuration": {"order": order}}); filters];
     codecs.push(json!({"name": "bytes"}));
-    json!({"zarr_format": 3, "node_type": "array", "shape": vec![1; rank], "data_type": "uint8", "fill_value": 0, "codecs": codecs,
+    json!({"zarr_format": 3, "node_type": "array", "shape": vec![1; rank], "data_type": "uint8", "fill_value": 0,
+        "codecs": codecs,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": vec![1; rank]}},
         "chunk_key_encoding": {"name": "default"}})
     .to_string()
@@ -196,7 +197,8 @@ fn v2(size: usize, genome: &Genome) -> String {
         _ => json!("|O"),
     };
     let filters = if dtype == json!("|O") { json!([{"id": "vlen-utf8"}]) } else { json!(null) };
-    let array = json!({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": dtype, "compressor": null, "fill_value": null,
+    let array = json!({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": dtype, "compressor": null,
+        "fill_value": null,
         "order": "C", "filters": filters});
     let members = repeated(size, |number| format!(r#""{}":{array}"#, name(genome, number)));
     format!(r#"{{"zarr_format":2,"attributes":{{}},"members":{{{members}}}}}"#)

@@ -80,11 +80,11 @@ pub(super) fn array(shape: &[u64], chunk: &[u64]) -> Value {
 
 /// Sends a request that is not measured; returns the status.
 pub(super) async fn send(server: &Server, request: &Request) -> Option<u16> {
-    let mut asked = server.request(request.method.clone(), &request.target);
+    let mut response = server.request(request.method.clone(), &request.target);
     for (name, value) in &request.headers {
-        asked = asked.header(*name, value);
+        response = response.header(*name, value);
     }
-    let answer = asked.body(request.body.clone()).send().await.ok()?;
+    let answer = response.body(request.body.clone()).send().await.ok()?;
     let status = answer.status().as_u16();
     answer.bytes().await.ok().map(|_| status)
 }

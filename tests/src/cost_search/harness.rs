@@ -134,12 +134,12 @@ impl Harness {
 
     /// Sends the request and measures it; `None` if there was no complete response.
     async fn send_and_measure(&self, trial: &Trial) -> Option<Outcome> {
-        let begun = self.probe.begin().ok()?;
-        let asked = Instant::now();
+        let started = self.probe.begin().ok()?;
+        let response = Instant::now();
         let (status, received) = timeout(RESPONSE_TIMEOUT, send_request(&self.server, &trial.request)).await.ok()??;
-        let latency = asked.elapsed();
+        let latency = response.elapsed();
         self.probe.settle(SETTLE_TIMEOUT).await.ok()?;
-        let (cpu, memory) = self.probe.since(&begun).ok()?;
+        let (cpu, memory) = self.probe.since(&started).ok()?;
         let (sent, chunk) = (trial.request.len(), trial.chunk());
         Some(Outcome::Measurement(Measurement { status, sent, received, chunk, cpu, memory, latency }))
     }
@@ -158,11 +158,11 @@ impl Harness {
 
 /// The status, and the length of the body as far as it was read.
 async fn send_request(server: &Server, request: &Request) -> Option<(u16, u64)> {
-    let mut asked = server.request(request.method.clone(), &request.target);
+    let mut response = server.request(request.method.clone(), &request.target);
     for (name, value) in &request.headers {
-        asked = asked.header(*name, value);
+        response = response.header(*name, value);
     }
-    let mut send_request = asked.body(request.body.clone()).send().await.ok()?;
+    let mut send_request = response.body(request.body.clone()).send().await.ok()?;
     let (status, mut received) = (send_request.status().as_u16(), 0);
     while received < MAX_RESPONSE_BYTES {
         match send_request.chunk().await {

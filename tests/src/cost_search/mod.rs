@@ -115,8 +115,8 @@ async fn search(operation: Operation, plan: &Plan, harness: &mut Harness) -> Wor
         match harness.measure(&genome).await {
             Outcome::Measurement(measured) => {
                 let found = RatedRequest { genome, measured };
-                worst.take(&found);
-                climb.take(found);
+                worst.add(&found);
+                climb.add(found);
             }
             Outcome::Infeasible => worst.infeasible += 1,
             Outcome::Hung => worst.failures.push(format!("{genome}: no answer")),
@@ -159,7 +159,7 @@ impl Climb {
         }
     }
 
-    fn take(&mut self, found: RatedRequest) {
+    fn add(&mut self, found: RatedRequest) {
         self.tried += 1;
         self.stale += 1;
         if is_worse(&self.densest, &found, Measurement::density) {
@@ -174,7 +174,7 @@ impl Climb {
 }
 
 impl WorstRequests {
-    fn take(&mut self, found: &RatedRequest) {
+    fn add(&mut self, found: &RatedRequest) {
         if is_worse(&self.densest, found, Measurement::density) {
             self.densest = Some(found.clone());
         }
@@ -276,7 +276,7 @@ mod tests {
     fn climb_retains_the_costliest_and_the_densest() {
         let mut climb = Climb::default();
         for (cpu, sent) in [(100, 16 << 10), (300, 1 << 20), (200, 1 << 20), (90, 16 << 10)] {
-            climb.take(found(cpu, sent));
+            climb.add(found(cpu, sent));
         }
         let cpu = |found: &Option<RatedRequest>| found.as_ref().unwrap().measured.cpu.as_millis();
         assert_eq!((cpu(&climb.costliest), cpu(&climb.densest)), (300, 100));
@@ -293,9 +293,9 @@ mod tests {
             costliest: None,
             failures: Vec::new(),
         };
-        worst.take(&found(1900, 1));
+        worst.add(&found(1900, 1));
         assert!(worst.excess() <= 1.0);
-        worst.take(&found(2100, 1));
+        worst.add(&found(2100, 1));
         assert!(worst.excess() > 1.0 && worst.to_string().contains("TOO MUCH"));
         let failures = WorstRequests { densest: None, costliest: None, failures: vec!["x".to_owned()], ..worst };
         assert!(failures.excess() > 1.0);

@@ -39,10 +39,10 @@ impl BystanderLatencies {
     pub(super) async fn measure(server: &Server, stay: Duration, nodes: bool) -> Self {
         let from = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
         let client = || Client::builder().local_address(from).timeout(TIMEOUT);
-        let anew = client().pool_max_idle_per_host(0).build().expect("a client");
+        let unpooled = client().pool_max_idle_per_host(0).build().expect("a client");
         let client = client().build().expect("a client");
         let end = Instant::now() + stay;
-        let gets = send_repeatedly(end, 5, |_| anew.get(server.url("/store/small")));
+        let gets = send_repeatedly(end, 5, |_| unpooled.get(server.url("/store/small")));
         if !nodes {
             return Self { gets: gets.await, ..Self::default() };
         }
@@ -64,16 +64,16 @@ impl BystanderLatencies {
 async fn send_repeatedly(end: Instant, pause: u64, request: impl Fn(u64) -> RequestBuilder) -> LatencyStats {
     let mut waited = LatencyStats::default();
     for number in 0.. {
-        let begun = Instant::now();
-        if begun > end {
+        let started = Instant::now();
+        if started > end {
             break;
         }
-        let whole = match request(number).send().await {
+        let response = match request(number).send().await {
             Ok(answer) if answer.status().is_success() => answer.bytes().await.is_ok(),
             _ => false,
         };
-        waited.latencies.add(begun.elapsed());
-        waited.failed += usize::from(!whole);
+        waited.latencies.add(started.elapsed());
+        waited.failed += usize::from(!response);
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
     waited

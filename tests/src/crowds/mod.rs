@@ -107,7 +107,8 @@ async fn fill(plan: &Plan, dir: &Path) {
 }
 
 fn array(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0, "attributes": {},
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+        "attributes": {},
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default"}, "codecs": codecs})
 }
@@ -169,8 +170,8 @@ async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
         }
     };
     let peak = server.peak_memory();
-    let begun = Instant::now();
-    while server.memory() > MAX_RETAINED && begun.elapsed() < plan.calm {
+    let started = Instant::now();
+    while server.memory() > MAX_RETAINED && started.elapsed() < plan.calm {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let retained = server.memory();

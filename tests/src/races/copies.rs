@@ -47,10 +47,10 @@ impl Round {
         let event = self.history().begin(Effect::Absent);
         let entry = Copy { to, target: target.clone(), event, end: End::Unknown };
         self.copies.lock().expect("the lock is not poisoned").push(entry);
-        let asked = self.ask_for_copy(client, to, &target);
+        let requested = self.request_copy(client, to, &target);
         let reply = match leaves_after {
-            Some(leaves_after) => timeout(leaves_after, asked).await.unwrap_or(Reply::Refused(0)),
-            None => asked.await,
+            Some(leaves_after) => timeout(leaves_after, requested).await.unwrap_or(Reply::Refused(0)),
+            None => requested.await,
         };
         let end = match &reply {
             Reply::Done(_) => {
@@ -70,7 +70,7 @@ impl Round {
         reply
     }
 
-    async fn ask_for_copy(&self, client: &ServerClient, to: Dialect, target: &str) -> Reply {
+    async fn request_copy(&self, client: &ServerClient, to: Dialect, target: &str) -> Reply {
         client.send_empty(Method::POST, &format!("/node/{}?convert={}&target=/{target}", self.path(), to.name())).await
     }
 
@@ -81,7 +81,7 @@ impl Round {
             match copy.end {
                 End::Done => self.record_copy(client, copy).await,
                 End::Refused => {
-                    self.history().refused(copy.event);
+                    self.history().rejected(copy.event);
                     self.record_absence(client, copy).await;
                 }
                 End::Unknown => self.settle(client, copy).await,
@@ -106,7 +106,7 @@ impl Round {
 
     async fn record_copy(&self, client: &ServerClient, copy: &Copy) {
         if !self.record_copy_if_present(client, copy.event, &copy.target).await {
-            self.history().refused(copy.event);
+            self.history().rejected(copy.event);
             self.find(Kind::Mixed, format!("/{} was acknowledged and is not there", copy.target));
         }
     }
@@ -121,27 +121,27 @@ impl Round {
 
     /// Waits until a copy with unknown outcome is complete or absent; copies again if it is absent.
     async fn settle(&self, client: &ServerClient, copy: &Copy) {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut keys = Vec::new();
-        while begun.elapsed() < SETTLING {
+        while started.elapsed() < SETTLING {
             if self.record_copy_if_present(client, copy.event, &copy.target).await {
                 return;
             }
             keys = client.keys(&format!("{}/", copy.target)).await.unwrap_or_default();
             if keys.is_empty() {
                 let again = self.history().begin(Effect::Absent);
-                match self.ask_for_copy(client, copy.to, &copy.target).await {
+                match self.request_copy(client, copy.to, &copy.target).await {
                     Reply::Done(_) => {
-                        self.history().refused(copy.event);
+                        self.history().rejected(copy.event);
                         self.history().done(again, None);
                         return self.record_copy(client, &Copy { event: again, ..copy.clone() }).await;
                     }
-                    _ => self.history().refused(again),
+                    _ => self.history().rejected(again),
                 }
             }
             tokio::time::sleep(PAUSE).await;
         }
-        self.history().refused(copy.event);
+        self.history().rejected(copy.event);
         self.find(Kind::LeftBehind, format!("of a copy whose client had left, after {SETTLING:?}: {keys:?}"));
     }
 
@@ -156,12 +156,12 @@ impl Round {
                 true
             }
             Reply::Undecodable(text) => {
-                self.history().refused(event);
+                self.history().rejected(event);
                 self.find(Kind::Undecodable, text);
                 true
             }
             Reply::Unexpected(text) | Reply::Lost(text) => {
-                self.history().refused(event);
+                self.history().rejected(event);
                 self.find(Kind::Other, text);
                 true
             }

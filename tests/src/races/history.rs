@@ -79,7 +79,7 @@ impl History {
     }
 
     /// Records the rejection of a request.
-    pub(crate) fn refused(&mut self, number: Number) {
+    pub(crate) fn rejected(&mut self, number: Number) {
         self.events[number].end = End::Refused;
     }
 
@@ -117,7 +117,7 @@ impl History {
             None => return vec![(Violation::Undecided, format!("{} requests", all.len()))],
             Some(false) => {}
         }
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let is_observation = |event: &&&Event| event.image().is_some() || matches!(event.effect, Effect::Absent);
         let (mut observed, mut right): (Vec<&Event>, Vec<&Event>) = all.iter().partition(is_observation);
         observed.sort_by_key(|event| event.ended_by());
@@ -129,14 +129,14 @@ impl History {
                 None => Violation::Undecided,
             };
             right.pop();
-            if !wrong.iter().any(|(known, _)| *known == kind) {
-                wrong.push((kind, format!("{:?}", event.effect)));
+            if !violations.iter().any(|(known, _)| *known == kind) {
+                violations.push((kind, format!("{:?}", event.effect)));
             }
         }
-        if wrong.is_empty() {
-            wrong.push((Violation::Mixed, "the answers contradict each other".to_owned()));
+        if violations.is_empty() {
+            violations.push((Violation::Mixed, "the answers contradict each other".to_owned()));
         }
-        wrong
+        violations
     }
 
     /// All requests, one per line.
@@ -177,9 +177,9 @@ impl Event {
 fn classify(events: &[&Event], observed: &Event) -> Violation {
     let Some(image) = observed.image() else { return Violation::Resurrected };
     let can_be = |wanted: &dyn Fn(usize) -> bool| {
-        let looked = Event { effect: observed.effect.restricted_to(wanted), ..observed.clone() };
+        let examined = Event { effect: observed.effect.restricted_to(wanted), ..observed.clone() };
         let events: Vec<&Event> =
-            events.iter().map(|event| if std::ptr::eq(*event, observed) { &looked } else { *event }).collect();
+            events.iter().map(|event| if std::ptr::eq(*event, observed) { &examined } else { *event }).collect();
         is_explainable(&events)
     };
     if can_be(&|_| false) == Some(false) {
@@ -199,7 +199,7 @@ fn classify(events: &[&Event], observed: &Event) -> Violation {
 /// True if some order of the requests is consistent with every response; `None` if the search takes too long.
 fn is_explainable(events: &[&Event]) -> Option<bool> {
     assert!(events.len() <= 128, "a round has few requests");
-    let mut search = Search { events, seen: HashSet::new(), steps: 0 };
+    let mut search = Search { events, visited: HashSet::new(), steps: 0 };
     let all = events.iter().enumerate().fold(0, |set: u128, (number, _)| set | 1 << number);
     match search.search_from(all, &None) {
         true => Some(true),
@@ -210,7 +210,7 @@ fn is_explainable(events: &[&Event]) -> Option<bool> {
 
 struct Search<'a> {
     events: &'a [&'a Event],
-    seen: HashSet<(u128, State)>,
+    visited: HashSet<(u128, State)>,
     steps: usize,
 }
 
@@ -223,7 +223,7 @@ impl Search<'_> {
             return true;
         }
         self.steps += 1;
-        if self.steps >= MAX_STEPS || !self.seen.insert((unconfirmed, state.clone())) {
+        if self.steps >= MAX_STEPS || !self.visited.insert((unconfirmed, state.clone())) {
             return false;
         }
         // No request can precede one that completed before it started.
@@ -242,9 +242,9 @@ impl Search<'_> {
                 continue;
             }
             // A request that ended before this one started and has not been executed yet is never executed.
-            let gone = members().filter(|(_, other)| !other.must_execute() && other.ended_by() < event.began);
-            let gone = gone.fold(1 << number, |set: u128, (number, _)| set | 1 << number);
-            if self.search_from(unconfirmed & !gone, &after) {
+            let impossible = members().filter(|(_, other)| !other.must_execute() && other.ended_by() < event.began);
+            let impossible = impossible.fold(1 << number, |set: u128, (number, _)| set | 1 << number);
+            if self.search_from(unconfirmed & !impossible, &after) {
                 return true;
             }
         }
@@ -276,7 +276,7 @@ mod tests {
         Image { element, shape, values: values.iter().copied().map(Some).collect() }
     }
 
-    fn begun(extent: u64) -> History {
+    fn started(extent: u64) -> History {
         let mut history = History::default();
         history.one(Effect::Declare(layout(Element::U16, extent)));
         history
@@ -291,13 +291,13 @@ mod tests {
 
         fn read(&mut self, values: &[u16]) -> Vec<Violation> {
             self.one(Effect::Read(image(Element::U16, values)));
-            self.check().into_iter().map(|(wrong, _)| wrong).collect()
+            self.check().into_iter().map(|(violation, _)| violation).collect()
         }
     }
 
     #[test]
     fn concurrent_requests_may_execute_in_any_order() {
-        let mut history = begun(4);
+        let mut history = started(4);
         let [one, other] = [history.begin(write(0, 3, 1)), history.begin(write(1, 4, 2))];
         history.done(one, None);
         history.done(other, None);
@@ -312,12 +312,12 @@ mod tests {
 
     #[test]
     fn rejected_requests_have_no_effect_and_lost_ones_may() {
-        let mut history = begun(2);
-        let refused = history.begin(write(0, 2, 1));
-        history.refused(refused);
+        let mut history = started(2);
+        let rejected = history.begin(write(0, 2, 1));
+        history.rejected(rejected);
         let lost = history.begin(write(0, 2, 2));
         history.lose_open();
-        assert!(lost > refused);
+        assert!(lost > rejected);
         assert!(history.clone().read(&[0, 0]).is_empty());
         assert!(history.clone().read(&[2, 2]).is_empty());
         assert_eq!(history.clone().read(&[2, 0]), [Violation::Mixed]);
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn truncated_elements_do_not_return() {
-        let mut history = begun(6);
+        let mut history = started(6);
         let write_before = history.begin(write(0, 6, 1));
         let shrink = history.begin(Effect::Resize(vec![2]));
         history.done(write_before, Some(vec![6]));
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn reported_shape_orders_the_resize() {
-        let mut history = begun(4);
+        let mut history = started(4);
         let [append, shrink] = [history.begin(Effect::Append(Body::Scalar(1))), history.begin(Effect::Resize(vec![2]))];
         history.done(append, Some(vec![3]));
         history.done(shrink, None);
@@ -353,28 +353,28 @@ mod tests {
 
     #[test]
     fn erased_or_replaced_elements_do_not_return() {
-        for gone in [
+        for impossible in [
             vec![Effect::Erase, Effect::Declare(layout(Element::U8, 4))],
             vec![Effect::Replace(layout(Element::U8, 4))],
         ] {
-            let mut history = begun(4);
+            let mut history = started(4);
             let late = history.begin(write(0, 4, 9));
-            gone.into_iter().for_each(|effect| history.one(effect));
-            history.refused(late);
+            impossible.into_iter().for_each(|effect| history.one(effect));
+            history.rejected(late);
             let mut right = history.clone();
             right.one(Effect::Read(image(Element::U8, &[0; 4])));
             assert!(right.check().is_empty());
             history.one(Effect::Read(image(Element::U8, &[9, 0, 9, 0])));
             assert_eq!(history.check()[0].0, Violation::Resurrected);
         }
-        let mut history = begun(4);
+        let mut history = started(4);
         history.one(Effect::Erase);
         assert_eq!(history.read(&[0, 0, 0, 0]), [Violation::Mixed], "no array exists");
     }
 
     #[test]
     fn copy_is_a_snapshot() {
-        let mut history = begun(4);
+        let mut history = started(4);
         history.one(write(0, 4, 1));
         let copy = history.begin(Effect::Absent);
         history.one(write(0, 4, 2));
@@ -383,7 +383,7 @@ mod tests {
         let copied = |values: &[u16]| {
             let mut history = history.clone();
             history.record_observation(copy, Effect::Copied(image(Element::U16, values)));
-            history.check().into_iter().map(|(wrong, _)| wrong).collect::<Vec<_>>()
+            history.check().into_iter().map(|(violation, _)| violation).collect::<Vec<_>>()
         };
         assert!(copied(&[1; 4]).is_empty());
         assert!(copied(&[2; 4]).is_empty());
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn successive_reads_never_go_back_in_time() {
-        let mut history = begun(2);
+        let mut history = started(2);
         let during = history.begin(write(0, 2, 1));
         history.one(Effect::Read(image(Element::U16, &[1, 1])));
         history.one(Effect::Read(image(Element::U16, &[0, 0])));

@@ -47,7 +47,7 @@ pub struct Plan {
     /// The seed of the first round.
     pub seed: u64,
     /// The seeds of the other rounds.
-    pub others: Others,
+    pub other_seeds: OtherSeeds,
 }
 
 /// The fate of the server while requests race.
@@ -61,7 +61,7 @@ pub enum Ending {
 
 /// The seeds of the rounds after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
+pub enum OtherSeeds {
     /// Consecutive seeds.
     Consecutive,
     /// The same seed.
@@ -124,14 +124,14 @@ pub struct Report {
 impl Plan {
     /// The plan of a short run.
     pub fn of(race: Race) -> Self {
-        let (seed, others) = (u64::from(rand::random::<u32>()), Others::Consecutive);
-        Self { race, index: "sled".into(), rounds: 200, concurrency: 16, end: Ending::Alive, seed, others }
+        let (seed, other_seeds) = (u64::from(rand::random::<u32>()), OtherSeeds::Consecutive);
+        Self { race, index: "sled".into(), rounds: 200, concurrency: 16, end: Ending::Alive, seed, other_seeds }
     }
 
     fn round(&self, number: u64) -> Round {
-        let seed = match self.others {
-            Others::Consecutive => self.seed.wrapping_add(number),
-            Others::Same => self.seed,
+        let seed = match self.other_seeds {
+            OtherSeeds::Consecutive => self.seed.wrapping_add(number),
+            OtherSeeds::Same => self.seed,
         };
         Round::new(self.race, number, seed)
     }
@@ -247,7 +247,8 @@ impl fmt::Display for Report {
         let name = race.name();
         writeln!(
             f,
-            "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, {images} readings compared"
+            "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, \
+             {images} reads compared"
         )?;
         if copied + alone > 0 {
             writeln!(f, "{name}: {copied} copies confirmed, {alone} with unknown outcome")?;

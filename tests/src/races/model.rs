@@ -264,19 +264,19 @@ mod tests {
         Effect::Write { select: select.into(), body: Body::Scalar(value) }
     }
 
-    fn whole(extent: u64) -> Vec<Range<u64>> {
+    fn full(extent: u64) -> Vec<Range<u64>> {
         std::iter::once(0..extent).collect()
     }
 
     fn after(layout: &Arc<Layout>, effects: &[Effect]) -> State {
-        let begun = Some(Array::new(layout));
-        effects.iter().fold(begun, |state, effect| effect.apply(&state).unwrap())
+        let started = Some(Array::new(layout));
+        effects.iter().fold(started, |state, effect| effect.apply(&state).unwrap())
     }
 
     #[test]
     fn shrinking_drops_outer_chunks_and_may_retain_edge_elements() {
         let layout = layout(Element::U16, &[8], &[2]);
-        let state = after(&layout, &[write(whole(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
+        let state = after(&layout, &[write(full(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
         for (values, can_be) in [
             ([7, 7, 7, 0, 0, 0, 0, 0], true),
             ([7, 7, 7, 7, 0, 0, 0, 0], true),
@@ -297,7 +297,7 @@ mod tests {
         assert!(image(Element::U8, &[3, 2], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
         assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "not a uint8");
         assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "two dimensions");
-        let raw = |bytes: &[u8]| Effect::Write { select: whole(1), body: Body::Raw(bytes.into()) };
+        let raw = |bytes: &[u8]| Effect::Write { select: full(1), body: Body::Raw(bytes.into()) };
         assert!(raw(&[1, 2]).apply(&state).is_none());
         assert!(raw(&[1, 2, 3]).apply(&state).is_some());
         assert!(raw(&[1, 2, 3]).apply(&None).is_none());
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn replaced_array_starts_empty() {
         let (old, new) = (layout(Element::U16, &[4], &[2]), layout(Element::U8, &[4], &[2]));
-        let written = after(&old, &[write(whole(4), 7)]);
+        let written = after(&old, &[write(full(4), 7)]);
         assert!(Effect::Declare(new.clone()).apply(&written).is_none());
         assert!(Effect::Declare(old.clone()).apply(&written).is_some());
         let erased = Effect::Erase.apply(&written).unwrap();

@@ -96,14 +96,14 @@ impl Round {
         }
         self.history().lose_open();
         self.settle_copies(client).await;
-        self.look_for_strays(client).await;
+        self.find_stray_keys(client).await;
         for step in &self.script.closing {
             self.perform_with_retry(client, step).await;
         }
-        self.look_for_strays(client).await;
-        let wrong = self.history().check();
-        for (wrong, text) in wrong {
-            let kind = match wrong {
+        self.find_stray_keys(client).await;
+        let violations = self.history().check();
+        for (violation, text) in violations {
+            let kind = match violation {
                 Violation::Resurrected => Kind::Resurrected,
                 Violation::Mixed => Kind::Mixed,
                 Violation::Undecided => Kind::Undecided,
@@ -121,10 +121,10 @@ impl Round {
 
     /// Retries a request while the server is busy.
     async fn perform_with_retry(&self, client: &ServerClient, step: &Step) {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match self.perform(client, step).await {
-                Reply::Refused(429 | 503) if begun.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
+                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
                 Reply::Refused(status @ (429 | 503)) => {
                     return self.find(Kind::Other, format!("{step:?} was answered {status} for {RETRY_TIMEOUT:?}"));
                 }
@@ -146,20 +146,20 @@ impl Round {
             Reply::Done(answer) if matches!(step, Step::Read) => match answer.image() {
                 Some(image) => history.record_observation(number, Effect::Read(image)),
                 None => {
-                    history.refused(number);
+                    history.rejected(number);
                     self.find(Kind::Other, format!("not an array of ours: {answer:?}"));
                 }
             },
             Reply::Done(answer) => history.done(number, answer.shape()),
             Reply::Refused(404) if matches!(step, Step::Read) => history.done(number, None),
             Reply::Lost(_) => {}
-            Reply::Refused(_) => history.refused(number),
+            Reply::Refused(_) => history.rejected(number),
             Reply::Undecodable(text) => {
-                history.refused(number);
+                history.rejected(number);
                 self.find(Kind::Undecodable, text.clone());
             }
             Reply::Unexpected(text) => {
-                history.refused(number);
+                history.rejected(number);
                 self.find(Kind::Other, text.clone());
             }
         }
@@ -204,7 +204,7 @@ impl Round {
         names.rev().fold(layout.zom(), |member, name| group(layout.dialect, name, &member))
     }
 
-    async fn look_for_strays(&self, client: &ServerClient) {
+    async fn find_stray_keys(&self, client: &ServerClient) {
         let dialect = self.script.dialect;
         let directory = format!("{}/", self.directory(dialect));
         let array = match client.send_empty(Method::GET, &format!("/node/{}", self.path())).await {
@@ -245,10 +245,10 @@ impl Round {
 
     /// Erases everything, and checks for remaining keys.
     pub(super) async fn clean(&self, client: &ServerClient, directory: &str) {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             match client.send_empty(Method::DELETE, &format!("/node/{directory}")).await {
-                Reply::Refused(429 | 503) if begun.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
+                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
                 Reply::Done(_) | Reply::Refused(404) => break,
                 other => return self.find(Kind::Other, format!("{other:?}")),
             }

@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn keys_outside_the_array_are_found() {
-        for (dialect, right, wrong) in [
+        for (dialect, owned, stray) in [
             (
                 Dialect::V3,
                 &["d/g/zarr.json", "d/g/x/zarr.json", "d/g/x/c/1/2"][..],
@@ -62,8 +62,8 @@ mod tests {
                 &["d/g/data/root/x/c2/0", "d/g/x/data/root/c0", "d/g/data/root/y/c0/0"],
             ),
         ] {
-            let all: Vec<String> = right.iter().chain(wrong).map(|key| (*key).to_owned()).collect();
-            assert_eq!(strays(dialect, "d/", "g/x", &[2, 3], &all), wrong);
+            let all: Vec<String> = owned.iter().chain(stray).map(|key| (*key).to_owned()).collect();
+            assert_eq!(strays(dialect, "d/", "g/x", &[2, 3], &all), stray);
         }
     }
 

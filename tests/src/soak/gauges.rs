@@ -15,11 +15,11 @@ const RUNNING: &str = "zarrd_http_requests_running";
 
 /// The lines of unreleased resources, once there are none or after the timeout.
 pub async fn unreleased_after(server: &Server, most: Duration) -> Vec<String> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let response = server.request(Method::GET, "/metrics").send().await.expect("the metrics are always there");
         let unreleased = unreleased(&response.text().await.expect("text"));
-        if unreleased.is_empty() || begun.elapsed() > most {
+        if unreleased.is_empty() || started.elapsed() > most {
             return unreleased;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;

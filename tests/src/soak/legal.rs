@@ -31,7 +31,8 @@ pub(super) async fn begin(context: &Arc<Context>, random: &mut StdRng, running: 
 }
 
 fn array(shape: &[usize], chunk: &[usize]) -> Value {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0, "attributes": {},
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+        "attributes": {},
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
         "codecs": [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]})

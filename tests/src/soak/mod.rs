@@ -232,9 +232,10 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "memory: {before} MiB early and {after} MiB late without the chunk cache; with it {peak} MiB at the peak, {retained} MiB retained"
+            "memory: {before} MiB early and {after} MiB late without the chunk cache; with it {peak} MiB at the peak, \
+             {retained} MiB retained"
         )?;
-        self.errors.iter().try_for_each(|errors| writeln!(f, "wrong: {errors}"))?;
+        self.errors.iter().try_for_each(|error| writeln!(f, "error: {error}"))?;
         self.unreleased.iter().try_for_each(|line| writeln!(f, "unreleased: {line}"))
     }
 }
@@ -247,13 +248,13 @@ mod tests {
     fn report_lists_every_failed_condition() {
         let right = Report { medians: [100 << 20, 200 << 20], retained: 300 << 20, ..Report::default() };
         assert!(right.is_ok());
-        for errors in [
+        for failed in [
             Report { medians: [100 << 20, 229 << 20], ..right.clone() },
             Report { retained: 301 << 20, ..right.clone() },
             Report { errors: vec!["a".to_owned()], ..right.clone() },
             Report { unreleased: vec!["a 1".to_owned()], ..right.clone() },
         ] {
-            assert!(!errors.is_ok(), "{errors}");
+            assert!(!failed.is_ok(), "{failed}");
         }
     }
 }

@@ -52,7 +52,7 @@ fn mirror(wget: Tool, download_dir: &Path, url: &str) -> String {
 }
 
 /// The files that wget creates for the sample.
-fn wanted_by_wget(sample_server: &SampleServer) -> BTreeMap<String, Vec<u8>> {
+fn files_of_wget(sample_server: &SampleServer) -> BTreeMap<String, Vec<u8>> {
     let mut wanted = sample_server.sample.values();
     let value = wanted.remove(TWICE_UNESCAPED.0).unwrap();
     wanted.insert(TWICE_UNESCAPED.1.to_owned(), value);
@@ -65,7 +65,7 @@ fn wget_mirror_then_fetches_only_changes() {
     sample_server.settle();
     let (download_dir, url) = (sample_server.download_dir.path(), sample_server.url("/store/lab/"));
     mirror(wget, download_dir, &url);
-    let mut wanted = wanted_by_wget(&sample_server);
+    let mut wanted = files_of_wget(&sample_server);
     assert_same(&files(&download_dir.join("lab")), &wanted);
 
     // The second time, only one value has another size; all others are recognized by their time.
@@ -93,7 +93,7 @@ fn wget_mirrors_while_values_change() {
     let (changing, lab): (BTreeMap<_, _>, BTreeMap<_, _>) = changing;
     assert_eq!(changing.len(), 1 + 25);
     changing.iter().for_each(|(name, value)| assert_uniform(name, value));
-    let wanted = wanted_by_wget(&sample_server).into_iter().map(|(name, value)| (format!("lab/{name}"), value));
+    let wanted = files_of_wget(&sample_server).into_iter().map(|(name, value)| (format!("lab/{name}"), value));
     assert_same(&lab, &wanted.collect());
 }
 
@@ -109,7 +109,7 @@ fn wget_reports_an_empty_prefix() {
 }
 
 /// The options with which rclone reads below a URL.
-fn below(url: &str) -> [&str; 4] {
+fn http_options(url: &str) -> [&str; 4] {
     ["--config=/dev/null", "--log-level=INFO", "--http-url", url]
 }
 
@@ -127,8 +127,8 @@ fn rclone_lists_copies_and_checks_a_hierarchy() {
     sample_server.settle();
     let (download_dir, url, wanted) =
         (sample_server.download_dir.path(), sample_server.url("/store"), sample_server.sample.values());
-    let run = |arguments: &[&str]| rclone.run(download_dir, arguments.iter().copied().chain(below(&url)));
-    let reported = |arguments: &[&str]| report(rclone, download_dir, &[arguments, &below(&url)].concat());
+    let run = |arguments: &[&str]| rclone.run(download_dir, arguments.iter().copied().chain(http_options(&url)));
+    let reported = |arguments: &[&str]| report(rclone, download_dir, &[arguments, &http_options(&url)].concat());
 
     // Each line contains a size, in nine columns, and a name.
     let listed = run(&["ls", ":http:lab"]);
@@ -151,12 +151,12 @@ fn rclone_lists_copies_and_checks_a_hierarchy() {
 
     fs::write(download_dir.join("lab/large.bin"), "other").unwrap();
     let checked =
-        rclone.output(download_dir, ["check", "--download", ":http:lab", "lab"].into_iter().chain(below(&url)));
+        rclone.output(download_dir, ["check", "--download", ":http:lab", "lab"].into_iter().chain(http_options(&url)));
     let checked = String::from_utf8_lossy(&checked.stderr).into_owned();
     assert!(checked.contains("1 differences found"), "{checked}");
 
     assert_eq!(run(&["cat", "--offset=3", "--count=4", ":http:lab/odd names/50%.txt"]), "50%.");
-    let nothing = rclone.output(download_dir, ["ls", ":http:nothing"].into_iter().chain(below(&url)));
+    let nothing = rclone.output(download_dir, ["ls", ":http:nothing"].into_iter().chain(http_options(&url)));
     assert!(String::from_utf8_lossy(&nothing.stderr).contains("directory not found"), "{nothing:?}");
 }
 
@@ -165,7 +165,7 @@ fn rclone_copies_while_values_change() {
     let (Some(rclone), Some(sample_server)) = (rclone(), serve_sample()) else { return };
     let (download_dir, url) = (sample_server.download_dir.path(), sample_server.url("/store"));
     let writer = sample_server.start_writer();
-    report(rclone, download_dir, &[&["copy", ":http:", "all", "--ignore-checksum"][..], &below(&url)].concat());
+    report(rclone, download_dir, &[&["copy", ":http:", "all", "--ignore-checksum"][..], &http_options(&url)].concat());
     assert!(writer.stop() > 1);
     let lab = sample_server.sample.values();
     assert_same(&files(&download_dir.join("all/lab")), &lab);
@@ -203,13 +203,13 @@ fn curl_resumes_an_interrupted_download() {
         let (file, url) = (number.to_string(), sample_server.url(path));
         // The reader stops, so that curl fails halfway.
         let mut cut = curl.command(download_dir).args(["-sf", &url]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut begun = vec![0; 1_234_567];
-        cut.stdout.take().unwrap().read_exact(&mut begun).unwrap();
+        let mut started = vec![0; 1_234_567];
+        cut.stdout.take().unwrap().read_exact(&mut started).unwrap();
         assert_eq!(cut.wait().unwrap().code(), Some(23), "{path}");
-        fs::write(download_dir.join(&file), &begun).unwrap();
+        fs::write(download_dir.join(&file), &started).unwrap();
         let before = sample_server.requests(route(path), "GET", 206);
         let rest = curl.run(download_dir, ["-sf", "-C", "-", "-w", "%{size_download}", "-o", &file, &url]);
-        assert_eq!(rest, (wanted.len() - begun.len()).to_string(), "{path}");
+        assert_eq!(rest, (wanted.len() - started.len()).to_string(), "{path}");
         assert_eq!(sample_server.requests(route(path), "GET", 206) - before, 1, "{path}");
         assert!(fs::read(download_dir.join(&file)).unwrap() == wanted, "{path}");
     }
@@ -245,9 +245,9 @@ fn curl_restarts_a_changed_download_given_its_etag() {
             ["-sf", "-X", "PUT", "-H", "Content-Type: application/json", "-d", "7", &sample_server.url(change)],
         );
         let condition = format!("If-Match: {etag}");
-        let refused =
+        let rejected =
             curl.output(download_dir, ["-sf", "-w", "%{http_code}", "-C", "-", "-H", &condition, "-o", &file, &url]);
-        assert_eq!(String::from_utf8_lossy(&refused.stdout), "412", "{path}");
+        assert_eq!(String::from_utf8_lossy(&rejected.stdout), "412", "{path}");
         assert_eq!(fs::metadata(download_dir.join(&file)).unwrap().len(), 100, "{path}");
     }
 }
@@ -293,9 +293,9 @@ fn aria2_downloads_with_many_connections_and_resumes() {
         assert_eq!(cut.status.code(), Some(7), "{cut:?}");
         assert!(download_dir.join(format!("{file}.aria2")).exists(), "{path}");
         // The downloaded part is not transferred again: a modified byte in it remains.
-        let (mut begun, mut wanted) = (fs::read(download_dir.join(&file)).unwrap(), wanted);
-        (begun[0], wanted[0]) = (!begun[0], !wanted[0]);
-        fs::write(download_dir.join(&file), begun).unwrap();
+        let (mut started, mut wanted) = (fs::read(download_dir.join(&file)).unwrap(), wanted);
+        (started[0], wanted[0]) = (!started[0], !wanted[0]);
+        fs::write(download_dir.join(&file), started).unwrap();
         aria2.run(download_dir, many.into_iter().chain(["-c", "-o", &file, &url]));
         assert!(fs::read(download_dir.join(&file)).unwrap() == wanted, "{path}");
     }

@@ -45,7 +45,7 @@ fn obstore_reads_everything_except_listings() {
 
 #[test]
 fn netcdf_reads_a_file_but_no_zarr() {
-    compares("read_netcdf.py", "compared 5 variables, 4 modes refused");
+    compares("read_netcdf.py", "compared 5 variables, 4 modes rejected");
 }
 
 #[test]

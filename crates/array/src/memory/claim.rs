@@ -378,13 +378,13 @@ mod tests {
         assert_eq!(error, MemoryError::Busy { needed: 2 * MIB, free: MIB, total: 16 * MIB });
         assert_eq!(begun.elapsed(), TIMEOUT);
         claim.clone().take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), TIMEOUT, "it is the same claim, which has waited");
+        assert_eq!(begun.elapsed(), TIMEOUT, "clones share the waiting time");
         let another = budget.claim(TWO);
         for _ in 0..2 {
             assert!(tokio::time::timeout(TIMEOUT / 4, another.take(2 * MIB)).await.is_err());
         }
         another.take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), 2 * TIMEOUT, "all waits together");
+        assert_eq!(begun.elapsed(), 2 * TIMEOUT, "the waits add up");
         drop(others);
         claim.take(2 * MIB).await.unwrap();
     }
@@ -402,7 +402,7 @@ mod tests {
         let part = some.split(MIB);
         drop(some);
         claim.take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), Duration::ZERO, "a part of it is still there");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "a part is still held");
         drop(part);
         let waiting = claim.take(3 * MIB);
         let (granted, ()) = tokio::join!(waiting, async {
@@ -410,7 +410,7 @@ mod tests {
             claim.try_take(1).unwrap_err();
             drop(others);
         });
-        assert_eq!(granted.unwrap().bytes(), 3 * MIB, "it had not waited yet");
+        assert_eq!(granted.unwrap().bytes(), 3 * MIB, "the claim has not waited before");
         assert_eq!(begun.elapsed(), TIMEOUT / 2);
     }
 
@@ -420,7 +420,7 @@ mod tests {
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let claim = budget.claim(TWO);
         assert!(claim.take(2 * MIB).now_or_never().is_none());
-        assert_eq!(budget.usage().waiting, 0, "who has gone does not wait");
+        assert_eq!(budget.usage().waiting, 0, "a cancelled request does not wait");
         let locked = claim.no_waiting();
         assert!(claim.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
         drop(locked);
@@ -440,7 +440,7 @@ mod tests {
         }
         let _some = claim.take(14 * MIB).await.unwrap();
         let too_much = MemoryError::TooMuch { needed: 16 * MIB, limit: 15 * MIB };
-        assert_eq!(claim.take(2 * MIB).await.unwrap_err(), too_much, "what it has counts");
+        assert_eq!(claim.take(2 * MIB).await.unwrap_err(), too_much, "memory already held counts");
         assert!(matches!(budget.claim(ONE).try_take(2 * MIB), Err(MemoryError::TooManyRequests { .. })));
     }
 

@@ -433,7 +433,7 @@ mod tests {
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         assert!(polled(&mut much).await.is_none());
-        assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "somebody waits");
+        assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "another caller waits");
         // A caller that holds some goes first, unless it holds half.
         assert!(pool.try_take(THREE, 1, Priority::First).is_some());
         assert!(pool.try_take(ONE, 1, Priority::First).is_none());
@@ -517,7 +517,7 @@ mod tests {
         assert_eq!(
             pool.try_take(TWO, 99, Priority::Last).map(|portion| portion.amount()),
             Some(10),
-            "all that there is"
+            "the whole capacity"
         );
     }
 }

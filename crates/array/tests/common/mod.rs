@@ -1,4 +1,4 @@
-//! Helpers of the write tests.
+//! Helpers of the read and write tests.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "not every test uses all of it")]
@@ -40,11 +40,11 @@ pub(crate) fn fill(data_type: &str) -> Value {
     }
 }
 
-fn bytes(endian: &str) -> Value {
+pub(crate) fn bytes(endian: &str) -> Value {
     json!({"name": "bytes", "configuration": {"endian": endian}})
 }
 
-fn sharded(inner: &[u64], codecs: &Value, location: &str) -> Value {
+pub(crate) fn sharded(inner: &[u64], codecs: &Value, location: &str) -> Value {
     json!({"name": "sharding_indexed", "configuration": {
         "chunk_shape": inner, "codecs": codecs, "index_location": location,
         "index_codecs": [bytes("little"), {"name": "crc32c"}]}})
@@ -152,16 +152,16 @@ impl TestArray {
         Elements((0..count).map(element).collect())
     }
 
-    /// A body of elements, in parts of `piece` bytes.
-    pub(crate) fn incoming(&self, elements: &Elements, piece: usize) -> ElementSource {
+    /// A body of elements, in parts of `part` bytes.
+    pub(crate) fn incoming(&self, elements: &Elements, part: usize) -> ElementSource {
         if self.data_type.fixed_size().is_none() {
             let mut builder = VariableBuilder::new(u64::MAX);
             elements.0.iter().for_each(|element| builder.push(element).unwrap());
             return ElementSource::Variable(builder.finish());
         }
         let all = elements.0.concat();
-        let pieces: Vec<_> = all.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        ElementSource::Fixed(stream::iter(pieces).boxed())
+        let parts: Vec<_> = all.chunks(part).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
+        ElementSource::Fixed(stream::iter(parts).boxed())
     }
 
     pub(crate) async fn read(&self, selection: &Selection, limit: u64) -> Elements {
@@ -169,9 +169,9 @@ impl TestArray {
         let reading = self.arrays.read(&path(), None, &request, limit).await.unwrap();
         let size = self.data_type.fixed_size();
         let mut all = Vec::new();
-        let mut pieces = Box::pin(reading.into_stream());
-        while let Some(piece) = pieces.next().await {
-            match piece.unwrap() {
+        let mut parts = Box::pin(reading.into_stream());
+        while let Some(part) = parts.next().await {
+            match part.unwrap() {
                 codec::Elements::Fixed(bytes) => all.extend(bytes.chunks(size.unwrap()).map(<[u8]>::to_vec)),
                 codec::Elements::Variable(elements) => all.extend(elements.iter().map(<[u8]>::to_vec)),
             }
@@ -201,7 +201,8 @@ impl Elements {
     }
 }
 
-fn indices(dimension: &DimensionSelection) -> Vec<u64> {
+/// The selected indices of a dimension.
+pub(crate) fn indices(dimension: &DimensionSelection) -> Vec<u64> {
     match dimension {
         DimensionSelection::Index(index) => vec![*index],
         DimensionSelection::Range { start, step, len } => {

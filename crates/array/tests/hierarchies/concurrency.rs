@@ -130,8 +130,8 @@ async fn create_fails_if_parent_becomes_an_array() {
         let (store, interference) = InterferingStore::create();
         store.json("g/other/zarr.json", &v3_array(&[3])).await;
         interference.write_before_commit(key, document);
-        let refused = store.declare("/g/x", &v3_array(&[3])).await;
-        assert!(matches!(refused, Err(NodeError::BelowArray { .. })), "{key}");
+        let rejected = store.declare("/g/x", &v3_array(&[3])).await;
+        assert!(matches!(rejected, Err(NodeError::BelowArray { .. })), "{key}");
         assert_eq!(store.keys().await.len(), 2, "{key}");
     }
 }
@@ -179,8 +179,8 @@ async fn erase_retries_unless_its_precondition_fails() {
     let (store, interference) = InterferingStore::create();
     let version = store.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     interference.write_before_commit("a/zarr.json", v3_array(&[4]));
-    let refused = store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
-    assert!(matches!(refused, Err(NodeError::PreconditionFailed { .. })));
+    let rejected = store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
+    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { .. })));
     interference.write_before_commit("a/zarr.json", v3_array(&[5]));
     assert_eq!(store.erase("/a").await.unwrap(), 1);
 }
@@ -192,8 +192,8 @@ async fn gives_up_when_document_keeps_changing() {
     for extent in 0..50 {
         interference.write_before_commit("a/zarr.json", v3_array(&[extent]));
     }
-    let refused = store.patch("/a", &json!({"attributes": {"n": 1}})).await;
-    assert!(matches!(refused, Err(NodeError::Array(ArrayError::TooManyConflicts { .. }))));
+    let rejected = store.patch("/a", &json!({"attributes": {"n": 1}})).await;
+    assert!(matches!(rejected, Err(NodeError::Array(ArrayError::TooManyConflicts { .. }))));
 }
 
 /// A response reflects one commit: nodes that change together are returned together, and nodes appear and disappear
@@ -292,7 +292,7 @@ async fn write_rounds(store: Arc<TestStore>, done: Arc<AtomicBool>) -> u64 {
 #[tokio::test]
 async fn key_set_between_two_pages_is_listed() {
     for busy in [false, true] {
-        for place in ["a", "m", "z"] {
+        for position in ["a", "m", "z"] {
             let (store, interference) = InterferingStore::create();
             interference.busy.store(busy, Ordering::Relaxed);
             for name in ["b", "n", "y"] {
@@ -307,13 +307,13 @@ async fn key_set_between_two_pages_is_listed() {
             let mut page = 0;
             // Every added group may be listed individually, which may always need one more page.
             while page < 20 {
-                interference.write_before_page(page, &format!("g/{place}{page}/zarr.json"), bare_group());
+                interference.write_before_page(page, &format!("g/{position}{page}/zarr.json"), bare_group());
                 let found = store.node("/g", Depth::All).await.unwrap().zom.len();
                 if interference.has_pending_writes() {
                     break;
                 }
                 page += 1;
-                assert_eq!(found, 207 + page, "{place}");
+                assert_eq!(found, 207 + page, "{position}");
             }
             assert!(page >= 4, "there were {page} pages");
         }

@@ -59,8 +59,8 @@ async fn copy_to_an_occupied_path_is_rejected() {
     store.json("d/meta/root/x.array.json", &draft_array(&[4])).await;
     assert!(matches!(store.convert("/d", Dialect::V3).await, Err(NodeError::NotInPlace { .. })));
     store.declare("/there", &v3_array(&[1])).await.unwrap();
-    for taken in ["/there", "/d"] {
-        assert!(store.copy("/d/x", taken, Dialect::V3).await.is_err(), "{taken}");
+    for occupied in ["/there", "/d"] {
+        assert!(store.copy("/d/x", occupied, Dialect::V3).await.is_err(), "{occupied}");
     }
     assert!(matches!(store.copy("/d/x", "/there/x", Dialect::V3).await, Err(NodeError::BelowArray { .. })));
     assert_eq!(store.keys().await, ["d/meta/root/x.array.json", "d/zarr.json", "there/zarr.json"]);
@@ -137,8 +137,8 @@ async fn draft_nodes_are_created_below_the_entry_point() {
     store.replace("/d/g", &v3_array(&[3])).await.unwrap();
     assert_eq!(store.keys().await[1..3], ["d/meta/root/a.array.json", "d/meta/root/g.array.json"]);
     store.declare("/v3", &v3_group(&json!({}))).await.unwrap();
-    let refused = store.declare_as("/v3", &tree, Dialect::Draft).await;
-    assert!(matches!(refused, Err(NodeError::OtherDialect { found: Dialect::V3, .. })));
+    let rejected = store.declare_as("/v3", &tree, Dialect::Draft).await;
+    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::V3, .. })));
 }
 
 #[tokio::test]

@@ -128,8 +128,8 @@ async fn unreadable_intent_records_are_retained() {
     let mut other_kind = record("/to", "to/");
     other_kind["operation"]["kind"] = json!("shrink");
     let mut texts = vec!["".to_owned(), "{".to_owned(), "[1]".to_owned(), "{}".to_owned()];
-    for wrong in [newer, other_kind, record("/to", "to"), record("to//a", "to/"), record("/to", "../")] {
-        texts.push(wrong.to_string());
+    for invalid in [newer, other_kind, record("/to", "to"), record("to//a", "to/"), record("/to", "../")] {
+        texts.push(invalid.to_string());
     }
     for text in &texts {
         store.intend(text.clone()).await;

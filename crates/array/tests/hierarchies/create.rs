@@ -94,12 +94,12 @@ async fn create_respects_preconditions() {
             CreateOptions { precondition: condition, if_exists: IfExists::Replace, ..CreateOptions::default() };
         store.nodes.create(&path("/g"), &Arc::new(zom(&document)), &declaration).await
     };
-    let refused = declare(v3_group(&json!({})), Precondition::present()).await;
-    assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: None, .. })));
+    let rejected = declare(v3_group(&json!({})), Precondition::present()).await;
+    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { current: None, .. })));
     let created = declare(v3_group(&json!({})), Precondition::absent()).await.unwrap();
     let version = created.node.version.unwrap();
-    let refused = declare(v3_array(&[1]), Precondition::absent()).await;
-    assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: Some(_), .. })));
+    let rejected = declare(v3_array(&[1]), Precondition::absent()).await;
+    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { current: Some(_), .. })));
     let replaced = declare(v3_array(&[1]), Precondition::at(version)).await.unwrap();
     assert_ne!(replaced.node.version.unwrap(), version);
     assert!(declare(v3_array(&[2]), Precondition::at(version)).await.is_err());
@@ -117,12 +117,12 @@ async fn node_at_an_invalid_place_is_rejected() {
         assert_eq!(found.to_string(), array);
     }
     store.json("d/zarr.json", &entry_point()).await;
-    let refused = store.declare_as("/d", &v3_group(&json!({})), Dialect::V3).await;
-    assert!(matches!(refused, Err(NodeError::OtherDialect { found: Dialect::Draft, .. })));
-    let refused = store.declare_as("/b", &v3_array(&[3]), Dialect::V3).await;
-    assert!(matches!(refused, Err(NodeError::OtherDialect { found: Dialect::V2, .. })));
-    let refused = store.declare("/__x", &v3_array(&[1])).await;
-    assert!(matches!(refused, Err(NodeError::Name { .. })));
+    let rejected = store.declare_as("/d", &v3_group(&json!({})), Dialect::V3).await;
+    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::Draft, .. })));
+    let rejected = store.declare_as("/b", &v3_array(&[3]), Dialect::V3).await;
+    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::V2, .. })));
+    let rejected = store.declare("/__x", &v3_array(&[1])).await;
+    assert!(matches!(rejected, Err(NodeError::Name { .. })));
     let long = format!("/{}", "x".repeat(1020));
     assert!(matches!(store.declare(&long, &v3_array(&[1])).await, Err(NodeError::Name { .. })));
     assert_eq!(store.keys().await, ["a/zarr.json", "b/.zarray", "d/zarr.json"]);

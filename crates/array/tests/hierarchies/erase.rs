@@ -46,7 +46,8 @@ async fn erase_removes_an_implicit_group() {
     assert_eq!(store.keys().await, ["a/other"]);
 }
 
-/// Draft, "Store operations": "To delete an array or a group at path `P`": its metadata keys, `meta/root{P}/` and `data/root{P}/`.
+/// Draft, "Store operations": "To delete an array or a group at path `P`": its metadata keys, `meta/root{P}/` and
+/// `data/root{P}/`.
 #[tokio::test]
 async fn erase_removes_draft_nodes() {
     let store = TestStore::new();
@@ -66,11 +67,14 @@ async fn erase_removes_draft_nodes() {
         store.keys().await
     };
     assert_eq!(erase("/foo/bar", 2).await.len(), 9);
-    let left = erase("/foo", 5).await;
-    assert!(!left.iter().any(|key| key.contains("foo/") || key.contains("foo.")), "{left:?}");
-    assert!(left.contains(&"meta/root/foo2.array.json".to_owned()) && left.contains(&"data/root/foo2/c0".to_owned()));
-    let left = erase("/implied", 2).await;
-    assert!(!left.iter().any(|key| key.contains("implied")), "{left:?}");
+    let leftover = erase("/foo", 5).await;
+    assert!(!leftover.iter().any(|key| key.contains("foo/") || key.contains("foo.")), "{leftover:?}");
+    assert!(
+        leftover.contains(&"meta/root/foo2.array.json".to_owned())
+            && leftover.contains(&"data/root/foo2/c0".to_owned())
+    );
+    let leftover = erase("/implied", 2).await;
+    assert!(!leftover.iter().any(|key| key.contains("implied")), "{leftover:?}");
     assert_eq!(erase("/", 10).await, ["beside"]);
 }
 

@@ -29,10 +29,10 @@ async fn write(arrays: &Arrays, at: &str, select: &str, value: u8) -> Result<(),
 async fn read(arrays: &Arrays, at: &str) -> Vec<u8> {
     let request = ReadRequest::Select(Selection::default());
     let reading = arrays.read(&path(at), None, &request, u64::MAX).await.unwrap();
-    let mut pieces = std::pin::pin!(reading.into_stream());
+    let mut parts = std::pin::pin!(reading.into_stream());
     let mut all = Vec::new();
-    while let Some(piece) = pieces.next().await {
-        match piece.unwrap() {
+    while let Some(part) = parts.next().await {
+        match part.unwrap() {
             Elements::Fixed(bytes) => all.extend_from_slice(&bytes),
             Elements::Variable(_) => panic!("the elements have a fixed size"),
         }
@@ -109,9 +109,9 @@ async fn interrupted_shrink_is_finished() {
         store.inner.commit(vec![Change::AddIntent { id: IntentId::random(), record: record.into() }]).await.unwrap();
         let settled = store.nodes.settle_intents().await.unwrap();
         assert_eq!(settled, SettledIntents { finished: 1, ..SettledIntents::default() }, "{dialect}");
-        let left: Vec<String> = store.keys().await.into_iter().filter(|key| key.starts_with(prefix)).collect();
+        let leftover: Vec<String> = store.keys().await.into_iter().filter(|key| key.starts_with(prefix)).collect();
         let chunks: Vec<String> = [0, 1].map(|number| format!("{prefix}{number}")).into();
-        assert_eq!(left.iter().filter(|key| !key.contains(".z")).cloned().collect::<Vec<_>>(), chunks, "{dialect}");
+        assert_eq!(leftover.iter().filter(|key| !key.contains(".z")).cloned().collect::<Vec<_>>(), chunks, "{dialect}");
         assert_eq!(store.inner.intents().await.unwrap(), []);
     }
 }
@@ -130,10 +130,10 @@ async fn append_fails_until_an_interrupted_shrink_is_finished() {
     store.inner.commit(vec![Change::AddIntent { id: IntentId::random(), record }]).await.unwrap();
     assert_eq!(store.nodes.settle_intents().await.unwrap().unsettled, 1);
     let append = store.arrays.append(&path("/a"), Some(Dialect::V3), 0, Precondition::none()).await.unwrap();
-    let refused = append.execute(Some(2), ElementSource::Scalar(vec![1])).await;
-    assert!(refused.is_err(), "{refused:?}");
-    let refused = store.patch("/a", &json!({"shape": [9]})).await;
-    assert!(refused.is_err(), "{refused:?}");
+    let rejected = append.execute(Some(2), ElementSource::Scalar(vec![1])).await;
+    assert!(rejected.is_err(), "{rejected:?}");
+    let rejected = store.patch("/a", &json!({"shape": [9]})).await;
+    assert!(rejected.is_err(), "{rejected:?}");
     // Elements within the shape can be written.
     write(&store.arrays, "/a", "...", 1).await.unwrap();
 }
@@ -229,7 +229,10 @@ async fn existing_keys_are_rejected_erased_or_adopted() {
                 let case = format!("{dialect} {existing:?} {at}");
                 match existing {
                     IfExists::Fail => {
-                        let is_named = |error: &NodeError| matches!(error, NodeError::StrayKeys { path: at, key } if *at == path("/a") && key.as_str() == chunk);
+                        let is_named = |error: &NodeError| match error {
+                            NodeError::StrayKeys { path: at, key } => *at == path("/a") && key.as_str() == chunk,
+                            _ => false,
+                        };
                         assert!(declared.as_ref().is_err_and(is_named), "{case}: {declared:?}");
                         assert!(store.keys().await.len() <= 2, "{case}: nothing was written");
                     }
@@ -251,8 +254,8 @@ async fn existing_keys_are_rejected_erased_or_adopted() {
 async fn key_set_during_create_is_rejected() {
     let (store, interference) = InterferingStore::create();
     interference.write_before_commit("a/c/0", json!(1));
-    let refused = store.declare("/a", &v3_array(&[2])).await;
-    assert!(matches!(refused, Err(NodeError::StrayKeys { .. })), "{refused:?}");
+    let rejected = store.declare("/a", &v3_array(&[2])).await;
+    assert!(matches!(rejected, Err(NodeError::StrayKeys { .. })), "{rejected:?}");
     assert_eq!(store.keys().await, ["a/c/0"]);
     let (store, interference) = InterferingStore::create();
     store.declare("/g", &v3_group(&json!({}))).await.unwrap();

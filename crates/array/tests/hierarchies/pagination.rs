@@ -134,8 +134,8 @@ async fn cursor_is_valid_for_its_group_only() {
     for (at, cursor) in
         [("/h", cursor.clone()), ("/", cursor.clone()), ("/a", cursor), ("/g", Some(Cursor::from_text("x")))]
     {
-        let refused = store.page(at, 2, cursor).await;
-        assert!(matches!(refused, Err(NodeError::Store(StoreError::InvalidCursor))), "{at} {refused:?}");
+        let rejected = store.page(at, 2, cursor).await;
+        assert!(matches!(rejected, Err(NodeError::Store(StoreError::InvalidCursor))), "{at} {rejected:?}");
     }
     assert!(store.page("/a", 2, None).await.unwrap().next.is_none());
 }

@@ -54,8 +54,8 @@ async fn attribute_patches_are_merged() {
         store.patch(group, &json!({"attributes": {"a": 1, "b": {"c": 2}}})).await.unwrap();
         let found = store.patch(group, &json!({"attributes": {"a": null, "b": {"d": 3}}})).await.unwrap();
         assert_eq!(found.zom.to_text().to_value().unwrap()["attributes"], json!({"b": {"c": 2, "d": 3}}), "{group}");
-        let refused = store.patch(group, &json!({"shape": [1]})).await;
-        assert!(matches!(refused, Err(NodeError::Change(_))), "{group}");
+        let rejected = store.patch(group, &json!({"shape": [1]})).await;
+        assert!(matches!(rejected, Err(NodeError::Change(_))), "{group}");
     }
     assert_eq!(store.keys().await, ["g/zarr.json", "h/.zattrs", "h/.zgroup"]);
     // A group without a document gets one.
@@ -89,8 +89,8 @@ async fn patch_respects_preconditions() {
         store.nodes.patch(&path("/a"), None, &NodePatch::parse(text.to_owned()).unwrap(), &condition).await
     };
     let changed = patch(r#"{"shape": [4]}"#, Precondition::at(version)).await.unwrap();
-    let refused = patch(r#"{"shape": [5]}"#, Precondition::at(version)).await;
-    let Err(NodeError::PreconditionFailed { current, .. }) = refused else { panic!("the patch succeeded") };
+    let rejected = patch(r#"{"shape": [5]}"#, Precondition::at(version)).await;
+    let Err(NodeError::PreconditionFailed { current, .. }) = rejected else { panic!("the patch succeeded") };
     assert_eq!(current, changed.version);
     let same = patch(r#"{"shape": [4]}"#, Precondition::none()).await.unwrap();
     assert_eq!(same.version, changed.version, "nothing changed");

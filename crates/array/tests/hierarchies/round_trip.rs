@@ -55,9 +55,9 @@ async fn round_trip(tree: &Tree, other: &Tree, dialect: Dialect) {
     // Replacing a tree yields the same keys as creating it.
     let alone = TestStore::new();
     alone.declare_as("/t", &second, dialect).await.unwrap();
-    let left = alone.keys().await;
-    assert_eq!(store.keys().await, left);
-    assert_eq!(store.erase("/t").await.unwrap(), left.len() as u64);
+    let leftover = alone.keys().await;
+    assert_eq!(store.keys().await, leftover);
+    assert_eq!(store.erase("/t").await.unwrap(), leftover.len() as u64);
     assert!(store.keys().await.is_empty());
 }
 
@@ -73,7 +73,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_trees_round_trip(tree in Tree::any(), other in Tree::any(), dialect in prop::sample::select(Dialect::ALL.to_vec())) {
+    fn random_trees_round_trip(
+        tree in Tree::any(),
+        other in Tree::any(),
+        dialect in prop::sample::select(Dialect::ALL.to_vec()),
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(round_trip(&tree, &other, dialect));
     }

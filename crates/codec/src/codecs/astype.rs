@@ -62,7 +62,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         && is_datetime(from) == is_datetime(to)
         && from != to
     {
-        return Err(invalid_configuration(spec, format!("cannot convert {from} to another unit, {to}")));
+        return Err(invalid_configuration(spec, format!("cannot convert {from} to the unit of {to}")));
     }
     let kernel = AsType { decoded: decode_dtype.number(), encoded: encode_dtype.number() };
     filter::create(spec, input, kernel, [decode_dtype.elements(spec)?, encode_dtype.elements(spec)?])

@@ -47,15 +47,15 @@ struct BitRound {
     rounding: Result<Rounding, RoundingUnsupported>,
 }
 
-/// The operation of encoding.
+/// The rounding that encoding applies.
 #[derive(Clone, Copy, Debug)]
 struct Rounding {
     float: Number,
-    /// The number of bits of the mantissa to drop.
+    /// The number of mantissa bits to drop.
     dropped_bits: u32,
 }
 
-/// The reason why elements cannot be encoded, which continues the codec's name.
+/// The reason why elements cannot be encoded; it continues the codec's name.
 #[derive(Clone, Debug)]
 struct RoundingUnsupported(String);
 
@@ -124,7 +124,8 @@ impl FilterKernel for BitRound {
     }
 }
 
-/// Rounds each word of `N` bytes to a multiple of `2^drop`, halves to the even one. The carry goes into the exponent, as it has to.
+/// Rounds each word of `N` bytes to a multiple of `2^dropped_bits`, half to even. The carry into the exponent is
+/// correct.
 fn round<const N: usize>(bytes: &mut [u8], dropped_bits: u32) {
     let below_half = (1_u64 << (dropped_bits - 1)) - 1;
     for word in bytes.as_chunks_mut::<N>().0 {

@@ -43,7 +43,7 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
     CodecFactory { namespace: Namespace::V3, name: "endian", create },
 ];
 
-/// The elements of a fixed size, their words in some order.
+/// The `bytes` codec, for elements of a fixed size.
 #[derive(Debug)]
 pub(super) struct BytesCodec {
     name: &'static str,
@@ -69,13 +69,13 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let array = input.array(spec)?;
     let endian = parse_configuration::<Configuration>(spec)?.endian;
     let Layout::Fixed(layout) = array.data_type().layout() else {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     };
     let order = match endian {
         Some(Endian::Little) => StoredOrder::Little,
         Some(Endian::Big) => StoredOrder::Big,
         None if layout.words.is_empty() || is_struct(array.data_type()) => StoredOrder::Little,
-        None => return Err(invalid_configuration(spec, format!("needs the endian of {}", array.data_type()))),
+        None => return Err(invalid_configuration(spec, format!("requires an endian for {}", array.data_type()))),
     };
     BytesCodec::create(NAME, array, order)
 }
@@ -86,7 +86,7 @@ fn is_struct(data_type: &DataType) -> bool {
 }
 
 impl BytesCodec {
-    /// The codec for an array of elements of a fixed size.
+    /// Creates the codec. Fails for elements of variable length.
     pub(super) fn create(
         name: &'static str,
         array: &ChunkRepresentation,
@@ -94,7 +94,7 @@ impl BytesCodec {
     ) -> Result<Codec, ChainError> {
         let len = array.fixed_size().ok_or_else(|| ChainError::InvalidPosition {
             codec: name.to_owned(),
-            reason: "it is given elements of variable length".into(),
+            reason: "its input has elements of variable length".into(),
         })?;
         Ok(Codec::ArrayToBytes(Arc::new(Self { name, array: array.clone(), len, order })))
     }
@@ -117,7 +117,7 @@ impl ArrayToBytes for BytesCodec {
         match decoded {
             Elements::Fixed(bytes) => self.swapped(bytes),
             Elements::Variable(_) => {
-                Err(CodecError::Malformed { codec: self.name, reason: "the elements are of variable length" })
+                Err(CodecError::Malformed { codec: self.name, reason: "the elements have variable length" })
             }
         }
     }

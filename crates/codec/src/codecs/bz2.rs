@@ -36,7 +36,7 @@ use crate::{
 
 const NAME: &str = "bz2";
 
-/// The library's own default for how soon blocks that repeat themselves are sorted another way.
+/// bzip2's default threshold for falling back to another sorting algorithm.
 const WORK_FACTOR: u32 = 0;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -102,7 +102,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
     if !(1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Bz2 { level })))
 }

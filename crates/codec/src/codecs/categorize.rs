@@ -46,7 +46,7 @@ const NAME: &str = "categorize";
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
-/// The labels as elements without what fills them up, and their numbers.
+/// The labels, without padding, and their numbers.
 #[derive(Debug)]
 struct Categories {
     labels: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ struct Categories {
     size: usize,
 }
 
-/// Of objects: texts of variable length.
+/// The codec for objects: strings of variable length.
 #[derive(Debug)]
 struct CategorizeObjects {
     labels: Categories,
@@ -82,18 +82,12 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let codes = FilterElements::from_dtype(spec, astype)?;
     let max_code = with_number!(astype.number, T => T::from_u64(labels.len() as u64).cast::<f64>());
     if max_code != labels.len() as f64 {
-        return Err(invalid_configuration(
-            spec,
-            format!("has {} labels, more than its astype has numbers", labels.len()),
-        ));
+        return Err(invalid_configuration(spec, format!("has {} labels, too many for its astype", labels.len())));
     }
     if matches!(dtype.as_str(), "|O" | "O" | "object") {
         let array = input.array(spec)?;
         if array.data_type().layout() != Layout::Variable {
-            return Err(invalid_configuration(
-                spec,
-                format!("decodes to objects, and the array has {}", array.data_type()),
-            ));
+            return Err(invalid_configuration(spec, format!("decodes to objects, not to {}", array.data_type())));
         }
         let labels = Categories::new(labels.into_iter().map(String::into_bytes), astype.number, 0);
         return Ok(Codec::ArrayToBytes(Arc::new(CategorizeObjects {
@@ -103,10 +97,10 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         })));
     }
     if !dtype.trim_start_matches(['<', '>', '|', '=']).starts_with('U') {
-        return Err(invalid_configuration(spec, "can only be used with texts"));
+        return Err(invalid_configuration(spec, "only supports strings"));
     }
     let (data_type, order) = parse_v2(&Value::String(dtype), V2Context::default())
-        .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
+        .map_err(|error| invalid_configuration(spec, format!("has an invalid dtype: {error}")))?;
     let size = data_type.fixed_size().unwrap_or(0);
     let utf32 = |label: String| {
         let element: Vec<u8> = label.chars().flat_map(|char| u32::from(char).to_le_bytes()).collect();
@@ -119,26 +113,26 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
 impl Categories {
     fn new(labels: impl Iterator<Item = Vec<u8>>, astype: Number, size: usize) -> Self {
         let labels: Vec<_> = labels.collect();
-        // Of two equal labels numcodecs writes the later one's number.
+        // As in numcodecs, the last of several equal labels has the number.
         let codes = labels.iter().cloned().zip(1..).collect();
         Self { labels, codes, astype, size }
     }
 
-    /// The label that a number stands for.
+    /// The label with a number.
     fn label(&self, code: f64) -> &[u8] {
         let index = (code - 1.0) as usize;
         let label = self.labels.get(index).filter(|_| code == index as f64 + 1.0);
         label.map_or(&[], Vec::as_slice)
     }
 
-    /// Each number's label.
+    /// Calls `visit` with the label of each number.
     fn labels(&self, codes: &[u8], mut visit: impl FnMut(&[u8]) -> Result<(), CodecError>) -> Result<(), CodecError> {
         with_number!(self.astype, T => {
             codes.chunks_exact(T::SIZE).try_for_each(|code| visit(self.label(T::load(code).cast::<f64>())))
         })
     }
 
-    /// Each label's number.
+    /// The number of each label.
     fn codes<'a>(&self, labels: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
         let codes: Vec<u8> =
             labels.flat_map(|label| self.codes.get(label).copied().unwrap_or(0).to_le_bytes()).collect();
@@ -146,7 +140,7 @@ impl Categories {
     }
 }
 
-/// A text of UTF-32 without the zeros that fill it up.
+/// A UTF-32 string without trailing zeros.
 fn trim_padding(element: &[u8]) -> &[u8] {
     let characters = element.as_chunks::<4>().0;
     let len = characters.iter().rposition(|&character| character != [0; 4]).map_or(0, |max_code| max_code + 1);
@@ -187,9 +181,7 @@ impl ArrayToBytes for CategorizeObjects {
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         match decoded {
             Elements::Variable(elements) => Ok(self.codes.swap_bytes(self.labels.codes(elements.iter()).into())),
-            Elements::Fixed(_) => {
-                Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" })
-            }
+            Elements::Fixed(_) => Err(CodecError::Malformed { codec: NAME, reason: "the elements have a fixed size" }),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Common parts of the four-byte checksums.
+//! The codecs that add a checksum of four bytes.
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{BytesToBytes, Codec, CodecError, Cost, EncodedSizeBound};
 /// The size of a checksum in bytes.
 const CHECKSUM_SIZE: u64 = 4;
 
-/// The location of the checksum: four little-endian bytes before or after the data.
+/// The location of the little-endian checksum relative to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Location {
@@ -25,7 +25,7 @@ struct Checksum<F> {
     compute: F,
 }
 
-/// Makes the codec that adds what `sum` makes of the bytes.
+/// Creates the codec that adds the checksum computed by `compute`.
 pub(super) fn checksum_codec(
     codec: &'static str,
     location: Location,

@@ -105,7 +105,7 @@ impl FilterKernel for Delta {
     }
 }
 
-/// Converts elements in place if nothing changes and the buffer is not shared.
+/// Converts elements, in place if the type stays and the buffer is not shared.
 fn cast_elements(bytes: Bytes, from: Number, to: Number) -> BytesMut {
     if from == to { BytesMut::from(bytes) } else { BytesMut::from(Bytes::from(cast(&bytes, from, to))) }
 }

@@ -1,4 +1,4 @@
-//! `dtype`s of numbers or times, for the filters that take both.
+//! The `dtype`s of filters that support both numbers and times.
 
 use meta::{
     codecs::CodecSpec,
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::{filter::FilterElements, numbers::Dtype};
 use crate::{ChainError, CodecInput, factory::invalid_configuration};
 
-/// A `dtype` of a configuration: `<f4`, or `>m8[10us]`.
+/// A configured `dtype` such as `<f4` or `>m8[10us]`.
 #[derive(Clone, Debug)]
 pub(super) enum FilterDtype {
     Number(Dtype),
-    /// A datetime or a timedelta, which NumPy converts as the `int64` that counts its units.
+    /// A datetime or a timedelta; NumPy casts it as the `int64` that counts its units.
     Time {
         data_type: DataType,
         order: StoredOrder,
@@ -22,7 +22,7 @@ pub(super) enum FilterDtype {
 }
 
 impl FilterDtype {
-    /// The `dtype` that a configuration gives, or that of what the filter is given.
+    /// The configured `dtype`, or by default the data type of an input array.
     pub(super) fn configured_or_input(
         configured: Option<Self>,
         spec: &CodecSpec,
@@ -36,10 +36,10 @@ impl FilterDtype {
                 let number = array.data_type().number().map(|number| Self::Number(Dtype::little(number)));
                 number.or_else(|| Self::from_time_type(array.data_type().clone(), StoredOrder::Little))
             }
-            // numcodecs has no default for bytes.
+            // As in numcodecs, there is no default for bytes.
             CodecInput::Bytes(_) => None,
         };
-        found.ok_or_else(|| invalid_configuration(spec, "needs a dtype"))
+        found.ok_or_else(|| invalid_configuration(spec, "requires a dtype"))
     }
 
     fn from_time_type(data_type: DataType, order: StoredOrder) -> Option<Self> {
@@ -47,7 +47,7 @@ impl FilterDtype {
         time.then_some(Self::Time { data_type, order })
     }
 
-    /// The number that an element is to NumPy's conversions.
+    /// The number type by which NumPy casts the elements.
     pub(super) fn number(&self) -> Number {
         match self {
             Self::Number(dtype) => dtype.number,
@@ -55,7 +55,7 @@ impl FilterDtype {
         }
     }
 
-    /// The type, if it is one of times.
+    /// The data type, if it is a datetime or timedelta.
     pub(super) fn as_time(&self) -> Option<&DataType> {
         match self {
             Self::Number(_) => None,
@@ -63,7 +63,7 @@ impl FilterDtype {
         }
     }
 
-    /// The elements of the type on one side of a filter.
+    /// The elements on the filter's side with this `dtype`.
     pub(super) fn elements(&self, spec: &CodecSpec) -> Result<FilterElements, ChainError> {
         match self {
             Self::Number(dtype) => FilterElements::from_dtype(spec, *dtype),
@@ -91,6 +91,6 @@ impl<'de> Deserialize<'de> for FilterDtype {
         let shown: String = text.chars().take(64).collect();
         let parsed = parse_v2(&Value::from(text), V2Context::default()).ok();
         let time = parsed.and_then(|(data_type, order)| Self::from_time_type(data_type, order));
-        time.ok_or_else(|| D::Error::custom(format!("{shown} is no dtype of numbers or times")))
+        time.ok_or_else(|| D::Error::custom(format!("{shown} is not a dtype of numbers or times")))
     }
 }

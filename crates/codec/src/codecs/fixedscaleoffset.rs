@@ -59,7 +59,7 @@ struct Configuration {
     astype: Option<Dtype>,
 }
 
-/// A number of Python's, which has no size.
+/// A Python number, which has no size.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 enum Scalar {
@@ -90,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// In which type NumPy calculates with it and elements of a type.
+    /// NumPy's result type of the scalar and elements of a type.
     fn result_type(self, number: Number) -> Number {
         match (number, self) {
             (Number::Float16 | Number::Float32 | Number::Float64 | Number::Complex64 | Number::Complex128, _) => number,
@@ -100,7 +100,7 @@ impl Scalar {
         }
     }
 
-    /// As an element of a type. NumPy refuses integers that an integer type does not have.
+    /// The scalar as an element of a type. Fails, like NumPy, for integers that the type cannot hold.
     fn to_element<T: Num>(self) -> Result<T, CodecError> {
         let value = match self {
             Self::Integer(value) => T::from_i64(value),
@@ -108,12 +108,12 @@ impl Scalar {
             Self::Float(value) => return Ok(T::from_f64(value)),
         };
         let exact = value.cast::<f64>() == self.to_f64();
-        // Floats round; for integers the nearest `f64` shows whether they wrapped around.
+        // Floats round; for integers the nearest `f64` reveals wrapping.
         if exact || T::from_f64(0.5).cast::<f64>() == 0.5 { Ok(value) } else { Err(out_of_range()) }
     }
 }
 
-/// `elements - scalar` or `elements * scalar`.
+/// Computes `elements - scalar` or `elements * scalar`.
 fn apply(
     (bytes, number): (Vec<u8>, Number),
     scalar: Scalar,
@@ -166,9 +166,9 @@ impl FilterKernel for FixedScaleOffset {
 }
 
 fn not_numeric() -> CodecError {
-    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no numbers" }
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are not numbers" }
 }
 
 fn out_of_range() -> CodecError {
-    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "an offset or scale is none of the type's numbers" }
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the data type cannot hold the offset or scale" }
 }

@@ -30,7 +30,7 @@ use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory
 
 const NAME: &str = "fletcher32";
 
-/// The number of words after which the sums are reduced, so that they fit into 32 bits.
+/// The number of words after which the sums are reduced, so that they fit 32 bits.
 const WORDS_PER_REDUCTION: usize = 360;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -63,7 +63,7 @@ fn fletcher32(bytes: &[u8]) -> u32 {
     (reduce(sums) << 16) | reduce(sum)
 }
 
-/// Subtracts 65535 as often as half of the bits say. A sum that is not zero never becomes zero by it, which a remainder would.
+/// Reduces a sum modulo 65535, except that a sum other than zero never becomes zero.
 fn reduce(sum: u32) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }

@@ -41,7 +41,7 @@ use crate::{
 
 const NAME: &str = "gzip";
 
-/// The start of each member: the magic number and the only compression method.
+/// The first bytes of a member: the magic number and the only compression method.
 const MEMBER_MAGIC: &[u8] = &[0x1f, 0x8b, 8];
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[
@@ -91,7 +91,7 @@ impl BytesToBytes for Gzip {
     }
 }
 
-/// Decodes a single member that claims to have `len` bytes and ends with the input.
+/// Decodes a single member that declares `len` bytes and ends with the input; `None` on any failure.
 fn decode_single_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (rest, declared) = encoded.split_last_chunk::<4>()?;
     let (rest, sum) = rest.split_last_chunk::<4>()?;
@@ -100,7 +100,7 @@ fn decode_single_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
         return None;
     }
     let decoded = deflate::decode_to_size(Container::Gzip, encoded, len)?;
-    // libdeflate compared the sum that follows the member; it does not say whether that is the one at the end.
+    // libdeflate verified the checksum after the member, which need not be the one at the end of the input.
     (libdeflater::crc32(&decoded) == u32::from_le_bytes(*sum)).then_some(decoded)
 }
 
@@ -113,7 +113,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     };
     let level = level.unwrap_or(default);
     if !levels.contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Gzip { level })))
 }

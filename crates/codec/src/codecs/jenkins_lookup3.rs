@@ -32,7 +32,7 @@ use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory
 
 const NAME: &str = "jenkins_lookup3";
 
-/// The start of the state, before the length and the initial value are added.
+/// The initial state, to which the length and the initial value are added.
 const SEED: u32 = 0xdead_beef;
 
 /// The number of bytes mixed at a time.
@@ -65,13 +65,13 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
 /// The hash of `prefix` and `bytes`.
 fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
     let len = prefix.len().wrapping_add(bytes.len());
-    // The hash takes the length modulo 2^32.
+    // The hash uses the length modulo 2^32.
     let start = SEED.wrapping_add(len as u32).wrapping_add(initval);
     let mut state = State { a: start, b: start, c: start };
     if len == 0 {
         return start;
     }
-    // Fill the prefix up to whole blocks with the first bytes, so that the rest is hashed in place.
+    // Completes the last block of the prefix with the first bytes, so that the rest is hashed in place.
     let fill = (BLOCK_SIZE - prefix.len() % BLOCK_SIZE) % BLOCK_SIZE;
     let (filling, rest) = bytes.split_at_checked(fill).unwrap_or((bytes, &[]));
     let head: Vec<u8> = prefix.iter().chain(filling).copied().collect();
@@ -87,7 +87,7 @@ fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
 }
 
 impl State {
-    /// Adds a block, which is as if filled up with zeros.
+    /// Adds a block, padded with zeros.
     fn add(&mut self, block: &[u8]) {
         let mut bytes = [0; BLOCK_SIZE];
         iter::zip(&mut bytes, block).for_each(|(to, from)| *to = *from);
@@ -100,7 +100,7 @@ impl State {
         self.c = self.c.wrapping_add(c);
     }
 
-    /// Mixes reversibly, between blocks.
+    /// Mixes the state reversibly, between blocks.
     fn mix(&mut self) {
         let Self { a, b, c } = self;
         for (first, second) in [(4, 6), (8, 16), (19, 4)] {
@@ -108,12 +108,12 @@ impl State {
             *c = c.wrapping_add(*b);
             *b = b.wrapping_sub(*a) ^ a.rotate_left(second);
             *a = a.wrapping_add(*c);
-            // The three change places from one pair of steps to the next.
+            // The three words rotate from one pair of steps to the next.
             (*a, *b, *c) = (*c, *a, *b);
         }
     }
 
-    /// Mixes what the last block left into one word.
+    /// Mixes the final state into one word.
     fn finish(self) -> u32 {
         let Self { mut a, mut b, mut c } = self;
         for (first, second, third) in [(14, 11, 25), (16, 4, 14)] {

@@ -44,7 +44,7 @@ const NAME: &str = "json2";
 /// The maximum nesting depth of an element: that of `serde_json`.
 const MAX_DEPTH: usize = 127;
 
-/// The words that Python writes for floats that JSON does not have.
+/// The names that Python writes for floats that JSON does not have.
 const NON_FINITE_CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -89,18 +89,17 @@ fn default_true() -> bool {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = parse_configuration(spec)?;
-    let encoding = TextEncoding::from_name(&encoding).ok_or_else(|| {
-        invalid_configuration(spec, format!("has the encoding {}, which is not known", encoding.escape_debug()))
-    })?;
+    let encoding = TextEncoding::from_name(&encoding)
+        .ok_or_else(|| invalid_configuration(spec, format!("has the unknown encoding {}", encoding.escape_debug())))?;
     if array.data_type().fixed_size().is_some() {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     }
     let separators = separators.unwrap_or_else(|| [",".to_owned(), ":".to_owned()]);
     let writer = PythonJson { ensure_ascii, sort_keys, separators };
     Ok(Codec::ArrayToBytes(Arc::new(Json2 { array: array.clone(), writer, encoding })))
 }
 
-/// The items of a JSON list as the texts that they are, the last of them perhaps no JSON. Nothing is allocated.
+/// The texts of a JSON list's items. They are not validated, and nothing is allocated.
 struct ListItems<'a> {
     rest: &'a str,
     state: ItemState,
@@ -141,7 +140,7 @@ impl<'a> ListItems<'a> {
     }
 }
 
-/// The offset of the comma or bracket that ends an item, which is not parsed itself.
+/// The offset of the comma or bracket that ends an item.
 fn end_of_item(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes().enumerate();
@@ -163,7 +162,7 @@ fn end_of_item(text: &str) -> Option<usize> {
     None
 }
 
-/// The JSON text of an element written by Python, whose floats need not be JSON. `None` if it is nested too deep.
+/// Converts Python's JSON, which may have `NaN` and infinities, to standard JSON. `None` if it is nested too deeply.
 fn to_standard_json(item: &str) -> Option<String> {
     let mut text = String::with_capacity(item.len());
     let mut quoted = false;
@@ -201,8 +200,7 @@ fn to_standard_json(item: &str) -> Option<String> {
 }
 
 impl Json2 {
-    /// Reads a list of the shape's first dimension. Recursion is as deep as the shape, which has at most
-    /// [`MAX_RANK`](meta::limits::MAX_RANK) dimensions.
+    /// Reads a nested list of this shape. The recursion is at most [`MAX_RANK`](meta::limits::MAX_RANK) deep.
     fn read(&self, text: &str, shape: &[u64], out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
         let Some((&extent, inner)) = shape.split_first() else {
             return push_element(text, out, budget);
@@ -214,7 +212,7 @@ impl Json2 {
         if items.next_item()?.is_some() { Err(shape_mismatch()) } else { Ok(()) }
     }
 
-    /// The nested lists of the elements; `None` if there are fewer than the shape has.
+    /// The elements as nested lists; `None` if there are fewer than the shape has.
     fn nested_lists(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
         let Some((&extent, inner)) = shape.split_first() else {
             return elements.next();
@@ -227,14 +225,14 @@ impl Json2 {
             serde_json::from_slice(element).map_err(|_| CodecError::InvalidElement {
                 codec: NAME,
                 index,
-                reason: "it is no JSON",
+                reason: "it is not JSON",
             })
         };
         (0..).zip(elements.iter()).map(value).collect()
     }
 }
 
-/// The dtype and the shape at the end of a list, and how many items are before them.
+/// The `dtype` and the shape at the end of a list, and the number of items before them.
 fn parse_trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
     let mut items = ListItems::new(text)?;
     let (mut dtype, mut shape, mut count) = (None, None, 0_u64);
@@ -246,7 +244,7 @@ fn parse_trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
 }
 
 fn push_element(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
-    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deep" };
+    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deeply" };
     let text = to_standard_json(text).ok_or(too_deep)?;
     serde_json::from_str::<IgnoredAny>(&text)
         .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
@@ -255,13 +253,12 @@ fn push_element(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<()
 
 impl ArrayToBytes for Json2 {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
-        let invalid_text = CodecError::Malformed { codec: NAME, reason: "it is no text of its encoding" };
+        let invalid_text = CodecError::Malformed { codec: NAME, reason: "the bytes are not valid in the encoding" };
         let text = self.encoding.decode(&encoded).ok_or(invalid_text)?;
         let (dtype, shape, items) = parse_trailer(&text)?;
         let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| not_a_list())?;
         let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
-        // The shape may be that of the array before it was transposed: zarr-python, too, checks only the number of
-        // elements.
+        // The shape may be the one before a transposition: zarr-python, too, checks only the number of elements.
         if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.num_elements()) {
             return Err(shape_mismatch());
         }
@@ -279,10 +276,10 @@ impl ArrayToBytes for Json2 {
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let Elements::Variable(elements) = decoded else {
-            return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
+            return Err(CodecError::Malformed { codec: NAME, reason: "the elements have a fixed size" });
         };
         let shape = match self.array.num_elements() {
-            // The lists would be as long as the extent, and an empty one says the same.
+            // Avoids as many empty lists as the extent of an empty array.
             0 => &[0],
             _ => self.array.shape(),
         };
@@ -294,7 +291,7 @@ impl ArrayToBytes for Json2 {
         };
         items.extend([Value::from("|O"), Value::from(shape)]);
         let invalid_text =
-            CodecError::Malformed { codec: NAME, reason: "its encoding lacks a character of the elements" };
+            CodecError::Malformed { codec: NAME, reason: "the encoding lacks a character of the elements" };
         self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(invalid_text)
     }
 
@@ -308,9 +305,9 @@ impl ArrayToBytes for Json2 {
 }
 
 fn not_a_list() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "it is not a list of elements, a dtype and a shape" }
+    CodecError::Malformed { codec: NAME, reason: "the JSON is not a list of elements, a dtype and a shape" }
 }
 
 fn shape_mismatch() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" }
+    CodecError::Malformed { codec: NAME, reason: "the number of elements does not match the chunk" }
 }

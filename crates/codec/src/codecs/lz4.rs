@@ -37,7 +37,7 @@ use crate::{
 
 const NAME: &str = "lz4";
 
-/// The most bytes that one byte of a block decodes to: each byte of a match's length stands for 255.
+/// The maximum number of bytes that one byte of a block decodes to: each byte of a match's length stands for 255.
 pub(super) const MAX_EXPANSION: u64 = 255;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -57,7 +57,7 @@ struct Configuration {
 impl BytesToBytes for Lz4 {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
         let malformed = |reason| CodecError::Malformed { codec: NAME, reason };
-        let (len, block) = encoded.split_first_chunk::<4>().ok_or_else(|| malformed("there is no length"))?;
+        let (len, block) = encoded.split_first_chunk::<4>().ok_or_else(|| malformed("the length is truncated"))?;
         let len = u32::from_le_bytes(*len);
         if u64::from(len) > limit {
             return Err(CodecError::OutputTooLong { codec: NAME, limit });
@@ -65,7 +65,7 @@ impl BytesToBytes for Lz4 {
         if u64::from(len) > (block.len() as u64).saturating_mul(MAX_EXPANSION) {
             return Err(malformed("the block is too short for its length"));
         }
-        let len = usize::try_from(len).map_err(|_| malformed("the length is larger than memory"))?;
+        let len = usize::try_from(len).map_err(|_| malformed("the length exceeds the address space"))?;
         let mut decoded = vec![0; len];
         decode_block(block, &mut decoded, NAME)?;
         Ok(decoded.into())
@@ -87,16 +87,16 @@ impl BytesToBytes for Lz4 {
     }
 }
 
-/// Decodes a block to exactly as many bytes as there is room for.
+/// Decodes a block to exactly `decoded.len()` bytes.
 pub(super) fn decode_block(block: &[u8], decoded: &mut [u8], codec: &'static str) -> Result<(), CodecError> {
     let malformed = |reason| CodecError::Malformed { codec, reason };
-    let capacity = i32::try_from(decoded.len()).map_err(|_| malformed("a block is longer than blocks can be"))?;
+    let capacity = i32::try_from(decoded.len()).map_err(|_| malformed("a block exceeds the maximum length"))?;
     if i32::try_from(block.len()).is_err() {
-        return Err(malformed("a block is longer than blocks can be"));
+        return Err(malformed("a block exceeds the maximum length"));
     }
     let found = block::decompress_to_buffer(block, Some(capacity), decoded)
         .map_err(|source| CodecError::Library { codec, source: Box::new(source) })?;
-    if found == decoded.len() { Ok(()) } else { Err(malformed("a block has another length than declared")) }
+    if found == decoded.len() { Ok(()) } else { Err(malformed("a block does not have the declared length")) }
 }
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {

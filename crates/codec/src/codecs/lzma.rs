@@ -42,21 +42,21 @@ use crate::{
 
 const NAME: &str = "lzma";
 
-/// The largest dictionary.
+/// The maximum size of a dictionary in bytes.
 const MAX_DICTIONARY_SIZE: u32 = 128 << 20;
 
-/// The smallest that the format knows.
+/// The minimum size of a dictionary in the format.
 const MIN_DICTIONARY_SIZE: u32 = 4096;
 
-/// The memory limit of a decoder: the largest dictionary and its overhead.
+/// The memory limit of a decoder in bytes: the largest dictionary and its overhead.
 const DECODER_MEMORY_LIMIT: u64 = MAX_DICTIONARY_SIZE as u64 + (2 << 20);
 
-/// Filters as Python numbers them.
+/// Python's filter numbers.
 const DELTA: u64 = 3;
 const LZMA1: u64 = 0x4000_0000_0000_0001;
 const LZMA2: u64 = 33;
 
-/// The most filters that a stream has.
+/// The maximum number of filters of a stream.
 const MAX_FILTERS: usize = 4;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -85,7 +85,7 @@ struct Configuration {
     filters: Option<Vec<Filter>>,
 }
 
-/// One filter. Which members it may have depends on its number.
+/// One filter. Its number determines which members are valid.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Filter {
@@ -103,7 +103,7 @@ struct Filter {
     depth: Option<u32>,
 }
 
-/// A stream that `liblzma` decodes.
+/// The stream decoder of `liblzma`.
 struct LzmaDecoder(Stream);
 
 impl StreamDecoder for LzmaDecoder {
@@ -116,7 +116,7 @@ impl StreamDecoder for LzmaDecoder {
 }
 
 impl Lzma {
-    /// A decoder of a stream that holds at most `limit` bytes.
+    /// Creates a decoder for a stream of at most `limit` bytes.
     fn decoder(&self, limit: u64) -> Result<Stream, Error> {
         match self.format {
             Format::Xz(_) => Stream::new_stream_decoder(DECODER_MEMORY_LIMIT, CONCATENATED),
@@ -171,7 +171,7 @@ impl BytesToBytes for Lzma {
     }
 
     fn cost(&self) -> Cost {
-        // The dictionary decides more than the preset, and a preset of 9 takes as long as any filter can.
+        // The dictionary matters more than the preset, and preset 9 takes as long as any filter can.
         Cost { decode: 30, encode: 1000 }
     }
 }
@@ -183,12 +183,12 @@ impl fmt::Debug for Lzma {
 }
 
 impl Filter {
-    /// LZMA2 (or LZMA1) as a preset has it.
+    /// LZMA2 or LZMA1 with a preset.
     fn from_preset(id: u64, preset: Option<u32>) -> Self {
         Self { id, preset, ..Self::default() }
     }
 
-    /// True if the filter is valid in a format, at the end of the chain or before it.
+    /// True if the filter is valid in a format, as the last filter or before it.
     fn is_valid(&self, format: Format, last: bool) -> bool {
         let option_of_lzma = [self.dict_size, self.lc, self.lp, self.pb, self.mode, self.nice_len, self.mf, self.depth];
         let has_options = self.preset.is_some() || option_of_lzma.iter().any(Option::is_some);
@@ -205,9 +205,9 @@ impl Filter {
         }
     }
 
-    /// The options of LZMA1 or LZMA2, for streams that hold at most `len` bytes: more than that is no use in a dictionary.
+    /// The options of LZMA1 or LZMA2 for streams of at most `len` bytes: a larger dictionary is useless.
     fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
-        // The default preset of Python.
+        // Python's default preset.
         const DEFAULT: u32 = 6;
         const EXTREME: u32 = 1 << 31;
         let preset = self.preset.unwrap_or(DEFAULT);
@@ -252,7 +252,7 @@ impl Filter {
     }
 }
 
-/// The filters for streams that hold at most `len` bytes.
+/// The filters of liblzma for streams of at most `len` bytes.
 fn liblzma_filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
     let mut filters = Filters::new();
     for filter in chain {
@@ -288,7 +288,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         (2, -1 | 0) => Format::Alone,
         (3, -1 | 0) => Format::Raw,
         (format, check) => {
-            return Err(invalid_configuration(spec, format!("has no format {format} with check {check}")));
+            return Err(invalid_configuration(spec, format!("does not support format {format} with check {check}")));
         }
     };
     let filters = match (configuration.filters, configuration.preset, format) {
@@ -296,7 +296,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         (Some(filters), None, _) => filters,
         (None, preset, Format::Xz(_)) => vec![Filter::from_preset(LZMA2, preset)],
         (None, preset, Format::Alone) => vec![Filter::from_preset(LZMA1, preset)],
-        (None, _, Format::Raw) => return Err(invalid_configuration(spec, "needs filters for raw streams")),
+        (None, _, Format::Raw) => return Err(invalid_configuration(spec, "requires filters for raw streams")),
     };
     let is_last = (1..=filters.len()).map(|number| number == filters.len());
     let valid = filters.iter().zip(is_last).all(|(filter, last)| filter.is_valid(format, last));
@@ -307,8 +307,8 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         ));
     }
     let codec = Lzma { format, filters };
-    // liblzma checks the remaining options.
-    codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("cannot be configured so: {error}")))?;
+    // liblzma validates the other options.
+    codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("has invalid options: {error}")))?;
     Ok(Codec::BytesToBytes(Arc::new(codec)))
 }
 

@@ -1,4 +1,4 @@
-//! Properties of every codec from bytes to bytes that compresses or adds a checksum, tested with hostile input.
+//! Compressors and checksums with malformed and hostile input.
 
 use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
@@ -35,7 +35,7 @@ fn hex(text: &str) -> Bytes {
     digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// Every codec with some configuration, and bytes that it wrote.
+/// Codecs with a configuration, and bytes that numcodecs encoded with it.
 fn samples() -> impl Iterator<Item = (&'static str, Arc<dyn BytesToBytes>, Vec<u8>, Bytes)> {
     KNOWN.iter().map(|&(name, json, raw, encoded)| (name, numcodec(name, json), content(raw), hex(encoded)))
 }
@@ -150,7 +150,7 @@ fn bombs_are_not_set_off() {
     }
 }
 
-/// Bytes that declare far more than they hold: no limit is so high that these are believed.
+/// Bytes that declare far more than they hold, which are rejected under any limit.
 #[test]
 fn declarations_are_not_believed() {
     let blosc = |flags: u8, type_size: u8, numbers: [u32; 3], rest: &[u8]| -> Vec<u8> {
@@ -159,15 +159,15 @@ fn declarations_are_not_believed() {
     };
     let big = 0x7fff_0000;
     let lies: Vec<(&str, &str, Vec<u8>)> = vec![
-        // A frame of one empty block that declares 2^47 bytes, of a single segment, and one of a window of as many.
+        // A frame of one empty block that declares 2^47 bytes, in a single segment or with a window of that size.
         ("zstd", "{}", hex("28b52ffde0000000000080000001 0000".replace(' ', "").as_str()).to_vec()),
         ("zstd", "{}", hex("28b52ffd00b8010000").to_vec()),
         ("lz4", "{}", vec![0xff, 0xff, 0xff, 0xff, 0x1f, 0, 1, 0, 0xff, 0xff]),
         ("lz4", "{}", vec![0, 0, 0, 0x7f, 0]),
         ("lz4", "{}", vec![0, 0, 0, 0x80]),
-        // A member that declares 4 GiB less a byte.
+        // A member that declares 4 GiB minus one byte.
         ("gzip", "{}", hex("1f8b080000000000000303000000000 0ffffffff".replace(' ', "").as_str()).to_vec()),
-        // Dictionaries of 4 GiB less a byte.
+        // Dictionaries of 4 GiB minus one byte.
         ("lzma", r#"{"format": 2}"#, hex("5dffffffffffffffffffffffff00").to_vec()),
         ("lzma", "{}", hex("fd377a585a000004e6d6b44602002101280000007ae90bcf").to_vec()),
         ("blosc", "{}", blosc(0x31, 4, [big, big, 24], &[0; 8])),
@@ -185,7 +185,7 @@ fn declarations_are_not_believed() {
         ("blosc", "{}", blosc(0x31, 4, [64, 64, 24], &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0])),
         ("blosc", "{}", blosc(0x39, 4, [64, 64, 24], &[0; 8])),
         ("blosc", "{}", blosc(0xf1, 4, [64, 64, 24], &[0; 8])),
-        // Blocks of 513 bytes, which are not four streams.
+        // Blocks of 513 bytes, which cannot be split into four streams.
         ("blosc", "{}", blosc(0x21, 4, [1026, 513, 28], &[20, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0])),
     ];
     for (name, json, lie) in lies {
@@ -264,7 +264,7 @@ fn wrong_configurations_are_refused() {
     }
 }
 
-/// Each compressor with its defaults, and blosc in all its ways.
+/// Each compressor with its defaults, and blosc in all configurations.
 fn configured() -> Vec<(&'static str, String)> {
     let names = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
     let blosc = iter::repeat_n(names, 1).flatten().flat_map(|name| {

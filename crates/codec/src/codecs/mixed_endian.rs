@@ -52,9 +52,9 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     for [offset, width, count] in runs {
         let after = width.checked_mul(count).and_then(|len| offset.checked_add(len));
         let fits = offset >= end && width >= 2 && count >= 1 && big.len() < MAX_FIELDS;
-        end = after
-            .filter(|&after| fits && after <= size)
-            .ok_or_else(|| invalid_configuration(spec, format!("has no such words in {}", array.data_type())))?;
+        end = after.filter(|&after| fits && after <= size).ok_or_else(|| {
+            invalid_configuration(spec, format!("has invalid big-endian words for {}", array.data_type()))
+        })?;
         big.push(WordRun { offset, width, count });
     }
     BytesCodec::create(NAME, array, StoredOrder::Mixed(big))

@@ -56,10 +56,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let Configuration {} = parse_configuration(spec)?;
     let elements = match input {
         CodecInput::Array(array) if array.data_type().number() != Some(Number::Bool) => {
-            return Err(invalid_configuration(
-                spec,
-                format!("can only be used with booleans, not with {}", array.data_type()),
-            ));
+            return Err(invalid_configuration(spec, format!("only supports booleans, not {}", array.data_type())));
         }
         CodecInput::Array(array) => Some(array.num_elements()),
         CodecInput::Bytes(_) => None,
@@ -87,7 +84,7 @@ fn invalid_padding() -> CodecError {
     CodecError::Malformed { codec: PackbitsNumcodecs::NAME, reason: "the number of padding bits is wrong" }
 }
 
-/// The number of bytes for packed booleans.
+/// The encoded size in bytes.
 fn packed_size(elements: u64) -> u64 {
     elements.div_ceil(8) + 1
 }

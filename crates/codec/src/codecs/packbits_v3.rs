@@ -44,13 +44,13 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Names
 
 #[derive(Debug)]
 struct PackbitsV3 {
-    /// The number of numbers; a complex one counts twice.
+    /// The number of values; a complex number has two.
     num_values: u64,
-    /// The size of each in memory.
+    /// The size of a value in memory, in bytes.
     value_size: usize,
-    /// The lowest bit that is kept.
+    /// The lowest stored bit.
     first_kept_bit: u32,
-    /// The number of bits to keep, from 1 to 64.
+    /// The number of stored bits, from 1 to 64.
     kept_bits: u32,
     signed: bool,
     padding: Padding,
@@ -76,15 +76,16 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { padding_encoding, first_bit, last_bit } = parse_configuration(spec)?;
-    let number = array.data_type().number().ok_or_else(|| {
-        invalid_configuration(spec, format!("can only be used with numbers, not with {}", array.data_type()))
-    })?;
+    let number = array
+        .data_type()
+        .number()
+        .ok_or_else(|| invalid_configuration(spec, format!("only supports numbers, not {}", array.data_type())))?;
     let parts = if matches!(number, Number::Complex64 | Number::Complex128) { 2 } else { 1 };
     let value_size = number.size() / parts;
     let bits = if number == Number::Bool { 1 } else { 8 * value_size as u32 };
     let (first_kept_bit, last) = (first_bit.unwrap_or(0), last_bit.unwrap_or(bits - 1));
     if last < first_kept_bit || last >= bits {
-        return Err(invalid_configuration(spec, format!("cannot keep the bits {first_kept_bit} to {last} of {bits}")));
+        return Err(invalid_configuration(spec, format!("cannot keep bits {first_kept_bit} to {last} of {bits}")));
     }
     Ok(Codec::ArrayToBytes(Arc::new(PackbitsV3 {
         num_values: array.num_elements().checked_mul(parts as u64).ok_or(ChainError::ChunkTooLarge)?,
@@ -97,8 +98,8 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
 }
 
 impl PackbitsV3 {
-    /// The number of bytes for the bits, and the number of padding bits in the last. At most as many as the numbers
-    /// have in memory.
+    /// The number of bytes for the stored bits, and the number of padding bits in the last one. It is at most the size
+    /// of the values in memory.
     fn packed_size(&self) -> (u64, u8) {
         let bits = u128::from(self.num_values) * u128::from(self.kept_bits);
         let bytes = bits.div_ceil(8);
@@ -113,11 +114,11 @@ impl PackbitsV3 {
         u64::MAX >> (64 - self.kept_bits)
     }
 
-    /// The number whose kept bits these are.
+    /// The value with these stored bits.
     fn unpack(&self, bits: u64) -> u64 {
         let number = bits << self.first_kept_bit;
         let negative = self.signed && bits >> (self.kept_bits - 1) == 1;
-        // Bits above the kept ones are those of the sign.
+        // Sets the bits above the stored ones to the sign.
         if negative { number | !self.mask() << self.first_kept_bit } else { number }
     }
 }
@@ -143,7 +144,7 @@ impl ArrayToBytes for PackbitsV3 {
         let num_values = usize::try_from(self.num_values).unwrap_or(usize::MAX);
         let mut decoded = Vec::with_capacity(num_values.saturating_mul(self.value_size));
         let mut bytes = bits.iter();
-        // The bits that are read and no number's yet, and how many: less than 8 before each number.
+        // The bits that were read but not yet used, and their number: less than 8 before each value.
         let (mut buffer, mut buffered_bits) = (0_u128, 0);
         for _ in 0..self.num_values {
             while buffered_bits < self.kept_bits {
@@ -160,7 +161,7 @@ impl ArrayToBytes for PackbitsV3 {
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let Elements::Fixed(decoded) = decoded else {
-            return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of variable length" });
+            return Err(CodecError::Malformed { codec: NAME, reason: "the elements have variable length" });
         };
         let padding = self.packed_size().1;
         let mut encoded = Vec::with_capacity(decoded.len() + 1);

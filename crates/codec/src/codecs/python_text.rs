@@ -1,8 +1,8 @@
-//! Texts as Python's codecs encode them.
+//! Python's text encodings.
 
 use std::{borrow::Cow, str};
 
-/// An encoding that has a name in Python.
+/// A text encoding that Python has a name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextEncoding {
     Utf8,
@@ -12,10 +12,10 @@ pub(super) enum TextEncoding {
     Utf32(UnitOrder),
 }
 
-/// The byte order of units.
+/// The byte order of code units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitOrder {
-    /// The byte order of a mark at the start, or little-endian without one. Written with a mark.
+    /// The byte order of a byte order mark, or little-endian without one. Written with a mark.
     ByteOrderMark,
     Little,
     Big,
@@ -24,7 +24,7 @@ pub(super) enum UnitOrder {
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl TextEncoding {
-    /// The encoding of a name, whose case, hyphens and spaces do not matter.
+    /// The encoding with a name; case, hyphens and spaces do not matter.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase().replace(['-', ' '], "_");
         Some(match name.as_str() {
@@ -41,7 +41,7 @@ impl TextEncoding {
         })
     }
 
-    /// The text, at most twice as long as the bytes; `None` if they are invalid.
+    /// Decodes a text of at most twice the size of the bytes; `None` if they are invalid.
     pub(super) fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self {
             Self::Utf8 => str::from_utf8(bytes).ok().map(Cow::from),
@@ -58,7 +58,7 @@ impl TextEncoding {
         }
     }
 
-    /// The bytes; `None` if the encoding lacks a character.
+    /// Encodes a text; `None` if the encoding lacks a character.
     pub(super) fn encode(self, text: String) -> Option<Vec<u8>> {
         match self {
             Self::Utf8 => Some(text.into_bytes()),
@@ -81,12 +81,12 @@ impl TextEncoding {
 }
 
 impl UnitOrder {
-    /// The mark that is written before a text.
+    /// The byte order mark to write before a text.
     fn byte_order_mark(self) -> impl Iterator<Item = char> {
         (self == Self::ByteOrderMark).then_some(BYTE_ORDER_MARK).into_iter()
     }
 
-    /// The units of a text without its mark, little-endian; `None` where some bytes are left.
+    /// The little-endian code units after the byte order mark; `None` if the last one is incomplete.
     fn units<const N: usize>(self, bytes: &[u8]) -> Option<impl Iterator<Item = [u8; N]>> {
         let (units, rest) = bytes.as_chunks::<N>();
         let marked = |swapped| {
@@ -108,7 +108,7 @@ impl UnitOrder {
     }
 }
 
-/// A unit with its bytes the other way round, where `swapped`.
+/// Reverses the bytes of a unit if `swapped`.
 fn reversed<const N: usize>(mut unit: [u8; N], swapped: bool) -> [u8; N] {
     if swapped {
         unit.reverse();

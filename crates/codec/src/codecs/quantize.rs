@@ -63,7 +63,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let astype = astype.unwrap_or(dtype);
     let float = |dtype: Dtype| matches!(dtype.number, Number::Float16 | Number::Float32 | Number::Float64);
     if !float(dtype) || !float(astype) {
-        return Err(invalid_configuration(spec, "can only be used with floating-point numbers"));
+        return Err(invalid_configuration(spec, "only supports floating-point numbers"));
     }
     let kernel = Quantize { scale: scale(digits), dtype: dtype.number, astype: astype.number };
     filter::create(
@@ -93,7 +93,7 @@ impl FilterKernel for Quantize {
         with_divisible!(self.dtype, T => {
             let scale = T::from_f64(self.scale);
             update(&mut rounded, |value: T| value.multiply(scale).around().divide(scale));
-        }, else return Err(CodecError::Malformed { codec: Self::NAME, reason: "the elements are no floating-point numbers" }));
+        }, else return Err(CodecError::Malformed { codec: Self::NAME, reason: "the elements are not floating-point numbers" }));
         Ok(cast(&rounded, self.dtype, self.astype).into())
     }
 }

@@ -45,9 +45,9 @@ pub(crate) static FACTORIES: &[CodecFactory] =
 #[derive(Debug)]
 struct ScaleOffset {
     number: Number,
-    /// An element.
+    /// An element of the array's type.
     offset: Vec<u8>,
-    /// An element other than 0.
+    /// An element of the array's type, not 0.
     scale: Vec<u8>,
 }
 
@@ -65,13 +65,11 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let number = data_type
         .number()
         .filter(|number| !matches!(number, Number::Bool | Number::Complex64 | Number::Complex128))
-        .ok_or_else(|| {
-            invalid_configuration(spec, format!("can only be used with integers and floats, not with {data_type}"))
-        })?;
+        .ok_or_else(|| invalid_configuration(spec, format!("only supports integers and floats, not {data_type}")))?;
     let scalar = |given: Option<Value>, default: i64| {
         let value = given.unwrap_or_else(|| default.into());
         let result = data_type.fill_value(&value, Dialect::V3);
-        result.map_err(|error| invalid_configuration(spec, format!("is configured with what is no element: {error}")))
+        result.map_err(|error| invalid_configuration(spec, format!("has an invalid offset or scale: {error}")))
     };
     let kernel = ScaleOffset { number, offset: scalar(offset, 0)?, scale: scalar(scale, 1)? };
     if data_type.to_f64(&kernel.scale) == Some(0.0) {
@@ -81,12 +79,12 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     filter::create(spec, input, kernel, [side.clone(), side])
 }
 
-/// An integer as one that holds every type's.
+/// Widens an integer.
 fn exact<T: Num>(value: T, unsigned: bool) -> i128 {
     if unsigned { value.cast::<u64>().into() } else { value.cast::<i64>().into() }
 }
 
-/// The integer in its type; `None` if it does not fit.
+/// Narrows an integer; `None` if the type cannot hold it.
 fn narrow<T: Num>(value: i128, unsigned: bool) -> Option<T> {
     let narrowed = match unsigned {
         true => T::from_u64(value.try_into().ok()?),
@@ -100,8 +98,7 @@ impl ScaleOffset {
         matches!(self.number, Number::Float16 | Number::Float32 | Number::Float64)
     }
 
-    /// Applies a function of the integer, the offset and the scale to each integer. The error is the index of the first
-    /// for which it has no result.
+    /// Maps each integer, with offset and scale. The error is the index of the first element without a result.
     fn map_integers(&self, bytes: &[u8], each: impl Fn(i128, i128, i128) -> Option<i128>) -> Result<Bytes, u64> {
         use Number::{UInt8, UInt16, UInt32, UInt64};
         let unsigned = matches!(self.number, UInt8 | UInt16 | UInt32 | UInt64);

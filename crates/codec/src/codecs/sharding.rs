@@ -47,23 +47,23 @@ use crate::{
 
 const NAME: &str = "sharding_indexed";
 
-/// Both numbers of the index entry of a missing inner chunk.
+/// The offset and length of a missing inner chunk in the index.
 const MISSING_CHUNK: u64 = u64::MAX;
 
-/// The work of reading or writing and searching a byte of the index, in steps.
+/// The work of reading or writing a byte of the index and searching it, in steps.
 const INDEX_STEPS_PER_BYTE: u64 = 4;
 
-/// The size of an index entry: two `u64`.
+/// The size of an index entry in bytes: two `u64`.
 const ENTRY_SIZE: u64 = 16;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
-/// A codec that makes a shard of a chunk.
+/// The `sharding_indexed` codec for chunks of one representation.
 #[derive(Debug)]
 pub struct ShardingCodec {
     shard: ChunkRepresentation,
     inner: Arc<CodecChain>,
-    /// The number of inner chunks along each dimension, and in all.
+    /// The number of inner chunks along each dimension, and in total.
     inner_grid: Vec<u64>,
     inner_chunks: u64,
     index: CodecChain,
@@ -74,10 +74,10 @@ pub struct ShardingCodec {
 /// The locations of the inner chunks of one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIndex {
-    /// Pairs of offset and length, in the C order of the inner chunks.
+    /// Pairs of offset and length, in C order of the inner chunks.
     entries: Vec<[u64; 2]>,
     shard_size: u64,
-    /// The bytes of the shard that are the index.
+    /// The range of the index in the shard.
     index_range: Range<u64>,
     max_inner_size: u64,
 }
@@ -93,7 +93,7 @@ struct Configuration {
     index_location: IndexLocation,
 }
 
-/// The location of the index.
+/// The location of the index in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum IndexLocation {
@@ -103,7 +103,7 @@ enum IndexLocation {
 }
 
 impl ShardingCodec {
-    /// The codec as a sharding codec, if it is one.
+    /// The codec, if it is a sharding codec.
     pub(crate) fn downcast(codec: &dyn ArrayToBytes) -> Option<&Self> {
         let codec: &dyn Any = codec;
         codec.downcast_ref()
@@ -114,7 +114,7 @@ impl ShardingCodec {
         &self.inner
     }
 
-    /// The number of inner chunks, stored or not.
+    /// The number of inner chunks, including those that are not stored.
     pub fn num_inner_chunks(&self) -> u64 {
         self.inner_chunks
     }
@@ -129,7 +129,7 @@ impl ShardingCodec {
         ChunkGrid::regular(self.inner_chunk_shape())
     }
 
-    /// The position of an inner chunk in the index.
+    /// The position of an inner chunk in the index; `None` if the shard has no chunk with these indices.
     pub fn index_position(&self, inner: &[u64]) -> Option<u64> {
         if inner.len() != self.inner_grid.len() {
             return None;
@@ -139,13 +139,13 @@ impl ShardingCodec {
         })
     }
 
-    /// The size of the index in the shard, in bytes.
+    /// The encoded size of the index in bytes.
     pub fn index_size(&self) -> u64 {
         self.index_size
     }
 
-    /// The memory for reading or writing a shard in addition to its inner chunks and the shard itself, in bytes: its
-    /// index, encoded and decoded, and the memory for one inner chunk.
+    /// The memory for reading or writing a shard in addition to the shard and its encoded form, in bytes: the index,
+    /// encoded and decoded, and the memory for one inner chunk.
     pub fn working_memory(&self) -> u64 {
         let inner = self.inner.working_memory().unwrap_or(0);
         self.index_size.saturating_mul(4).saturating_add(inner)
@@ -156,14 +156,14 @@ impl ShardingCodec {
         self.index_size.saturating_mul(INDEX_STEPS_PER_BYTE)
     }
 
-    /// The index, and finding each row of each inner chunk by all dimensions.
+    /// The work on the index, and of locating each row of each inner chunk, in steps.
     fn tiles_work(&self) -> u64 {
         let row = self.inner_chunk_shape().last().copied().unwrap_or(1).max(1);
         let rows = self.shard.num_elements() / row;
         self.index_work().saturating_add(rows.saturating_mul(self.inner_chunk_shape().len() as u64 + 1))
     }
 
-    /// The bytes of a shard of `shard_size` bytes that are its index; fails if it is too short to have one.
+    /// The range of the index in a shard of `shard_size` bytes. Fails if the shard is too short.
     pub fn index_range(&self, shard_size: u64) -> Result<Range<u64>, CodecError> {
         let rest = shard_size.checked_sub(self.index_size).ok_or(CodecError::LengthMismatch {
             codec: NAME,
@@ -176,7 +176,8 @@ impl ShardingCodec {
         })
     }
 
-    /// Reads the index of a shard of `shard_size` bytes. The index itself is [`index_size`](Self::index_size) long, and so is what this allocates.
+    /// Reads the index of a shard of `shard_size` bytes. Allocates at most as much as the [index](Self::index_size)
+    /// has.
     pub fn read_index(&self, encoded: Bytes, shard_size: u64) -> Result<ShardIndex, CodecError> {
         let index_range = self.index_range(shard_size)?;
         check_index_size(encoded.len() as u64, self.index_size)?;
@@ -191,15 +192,16 @@ impl ShardingCodec {
         });
         let max_inner_size = self.inner.encoded_size().map_or(u64::MAX, EncodedSizeBound::max);
         let index = ShardIndex { entries: entries.collect(), shard_size, index_range, max_inner_size };
-        // Each depth of shards that share their bytes would multiply the work that a few bytes make.
+        // Shared bytes would multiply the work at each nesting depth.
         if Self::downcast(self.inner.array_to_bytes.as_ref()).is_some() && index.inner_size() > shard_size {
             return Err(CodecError::Malformed { codec: NAME, reason: "inner shards share bytes" });
         }
         Ok(index)
     }
 
-    /// Puts a shard together of inner chunks that are encoded. `changed` has some, by their [position](Self::position), and `None` for those that are
-    /// not stored; what `before`, a shard with its index, has of the others goes over as it is.
+    /// Assembles a shard from encoded inner chunks. `changed` has new chunks by their [position](Self::index_position),
+    /// and `None` for chunks that become missing; other chunks are copied from `before`, an encoded shard with its
+    /// index.
     pub fn assemble(
         &self,
         before: Option<(&Bytes, &ShardIndex)>,
@@ -219,19 +221,19 @@ impl ShardingCodec {
         shard.finish()
     }
 
-    /// Cuts a decoded shard into its inner chunks, in the order of the index.
+    /// The inner chunks of the shard, in the order of the index.
     fn tiles(&self) -> Result<Tiles, CodecError> {
         Tiles::new(&self.shard, self.inner_chunk_shape()).ok_or_else(invalid_index)
     }
 }
 
 impl ShardIndex {
-    /// Its size in memory, in bytes.
+    /// The size in memory, in bytes.
     pub fn memory_size(&self) -> u64 {
         ENTRY_SIZE.saturating_mul(self.entries.len() as u64)
     }
 
-    /// The number of inner chunks, stored or not.
+    /// The number of inner chunks, including those that are not stored.
     pub fn len(&self) -> u64 {
         self.entries.len() as u64
     }
@@ -241,13 +243,13 @@ impl ShardIndex {
         self.entries.is_empty()
     }
 
-    /// The size of all inner chunks within the shard, in bytes.
+    /// The total size of the stored inner chunks in bytes.
     fn inner_size(&self) -> u64 {
         let lengths = (0..self.entries.len() as u64).filter_map(|position| self.locate(position).ok().flatten());
         lengths.fold(0, |sum, range| sum.saturating_add(range.end.saturating_sub(range.start)))
     }
 
-    /// The bytes of an inner chunk; `None` for a missing one, which stands for fill values.
+    /// The range of an inner chunk in the shard; `None` for a missing one, which has only fill values.
     pub fn locate(&self, position: u64) -> Result<Option<Range<u64>>, CodecError> {
         let entry = usize::try_from(position).ok().and_then(|position| self.entries.get(position));
         let &[offset, length] = entry.ok_or_else(invalid_index)?;
@@ -262,13 +264,13 @@ impl ShardIndex {
             return malformed("an inner chunk lies within the index");
         }
         if length > self.max_inner_size {
-            return malformed("an inner chunk is longer than its codecs can make it");
+            return malformed("an inner chunk is longer than its codecs allow");
         }
         Ok(Some(offset..end))
     }
 }
 
-/// A shard being written, one inner chunk after the other.
+/// Writes a shard, one inner chunk after the other.
 struct ShardWriter<'a> {
     sharding: &'a ShardingCodec,
     shard: BytesMut,
@@ -284,7 +286,7 @@ impl<'a> ShardWriter<'a> {
         Ok(Self { sharding, shard, entries: Vec::new() })
     }
 
-    /// The next inner chunk, encoded; `None` for one that is not stored.
+    /// Appends an encoded inner chunk; `None` for one that is not stored.
     fn push(&mut self, chunk: Option<&[u8]>) {
         let [offset, length] = match chunk {
             None => [MISSING_CHUNK; 2],
@@ -380,13 +382,13 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, context: &FactoryContext) -> 
     let index_size = index
         .encoded_size()
         .and_then(EncodedSizeBound::exact)
-        .ok_or_else(|| invalid_configuration(spec, "has an index whose length depends on its content"))?;
+        .ok_or_else(|| invalid_configuration(spec, "has index_codecs without an exact encoded size"))?;
     let sharding =
         ShardingCodec { shard, inner, inner_grid, inner_chunks, index, index_size, location: index_location };
     Ok(Codec::ArrayToBytes(Arc::new(sharding)))
 }
 
-/// The number of inner chunks along each dimension, if they divide the shard.
+/// The number of inner chunks along each dimension; `None` unless their shape divides that of the shard.
 fn inner_grid(shard: &ChunkRepresentation, inner: &[u64]) -> Option<Vec<u64>> {
     if inner.len() != shard.shape().len() {
         return None;
@@ -395,7 +397,7 @@ fn inner_grid(shard: &ChunkRepresentation, inner: &[u64]) -> Option<Vec<u64>> {
     shard.shape().iter().zip(inner).map(count).collect()
 }
 
-/// The index as an array: offset and length of each inner chunk.
+/// The representation of the index: an array with the offset and length of each inner chunk.
 fn index_representation(inner_grid: &[u64]) -> Result<ChunkRepresentation, ChainError> {
     let data_type =
         parse_v3(&json!("uint64")).map_err(|error| ChainError::UnknownCodec { codec: error.to_string() })?;
@@ -426,5 +428,5 @@ fn check_index_size(found: u64, expected: u64) -> Result<(), CodecError> {
 }
 
 fn invalid_index() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "the index is not that of this shard" }
+    CodecError::Malformed { codec: NAME, reason: "the index does not match the shard" }
 }

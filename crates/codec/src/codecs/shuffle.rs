@@ -65,7 +65,7 @@ impl Shuffle {
     fn elements(&self, bytes: &Bytes) -> Result<usize, CodecError> {
         match bytes.len() % self.size {
             0 => Ok(bytes.len() / self.size),
-            _ => Err(CodecError::Malformed { codec: NAME, reason: "the bytes are no whole number of elements" }),
+            _ => Err(CodecError::Malformed { codec: NAME, reason: "the last element is incomplete" }),
         }
     }
 }

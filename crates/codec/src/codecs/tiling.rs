@@ -1,4 +1,4 @@
-//! A chunk as tiles of one shape: what the inner chunks of a shard are to it.
+//! The inner chunks of a shard as tiles of one shape.
 
 use bytes::Bytes;
 
@@ -14,14 +14,14 @@ pub(super) struct Tiles {
     next: Option<Vec<u64>>,
 }
 
-/// One tile: its offset, and its shape.
+/// The offset and the shape of a tile.
 #[derive(Debug)]
 pub(super) struct Tile {
     origin: Vec<u64>,
     shape: Vec<u64>,
 }
 
-/// A chunk that is put together of its tiles.
+/// A chunk that is assembled from its tiles.
 #[derive(Debug)]
 pub(super) struct ChunkAssembler<'a> {
     chunk: &'a ChunkRepresentation,
@@ -34,7 +34,7 @@ enum AssembledElements {
         bytes: Vec<u8>,
         size: usize,
     },
-    /// For each element of the chunk which one of which source it is.
+    /// For each element of the chunk, the index of its source and its index in that source.
     Variable {
         sources: Vec<VariableElements>,
         slots: Vec<(usize, usize)>,
@@ -43,7 +43,7 @@ enum AssembledElements {
 }
 
 impl Tiles {
-    /// `None` unless `shape` has the chunk's rank and no extent of 0.
+    /// The tiles of this shape; `None` unless the shape has the chunk's rank and no extent of 0.
     pub(super) fn new(chunk: &ChunkRepresentation, shape: &[u64]) -> Option<Self> {
         let outer = chunk.shape().to_vec();
         let is_valid = outer.len() == shape.len() && !shape.contains(&0);
@@ -102,7 +102,8 @@ impl Tile {
 }
 
 impl<'a> ChunkAssembler<'a> {
-    /// An empty chunk. Allocates its fixed length, or fails where elements of variable length would need more than `budget`.
+    /// Creates a chunk without tiles. Allocates its fixed size; fails if elements of variable length would exceed
+    /// `budget`.
     pub(super) fn new(chunk: &'a ChunkRepresentation, budget: u64) -> Result<Self, CodecError> {
         let elements = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
             (Some(len), Some(size)) => AssembledElements::Fixed { bytes: vec![0; to_usize(len)?], size },
@@ -119,7 +120,7 @@ impl<'a> ChunkAssembler<'a> {
         Ok(Self { chunk, elements })
     }
 
-    /// The bytes that the next tile may have, for elements of variable length.
+    /// The memory budget of the next tile, for elements of variable length, in bytes.
     pub(super) fn remaining(&self) -> u64 {
         match &self.elements {
             AssembledElements::Fixed { bytes, .. } => bytes.len() as u64,
@@ -127,11 +128,11 @@ impl<'a> ChunkAssembler<'a> {
         }
     }
 
-    /// Puts a tile into its place.
+    /// Inserts the elements of a tile.
     pub(super) fn insert(&mut self, tile: &Tile, elements: Elements) -> Result<(), CodecError> {
         let chunk = self.chunk.shape();
         match (&mut self.elements, elements) {
-            // There may be any number of elements that take no room.
+            // There may be any number of elements without bytes.
             (AssembledElements::Fixed { size: 0, .. }, Elements::Fixed(_)) => Ok(()),
             (AssembledElements::Fixed { bytes, size }, Elements::Fixed(source)) => {
                 let size = *size;
@@ -157,7 +158,7 @@ impl<'a> ChunkAssembler<'a> {
         }
     }
 
-    /// Fills a tile with the fill value.
+    /// Inserts a tile of fill values.
     pub(super) fn insert_fill_value(&mut self, tile: &Tile) -> Result<(), CodecError> {
         let insert_fill_value = self.chunk.fill_value();
         if let AssembledElements::Fixed { bytes, size } = &mut self.elements {
@@ -185,7 +186,7 @@ impl<'a> ChunkAssembler<'a> {
         self.insert(tile, Elements::Variable(fill_elements.finish()))
     }
 
-    /// The chunk.
+    /// The assembled chunk.
     pub(super) fn finish(self) -> Result<Elements, CodecError> {
         match self.elements {
             AssembledElements::Fixed { bytes, .. } => Ok(Elements::Fixed(bytes.into())),
@@ -235,5 +236,5 @@ fn to_usize(number: u64) -> Result<usize, CodecError> {
 }
 
 fn mismatch() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "an inner chunk does not fit its place" }
+    CodecError::Malformed { codec: NAME, reason: "an inner chunk does not match the grid of its shard" }
 }

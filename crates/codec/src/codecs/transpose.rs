@@ -40,11 +40,11 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Names
 
 #[derive(Debug)]
 struct Transpose {
-    /// Dimension `i` of what is encoded is dimension `order[i]` of the array.
+    /// Dimension `i` of the encoded array is dimension `order[i]` of the decoded one.
     order: Vec<usize>,
     encode: Permutation,
     decode: Permutation,
-    /// True if the dimensions stay in order.
+    /// True if the order of the dimensions does not change.
     identity: bool,
 }
 
@@ -75,15 +75,16 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         Order::Name(OrderName::C) => (0..rank).collect(),
         Order::Name(OrderName::F) => (0..rank).rev().collect(),
     };
-    transpose_codec(array, order)?
-        .map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded))
-        .ok_or_else(|| invalid_configuration(spec, format!("has an order that is no permutation of {rank} dimensions")))
+    transpose_codec(array, order)?.map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded)).ok_or_else(|| {
+        invalid_configuration(spec, format!("has an order that is not a permutation of {rank} dimensions"))
+    })
 }
 
-/// A codec with the array that it makes of the one that it is given.
+/// A codec with the representation of its encoded array.
 type TransposedArray = (Arc<dyn ArrayToArray>, ChunkRepresentation);
 
-/// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
+/// The codec that transposes an array, with the representation of its output; `None` unless `order` names each
+/// dimension exactly once.
 pub(crate) fn transpose_codec(
     array: &ChunkRepresentation,
     order: Vec<usize>,
@@ -100,7 +101,7 @@ pub(crate) fn transpose_codec(
     Ok(Some((Arc::new(Transpose { order, encode, decode, identity }), encoded)))
 }
 
-/// The position of each dimension; `None` unless `order` names each of them once.
+/// The inverse of a permutation; `None` unless `order` names each dimension exactly once.
 fn inverse_permutation(order: &[usize], rank: usize) -> Option<Vec<usize>> {
     if order.len() != rank {
         return None;
@@ -114,7 +115,7 @@ fn inverse_permutation(order: &[usize], rank: usize) -> Option<Vec<usize>> {
     inverse_permutation.into_iter().collect()
 }
 
-/// The bytes of a matrix of `rows` and `columns` with its rows as columns.
+/// Transposes a matrix of bytes.
 pub(super) fn transpose_bytes(bytes: Bytes, rows: usize, columns: usize) -> Bytes {
     let axes = [Axis { extent: columns, stride: 1 }, Axis { extent: rows, stride: columns }];
     Permutation::from_axes(axes.into()).with_element_size(Some(1)).apply(bytes)
@@ -126,7 +127,7 @@ fn permute_elements(permutation: &Permutation, elements: Elements) -> Result<Ele
         Elements::Variable(elements) => elements,
     };
     let mut moved = VariableBuilder::new(elements.memory_size());
-    let mismatch = || CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" };
+    let mismatch = || CodecError::Malformed { codec: NAME, reason: "the number of elements does not match the chunk" };
     permutation.for_each_source(|from| {
         let element = elements.get(from).ok_or_else(mismatch)?;
         moved.push(element).map_err(|_| mismatch())

@@ -1,8 +1,8 @@
-//! The elements of an array with its dimensions in another order.
+//! Transposition of elements in memory.
 
 use bytes::Bytes;
 
-/// One dimension of what comes out.
+/// A dimension of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) extent: usize,
@@ -10,29 +10,29 @@ pub(super) struct Axis {
     pub(super) stride: usize,
 }
 
-/// The position in the input of each element of the output. Both are dense and of the same size.
+/// The input position of each element of the output. Both arrays are dense and of the same size.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
-    /// The outermost first. None has one element only, and no two could be one.
+    /// The dimensions of the output, outermost first, without those of extent 1 and with adjacent ones merged.
     axes: Vec<Axis>,
-    /// The size of an element in bytes.
+    /// The size of an element in bytes; 0 for variable length.
     size: usize,
 }
 
-/// Two dimensions that change places, in elements.
+/// Two dimensions that are swapped, in elements.
 #[derive(Clone, Copy)]
 struct Matrix {
     rows: usize,
     columns: usize,
-    /// Between the rows of what goes in.
+    /// The distance between rows in the input.
     row_stride: usize,
-    /// Between the columns, which are rows in what comes out.
+    /// The distance between columns in the output, where they are rows.
     column_stride: usize,
 }
 
 impl Permutation {
-    /// The permutation whose output dimension `i` is dimension `order[i]` of an array of a shape. `None` if there are
-    /// more elements than can be addressed, or if the order names a dimension that does not exist.
+    /// The permutation whose output dimension `i` is input dimension `order[i]`. `None` if there are too many elements
+    /// to address, or if the order names a dimension that does not exist.
     pub(super) fn new(shape: &[u64], order: &[usize]) -> Option<Self> {
         if shape.contains(&0) {
             return Some(Self { axes: vec![Axis { extent: 0, stride: 1 }], size: 0 });
@@ -54,7 +54,7 @@ impl Permutation {
         let mut merged: Vec<Axis> = Vec::new();
         for axis in axes.into_iter().filter(|axis| axis.extent != 1) {
             match merged.last_mut() {
-                // The two lie in what goes in as they do in what comes out.
+                // The two dimensions have the same layout in input and output.
                 Some(outer) if Some(outer.stride) == axis.stride.checked_mul(axis.extent) => {
                     *outer = Axis { extent: outer.extent * axis.extent, stride: axis.stride };
                 }
@@ -64,26 +64,26 @@ impl Permutation {
         Self { axes: merged, size: 0 }
     }
 
-    /// For elements of this size; those of variable length have none.
+    /// Sets the size of an element in bytes; `None` for variable length.
     pub(super) fn with_element_size(self, size: Option<usize>) -> Self {
         Self { size: size.unwrap_or(0), ..self }
     }
 
-    /// The work for each byte, at most, in steps: larger runs are cheaper.
+    /// The maximum work per byte, in steps. Longer runs are cheaper.
     pub(super) fn steps_per_byte(&self) -> u64 {
-        /// The overhead of one move: computing the position, and a cache miss.
+        /// The overhead of one copy in bytes: computing the position, and a cache miss.
         const MOVE_OVERHEAD: usize = 32;
         let run = self.axes.last().filter(|axis| axis.stride == 1).map_or(1, |axis| axis.extent);
         let moves = self.axes.len().saturating_sub(usize::from(run > 1));
         if moves == 0 {
             return 0;
         }
-        // Elements of variable length, which have no size here, are moved one by one.
+        // Elements of variable length are copied one by one.
         let unit = self.size.max(1).saturating_mul(run);
         1 + (MOVE_OVERHEAD / unit.min(MOVE_OVERHEAD)) as u64
     }
 
-    /// Calls `visit` with the position of each element in what goes in, in the order in which they come out.
+    /// Calls `visit` with the input position of each element, in output order.
     pub(super) fn for_each_source<E>(&self, mut visit: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         if self.axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
@@ -91,11 +91,11 @@ impl Permutation {
         for_each_index(&self.axes, &vec![0; self.axes.len()], |from, _| visit(from))
     }
 
-    /// The elements in their new order.
+    /// Transposes elements.
     pub(super) fn apply(&self, bytes: Bytes) -> Bytes {
         let mut axes = self.axes.clone();
         let mut unit = self.size;
-        // Elements that are contiguous in both are moved together.
+        // Elements that are contiguous in both arrays are copied together.
         if let Some(run) = axes.pop_if(|axis| axis.stride == 1) {
             unit = unit.saturating_mul(run.extent);
             axes.iter_mut().for_each(|axis| axis.stride /= run.extent.max(1));
@@ -116,7 +116,7 @@ impl Permutation {
     }
 }
 
-/// Calls `visit` for each index of some dimensions with its position in what goes in and in what comes out.
+/// Calls `visit` with the input and output position of each index of some dimensions.
 fn for_each_index<E>(
     axes: &[Axis],
     strides_out: &[usize],
@@ -145,7 +145,7 @@ fn for_each_index<E>(
     }
 }
 
-/// Splits the dimensions into the two that are innermost before and after, and the others with their strides in what comes out.
+/// Splits the dimensions into the innermost ones of input and output, and the others with their output strides.
 fn split_innermost(axes: &[Axis]) -> Option<(Matrix, Vec<Axis>, Vec<usize>)> {
     let mut strides_out = vec![1; axes.len()];
     let mut len = 1;
@@ -201,7 +201,7 @@ fn transpose_words<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
 }
 
 impl Matrix {
-    /// Tile by tile, so that the cache lines of a tile's rows and columns are used whole before they are replaced.
+    /// Transposes tile by tile, so that the cache lines of a tile's rows and columns are used completely.
     fn transpose<const N: usize, const ROWS: usize, const COLUMNS: usize>(self, from: &[[u8; N]], to: &mut [[u8; N]]) {
         for row in (0..self.rows).step_by(ROWS) {
             for column in (0..self.columns).step_by(COLUMNS) {
@@ -228,7 +228,7 @@ impl Matrix {
         }
     }
 
-    /// Transposes the rest of a tile at the end of the matrix.
+    /// Transposes an incomplete tile at the end of the matrix.
     fn transpose_edge<const N: usize>(
         self,
         from: &[[u8; N]],
@@ -254,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// Element by element, with an index for each dimension.
+    /// Transposes element by element, as a reference.
     fn naive(shape: &[u64], order: &[usize], size: usize, bytes: &[u8]) -> Vec<u8> {
         let out: Vec<u64> = order.iter().map(|&axis| shape.get(axis).copied().unwrap()).collect();
         let mut copied = Vec::new();

@@ -1,5 +1,5 @@
-//! Common parts of the codecs for elements of variable length: their number, then each with its length before it, all
-//! `u32` little-endian.
+//! The codecs for elements of variable length: the number of elements, then each element after its length, all numbers
+//! little-endian `u32`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     VariableBuilder, factory::invalid_configuration,
 };
 
-/// Elements with their lengths before them.
+/// A codec that stores the length before each element.
 #[derive(Debug)]
 pub(super) struct VlenCodec {
     name: &'static str,
@@ -19,21 +19,21 @@ pub(super) struct VlenCodec {
     kind: ElementKind,
 }
 
-/// The type of the elements.
+/// The kind of elements.
 #[derive(Clone, Debug)]
 pub(super) enum ElementKind {
-    /// Texts, which are UTF-8.
+    /// Strings, in UTF-8.
     Text,
     /// Bytes.
     Bytes,
-    /// Arrays whose elements have this size, at least 1, and are stored with these words swapped.
+    /// Arrays of inner elements of this size, at least 1, with this byte swap.
     Array { size: usize, swap: ByteSwap },
 }
 
-/// The size of a length.
+/// The size of a length in bytes.
 const LENGTH_SIZE: u64 = size_of::<u32>() as u64;
 
-/// Puts the codec at its place.
+/// Creates the codec for its position in a chain.
 pub(super) fn create(
     name: &'static str,
     spec: &CodecSpec,
@@ -42,7 +42,7 @@ pub(super) fn create(
 ) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     if array.data_type().fixed_size().is_some() {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     }
     Ok(Codec::ArrayToBytes(Arc::new(VlenCodec { name, elements: array.num_elements(), kind })))
 }
@@ -52,18 +52,18 @@ impl VlenCodec {
         CodecError::Malformed { codec: self.name, reason }
     }
 
-    /// The next length, which the bytes that follow have to have.
+    /// Reads a length; fails if it is incomplete.
     fn read_length(&self, bytes: &mut &[u8]) -> Result<usize, CodecError> {
         let length = bytes.try_get_u32_le().map_err(|_| self.malformed("the bytes end before the elements"))?;
         usize::try_from(length).map_err(|_| self.malformed("an element is longer than the bytes"))
     }
 
-    /// The reason why an element is invalid, if it is.
+    /// The reason why an element is invalid; `None` if it is valid.
     fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         match self.kind {
-            ElementKind::Text if std::str::from_utf8(element).is_err() => Some("a text is not UTF-8"),
+            ElementKind::Text if std::str::from_utf8(element).is_err() => Some("a string is not UTF-8"),
             ElementKind::Array { size, .. } if !element.len().is_multiple_of(size) => {
-                Some("an inner array is no whole number of elements")
+                Some("an inner array has an incomplete element")
             }
             _ => None,
         }
@@ -73,9 +73,9 @@ impl VlenCodec {
 impl ArrayToBytes for VlenCodec {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let mut bytes = &*encoded;
-        // Both are known before anything is allocated: there are as many elements as the chunk has, and each has a length.
+        // Both are checked before anything is allocated: the number of elements, and that each has a length.
         if self.read_length(&mut bytes)? as u64 != self.elements {
-            return Err(self.malformed("the number of elements is not the chunk's"));
+            return Err(self.malformed("the number of elements does not match the chunk"));
         }
         if self.elements.saturating_mul(LENGTH_SIZE) > bytes.len() as u64 {
             return Err(self.malformed("the bytes end before the elements"));
@@ -103,15 +103,15 @@ impl ArrayToBytes for VlenCodec {
         }
         match bytes {
             [] => Ok(Elements::Variable(elements.finish())),
-            _ => Err(self.malformed("there are bytes after the elements")),
+            _ => Err(self.malformed("bytes follow the last element")),
         }
     }
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let Elements::Variable(elements) = decoded else {
-            return Err(self.malformed("the elements are of a fixed size"));
+            return Err(self.malformed("the elements have a fixed size"));
         };
-        let count = u32::try_from(elements.len()).map_err(|_| self.malformed("there are 2^32 elements or more"))?;
+        let count = u32::try_from(elements.len()).map_err(|_| self.malformed("the chunk has 2^32 or more elements"))?;
         let mut out = BytesMut::new();
         out.put_u32_le(count);
         for (index, element) in (0..).zip(elements.iter()) {

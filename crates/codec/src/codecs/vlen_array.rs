@@ -47,8 +47,8 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { dtype } = parse_configuration(spec)?;
     let (data_type, order) = parse_v2(&dtype, V2Context::default())
-        .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
+        .map_err(|error| invalid_configuration(spec, format!("has an invalid dtype: {error}")))?;
     let size = data_type.fixed_size().filter(|&size| size > 0);
-    let size = size.ok_or_else(|| invalid_configuration(spec, format!("cannot be used with arrays of {data_type}")))?;
+    let size = size.ok_or_else(|| invalid_configuration(spec, format!("does not support arrays of {data_type}")))?;
     vlen::create(NAME, spec, input, ElementKind::Array { size, swap: ByteSwap::new(&data_type, &order) })
 }

@@ -77,11 +77,11 @@ impl BytesToBytes for Zlib {
     }
 }
 
-/// Decodes a stream that claims to have `len` bytes and ends with the input.
+/// Decodes a stream to exactly `len` bytes if it ends with the input; `None` on any failure.
 fn decode_single_stream(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (_, sum) = encoded.split_last_chunk::<4>()?;
     let decoded = deflate::decode_to_size(Container::Zlib, encoded, len)?;
-    // libdeflate compared the sum that follows the stream; it does not say whether that is the one at the end.
+    // libdeflate verified the checksum after the stream, which need not be the one at the end of the input.
     (libdeflater::adler32(&decoded) == u32::from_be_bytes(*sum)).then_some(decoded)
 }
 
@@ -89,7 +89,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
     if !(-1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Zlib { level })))
 }

@@ -40,7 +40,7 @@ use crate::{
 
 const NAME: &str = "zstd";
 
-/// The factor by which the output grows if it was too small; each attempt decodes from the start.
+/// The growth factor of an output that was too small; each attempt decodes from the start.
 const GROWTH_FACTOR: usize = 4;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[
@@ -49,14 +49,15 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
 ];
 
 thread_local! {
-    /// A context has 95 KiB. Making one for each chunk halves the speed for chunks of 16 KiB.
+    /// A context of 95 KiB. Creating one per chunk halves the speed for chunks of 16 KiB.
     static DECOMPRESSION_CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 
-    /// One for encoding has 1 MiB and more, by its level and what was encoded last.
+    /// A context of 1 MiB or more, depending on its level and input.
     static COMPRESSION_CONTEXT: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// Up to how many bytes a context for encoding is kept: those of high levels take hundreds of megabytes.
+/// The maximum size of a compression context that is retained, in bytes: those of high levels take hundreds of
+/// megabytes.
 const MAX_RETAINED_CONTEXT_SIZE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -74,13 +75,13 @@ struct Configuration {
     checksum: bool,
 }
 
-/// The reason why frames cannot be decoded.
+/// Errors of encoding or decoding frames.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
-    /// They hold more than there is room for.
-    #[error("there is too little room")]
+    /// The output buffer is too small.
+    #[error("the output buffer is too small")]
     OutputTooSmall,
-    /// They are wrong, as the library says.
+    /// The library's error.
     #[error("{0}")]
     Library(&'static str),
 }
@@ -135,12 +136,12 @@ pub(super) fn compress_cost(level: i32) -> Cost {
     Cost { decode: 2, encode }
 }
 
-/// The presence of a checksum at the end of a frame.
+/// The checksum at the end of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checksum {
-    /// It does.
+    /// Appended.
     Appended,
-    /// It does not.
+    /// Not written.
     None,
 }
 
@@ -150,7 +151,7 @@ pub(super) fn compress(decoded: &[u8], level: i32, checksum: Checksum) -> Result
     COMPRESSION_CONTEXT.with_borrow_mut(|retained| {
         let mut context = match retained.take() {
             Some(context) => context,
-            None => CCtx::try_create().ok_or(FrameError::Library("there is no memory for a context"))?,
+            None => CCtx::try_create().ok_or(FrameError::Library("cannot allocate a context"))?,
         };
         context.set_parameter(CParameter::CompressionLevel(level)).map_err(library_error)?;
         context.set_parameter(CParameter::ChecksumFlag(checksum == Checksum::Appended)).map_err(library_error)?;
@@ -163,7 +164,7 @@ pub(super) fn compress(decoded: &[u8], level: i32, checksum: Checksum) -> Result
     })
 }
 
-/// Decodes all frames of the input into the room that there is, and answers how many bytes they were.
+/// Decodes all frames of the input into a buffer. Returns the decoded size.
 pub(super) fn decode_into<C: zstd_safe::WriteBuf + ?Sized>(
     encoded: &[u8],
     decoded: &mut C,
@@ -172,9 +173,9 @@ pub(super) fn decode_into<C: zstd_safe::WriteBuf + ?Sized>(
         if context.is_none() {
             *context = DCtx::try_create();
         }
-        let context = context.as_mut().ok_or(FrameError::Library("there is no memory for a context"))?;
+        let context = context.as_mut().ok_or(FrameError::Library("cannot allocate a context"))?;
         context.decompress(decoded, encoded).map_err(|code| {
-            // The library returns the negative of its error codes.
+            // The library returns negated error codes.
             match code == (ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize).wrapping_neg() {
                 true => FrameError::OutputTooSmall,
                 false => FrameError::Library(zstd_safe::get_error_name(code)),
@@ -183,14 +184,15 @@ pub(super) fn decode_into<C: zstd_safe::WriteBuf + ?Sized>(
     })
 }
 
-/// The decoded size that the frames declare; `None` if one does not. Fails if the input is not only frames.
+/// The total content size that the frames declare; `None` if one of them does not. Fails if the input has anything but
+/// frames.
 fn declared_size(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
     let library_error = |source| CodecError::Library { codec: NAME, source: Box::new(FrameError::Library(source)) };
     let mut declared = Some(0_u64);
     loop {
         let frame = zstd_safe::find_frame_compressed_size(encoded)
             .map_err(|code| library_error(zstd_safe::get_error_name(code)))?;
-        let len = zstd_safe::get_frame_content_size(encoded).map_err(|_| library_error("there is no frame"))?;
+        let len = zstd_safe::get_frame_content_size(encoded).map_err(|_| library_error("not a zstd frame"))?;
         declared = declared.zip(len).map(|(sum, len)| sum.saturating_add(len));
         encoded = encoded.get(frame..).unwrap_or_default();
         if encoded.is_empty() {
@@ -208,6 +210,6 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         Namespace::Numcodecs if level > i64::from(*levels.end()) => Some(*levels.end()),
         _ => known,
     };
-    let level = level.ok_or_else(|| invalid_configuration(spec, "has no such level"))?;
+    let level = level.ok_or_else(|| invalid_configuration(spec, "has an unsupported level"))?;
     Ok(Codec::BytesToBytes(Arc::new(Zstd { level, checksum })))
 }

@@ -17,11 +17,11 @@ use crate::{
     view::{Latest, LatestChange, Memtable, live_below},
 };
 
-/// The most entries below an erased prefix that are removed at once; more are swept.
+/// The maximum number of entries below an erased prefix that are removed directly; more are swept.
 const MAX_DIRECT_ERASES: usize = 1000;
 
 impl Checkpointer {
-    /// Applies the frozen memtable, if there is one, and lets go of the log that it stands for.
+    /// Applies the frozen memtable, if one exists, and retires its part of the log.
     pub(super) fn apply_frozen(&mut self) -> Result<(), IndexError> {
         let Ok(parts) = self.views.parts() else { return Ok(()) };
         let Some(frozen) = &parts.frozen else {
@@ -41,14 +41,14 @@ impl Checkpointer {
         });
         self.timers.frozen = std::time::Instant::now();
         if let Err(error) = self.files.retire(applied) {
-            tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+            tracing::warn!(%error, "could not retire an applied part of the log");
         }
         self.applied.notify_waiters();
         self.start_verification();
         Ok(())
     }
 
-    /// Applies a batch, which the check and the copy that are under way follow.
+    /// Applies a batch, and reports it to the running verification and compaction.
     pub(super) fn apply_batch(&mut self, changes: Changes) -> Result<(), IndexError> {
         let mut followers: Vec<&mut dyn Follower> = Vec::new();
         if let VerifyState::Running(verification) = &mut self.verify {
@@ -64,7 +64,7 @@ impl Checkpointer {
         }
     }
 
-    /// Removes what lies below erased prefixes where that is little, and begins sweeps where it is much.
+    /// Removes the entries below erased prefixes if they are few, and starts sweeps if they are many.
     fn apply_erased(&mut self, frozen: &Memtable, sweeps: &Arc<Sweeps>) -> Result<Arc<Sweeps>, IndexError> {
         let mut erased = frozen.erased();
         erased.sort_by_key(|(number, _)| *number);
@@ -95,7 +95,7 @@ impl Checkpointer {
             let limit = self.writer.limit();
             let batch: Vec<_> = found.by_ref().take(limit).collect();
             let files = batch.iter().filter_map(|(key, record)| self.replaced_file_of(number, key, record)).collect();
-            // What was set again since has its change applied afterwards, and its new value may be here already.
+            // A key that was set again has a later change, and its new value may be in the index already.
             let set_again = |key: &Bytes| is_set(frozen, logical_key(key));
             let changes = batch.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
             self.apply_batch(changes.collect())?;
@@ -104,7 +104,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// The file of an entry that an erase of this number concerns.
+    /// The value file that an erase with this number replaces.
     pub(super) fn replaced_file_of(&self, number: u64, physical: &[u8], record: &Bytes) -> Option<ReplacedFile> {
         let record = Record::decode(logical_key(physical), record.clone(), self.store_id)?;
         let file = record.file().filter(|_| record.commit < number)?;
@@ -165,7 +165,8 @@ impl Checkpointer {
         }
     }
 
-    /// Removes the files of versions that never reach the index, since a prefix was erased after them and in the same memtable.
+    /// Removes the files of values that never reach the index, because a prefix was erased after them in the same
+    /// memtable.
     fn collect_erased_files(&self, frozen: &Memtable, key: &str) {
         let erases = frozen.erases_of(key);
         if erases.is_empty() {

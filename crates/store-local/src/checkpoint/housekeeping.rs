@@ -9,9 +9,9 @@ const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
 const COMPACT_INTERVAL: Duration = Duration::from_secs(60);
 const COMPACT_INTERVAL_LOW_SPACE: Duration = Duration::from_secs(2);
-/// An index that takes more than so many times the bytes of its entries is compacted,
+/// The factor between the size of an index and that of its entries above which it is compacted,
 const WASTE_FACTOR_THRESHOLD: u64 = 6;
-/// if it takes more than so many bytes.
+/// if it is larger than this, in bytes.
 const MIN_WASTEFUL_BYTES: u64 = 96 << 20;
 
 impl Checkpointer {
@@ -35,20 +35,20 @@ impl Checkpointer {
         }
     }
 
-    /// True if values are refused since they would cut into the reserve.
+    /// True if values are rejected because they would use the reserve.
     fn is_short_of_space(&self) -> bool {
         self.directory.space().is_ok_and(|space| self.reserve.check(space, self.ballast.size(), 0).is_err())
     }
 
-    /// Begins a compaction if the index takes much more than its entries do; or, while values are refused for lack of space, if
-    /// there is any to be had.
+    /// Starts a compaction if the index is much larger than its entries, or, while values are rejected for lack of
+    /// space, if it would free any.
     fn compact_if_wasteful(&mut self) {
         if self.compaction.is_some() || self.has_sweeps() || self.timers.retry_at.is_some() {
             return;
         }
         let used = disk_bytes(&self.generations.dir()).unwrap_or_default();
         let (bytes, needed) = (self.writer.meta.bytes, self.compaction_space());
-        // Small records take several times their bytes in either index, so a compaction is not repeated for nothing.
+        // Small records take several times their size in either index, so a compaction is not repeated without effect.
         let compacted_size = self.timers.compacted_size.map_or(0, |(compacted_size, entries)| {
             let scaled = u128::from(compacted_size).saturating_mul(bytes.into()).checked_div(entries.into());
             u64::try_from(scaled.unwrap_or_default()).unwrap_or(u64::MAX)

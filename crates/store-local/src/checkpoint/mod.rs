@@ -1,9 +1,9 @@
-//! The checkpointer: one thread that brings the index up to the log, and does what the index needs besides.
+//! The checkpointer: one thread that applies the log to the index and maintains the index.
 //!
-//! It is the only one that changes the index. A frozen memtable is applied in batches of a few milliseconds, since sled lets
-//! nobody look anything up while it applies one; then the index is synced, the memtable dropped, and the log's segments
-//! retired. Between checkpoints it removes what lies below erased prefixes ([`sweep`]), compares the index's entries with what
-//! it says of itself after a crash ([`verify`]), and copies the index into a new generation ([`compact`]).
+//! It is the only writer of the index. It applies a frozen memtable in batches of a few milliseconds, because sled
+//! blocks readers while it applies one; then it syncs the index, drops the memtable, and retires the log's segments.
+//! Between checkpoints it removes the entries below erased prefixes ([`sweep`]), compares the index's entries with its
+//! metadata after a crash ([`verify`]), and copies the index into a new generation ([`compact`]).
 
 mod apply;
 mod compact;
@@ -44,23 +44,23 @@ use crate::{
     view::Views,
 };
 
-/// A request to the checkpointer.
+/// A task for the checkpointer.
 pub(crate) enum CheckpointTask {
-    /// A memtable was frozen.
+    /// Applies the frozen memtable.
     Apply,
     Compact(CompactRequest),
-    /// Applies everything, syncs, and ends the thread.
+    /// Applies everything, syncs, and stops the thread.
     Stop,
 }
 
-/// The interval at which the checkpointer looks for work.
+/// The interval at which the checkpointer polls for work.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The longest that changes stay in the active memtable while it is not full.
+/// The maximum time that changes stay in an active memtable that is not full.
 const MAX_MEMTABLE_AGE: Duration = Duration::from_secs(2);
-/// The time between two tries to open an index that has no space.
+/// The interval between attempts to open an index that ran out of space.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// See the module's page.
+/// The state of the checkpointer thread.
 pub(crate) struct Checkpointer {
     pub(crate) paths: Paths,
     pub(crate) index_options: IndexOptions,
@@ -76,34 +76,34 @@ pub(crate) struct Checkpointer {
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) writer: IndexWriter,
     pub(crate) generations: Generations,
-    /// Notified whenever a memtable has been dropped.
+    /// Notified when a memtable has been applied.
     pub(crate) applied: Arc<Notify>,
-    /// A check of all entries, to begin once what was replayed is applied.
+    /// The verification of all entries, which starts when the replayed groups are applied.
     pub(crate) verify: VerifyState,
     pub(crate) compaction: Option<(compact::Compaction, CompactRequest)>,
-    /// Old generations of the index that readers may still be in, with their directories.
+    /// Old generations of the index that may have readers, with their directories.
     pub(crate) retired: Vec<(Arc<dyn Index>, PathBuf)>,
-    /// The size of the segment that is prepared for the log.
+    /// The size of the log segment that is prepared in advance, in bytes.
     pub(crate) spare_bytes: u64,
     pub(crate) timers: Timers,
 }
 
-/// The state of the check after a crash.
+/// The state of the verification after a crash.
 pub(crate) enum VerifyState {
-    /// The store was closed cleanly, or the check is done.
+    /// The store was closed cleanly, or the verification is complete.
     Done,
-    /// The replayed rounds have to be applied first.
+    /// The replayed groups are not applied yet.
     Waiting,
     Running(Verification),
 }
 
-/// When things were done last.
+/// The times of the last runs of periodic work.
 pub(crate) struct Timers {
     frozen: Instant,
     housekeeping: Option<Instant>,
     prune: Option<Instant>,
     compact: Option<Instant>,
-    /// The bytes that the last compaction left on the disk, and those of the entries then.
+    /// The size of the index after the last compaction, and that of its entries then, in bytes.
     compacted_size: Option<(u64, u64)>,
     retry_at: Option<Instant>,
 }
@@ -122,7 +122,7 @@ impl Default for Timers {
 }
 
 impl Checkpointer {
-    /// Starts the thread. It gives itself back when it ends, with whether the index has everything.
+    /// Starts the thread. Joining it returns the checkpointer, and whether the index has everything.
     pub(crate) fn start(
         self,
         tasks: mpsc::Receiver<CheckpointTask>,
@@ -143,7 +143,7 @@ impl Checkpointer {
                 Some(CheckpointTask::Apply) | None => {}
             }
             if self.read_only.check().is_err() {
-                // Nothing is certain any more; what is visible stays so until the store is opened again.
+                // After an unknown failure nothing is applied; readers still see the visible state.
                 thread::sleep(POLL_INTERVAL);
                 continue;
             }
@@ -151,7 +151,7 @@ impl Checkpointer {
             let started = Instant::now();
             let result = self.background_step();
             self.note(result);
-            // Half of the time belongs to others.
+            // Leave half of the time to readers.
             if self.has_background_work() {
                 thread::sleep(started.elapsed().min(POLL_INTERVAL));
             }
@@ -193,21 +193,21 @@ impl Checkpointer {
         self.note(result);
     }
 
-    /// Notes how something ended. A full disk is waited for; after anything else the store is read-only.
+    /// Handles the result of a step. A full disk is retried; any other error makes the store read-only.
     fn note(&mut self, result: Result<(), IndexError>) {
         match result {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
-                tracing::warn!("the index has no space; it goes on when there is some");
+                tracing::warn!("the index has no space; it continues when space is available");
                 self.ballast.free_space(u64::MAX / 2);
-                self.abort_compaction("there is no space for the new index");
+                self.abort_compaction("no space is left for the new index");
                 self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }
             Err(error) => self.read_only.set(&error),
         }
     }
 
-    /// What has to be free for a batch, in bytes: sled takes a segment at a time.
+    /// The free space that a batch needs, in bytes: sled allocates whole segments.
     fn batch_space(&self) -> u64 {
         self.index_options.segment_bytes.saturating_mul(3)
     }
@@ -217,17 +217,17 @@ impl Checkpointer {
         if parts.active.is_empty() {
             self.timers.frozen = Instant::now();
         } else if parts.frozen.is_none() && self.timers.frozen.elapsed() > MAX_MEMTABLE_AGE {
-            // The committer is gone only after the store was closed.
+            // The committer stops only after the store was closed.
             let _ = self.requests.send(Request::Freeze);
         }
     }
 
-    /// Takes out what has to be closed last: the index, where it is, and what it holds.
+    /// Returns what is closed last: the index, its generations, and its metadata.
     pub(crate) fn into_parts(self) -> (Arc<dyn Index>, Generations, Meta) {
         (self.writer.index, self.generations, self.writer.meta)
     }
 
-    /// Applies all there is. The committer has ended.
+    /// Applies everything. The committer has stopped.
     fn finish(&mut self) -> Result<(), StoreError> {
         self.abort_compaction("the store was closed");
         self.read_only.check()?;

@@ -1,4 +1,4 @@
-//! Removing what lies below erased prefixes. See [`keyspace`](crate::keyspace) for how a sweep goes.
+//! Removing the entries below erased prefixes. [`keyspace`](crate::keyspace) describes the phases of a sweep.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl Checkpointer {
         self.views.parts().is_ok_and(|parts| !parts.sweeps.0.is_empty())
     }
 
-    /// Goes on with the oldest sweep.
+    /// Continues the oldest sweep.
     pub(super) fn sweep_step(&mut self) -> Result<(), IndexError> {
         let Ok(parts) = self.views.parts() else { return Ok(()) };
         let Some(sweep) = parts.sweeps.0.first() else { return Ok(()) };
@@ -41,7 +41,7 @@ impl Checkpointer {
         let moving = Sweep { phase: Phase::Moving, ..sweep.clone() };
         let mut all = sweeps.clone();
         all.0.iter_mut().filter(|other| other.number == sweep.number).for_each(|other| *other = moving.clone());
-        // Readers look at both places from now on. One that looks at one only must be done before anything is moved.
+        // From now on readers look at both locations. Readers of only one must finish before entries move.
         if !self.views.try_replace_when_stable(|parts| parts.sweeps = Arc::new(all)) {
             std::thread::sleep(std::time::Duration::from_millis(1));
             return Ok(());
@@ -64,7 +64,7 @@ impl Checkpointer {
         for (physical, record) in entries {
             let key = logical_key(&physical);
             match sweeps.covering(key).filter(|newest| newest.number != sweep.number) {
-                // It was erased again since.
+                // The key was erased again since.
                 Some(newer) => erased.push((newer.number, self.replaced_file_of(newer.number, &physical, &record))),
                 None => {
                     changes.insert(Bytes::copy_from_slice(key), Some(record));
@@ -84,7 +84,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// As many entries as make a batch, from a physical key on, that begin with `prefix`.
+    /// The entries of one batch, from a physical key on, that begin with `prefix`.
     fn read_entries(&self, from: &[u8], prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
         let mut found = Vec::new();
         for entry in self.writer.index.iter(from)? {

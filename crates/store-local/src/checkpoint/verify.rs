@@ -1,4 +1,4 @@
-//! The check of all entries after a crash, which runs while the store is used.
+//! The verification of all entries after a crash, which runs while the store is used.
 
 use bytes::Bytes;
 
@@ -10,22 +10,22 @@ use crate::{
     record::{FileId, Record},
 };
 
-/// The entries of one step.
+/// The number of entries in one step.
 const ENTRIES_PER_STEP: usize = 4096;
 
-/// Counts all entries, while batches change those that were counted.
+/// Counts all entries, and follows the batches that change counted ones.
 #[derive(Default)]
 pub(crate) struct Verification {
     /// The last key that was counted.
     cursor: Option<Bytes>,
     counted: Meta,
-    /// The value files that the entries name.
+    /// The value files that entries refer to.
     files: Vec<FileId>,
     corrupt: u64,
 }
 
 impl Verification {
-    /// Counts the next entries; whether those were the last.
+    /// Counts the next entries. Returns true if those were the last.
     pub(crate) fn step(&mut self, index: &dyn Index, store_id: u64) -> Result<bool, IndexError> {
         let from = first_after(self.cursor.as_ref());
         let mut checked = 0_usize;
@@ -54,17 +54,17 @@ impl Verification {
         }
     }
 
-    /// True if the index has what it says that it has.
+    /// True if the entries match the metadata of the index.
     pub(crate) fn agrees_with(&self, meta: &Meta) -> bool {
         self.corrupt == 0 && self.counted.same_entries(meta)
     }
 
-    /// The number of entries that were counted.
+    /// The number of entries counted.
     pub(crate) fn entries(&self) -> u64 {
         self.counted.entries
     }
 
-    /// The value files that the entries name, sorted.
+    /// The value files that entries refer to, sorted.
     pub(crate) fn into_files(mut self) -> Vec<FileId> {
         self.files.sort_unstable();
         self.files
@@ -86,7 +86,7 @@ impl Follower for Verification {
 }
 
 impl Checkpointer {
-    /// Begins the check once what was replayed is applied: only then the index has what the log has.
+    /// Starts the verification when the replayed groups are applied, so that index and log agree.
     pub(super) fn start_verification(&mut self) {
         if matches!(self.verify, VerifyState::Waiting) {
             self.verify = VerifyState::Running(Verification::default());

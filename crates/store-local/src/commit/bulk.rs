@@ -1,4 +1,4 @@
-//! Large commits: prepared by their callers, joined by the committer.
+//! Large commits, which callers prepare and the committer only joins to the log.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,23 +14,23 @@ use crate::{
     view::View,
 };
 
-/// The most changes of a commit that is written into the log itself.
+/// The maximum number of changes in a commit that is written into the log itself.
 const MAX_CHANGES: usize = 512;
-/// The most bytes of small values and keys of such a commit.
+/// The maximum size of the keys and small values of such a commit, in bytes.
 const MAX_BYTES: u64 = 192 << 10;
 
-/// A large commit that is durable but for its number.
+/// A large commit that is durable except for its number.
 pub(crate) struct Bulk {
     pub(super) changes: Vec<PlainChange>,
     /// The state of the changed keys, in the order of the changes.
     pub(super) current: Vec<Option<KeyState>>,
     pub(super) prepared: PreparedBulk,
-    /// The position of each key among the changes.
+    /// The index of each key's change.
     positions: HashMap<Key, usize>,
     pub(super) watcher: Watcher,
 }
 
-/// True if a commit goes to a file of its own.
+/// True if a commit is written to a file of its own.
 pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
     let bytes = changes.iter().map(|change| match change {
         PlainChange::Key { key, action: Action::Set(value), .. } => {
@@ -45,8 +45,8 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
 }
 
 impl Bulk {
-    /// Joins the changes of a commit with the file that was written of them. `current` is the state of the changed keys, in
-    /// the order of the changes, and `watcher` retains what has changed since.
+    /// Combines the changes of a commit with the file that was written for them. `current` is the state of the changed
+    /// keys, in the order of the changes; `watcher` retains later changes.
     pub(crate) fn new(
         changes: Vec<PlainChange>,
         current: Vec<Option<KeyState>>,
@@ -58,7 +58,7 @@ impl Bulk {
         Self { changes, current, prepared, positions, watcher }
     }
 
-    /// Judges again what has changed since, against what is visible now.
+    /// Checks again the changes of keys that were changed since the commit was prepared.
     pub(super) fn recheck(
         &mut self,
         groups: &[Arc<Vec<Changed>>],
@@ -80,7 +80,7 @@ impl Bulk {
         changed_positions.dedup();
         let always = |change: &PlainChange| matches!(change, PlainChange::CheckEmpty(_) | PlainChange::Intent { .. });
         let always_checked = self.changes.iter().enumerate().filter(|(_, change)| always(change));
-        // In the order of the changes, so that the first one that does not hold is named.
+        // In the order of the changes, so that the error names the first one that fails.
         let mut all: Vec<usize> = always_checked.map(|(index, _)| index).chain(changed_positions).collect();
         all.sort_unstable();
         for index in all {
@@ -96,7 +96,7 @@ impl Bulk {
         self.positions.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, index)| *index)
     }
 
-    /// The places of the changes that have an entry in the file, by the order of the file.
+    /// The entries of the file, in the order of their keys.
     pub(super) fn entries(&self) -> &[BulkEntry] {
         self.prepared.entries()
     }
@@ -106,7 +106,7 @@ impl Bulk {
     }
 }
 
-/// The visible state, without any round's changes.
+/// The visible state, without the changes of any commit group.
 pub(crate) struct VisibleState<'v>(pub(crate) &'v View);
 
 impl State for VisibleState<'_> {

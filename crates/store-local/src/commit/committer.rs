@@ -1,7 +1,7 @@
-//! The committer: one thread that makes the commits that wait durable together.
+//! The committer: one thread that makes waiting commits durable together (group commit).
 //!
-//! A round's order of writes is: directories of its value files → log (durable) → memtable → visible → acknowledged → replaced
-//! files removed.
+//! The steps of a group are: sync the directories of its value files → sync the log → insert into the memtable → make
+//! visible → acknowledge → remove replaced files.
 
 use std::{
     collections::BTreeSet,
@@ -27,37 +27,37 @@ use crate::{
     view::{Memtable, Views},
 };
 
-/// The most commits in one round, which bounds how long the first of them waits.
+/// The maximum number of commits in one group. It bounds the latency of the first of them.
 const MAX_GROUP_COMMITS: usize = 1024;
-/// The most bytes of small values and keys in one round, but for the last commit in it.
+/// The size of keys and small values, in bytes, at which a group accepts no more commits.
 const MAX_GROUP_BYTES: usize = 256 << 10;
 
-/// The committer's state.
+/// The state of the committer thread.
 pub(crate) struct Committer {
     pub(crate) log: Log,
     pub(crate) directory: Directory,
     pub(crate) read_only: Arc<ReadOnlyFlag>,
     pub(crate) recent: Arc<RecentChanges>,
     pub(crate) publisher: Publisher,
-    /// The number of the last change that was given out.
+    /// The number of the last change.
     pub(crate) number: u64,
     pub(crate) store_id: u64,
 }
 
-/// Shows what is durable, and passes memtables on to the checkpointer.
+/// Makes durable changes visible, and passes memtables on to the checkpointer.
 pub(crate) struct Publisher {
     pub(crate) views: Arc<Views>,
     pub(crate) files: Arc<LogFiles>,
     pub(crate) collector: GarbageCollector,
     pub(crate) checkpointer: mpsc::Sender<CheckpointTask>,
-    /// The bytes at which a memtable is frozen.
+    /// The size of a memtable at which it is frozen, in bytes.
     pub(crate) freeze_bytes: u64,
-    /// The bytes of log at which a memtable is frozen.
+    /// The size of the log of a memtable at which it is frozen, in bytes.
     pub(crate) freeze_log_bytes: u64,
 }
 
 impl Committer {
-    /// Starts the thread. It ends with [`Request::Stop`].
+    /// Starts the thread, which runs until [`Request::Stop`].
     pub(crate) fn start(self, requests: mpsc::Receiver<Request>) -> std::io::Result<JoinHandle<()>> {
         thread::Builder::new().name("zarrd-committer".into()).spawn(move || self.run(&requests))
     }
@@ -113,7 +113,8 @@ impl Committer {
         changes: Vec<PlainChange>,
         reply: Reply<Vec<ChangeOutcome>>,
     ) -> CommitGroup {
-        // It is validated against what is visible, and later commits must see its changes as visible.
+        // Changes of prefixes and intents are checked against the visible state only, so such a commit is a group by
+        // itself.
         let exclusive = needs_own_group(&changes);
         if exclusive && group.has_changes() {
             self.finish(group);
@@ -144,7 +145,7 @@ impl Committer {
         self.new_group()
     }
 
-    /// Makes a round durable, visible and answered.
+    /// Makes a group durable and visible, and acknowledges its commits.
     fn finish(&mut self, mut group: CommitGroup) {
         if group.is_empty() {
             return;
@@ -152,7 +153,7 @@ impl Committer {
         if !group.has_changes() {
             return group.answer(|| Ok(()));
         }
-        // Numbers are not given out again, whatever becomes of the round.
+        // Numbers are never reused, even if the group fails.
         self.number = group.number;
         match self.make_durable(&group) {
             Ok(()) => {
@@ -163,7 +164,7 @@ impl Committer {
             }
             Err(NotDurable::OutOfSpace) => group.answer(|| Err(StoreError::OutOfSpace)),
             Err(NotDurable::Unknown(error)) => {
-                // The files stay: it is unknown whether the log on disk names them.
+                // Retain the files: the log on disk may refer to them.
                 group.staged.iter().filter_map(|staged| staged.file()).for_each(StagedFile::retain);
                 self.read_only.set(&error);
                 group.answer(|| Err(StoreError::ReadOnly));
@@ -189,11 +190,11 @@ impl Committer {
     }
 }
 
-/// Errors of making a round durable.
+/// Errors of making a group durable.
 enum NotDurable {
-    /// There was no space, and nothing of it is in the log.
+    /// No space is left, and the log contains nothing of the group.
     OutOfSpace,
-    /// It is unknown what the disk has.
+    /// The state of the disk is unknown.
     Unknown(std::io::Error),
 }
 
@@ -205,7 +206,7 @@ impl NotDurable {
 
 impl Publisher {
     fn publish(&self, group: &CommitGroup, log_group: u64) {
-        // Memtables are frozen by this thread alone, so this one is still the active one.
+        // Only this thread freezes memtables, so this one is still active.
         let Ok(parts) = self.views.parts() else { return };
         group.insert_into(&parts.active);
         parts.active.finish_group(log_group);
@@ -220,8 +221,8 @@ impl Publisher {
         }
     }
 
-    /// Freezes the active memtable, unless there is a frozen one already or a reader is looking keys up: then the checkpointer
-    /// asks again.
+    /// Freezes the active memtable, unless a frozen one exists or a reader is looking up several keys; the checkpointer
+    /// requests it again then.
     fn freeze(&self) {
         let Ok(parts) = self.views.parts() else { return };
         if parts.frozen.is_some() || parts.active.is_empty() {
@@ -231,7 +232,7 @@ impl Publisher {
             parts.frozen = Some(std::mem::replace(&mut parts.active, Arc::new(Memtable::default())));
         });
         if frozen {
-            // The checkpointer is gone only after the store was closed.
+            // The checkpointer stops only after the store was closed.
             let _ = self.checkpointer.send(CheckpointTask::Apply);
         }
     }

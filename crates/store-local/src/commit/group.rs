@@ -1,4 +1,4 @@
-//! The commits that one sync makes durable.
+//! Commit groups: the commits that one sync makes durable.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -19,15 +19,15 @@ use crate::{
     view::{Memtable, View},
 };
 
-/// Answers a commit with what became of its round.
+/// Acknowledges a commit with the result of its group.
 type Acknowledge = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Changes on top of what is visible.
+/// Commits that are checked and not yet durable.
 pub(crate) struct CommitGroup {
     pub(super) operations: Vec<Operation>,
-    /// The bytes that the operations take in the log.
+    /// The size of the operations in the log, in bytes.
     pub(super) bytes: usize,
-    /// The state of the keys that the round itself has changed.
+    /// The state of the keys that the group itself changes.
     current: HashMap<Key, Option<KeyState>>,
     bulk: Option<Arc<BulkCommit>>,
     /// The number of the last change.
@@ -38,7 +38,7 @@ pub(crate) struct CommitGroup {
     store_id: u64,
 }
 
-/// The visible state, with the round's changes on top.
+/// The visible state with the group's changes applied.
 struct GroupState<'r> {
     group: &'r CommitGroup,
     visible: VisibleState<'r>,
@@ -53,7 +53,7 @@ impl State for GroupState<'_> {
     }
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
-        // A commit that asks for this has a round of its own.
+        // A commit that checks prefixes is a group by itself.
         self.visible.first_below(prefix)
     }
 
@@ -82,7 +82,7 @@ impl CommitGroup {
         }
     }
 
-    /// True if there is anything to make durable.
+    /// True if the group has anything to make durable.
     pub(super) fn has_changes(&self) -> bool {
         !self.operations.is_empty()
     }
@@ -99,7 +99,7 @@ impl CommitGroup {
         self.bulk.as_ref()
     }
 
-    /// Judges a commit and takes it in as a whole, or answers that it fails.
+    /// Adds a commit if its preconditions hold, and rejects it otherwise.
     pub(super) fn add(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) {
         let state = GroupState { group: self, visible: VisibleState(view) };
         let locations =
@@ -113,7 +113,7 @@ impl CommitGroup {
         }
     }
 
-    /// Takes in a large commit, which has been judged.
+    /// Adds a large commit, which has been checked.
     pub(super) fn add_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) {
         self.erase_prefixes(&bulk.changes);
         let positions: Vec<Option<usize>> =
@@ -151,7 +151,7 @@ impl CommitGroup {
         self.acknowledge(reply, Ok(outcomes));
     }
 
-    /// Answers a commit that fails: once what it was judged against is durable, since it may be this round.
+    /// Rejects a commit. The reply waits until the group is durable, because the conflicting change may be in it.
     pub(super) fn reject<T: Send + 'static>(&mut self, reply: Reply<T>, error: StoreError) {
         if self.has_changes() {
             self.acknowledge(reply, Err(error));
@@ -160,31 +160,31 @@ impl CommitGroup {
         }
     }
 
-    /// The frame's payload.
+    /// The payload of the group's frame.
     pub(super) fn encode(&self) -> BytesMut {
         let mut payload = BytesMut::with_capacity(self.bytes);
         self.operations.iter().for_each(|operation| operation.encode(&mut payload));
         payload
     }
 
-    /// Inserts the changes, which are durable. They are seen once their number is published.
+    /// Inserts the changes into a memtable. Readers see them once their number is published.
     pub(super) fn insert_into(&self, memtable: &Memtable) {
         memtable.insert_operations(&self.operations, self.bulk.as_ref());
     }
 
-    /// The keys and prefixes that it changes.
+    /// The keys and prefixes that the group changes.
     pub(super) fn changed(&self) -> Vec<Changed> {
         let changed = self.operations.iter().filter_map(|operation| match operation {
             Operation::Set { key, .. } | Operation::Erase { key, .. } => Some(Changed::Key(key.clone())),
             Operation::ErasePrefix { prefix, .. } => Some(Changed::Prefix(prefix.clone())),
             Operation::Bulk { .. } => self.bulk.clone().map(Changed::Bulk),
-            // Large commits judge their intents again in any case.
+            // Large commits always check their intents again.
             Operation::Intent { .. } => None,
         });
         changed.collect()
     }
 
-    /// Answers all commits.
+    /// Replies to all commits.
     pub(super) fn answer(&mut self, result: impl Fn() -> Result<(), StoreError>) {
         for acknowledge in self.acknowledge.drain(..) {
             acknowledge(result());
@@ -201,7 +201,7 @@ impl CommitGroup {
         self.erase_prefixes(&changes);
         let mut outcomes = Vec::with_capacity(changes.len());
         for ((change, current), location) in changes.into_iter().zip(current.iter().copied()).zip(locations) {
-            // Every change has a number of its own, so that no two sets give the same version.
+            // Each change has its own number, so that no two sets have the same version.
             let number = self.number.saturating_add(1);
             outcomes.push(outcome(&change, current, number, self.store_id));
             match (change, location) {
@@ -230,7 +230,7 @@ impl CommitGroup {
         outcomes
     }
 
-    /// Erases of prefixes come before all other changes of their commit.
+    /// Applies the erases of prefixes, which precede all other changes of their commit.
     fn erase_prefixes(&mut self, changes: &[PlainChange]) {
         for change in changes {
             if let PlainChange::ErasePrefix(prefix) = change {
@@ -260,7 +260,7 @@ impl CommitGroup {
     }
 }
 
-/// The locations of the changes' values, read before anything is changed.
+/// The locations of the changes' values. Spilled values are read here, before anything changes.
 fn locations(changes: &[PlainChange]) -> Result<Vec<Option<Location>>, StoreError> {
     let locations = changes.iter().map(|change| match change {
         PlainChange::Key { action: Action::Set(value), .. } => value.location().map(Some),

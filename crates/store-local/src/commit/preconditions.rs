@@ -1,19 +1,19 @@
-//! Judging the preconditions of a commit.
+//! Checking the preconditions of a commit.
 
 use store::{ChangeOutcome, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version};
 
 use super::{Action, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};
 
-/// The state of a key, as far as commits are concerned.
+/// The state of a key that preconditions refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyState {
-    /// The number of the change that set it.
+    /// The number of the change that set the key.
     number: u64,
     file: Option<ReplacedFile>,
 }
 
-/// The state that a commit is judged against.
+/// The state that a commit is checked against.
 pub(crate) trait State {
     fn current(&self, key: &Key) -> Result<Option<KeyState>, StoreError>;
 
@@ -36,7 +36,8 @@ impl KeyState {
     }
 }
 
-/// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes and intents.
+/// Checks all preconditions. Returns the current state of each change's key, in the order of the changes; `None` for
+/// keys without a value, prefixes and intents.
 pub(crate) fn check_changes(
     changes: &[PlainChange],
     state: &impl State,
@@ -47,7 +48,7 @@ pub(crate) fn check_changes(
     Ok(checked)
 }
 
-/// Fails if the changes would leave more intents than there may be.
+/// Fails if the store would have more than [`MAX_INTENTS`] intents.
 pub(super) fn check_intent_limit(changes: &[PlainChange], state: &impl State) -> Result<(), StoreError> {
     let count = |wanted: fn(&PlainChange) -> bool| changes.iter().filter(|change| wanted(change)).count();
     let added = count(|change| matches!(change, PlainChange::Intent { record: Some(_), .. }));
@@ -91,7 +92,7 @@ pub(super) fn check_change(
     }
 }
 
-/// The outcome of a change, given the number that it got.
+/// The outcome of the change with this number.
 pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u64, store_id: u64) -> ChangeOutcome {
     match change {
         PlainChange::Key { action: Action::Set(_), .. } => {
@@ -105,7 +106,7 @@ pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u
     }
 }
 
-/// The version that a change's number gives its key.
+/// The version that the change with this number assigns.
 fn version(store_id: u64, number: u64) -> Version {
     Version::from_u128((u128::from(store_id) << 64) | u128::from(number))
 }

@@ -1,4 +1,4 @@
-//! Changes since large commits were judged.
+//! Recent changes, which large commits are checked against again.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,7 +10,7 @@ use store::{Key, Prefix};
 
 use crate::log::BulkCommit;
 
-/// The changes of the latest rounds, as long as a commit is being prepared.
+/// The changes of recent groups, retained while large commits are being prepared.
 #[derive(Default)]
 pub(crate) struct RecentChanges {
     state: Mutex<State>,
@@ -19,19 +19,19 @@ pub(crate) struct RecentChanges {
 #[derive(Default)]
 struct State {
     next: u64,
-    /// The commits that are being prepared, with the number that each was judged at.
+    /// The large commits being prepared, with the last change that each was checked against.
     watchers: BTreeMap<u64, u64>,
     groups: VecDeque<(u64, Arc<Vec<Changed>>)>,
 }
 
-/// A key, or keys, that a round changed.
+/// What a group changed.
 pub(crate) enum Changed {
     Key(Key),
     Prefix(Prefix),
     Bulk(Arc<BulkCommit>),
 }
 
-/// Retains what changes from now on. Dropping it ends that.
+/// Retains the changes of later groups until it is dropped.
 pub(crate) struct Watcher {
     number: u64,
     since: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Watcher {
 }
 
 impl RecentChanges {
-    /// Retains what changes after what `visible` gives.
+    /// Retains the changes after the number that `visible` returns.
     pub(crate) fn watch(self: &Arc<Self>, visible: impl FnOnce() -> u64) -> Watcher {
         let mut state = self.state.lock();
         let (number, since) = (state.next, visible());
@@ -48,7 +48,7 @@ impl RecentChanges {
         Watcher { number, since, recent: Arc::downgrade(self) }
     }
 
-    /// Notes a round that is visible up to `number` now.
+    /// Records the changes of a group that is visible up to `number`.
     pub(super) fn record(&self, number: u64, changed: impl FnOnce() -> Vec<Changed>) {
         let mut state = self.state.lock();
         if state.watchers.values().any(|since| *since < number) {
@@ -56,7 +56,7 @@ impl RecentChanges {
         }
     }
 
-    /// The rounds since a watcher began.
+    /// The changes since a watcher was created.
     pub(super) fn since(&self, watcher: &Watcher) -> Vec<Arc<Vec<Changed>>> {
         let state = self.state.lock();
         let later = state.groups.iter().filter(|(number, _)| *number > watcher.since);

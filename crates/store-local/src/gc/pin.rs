@@ -8,7 +8,7 @@ use super::{
 };
 use crate::record::FileId;
 
-/// Retains what its reader needs. Dropping it ends it.
+/// Retains the files that one reader needs, until it is dropped.
 pub(crate) struct Pin {
     number: u64,
     status: Arc<PinStatus>,
@@ -17,7 +17,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// Pins what is visible now, which `visible` returns. Files that are looked up afterwards stay.
+    /// Pins the visible state, whose number `visible` returns. Files that are looked up afterwards are retained.
     pub(crate) fn new(pins: &Arc<Pins>, visible: impl FnOnce() -> u64, collector: GarbageCollector) -> Self {
         let (number, status) = pins.add(visible);
         Self { number, status, pins: Arc::clone(pins), collector }
@@ -63,7 +63,7 @@ mod tests {
     fn a_pin_retains_what_its_keys_had_and_nothing_else() {
         let (pins, collector, _dir) = pins(1000);
         let pin = Pin::new(&pins, || 5, collector);
-        // Before its keys are known, everything that is replaced later stays.
+        // Before the keys are resolved, every file that is replaced later is retained.
         assert_eq!(pins.release_replaced(5, &[file(1)]), [FileId(1)]);
         assert_eq!(pins.release_replaced(6, &[file(2), file(3)]), []);
         pin.resolve(vec![FileId(3), FileId(4)]);

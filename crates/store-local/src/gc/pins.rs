@@ -1,8 +1,8 @@
-//! Pins: what retains a replaced value file until no reader needs it.
+//! Pins, which retain replaced value files until no reader needs them.
 //!
-//! A pin stands for a reader of some keys as of one commit. It retains the files that those keys had then, and nothing else;
-//! until the reader has looked its keys up, which takes no waiting, it retains everything. A pin that is left without
-//! progress ends, and so does the oldest when too many bytes are retained.
+//! A pin represents a reader of some keys as of one commit. It retains the files that those keys had then; until the
+//! reader has looked up its keys, it retains all files. A pin without progress expires, and so does the oldest when too
+//! many bytes are retained.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,7 +21,7 @@ use crate::record::FileId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplacedFile {
     pub(crate) id: FileId,
-    /// The value's length in bytes.
+    /// The length of the value, in bytes.
     pub(crate) size: u64,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Pins {
     state: Mutex<State>,
     start: Instant,
     timeout: Duration,
-    /// The most bytes of replaced files that are retained.
+    /// The maximum size of retained files, in bytes.
     limit: u64,
 }
 
@@ -39,16 +39,16 @@ struct State {
     next_number: u64,
     active: BTreeMap<u64, ActivePin>,
     retained: HashMap<FileId, Retained>,
-    /// The bytes of all retained files.
+    /// The size of all retained files, in bytes.
     bytes: u64,
 }
 
 struct ActivePin {
     /// The number of the last change that the reader sees, or an earlier one.
     since: u64,
-    /// The files of the reader's keys, sorted; `None` until it has looked them up.
+    /// The files of the reader's keys, sorted; `None` until they are looked up.
     files: Option<Box<[FileId]>>,
-    /// The replaced files that are retained for it.
+    /// The replaced files that are retained for the reader.
     retains: Vec<FileId>,
     status: Arc<PinStatus>,
 }
@@ -58,9 +58,9 @@ struct Retained {
     readers: u32,
 }
 
-/// The part of a pin that its reader changes without a lock.
+/// The part of a pin that its reader accesses without a lock.
 pub(super) struct PinStatus {
-    /// When the pin was last used, in milliseconds since [`Pins::begin`].
+    /// The time of the last use, in milliseconds since [`Pins::start`].
     used: AtomicU64,
     ended: AtomicBool,
 }
@@ -70,7 +70,7 @@ impl Pins {
         Arc::new(Self { state: Mutex::default(), start: Instant::now(), timeout, limit })
     }
 
-    /// Adds a pin of what is visible now, which `visible` returns. Files that are looked up afterwards stay.
+    /// Adds a pin of the visible state, whose number `visible` returns.
     pub(super) fn add(&self, visible: impl FnOnce() -> u64) -> (u64, Arc<PinStatus>) {
         let mut state = self.state.lock();
         let number = state.next_number;
@@ -104,7 +104,7 @@ impl Pins {
         self.state.lock().end(number)
     }
 
-    /// Notes files that the change of this number replaced; those that no reader needs.
+    /// Retains the files that the change with this number replaced, and returns those that no reader needs.
     pub(crate) fn release_replaced(&self, number: u64, files: &[ReplacedFile]) -> Vec<FileId> {
         let mut state = self.state.lock();
         let mut free = Vec::new();
@@ -127,7 +127,7 @@ impl Pins {
         free
     }
 
-    /// Ends pins that were left while something is retained for them; the files that nobody needs any more.
+    /// Ends pins that retain files and made no progress. Returns the files that no reader needs any more.
     pub(crate) fn end_expired(&self) -> Vec<FileId> {
         let now = self.now();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
@@ -138,7 +138,7 @@ impl Pins {
         expired.into_iter().flat_map(|number| state.end(number)).collect()
     }
 
-    /// The bytes of replaced files that are retained for readers.
+    /// The size of all retained files, in bytes.
     #[cfg(test)]
     pub(crate) fn retained_bytes(&self) -> u64 {
         self.state.lock().bytes
@@ -156,7 +156,7 @@ impl ActivePin {
 }
 
 impl State {
-    /// Ends a pin; the files that nobody needs any more.
+    /// Ends a pin. Returns the files that no reader needs any more.
     fn end(&mut self, number: u64) -> Vec<FileId> {
         let Some(active) = self.active.remove(&number) else { return Vec::new() };
         active.status.ended.store(true, Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl State {
         free
     }
 
-    /// Ends the oldest pins until no more than `limit` bytes are retained.
+    /// Ends the oldest pins until at most `limit` bytes are retained.
     fn end_oldest(&mut self, limit: u64) -> Vec<FileId> {
         let mut free = Vec::new();
         while self.bytes > limit {
@@ -185,7 +185,7 @@ impl State {
             let Some(oldest) = oldest else { return free };
             tracing::warn!(
                 limit,
-                "cut off the oldest reader: too many bytes of replaced values are retained for readers"
+                "expired the oldest reader: too many bytes of replaced values are retained for readers"
             );
             free.extend(self.end(oldest));
         }

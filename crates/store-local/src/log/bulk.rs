@@ -1,4 +1,4 @@
-//! Bulk commits: what a large commit carries, in a file of its own.
+//! Bulk commits: the changes of a large commit, in a file of their own.
 //!
 //! ```text
 //! entries, in the order of their keys, each
@@ -6,8 +6,8 @@
 //! kinds: 0 erased; 1 a small value, which follows; 2 a value file: id u64, size u64, trailer checksum u64
 //! ```
 //!
-//! The file is written and synced before the commit joins a round, whose frame names it with a checksum over its entries'
-//! checksums. Memory holds the keys and where each value is; the values are read from the file until the index has them.
+//! The file is written and synced before the commit joins a group, whose frame refers to it with a checksum over the
+//! checksums of its entries. The keys are in memory; small values are read from the file until the index has them.
 
 use std::{
     fs::{self, File},
@@ -32,12 +32,12 @@ use crate::{
 const ERASED: u8 = 0;
 const INLINE: u8 = 1;
 const FILE: u8 = 2;
-/// The length of an entry's fields before its key, in bytes.
+/// The length of the fields before an entry's key, in bytes.
 const ENTRY_HEADER: u64 = 15;
-/// The memory that an entry takes beside its key, in bytes.
+/// The memory of an entry in addition to its key, in bytes.
 const ENTRY_OVERHEAD: u64 = 112;
 
-/// A change in a bulk commit.
+/// One change of a bulk commit.
 #[derive(Clone, Debug)]
 pub(crate) struct BulkEntry {
     pub(crate) key: Key,
@@ -45,11 +45,11 @@ pub(crate) struct BulkEntry {
     value: EntryValue,
 }
 
-/// The value of a key of a bulk commit.
+/// The value of a key in a bulk commit.
 #[derive(Clone, Copy, Debug)]
 enum EntryValue {
     Erased,
-    /// A small value, within the commit's file.
+    /// A small value in the commit's file.
     Inline {
         offset: u64,
         len: u32,
@@ -77,10 +77,10 @@ pub(crate) struct PreparedBulk {
     file_bytes: u64,
 }
 
-/// A bulk commit that the log names, or is about to.
+/// A bulk commit that the log refers to, or is about to.
 pub(crate) struct BulkCommit {
     prepared: PreparedBulk,
-    /// The number before its first change's.
+    /// The number before that of its first change.
     number: u64,
 }
 
@@ -100,7 +100,7 @@ impl BulkWriter {
         Ok(Self { file, guard, key, entries: Vec::new(), sums: Xxh3::new(), offset: 0 })
     }
 
-    /// Appends a key that has a value now, or none.
+    /// Appends a key with its new value, or `None` if it is erased.
     pub(crate) fn push(&mut self, key: &Key, modified: u64, value: Option<&Location>) -> io::Result<()> {
         let mut bytes = BytesMut::with_capacity(256);
         let (kind, len, entry_value) = match value {
@@ -134,7 +134,7 @@ impl BulkWriter {
         self.file.write_all(&bytes)
     }
 
-    /// Makes the file durable. Whatever fails here concerns this commit only.
+    /// Makes the file durable. Errors affect only this commit.
     pub(crate) fn finish(self, files: &LogFiles) -> io::Result<PreparedBulk> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -155,12 +155,12 @@ impl PreparedBulk {
         &self.entries
     }
 
-    /// Gives its changes the numbers after this one.
+    /// Assigns the numbers after this one to the changes.
     pub(crate) fn with_number(self, number: u64) -> BulkCommit {
         BulkCommit { prepared: self, number }
     }
 
-    /// Reads the file that a round names.
+    /// Reads the file that a frame refers to.
     pub(crate) fn read(dir: &Path, key: LogKey, id: u64, entries: u32, checksum: u64) -> Result<Self, OpenError> {
         let path = path(dir, id);
         let damaged = |cause| OpenError::Corrupt { file: path.clone(), cause };
@@ -209,7 +209,7 @@ fn read_entry(reader: &mut BytesReader, key: LogKey, id: u64, offset: u64) -> Op
 }
 
 impl BulkEntry {
-    /// True if the key has a value, rather than none.
+    /// True if the key has a value.
     pub(crate) fn is_set(&self) -> bool {
         !matches!(self.value, EntryValue::Erased)
     }
@@ -224,12 +224,12 @@ impl BulkEntry {
 }
 
 impl BulkCommit {
-    /// The number of its last change.
+    /// The number of the last change.
     pub(crate) fn number(&self) -> u64 {
         self.number_of(self.prepared.entries.len().saturating_sub(1))
     }
 
-    /// The number before its first change's, as its frame has it.
+    /// The number before that of the first change, as in the frame.
     pub(crate) fn base(&self) -> u64 {
         self.number
     }
@@ -250,7 +250,7 @@ impl BulkCommit {
         &self.prepared.entries
     }
 
-    /// A key's change and its place.
+    /// The entry of a key, with its index.
     pub(crate) fn find(&self, key: &str) -> Option<(usize, &BulkEntry)> {
         let entries = &self.prepared.entries;
         let value = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;
@@ -263,7 +263,7 @@ impl BulkCommit {
         self.prepared.entries.get(value).map(|entry| &entry.key)
     }
 
-    /// The record that a key has by this commit. Reads the file if the value is small.
+    /// The record that the commit assigns to a key. Reads the file if the value is small.
     pub(crate) fn record(&self, key: &Key, value: usize) -> Result<Record, StoreError> {
         let corrupt = || StoreError::corrupt(key.clone(), ValueCorruption::Record);
         let entry = self.prepared.entries.get(value).ok_or_else(corrupt)?;
@@ -305,12 +305,12 @@ impl BulkCommit {
         &self.prepared.guard.path
     }
 
-    /// Keeps the file, since the log may name it.
+    /// Retains the file, since the log may refer to it.
     pub(crate) fn retain(&self) {
         self.prepared.guard.retained.store(true, Ordering::Relaxed);
     }
 
-    /// Removes the file, of which the index has everything. Whoever reads from it has it open.
+    /// Removes the file after the index has all of its entries. Readers still have it open.
     pub(crate) fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.prepared.guard.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -322,7 +322,7 @@ impl BulkCommit {
 impl Drop for UnlinkOnDrop {
     fn drop(&mut self) {
         if !*self.retained.get_mut() {
-            // A start removes what is left.
+            // The next start removes what is left.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,13 +1,13 @@
-//! Frames: a round as the log has it.
+//! Frames: commit groups in the log.
 //!
 //! ```text
-//! magic u32, payload length u32, round u64, checksum u64, payload, zeros up to a multiple of 8 bytes
+//! magic u32, payload length u32, group u64, checksum u64, payload, zeros up to a multiple of 8 bytes
 //! payload: operations, each
 //!   kind u8, number u64, key length u16, value length u32, key, value
 //! ```
 //!
-//! Numbers are big-endian. The checksum is seeded with a secret of the store and the segment's id, so that neither what a
-//! segment had before it was used again nor any value that a client sends can pass for a frame.
+//! Numbers are big-endian. The checksum is seeded with a secret of the store and the id of the segment, so that neither
+//! the former content of a recycled segment nor any value that a client sends is a valid frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use store::{IntentId, Key, Prefix};
@@ -15,22 +15,22 @@ use store::{IntentId, Key, Prefix};
 use super::bytes_reader::BytesReader;
 use crate::log_key::LogKey;
 
-/// The length of a frame's fields before its payload, in bytes.
+/// The length of the fields before a frame's payload, in bytes.
 pub(super) const FRAME_HEADER: usize = 24;
 const MAGIC: u32 = 0x5A41_4652;
 
-/// A change as the log has it.
+/// A change in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// A key has a new record.
+    /// Sets a key to a record.
     Set { key: Key, number: u64, record: Bytes },
-    /// A key was erased.
+    /// Erases a key.
     Erase { key: Key, number: u64 },
-    /// All keys below a prefix were erased.
+    /// Erases all keys below a prefix.
     ErasePrefix { prefix: Prefix, number: u64 },
-    /// A bulk commit, whose changes are in a file: `number` is the one before its first change.
+    /// A bulk commit, whose changes are in a file. `number` precedes that of its first change.
     Bulk { id: u64, number: u64, entries: u32, checksum: u64 },
-    /// An intent has this record, or was settled.
+    /// Adds an intent with this record, or removes it.
     Intent { id: IntentId, number: u64, record: Option<Bytes> },
 }
 
@@ -70,7 +70,7 @@ impl Operation {
         }
     }
 
-    /// The bytes that it takes in a payload.
+    /// The length of the operation in a payload, in bytes.
     pub(crate) fn encoded_len(&self) -> usize {
         const FIXED: usize = 15;
         match self {
@@ -108,7 +108,7 @@ fn intent_id(key: &[u8]) -> Option<IntentId> {
     Some(IntentId::from_u128(u128::from_be_bytes(key.try_into().ok()?)))
 }
 
-/// The operations of a payload; `None` if it is no sequence of them.
+/// The operations of a payload; `None` if it is malformed.
 pub(super) fn decode_payload(payload: Bytes) -> Option<Vec<Operation>> {
     let mut reader = BytesReader(payload);
     let mut operations = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn decode_payload(payload: Bytes) -> Option<Vec<Operation>> {
     Some(operations)
 }
 
-/// A round's frame in a segment.
+/// The frame of a group in a segment.
 pub(super) fn encode_frame(key: LogKey, segment: u64, group: u64, payload: &[u8]) -> BytesMut {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     let mut frame = BytesMut::with_capacity(FRAME_HEADER.saturating_add(payload.len()).saturating_add(8));
@@ -131,12 +131,12 @@ pub(super) fn encode_frame(key: LogKey, segment: u64, group: u64, payload: &[u8]
     frame
 }
 
-/// True if a frame may begin here, which is quick to see.
+/// True if a frame may begin here; a cheap check.
 pub(super) fn is_frame_start(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_be_bytes())
 }
 
-/// The frame at the beginning of `bytes`: its round, payload, and length with the padding. `None` if none reads there.
+/// Decodes the frame at the beginning of `bytes`: its group, payload, and padded length. `None` if it is not valid.
 pub(super) fn decode_frame(key: LogKey, segment: u64, bytes: &Bytes) -> Option<(u64, Bytes, usize)> {
     let mut reader = BytesReader(bytes.clone());
     if reader.u32()? != MAGIC {

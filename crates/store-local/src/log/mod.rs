@@ -1,18 +1,18 @@
-//! The log: where commits become durable.
+//! The log, in which commits become durable.
 //!
 //! ```text
 //! log/<id>.log     a segment: a header of 4 KiB, then frames
-//! log/<id>.bulk    what one large commit carries, written and synced before the frame that names it
-//! log/spare-<id>   a segment that is not used yet, or no more
+//! log/<id>.bulk    the changes of one large commit, written and synced before the frame that refers to it
+//! log/spare-<id>   a segment that is not used yet, or no longer
 //! ```
 //!
-//! A **round** is the commits that one sync makes durable; it is one frame, with a checksum over all of it. Segments are
-//! filled with zeros, or used again, before frames are written into them: then a sync of a frame writes data only and no
-//! metadata of the file system. The next frame is written only after the last one was synced, so at most one frame is torn, at
-//! the end of the newest segment; anything else that does not read is damage, and refused.
+//! A **commit group** is the commits that one sync makes durable. It is one frame, with a checksum over all of it.
+//! Segments are filled with zeros, or recycled, before frames are written: a sync of a frame then writes data only and
+//! no metadata of the file system. Each frame is written after the previous one was synced, so at most one frame can be
+//! torn, at the end of the newest segment. Any other invalid frame is corruption, and the store does not open.
 //!
-//! Each start begins a new segment, whose header says where the one before it ends: a torn frame there stays behind that end
-//! for good. A segment is retired when the index durably has all of its rounds.
+//! Each start begins a new segment, whose header records the end of the previous one, so that a torn frame is ignored
+//! for good. A segment is retired when the index has all of its groups durably.
 
 mod bulk;
 mod bytes_reader;
@@ -41,14 +41,14 @@ use self::{
 };
 use crate::{faults::SyncFault, log_key::LogKey, space::Ballast};
 
-/// The size of a new store's first segment, in bytes; later ones double up to the limit.
+/// The size of the first segment of a new store, in bytes; later ones double up to the limit.
 pub(crate) const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
-/// The size of a start's first segment if there is no space for one of the usual size.
+/// The size of the first segment after opening a store on a full disk, in bytes.
 const MIN_SEGMENT_BYTES: u64 = 64 << 10;
-/// The most segments that wait to be used again.
+/// The maximum number of spare segments.
 const MAX_SPARE_SEGMENTS: usize = 4;
 
-/// The end of the log, which frames are appended to. Used by the committer only.
+/// The end of the log, to which the committer appends frames.
 pub(crate) struct Log {
     files: Arc<LogFiles>,
     key: LogKey,
@@ -57,7 +57,7 @@ pub(crate) struct Log {
     next_group: u64,
 }
 
-/// The log's files, which the committer makes and the checkpointer retires.
+/// The files of the log, which the committer creates and the checkpointer retires.
 pub(crate) struct LogFiles {
     dir: PathBuf,
     max_segment_bytes: u64,
@@ -68,23 +68,23 @@ pub(crate) struct LogFiles {
 
 #[derive(Default)]
 struct State {
-    /// Segments that are full, with the first round after each.
+    /// Full segments, each with the first group after it.
     closed: VecDeque<(u64, u64)>,
     spares: Vec<PathBuf>,
     next_spare: u64,
-    /// Files of bulk commits, by the round that names them.
+    /// Files of bulk commits, by the group that refers to them.
     bulk: BTreeMap<u64, Vec<Arc<BulkCommit>>>,
-    /// The bytes of each round that the index does not have yet.
+    /// The size of each group that is not yet in the index, in bytes.
     unapplied: BTreeMap<u64, u64>,
     unapplied_bytes: u64,
 }
 
-/// The point at which a log goes on.
+/// The point from which a log continues.
 pub(crate) struct LogStart {
     pub(crate) key: LogKey,
     pub(crate) epoch: u64,
     pub(crate) next_group: u64,
-    /// The last segment, and where it ends.
+    /// The last segment, and its end.
     pub(crate) last: Option<(u64, u64)>,
 }
 
@@ -97,7 +97,7 @@ impl LogFiles {
         &self.dir
     }
 
-    /// Takes over what a start found: full segments, with the first round after each, and segments that wait to be used.
+    /// Restores the state after a start: full segments, each with the first group after it, and spare segments.
     pub(crate) fn restore(&self, closed: Vec<(u64, u64)>, spares: Vec<PathBuf>) {
         let mut state = self.state.lock();
         state.closed.extend(closed);
@@ -107,20 +107,21 @@ impl LogFiles {
         });
         state.next_spare = used.max().unwrap_or_default();
         drop(state);
-        // A spare may be half filled, so it is not used: with holes in it, each sync would have to write metadata too.
+        // A spare may be partially filled, so it is not reused: with holes in it, each sync would write metadata as
+        // well.
         for path in spares {
             if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "could not remove an unused segment of the log");
+                tracing::warn!(%error, path = %path.display(), "could not remove a spare segment of the log");
             }
         }
     }
 
-    /// The bytes that the log has and the index does not have yet.
+    /// The size of the groups that are not yet in the index, in bytes.
     pub(crate) fn unapplied_bytes(&self) -> u64 {
         self.state.lock().unapplied_bytes
     }
 
-    /// Notes a round that the log has, and what it carries outside of its frame.
+    /// Records a group that was appended, and its bulk commit.
     pub(crate) fn record_group(&self, group: u64, bytes: u64, bulk: Option<Arc<BulkCommit>>) {
         let mut state = self.state.lock();
         let carried = bulk.as_ref().map_or(0, |bulk| bulk.file_bytes());
@@ -132,7 +133,7 @@ impl LogFiles {
         }
     }
 
-    /// Lets go of what holds only rounds up to `applied`, which the index durably has.
+    /// Retires files that contain only groups up to `applied`, which the index has durably.
     pub(crate) fn retire(&self, applied: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let later = state.unapplied.split_off(&applied.saturating_add(1));
@@ -158,7 +159,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Makes the segment that will be needed next, so that the committer does not have to.
+    /// Creates the next segment in advance, so that the committer does not have to.
     pub(crate) fn prepare_spare(&self, size: u64) -> io::Result<()> {
         if !self.state.lock().spares.is_empty() {
             return Ok(());
@@ -168,8 +169,8 @@ impl LogFiles {
         Ok(())
     }
 
-    /// A segment is renamed twice, with a sync of the directory after each, so that a header never stands under another
-    /// segment's name.
+    /// Turns a retired segment into a spare. A segment is renamed twice, with a sync of the directory after each, so
+    /// that a header is never found under the name of another segment.
     fn recycle(&self, id: u64) -> io::Result<()> {
         let old = self.dir.join(segment::name(id));
         let len = fs::metadata(&old)?.len();
@@ -193,13 +194,13 @@ impl LogFiles {
         let path = self.spare_path();
         self.ballast.free_space(size);
         segment::fill(&path, size).inspect_err(|_| {
-            // What is left of it would only take space.
+            // A partial file would only take space.
             let _ = fs::remove_file(&path);
         })?;
         Ok(path)
     }
 
-    /// A segment that has at least `needed` bytes; one that has to be made has `size`.
+    /// A segment of at least `needed` bytes; a new one has `size`.
     fn acquire_spare(&self, size: u64, needed: u64) -> io::Result<PathBuf> {
         loop {
             let Some(spare) = self.state.lock().spares.pop() else { return self.new_spare(size.max(needed)) };
@@ -210,7 +211,7 @@ impl LogFiles {
         }
     }
 
-    /// The size of a new store's first segment.
+    /// The size of the first segment of a new store.
     fn first_size(&self) -> u64 {
         FIRST_SEGMENT_BYTES.min(self.max_segment_bytes)
     }
@@ -221,13 +222,13 @@ impl LogFiles {
 }
 
 impl Log {
-    /// Begins an epoch with a new segment, durably.
+    /// Starts an epoch with a new segment, durably.
     pub(crate) fn create(files: Arc<LogFiles>, start: LogStart) -> io::Result<Self> {
         let LogStart { key, epoch, next_group, last } = start;
         let (previous, previous_end) = last.unwrap_or_default();
         let header = Header { id: previous.saturating_add(1), epoch, first_group: next_group, previous, previous_end };
         let current = match Self::new_segment(&files, key, header, files.first_size(), HEADER_BYTES) {
-            // A full disk may have room for a small one.
+            // A full disk may have space for a small one.
             Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
                 let size = MIN_SEGMENT_BYTES.min(files.first_size());
                 Self::new_segment(&files, key, header, size, HEADER_BYTES)?
@@ -240,7 +241,7 @@ impl Log {
         Ok(Self { files, key, epoch, current, next_group })
     }
 
-    /// The number of the next round.
+    /// The number of the next group.
     pub(crate) fn next_group(&self) -> u64 {
         self.next_group
     }
@@ -249,7 +250,7 @@ impl Log {
         self.current.size
     }
 
-    /// Makes room for a round in the current segment, beginning a new one if there is too little. Fails with nothing changed.
+    /// Reserves space for a group in the current segment, or starts a new one. If it fails, nothing has changed.
     pub(crate) fn reserve(&mut self, payload_bytes: u64) -> io::Result<()> {
         if self.current.has_room(payload_bytes) {
             return Ok(());
@@ -269,7 +270,8 @@ impl Log {
         Ok(())
     }
 
-    /// Appends a round and makes it durable. After an error the log takes nothing more: it is unknown what the disk has.
+    /// Appends a group and makes it durable. After an error the state of the disk is unknown, and the log accepts
+    /// nothing more.
     pub(crate) fn append(&mut self, payload: &[u8]) -> io::Result<u64> {
         let group = self.next_group;
         let frame = encode_frame(self.key, self.current.header.id, group, payload);
@@ -282,7 +284,7 @@ impl Log {
         let spare = files.acquire_spare(size, needed)?;
         let segment = Segment::create(&spare, key, header)?;
         fs::rename(&spare, files.dir.join(segment::name(header.id)))?;
-        // A segment that the directory may name must be gone on with, so this must not pass for a lack of space.
+        // If this fails, the directory may refer to the segment, so the error must not look like a lack of space.
         files.sync_dir().map_err(io::Error::other)?;
         Ok(segment)
     }

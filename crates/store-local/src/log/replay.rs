@@ -1,4 +1,4 @@
-//! Reading the log back at a start.
+//! Reading the log when a store is opened.
 
 use std::{
     fs::{self, File},
@@ -18,35 +18,35 @@ use crate::{FileCorruption, OpenError, log_key::LogKey};
 /// The content of a log.
 pub(crate) struct Replayed {
     pub(crate) groups: Vec<ReplayedGroup>,
-    /// The round that its first segment begins with.
+    /// The group that its first segment begins with.
     pub(crate) first_group: u64,
     pub(crate) next_group: u64,
     /// The latest epoch.
     pub(crate) epoch: u64,
-    /// Segments before the last, with the first round after each.
+    /// Segments before the last, each with the first group after it.
     pub(crate) closed: Vec<(u64, u64)>,
-    /// The last segment and where it ends.
+    /// The last segment and its end.
     pub(crate) last: (u64, u64),
     pub(crate) spares: Vec<PathBuf>,
-    /// The files of bulk commits, whether a round names them or not.
+    /// The files of bulk commits, including those that no group refers to.
     pub(crate) bulk: Vec<PathBuf>,
 }
 
-/// A round that was read back.
+/// A group that was read back.
 pub(crate) struct ReplayedGroup {
     pub(crate) group: u64,
     pub(crate) operations: Vec<Operation>,
     pub(crate) bytes: u64,
 }
 
-/// A segment's file and what it says of itself.
+/// The file of a segment.
 struct SegmentFile {
     path: PathBuf,
     header: Header,
     bytes: Bytes,
 }
 
-/// Reads all segments in a directory. A torn frame at the end is none; anything else that does not read is damage.
+/// Reads all segments in a directory. A torn frame at the end is ignored; any other invalid frame is corruption.
 pub(crate) fn replay(dir: &Path, key: LogKey) -> Result<Replayed, OpenError> {
     let (ids, spares, bulk) = list(dir)?;
     let mut replayed = Replayed {
@@ -84,8 +84,8 @@ pub(crate) fn replay(dir: &Path, key: LogKey) -> Result<Replayed, OpenError> {
     Ok(replayed)
 }
 
-/// Writes the last segment's frames again, durably: pages that a failed sync dropped look clean and would not be written by
-/// another one.
+/// Rewrites the last segment's frames durably. Pages that a failed sync dropped look clean, and another sync would not
+/// write them.
 pub(crate) fn rewrite_tail(dir: &Path, (id, end): (u64, u64)) -> io::Result<()> {
     let file = File::options().read(true).write(true).open(dir.join(name(id)))?;
     let mut bytes = vec![0; usize::try_from(end).unwrap_or(usize::MAX)];
@@ -128,7 +128,7 @@ fn read_segment(dir: &Path, id: u64, key: LogKey) -> Result<SegmentFile, OpenErr
     }
 }
 
-/// Reads the frames of a segment, up to `end` if that is known; where they end.
+/// Reads the frames of a segment, up to `end` if it is known. Returns where they end.
 fn read_frames(segment: &SegmentFile, key: LogKey, into: &mut Replayed, end: Option<u64>) -> Result<u64, OpenError> {
     let id = segment.header.id;
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(segment.bytes.len());
@@ -144,7 +144,8 @@ fn read_frames(segment: &SegmentFile, key: LogKey, into: &mut Replayed, end: Opt
         into.next_group = group.saturating_add(1);
         offset = offset.saturating_add(len as u64);
     }
-    // Nothing is written behind a frame before it is synced, so what reads behind one that does not was acknowledged.
+    // Frames are only written after their predecessors are synced, so a valid frame behind an invalid one was
+    // acknowledged.
     let later = (at(offset)..segment.bytes.len()).step_by(8).skip(1);
     let later = later.filter(|position| segment.bytes.get(*position..).is_some_and(is_frame_start));
     let mut later = later.filter_map(|position| decode_frame(key, id, &segment.bytes.slice(position..)));

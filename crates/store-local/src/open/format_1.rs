@@ -1,7 +1,7 @@
-//! Stores of format 1, which had no log: reading what they say of themselves, and bringing them up to date.
+//! Reading and upgrading stores of format 1, which had no log.
 //!
-//! Nothing that the old program reads is changed before the new format's number is written, but for the index, which it opens
-//! after a crash as it is. So an interruption leaves a store that the old or the new program opens.
+//! Until the new format number is written, nothing that the old program reads changes, except the index, which it opens
+//! as after a crash. An interrupted upgrade therefore leaves a store that either program opens.
 
 use std::{fs, io, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 
 const SLOT: usize = 4096;
 
-/// The progress of a store of format 1, by its file `progress`.
+/// The last acknowledged commit of a store of format 1, in the file `progress`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CommitWatermark {
     pub(super) epoch: u64,
@@ -27,7 +27,7 @@ pub(super) struct CommitWatermark {
 }
 
 impl CommitWatermark {
-    /// The later of the two slots that can be read.
+    /// Reads the later of the two slots that are valid.
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.format_1_watermark();
         let bytes = match fs::read(&path) {
@@ -50,7 +50,7 @@ impl CommitWatermark {
     }
 }
 
-/// Compares the entry about itself of an index of format 1 with its entries.
+/// Compares the metadata entry of an index of format 1 with its entries.
 pub(super) fn check_index(paths: &Paths, index: &dyn Index, watermark: CommitWatermark) -> Result<Meta, OpenError> {
     let found = Meta::recount(index).map_err(|error| index_open_error(paths, error))?;
     let entry = index.get(FORMAT_1_META_KEY).map_err(|error| index_open_error(paths, error))?;
@@ -84,7 +84,7 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, watermark: CommitWat
     Ok(found)
 }
 
-/// Brings a store of format 1 up to date. Blocks.
+/// Upgrades a store of format 1. Blocks.
 pub(super) fn upgrade(
     paths: &Paths,
     identity: Identity,
@@ -96,14 +96,14 @@ pub(super) fn upgrade(
     let index = index.open(&paths.index()).map_err(|error| index_open_error(paths, error))?;
     check_index(paths, &*index, watermark)?;
     drop(index);
-    tracing::info!(dir = %paths.dir.display(), "bringing the store up to date: it gets a log");
-    // What an interrupted try left.
+    tracing::info!(dir = %paths.dir.display(), "upgrading the store from format 1 to format 2");
+    // Left by an interrupted upgrade.
     if paths.log().exists() {
         fs::remove_dir_all(paths.log()).map_err(OpenError::io("empty", paths.log()))?;
     }
-    fs::create_dir_all(paths.log()).map_err(OpenError::io("make", paths.log()))?;
+    fs::create_dir_all(paths.log()).map_err(OpenError::io("create", paths.log()))?;
     let start = LogStart { key: log_key(&identity), epoch: watermark.epoch, next_group: 1, last: None };
-    Log::create(files, start).map_err(OpenError::io("make", paths.log()))?;
+    Log::create(files, start).map_err(OpenError::io("create", paths.log()))?;
     let identity = identity.upgraded();
     identity.write(paths)?;
     remove_durably(&paths.format_1_watermark(), &paths.dir)?;

@@ -1,4 +1,4 @@
-//! Opening a store without writing anything into its directory.
+//! Opening a store without writing into its directory.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     view::Memtable,
 };
 
-/// A store's parts, for reading only.
+/// The parts of a store that was opened read-only.
 pub(crate) struct OpenedReadOnly {
     pub(crate) lock: Lock,
     pub(crate) paths: Paths,
@@ -30,7 +30,7 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) files: Arc<LogFiles>,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) index: Arc<dyn Index>,
-    /// Holds the copy of the index that is read: sled and redb write when they open one.
+    /// The copy of the index that is read, since sled and redb write when they open one.
     pub(crate) copy: TempDir,
     pub(crate) sweeps: Sweeps,
     pub(crate) replayed: Memtable,
@@ -38,7 +38,7 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) directory: Directory,
 }
 
-/// Opens a store that exists. Blocks.
+/// Opens an existing store. Blocks.
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedReadOnly, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     let lock = Lock::take_shared(dir, &paths.lock())?;
@@ -58,7 +58,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
-    let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;
+    let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
     copy_dir(&generations.dir(), copy.path())?;
     let index = index_options.open(copy.path());
     let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
@@ -85,9 +85,9 @@ pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(from).map_err(OpenError::io("list", from))? {
         let entry = entry.map_err(OpenError::io("list", from))?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(OpenError::io("look at", &path))?;
+        let kind = entry.file_type().map_err(OpenError::io("inspect", &path))?;
         if kind.is_dir() {
-            fs::create_dir(&copy).map_err(OpenError::io("make", &copy))?;
+            fs::create_dir(&copy).map_err(OpenError::io("create", &copy))?;
             copy_dir(&path, &copy)?;
         } else {
             fs::copy(&path, &copy).map_err(OpenError::io("copy", &path))?;

@@ -1,4 +1,4 @@
-//! Bringing what the log has into memory.
+//! Loading the log into a memtable.
 
 use std::{collections::HashSet, fs, sync::Arc};
 
@@ -9,8 +9,8 @@ use crate::{
     view::Memtable,
 };
 
-/// The rounds that the index does not have yet, as a memtable; and hands the log's files over to their owner. Removes files of
-/// bulk commits that no such round names.
+/// Loads the groups that are not yet in the index into a memtable, and registers the log's files. Removes files of bulk
+/// commits that no such group refers to.
 pub(super) fn replay_into(
     files: &LogFiles,
     key: LogKey,
@@ -33,7 +33,7 @@ pub(super) fn replay_into(
     Ok(memtable)
 }
 
-/// The same for a store that is only read.
+/// Loads the groups of a store that is opened read-only.
 pub(super) fn replay_read_only(
     files: &LogFiles,
     key: LogKey,

@@ -1,4 +1,4 @@
-//! The ballast: blocks that the store holds so that it can give them back when the disk is full.
+//! The ballast: disk blocks that the store allocates in advance and releases when the disk is full.
 
 use std::{
     fs::{self, File},
@@ -11,29 +11,29 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use super::{Space, write_zeros};
 
-/// How many pieces there are for a store that is open: they are given back one after the other.
+/// The number of blocks for an open store, which are released one by one.
 const BLOCKS: u64 = 8;
-/// The piece that only opening the store gives back: without it a disk that was filled meanwhile would keep the store from opening.
+/// The file of the open reserve, which is released only to open the store: otherwise a full disk would prevent it.
 const OPEN_RESERVE_FILE: &str = "opening";
-/// The piece for opening has so many bytes, or a multiple.
+/// The allocation unit of the open reserve, in bytes.
 const OPEN_RESERVE_UNIT: u64 = 64 << 10;
-/// The bytes that stay free in addition to what is asked for.
+/// The space that stays free in addition to what is requested, in bytes.
 const MARGIN_BYTES: u64 = 1 << 20;
 
-/// Files that hold blocks and nothing else.
+/// Files that only occupy disk space.
 ///
-/// The log's segments and the index go on when others have filled the disk, or the store itself has: room is made just
-/// before it is needed, and the ballast is restored when there is space again.
+/// The log and the index can continue on a full disk: space is released just before it is needed, and the ballast is
+/// restored when space is available again.
 pub(crate) struct Ballast {
     dir: PathBuf,
     block_bytes: u64,
     open_reserve_bytes: u64,
-    /// The bytes of the pieces that exist.
+    /// The size of the existing blocks, in bytes.
     allocated_bytes: AtomicU64,
 }
 
 impl Ballast {
-    /// The ballast in a directory, as a former process left it; to have `bytes`, and `opening_bytes` for opening the store.
+    /// The existing ballast in a directory. Its target size is `bytes`, and `open_reserve_bytes` for opening the store.
     pub(crate) fn new(dir: PathBuf, bytes: u64, open_reserve_bytes: u64) -> Self {
         let ballast = Self { dir, block_bytes: bytes / BLOCKS, open_reserve_bytes, allocated_bytes: AtomicU64::new(0) };
         let blocks = ballast.blocks().chain([ballast.open_reserve()]);
@@ -42,17 +42,17 @@ impl Ballast {
         ballast
     }
 
-    /// The bytes that it holds.
+    /// The allocated size, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.allocated_bytes.load(Ordering::Relaxed)
     }
 
-    /// Gives back as many pieces as `bytes` of free space take. Blocks.
+    /// Releases as many blocks as needed for `bytes` of free space. Blocks.
     pub(crate) fn free_space(&self, bytes: u64) {
         self.release(self.blocks(), bytes);
     }
 
-    /// The same for opening the store. Blocks.
+    /// Releases the open reserve, and blocks if necessary. Blocks.
     pub(crate) fn free_open_space(&self) {
         self.release([self.open_reserve()].into_iter().chain(self.blocks()), self.open_reserve_bytes);
     }
@@ -67,14 +67,14 @@ impl Ballast {
             match fs::remove_file(&block) {
                 Ok(()) => {
                     self.allocated_bytes.fetch_sub(metadata.len().min(self.size()), Ordering::Relaxed);
-                    tracing::warn!(bytes = metadata.len(), "the disk is full: gave back a piece of the ballast");
+                    tracing::warn!(bytes = metadata.len(), "the disk is full: released a block of the ballast");
                 }
-                Err(error) => tracing::warn!(%error, "could not give back a piece of the ballast"),
+                Err(error) => tracing::warn!(%error, "could not release a block of the ballast"),
             }
         }
     }
 
-    /// Takes the pieces that are missing as far as there is room for twice as much. Blocks.
+    /// Allocates missing blocks while at least twice the space is free. Blocks.
     pub(crate) fn restore(&self) {
         if self.block_bytes == 0 || fs::create_dir_all(&self.dir).is_err() {
             return;
@@ -90,8 +90,8 @@ impl Ballast {
         }
     }
 
-    /// Takes the piece for opening the store, or as much of it as there is room for: the next start has to be sure of it, whatever
-    /// else there is no room for. Whether it is whole. Blocks.
+    /// Allocates the open reserve, or as much of it as fits: the next start depends on it. Returns true if it is
+    /// complete. Blocks.
     pub(crate) fn restore_open_reserve(&self) -> bool {
         let block = self.open_reserve();
         let size = fs::metadata(&block).map_or(0, |metadata| metadata.len());
@@ -101,14 +101,14 @@ impl Ballast {
         if wanted <= size || fs::create_dir_all(&self.dir).is_err() {
             return size >= self.open_reserve_bytes;
         }
-        // A part that was taken before it failed counts.
+        // A partial allocation counts.
         let allocated = extend_block(&block, size, wanted);
         let now = fs::metadata(&block).map_or(0, |metadata| metadata.len());
         self.allocated_bytes.fetch_add(now.saturating_sub(size), Ordering::Relaxed);
         allocated.is_ok() && now >= self.open_reserve_bytes
     }
 
-    /// Takes a piece if so much space is free; whether it is there.
+    /// Allocates a block if `room` bytes are free. Returns true if it exists.
     fn allocate_if_missing(&self, block: &Path, bytes: u64, room: u64) -> bool {
         if block.exists() {
             return true;
@@ -139,12 +139,12 @@ fn allocate_block(block: &Path, bytes: u64) -> io::Result<()> {
     })
 }
 
-/// Lets a piece that has `held` bytes, or is not there, have more.
+/// Extends a file of `size` bytes, creating it if necessary.
 fn extend_block(block: &Path, size: u64, bytes: u64) -> io::Result<()> {
     let mut file = File::options().create(true).append(true).open(block)?;
     let more = bytes.saturating_sub(size);
     match fallocate(&file, FallocateFlags::empty(), size, more) {
-        // Not every file system can.
+        // Not supported by every file system.
         Err(error) if error == rustix::io::Errno::OPNOTSUPP => {
             write_zeros(&mut file, more).and_then(|()| file.sync_data())
         }

@@ -34,7 +34,7 @@ use crate::{
     view::{View, Views},
 };
 
-/// See the module's page.
+/// The shared state of a [`LocalStore`](crate::LocalStore).
 pub(crate) struct StoreInner {
     pub(super) paths: Paths,
     pub(super) identity: Identity,
@@ -54,23 +54,23 @@ pub(crate) struct StoreInner {
     /// The number before the first change of this epoch, for the trailers of value files.
     pub(super) epoch_start: u64,
     pub(super) epoch: u64,
-    /// What is read ahead of an answer, in KiB, over all readers.
+    /// The limit of prefetched data, over all readers, in KiB.
     pub(super) prefetch: Arc<Semaphore>,
-    /// The bytes of small staged values that may be in memory.
+    /// The limit of small staged values in memory, in bytes.
     pub(super) inline: Arc<Semaphore>,
-    /// The bytes of small values that snapshots may hold in memory.
+    /// The limit of small values that snapshots retain in memory, in bytes.
     pub(crate) snapshots: Arc<Semaphore>,
     pub(super) spill: SpillFiles,
-    /// The most memory of changes that the index does not have yet, in bytes.
+    /// The maximum memory of changes that are not yet in the index, in bytes.
     pub(super) commit_buffer: u64,
-    /// Notified whenever the index has caught up.
+    /// Notified when a memtable has been applied to the index.
     pub(super) applied: Arc<Notify>,
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
     pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
 }
 
-/// The threads and handles that end when the store is closed.
+/// The threads and handles of an open store.
 pub(super) enum Threads {
     Writing {
         committer: JoinHandle<()>,
@@ -86,12 +86,12 @@ pub(super) enum Threads {
     },
 }
 
-/// The longest that a commit waits while the index falls behind the log.
+/// The maximum time that a commit waits while the index is behind the log.
 const MAX_COMMIT_WAIT: Duration = Duration::from_secs(20);
-/// The bytes of log that may wait for the index, for each byte of the commit buffer: large commits carry values that are not
-/// in memory.
+/// The bytes of log that may be unapplied, per byte of the commit buffer: large commits refer to values that are not in
+/// memory.
 const LOG_BYTES_PER_BUFFER_BYTE: u64 = 16;
-/// The longest that readers may take to leave the index when the store is closed.
+/// The maximum time to wait for readers when the store is closed.
 const MAX_READER_WAIT: Duration = Duration::from_secs(30);
 
 impl StoreInner {
@@ -107,7 +107,7 @@ impl StoreInner {
         &self.paths.dir
     }
 
-    /// Which store this is, and which opening of it: a staged value is good for no other.
+    /// The identity of this store and epoch, for which a staged value is valid.
     pub(super) fn open_id(&self) -> (u64, u64) {
         (self.identity.id, self.epoch_start)
     }
@@ -116,7 +116,7 @@ impl StoreInner {
         FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The record of a key. Done on the calling thread: the index is small and cached.
+    /// Looks up the record of a key on the calling thread: the index is small and cached.
     pub(crate) fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         loop {
             let view = self.views.now()?;
@@ -131,13 +131,13 @@ impl StoreInner {
         Ok(Arc::ptr_eq(&self.views.parts()?.sweeps, &view.parts.sweeps))
     }
 
-    /// Retains the files of everything that is visible now, until the pin is resolved.
+    /// Pins the visible state.
     pub(crate) fn pin(&self) -> Pin {
         Pin::new(&self.pins, || self.views.visible(), self.collector.clone())
     }
 
-    /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would cut into the reserve. Blocks when space is short: what was
-    /// replaced or erased may not have been removed yet.
+    /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would use the reserve. Blocks if space is short, until
+    /// replaced and erased files are removed.
     pub(crate) fn check_space(&self, bytes: u64) -> Result<(), StoreError> {
         self.has_space(bytes).or_else(|_| {
             self.collector.drain();
@@ -145,14 +145,14 @@ impl StoreInner {
         })
     }
 
-    /// The same without waiting for anything.
+    /// The same check without blocking.
     pub(super) fn has_space(&self, bytes: u64) -> Result<(), StoreError> {
-        let space = self.directory.space().map_err(|error| StoreError::io("ask for the free space", error))?;
+        let space = self.directory.space().map_err(|error| StoreError::io("query the free space", error))?;
         self.reserve.check(space, self.ballast.size(), bytes)
     }
 
-    /// Waits until there is room for changes that the index does not have yet. What only erases has twice the room, so that
-    /// space can be made when there is none; large commits have half of it, so that small ones do not wait for them.
+    /// Waits for space in the buffer of unapplied changes. Commits that only erase may use twice the buffer, so that
+    /// space can be freed on a full disk; large commits may use half of it, so that small ones do not wait for them.
     pub(super) async fn wait_for_buffer_space(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
         let adds = |change: &PlainChange| match change {
             PlainChange::Key { action, .. } => matches!(action, Action::Set(_)),
@@ -179,7 +179,7 @@ impl StoreInner {
             }
             if tokio::time::timeout_at(deadline, applied).await.is_err() {
                 self.read_only.check()?;
-                // An index that has no space does not catch up.
+                // An index without space does not catch up.
                 self.has_space(0)?;
                 return Err(StoreError::Busy { retry_after: Some(Duration::from_secs(1)) });
             }
@@ -188,7 +188,7 @@ impl StoreInner {
 
     pub(super) fn send(&self, request: Request) -> Result<(), StoreError> {
         let sent = self.requests.lock().as_ref().ok_or(StoreError::Closed)?.send(request);
-        // The lock is released here, since finding out why the committer is gone takes it again.
+        // The lock is released here, because `committer_error` takes it again.
         sent.map_err(|_| self.committer_error())
     }
 
@@ -202,7 +202,7 @@ impl StoreInner {
         if self.requests.lock().is_some() { Ok(()) } else { Err(StoreError::Closed) }
     }
 
-    /// The committer ends when the store is closed, and otherwise only by a panic, after which nothing is certain.
+    /// The error of a stopped committer: the store was closed, or the committer panicked and the state is unknown.
     pub(super) fn committer_error(&self) -> StoreError {
         if self.requests.lock().is_none() {
             return StoreError::Closed;
@@ -211,7 +211,7 @@ impl StoreInner {
         StoreError::ReadOnly
     }
 
-    /// Leaves the store as if the committer had panicked.
+    /// Disconnects the committer, as if it had panicked.
     #[cfg(test)]
     pub(super) fn disconnect_committer(&self) {
         let (sender, receiver) = mpsc::channel();
@@ -245,7 +245,7 @@ impl StoreInner {
         lock: Lock,
     ) -> Result<(), StoreError> {
         if let Some(requests) = self.requests.lock().take() {
-            // A committer that is gone has nothing left to do.
+            // A stopped committer has nothing left to do.
             let _ = requests.send(Request::Stop);
         }
         let committed = committer.join();
@@ -254,7 +254,7 @@ impl StoreInner {
         }
         let (checkpointer, applied) = checkpointer.join().map_err(|_| StoreError::ReadOnly)?;
         self.collector.stop();
-        // The collector has nothing left that must not be lost, so how it ended does not matter.
+        // The collector has no work that must not be lost, so its result is irrelevant.
         let _ = collector.join();
         drop(self.views.close());
         let (index, generations, meta) = checkpointer.into_parts();
@@ -263,14 +263,14 @@ impl StoreInner {
         self.read_only.check()?;
         let marked = applied.and_then(|()| {
             let marked = clean_shutdown::write(&self.paths, &generations.dir(), self.epoch, meta.applied);
-            marked.map_err(|error| StoreError::io("mark the store as closed", error))
+            marked.map_err(|error| StoreError::io("write the clean-shutdown marker", error))
         });
         self.ballast.restore_open_reserve();
         drop(lock);
         match marked {
-            // The log has everything, so all that is lost is that the next start is quick.
+            // The log is complete; only the next start is slower.
             Err(StoreError::OutOfSpace | StoreError::Busy { .. }) => {
-                tracing::warn!("the disk is full: the store is closed, and the next start does what is left to do");
+                tracing::warn!("the disk is full: the store is closed; the next start applies the rest of the log");
                 Ok(())
             }
             marked => marked,
@@ -278,7 +278,7 @@ impl StoreInner {
     }
 }
 
-/// Waits until no reader is in the index, and closes it. It may panic on damage.
+/// Closes the index when it has no readers. It may panic on damage.
 fn close_index(index: Arc<dyn Index>) -> Result<(), StoreError> {
     let started = Instant::now();
     while Arc::strong_count(&index) > 1 && started.elapsed() < MAX_READER_WAIT {
@@ -292,7 +292,7 @@ fn close_index(index: Arc<dyn Index>) -> Result<(), StoreError> {
 }
 
 impl Drop for StoreInner {
-    /// Ends the threads of a store that was not closed, which leaves it as a crash would.
+    /// Stops the threads of a store that was not closed, which leaves it as after a crash.
     fn drop(&mut self) {
         if self.threads.get_mut().is_none() {
             return;

@@ -23,7 +23,7 @@ pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageReques
     Ok(KeyPage { keys, cursor })
 }
 
-/// A page of the keys and prefixes directly below a prefix. Passes over what lies below each child.
+/// A page of the keys and prefixes directly below a prefix. Skips the keys below each child.
 pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
     let from = inner.page_start(ListingKind::Dir, prefix, page)?;
     let (view, _gate) = inner.views.stable()?;
@@ -53,11 +53,11 @@ pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) 
 }
 
 impl StoreInner {
-    /// Where a page begins.
+    /// The first key of a page.
     fn page_start(&self, listing: ListingKind, prefix: &Prefix, page: &PageRequest) -> Result<String, StoreError> {
         let Some(cursor) = &page.cursor else { return Ok(prefix.as_str().to_owned()) };
         let last = self.cursors.verify(listing, prefix, cursor)?;
-        // After a prefix comes what follows all keys below it; after a key, its first possible successor.
+        // After a prefix, continue above all keys below it; after a key, at its first possible successor.
         Ok(match last.strip_suffix('/') {
             Some(prefix) => format!("{prefix}0"),
             None => format!("{last}\0"),

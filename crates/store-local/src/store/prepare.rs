@@ -9,10 +9,10 @@ use crate::{
     record::now_millis,
 };
 
-/// Judges a large commit and writes it to its file. Blocks.
+/// Checks a large commit and writes it to its file. Blocks.
 pub(super) fn prepare(inner: &StoreInner, changes: Vec<PlainChange>) -> Result<Bulk, StoreError> {
-    // Before the file is written, so that what cannot be committed costs little, and after it, so that the committer has
-    // little to judge again.
+    // Check before writing, so that a commit that fails costs little, and after it, so that the committer has little to
+    // check.
     check_visible(inner, &changes)?;
     let prepared = write(inner, &changes)?;
     let watcher = inner.recent.watch(|| inner.views.visible());

@@ -1,4 +1,4 @@
-//! Handing out a value.
+//! Reading a value.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -15,11 +15,11 @@ use crate::{
     values::OpenValue,
 };
 
-/// How much of a value is read and checked before the answer begins, so that damage in it is an error with a name and
-/// not a stream that breaks off, in bytes.
+/// The bytes of a value that are read and checked before the result is returned, so that damage in them is an error and
+/// not a broken stream.
 const PREFETCH_BYTES: u64 = 1 << 20;
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(crate) async fn get(
     inner: &Arc<StoreInner>,
     key: &Key,
@@ -29,7 +29,7 @@ pub(crate) async fn get(
     loop {
         let Some(current) = record else { return Ok(None) };
         match open_value(inner, key, &current, range).await {
-            // The file that the record names may have been replaced before it was open: then the key has another by now.
+            // The file may have been replaced before it was opened: then the key has another record by now.
             Err(error) if is_missing_file(&error) => {
                 record = inner.record(key)?;
                 if record.as_ref() == Some(&current) {
@@ -41,7 +41,7 @@ pub(crate) async fn get(
     }
 }
 
-/// The value that a record names. Its file may be gone by now unless it is pinned.
+/// Opens the value of a record. Its file may be removed by now, unless it is pinned.
 pub(crate) async fn open_value(
     inner: &Arc<StoreInner>,
     key: &Key,
@@ -59,7 +59,7 @@ pub(crate) async fn open_value(
     }
 }
 
-/// The bytes of a staged value.
+/// Returns the bytes of a staged value.
 pub(super) async fn staged(
     inner: &Arc<StoreInner>,
     key: &Key,
@@ -70,7 +70,7 @@ pub(super) async fn staged(
     let Some(range) = range else { return Ok(stream::empty().boxed()) };
     match &value.content {
         StagedContent::Inline(value) => Ok(slice_stream(&range, &value.bytes)),
-        StagedContent::SpilledValue(spilled) => Ok(slice_stream(&range, &spilled.read()?)),
+        StagedContent::Spilled(spilled) => Ok(slice_stream(&range, &spilled.read()?)),
         StagedContent::File(staged) => {
             let open = OpenValue::open(&inner.directory, key, staged.file, &inner.buffers).await?;
             Ok(ValueReader { open, remaining: range, prefetch: VecDeque::new(), permit: None }.stream())
@@ -99,7 +99,7 @@ async fn file_value(
     let open = OpenValue::open(&inner.directory, key, file, &inner.buffers).await?;
     let wanted = range.end.saturating_sub(range.start).min(PREFETCH_BYTES);
     let permits = u32::try_from(wanted.div_ceil(1024)).unwrap_or(u32::MAX);
-    // Where others have read ahead all that may be, one piece must do.
+    // If other readers use the whole limit, prefetch only one chunk.
     let permit = Arc::clone(&inner.prefetch).try_acquire_many_owned(permits).ok();
     let mut reader = ValueReader { open, remaining: range.clone(), prefetch: VecDeque::new(), permit };
     let until = range.start.saturating_add(if reader.permit.is_some() { wanted } else { wanted.min(1) });
@@ -110,12 +110,12 @@ async fn file_value(
     Ok(GetResult { meta, range, stream: reader.stream() })
 }
 
-/// A file being read.
+/// A value file being read.
 struct ValueReader {
     open: OpenValue,
     remaining: Range<u64>,
     prefetch: VecDeque<Bytes>,
-    /// The right to hold what was read ahead.
+    /// The share of the prefetch limit.
     permit: Option<OwnedSemaphorePermit>,
 }
 

@@ -1,4 +1,4 @@
-//! The values of some keys as of one commit.
+//! Snapshots of the values of some keys.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,27 +13,27 @@ use crate::{
     record::{Location, Record},
 };
 
-/// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin on the files they name.
+/// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin of their files.
 pub(crate) struct LocalSnapshot {
     inner: Arc<StoreInner>,
     entries: HashMap<Key, Option<Entry>>,
     pin: Pin,
-    /// The right to hold the small values in memory.
+    /// The share of the memory limit for small values.
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// The value of a key in a snapshot.
 enum Entry {
     Record(Record),
-    /// A small value for which there was no memory: it is looked up again, and gone if the key was changed.
+    /// A small value beyond the memory limit: it is looked up again, and expired if the key was changed.
     NotBuffered(ValueMeta),
 }
 
-/// The bytes of small values that are accounted at a time.
+/// The unit in which the memory of small values is accounted, in bytes.
 const PERMIT_BYTES: u32 = 64 << 10;
 
 impl LocalSnapshot {
-    /// Looks the keys up. Blocks.
+    /// Looks up the keys. Blocks.
     pub(crate) fn new(inner: Arc<StoreInner>, keys: Vec<Key>) -> Result<Self, StoreError> {
         let pin = inner.pin();
         let mut entries = HashMap::with_capacity(keys.len());
@@ -98,7 +98,7 @@ impl Snapshot for LocalSnapshot {
             }
         };
         match open_value(&self.inner, key, &record, range).await {
-            // The pin may have ended just now, and the file gone with it.
+            // The pin may have expired just now, and the file was removed.
             Err(error) if is_missing_file(&error) && !self.pin.touch() => Err(StoreError::SnapshotExpired),
             result => result.map(Some),
         }

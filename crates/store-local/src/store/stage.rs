@@ -1,4 +1,4 @@
-//! Taking in a value.
+//! Receiving a value.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     values::{BUFFER_BYTES, Buffer, Buffers, FinishError, Writer},
 };
 
-/// A value on its way into the store.
+/// A value being received.
 struct Upload {
     inner: Arc<StoreInner>,
-    /// What came since the last write began. One write is under way while the next piece is gathered, so an upload holds
+    /// The data received since the last write began. One write runs while the next buffer is filled, so an upload uses
     /// at most two buffers.
     buffered: UploadBuffer,
     received: u64,
@@ -25,14 +25,14 @@ struct Upload {
     file: UploadFile,
 }
 
-/// The file of a value that is on its way, if it has one yet.
+/// The file of a value being received, if it has one.
 enum UploadFile {
     None,
     Writing(tokio::task::JoinHandle<Result<Writer, StoreError>>),
 }
 
-/// Bytes that are gathered. An upload takes a buffer only once it has brought more than a few bytes, so that many slow
-/// ones do not hold many buffers.
+/// Received data. An upload takes a buffer from the pool only after [`SMALL_BUFFER_BYTES`], so that many slow uploads
+/// do not occupy many buffers.
 #[derive(Default)]
 struct UploadBuffer {
     small: Vec<u8>,
@@ -40,11 +40,11 @@ struct UploadBuffer {
     len: usize,
 }
 
-/// How many bytes are few.
+/// The data that an upload collects before it takes a buffer from the pool, in bytes.
 const SMALL_BUFFER_BYTES: usize = 32 << 10;
 
-/// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
-/// directory's entry.
+/// Writes a value without making it visible: to memory if it is small, else to a file that is durable except for its
+/// directory entry.
 pub(super) async fn stage(inner: &Arc<StoreInner>, key: &Key, mut content: Payload) -> Result<StagedValue, StoreError> {
     inner.read_only.check()?;
     let announced = content.size.unwrap_or_default();
@@ -80,7 +80,7 @@ impl Upload {
         }
     }
 
-    /// Waits for the write that is under way and begins that of what was gathered.
+    /// Waits for the running write and starts the next one.
     async fn write_buffered(&mut self) -> Result<(), StoreError> {
         let writer = self.writer().await?;
         let mut buffered = std::mem::take(&mut self.buffered);
@@ -130,7 +130,7 @@ impl Upload {
 }
 
 impl UploadBuffer {
-    /// Takes as much of `piece` as there is room for, and gives back the rest.
+    /// Appends as much of `chunk` as fits, and returns the rest.
     fn append<'p>(&mut self, chunk: &'p [u8], buffers: &Buffers) -> &'p [u8] {
         let (head, rest) = chunk.split_at(chunk.len().min(BUFFER_BYTES.saturating_sub(self.len)));
         let (start, end) = (self.len, self.len.saturating_add(head.len()));
@@ -158,17 +158,17 @@ impl UploadBuffer {
 }
 
 impl StoreInner {
-    /// A small value: in memory if there is room for it, else spilled.
+    /// Stages a small value: in memory if it fits, else in a spill file.
     async fn stage_small(self: Arc<Self>, bytes: Bytes) -> Result<StagedContent, StoreError> {
-        // A value without bytes takes memory as well.
+        // An empty value takes memory as well.
         let permits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(64);
         match Arc::clone(&self.inline).try_acquire_many_owned(permits) {
             Ok(permit) => Ok(StagedContent::Inline(InlineValue { bytes, _permit: permit })),
-            Err(_) => run_blocking(move || self.spill.push(&bytes).map(StagedContent::SpilledValue)).await,
+            Err(_) => run_blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
         }
     }
 
-    /// Goes on with a file, or makes one. Blocks.
+    /// Returns the open file, or creates it. Blocks.
     fn writer(&self, writer: Option<Writer>) -> Result<Writer, StoreError> {
         match writer {
             Some(writer) => Ok(writer),
@@ -176,7 +176,7 @@ impl StoreInner {
         }
     }
 
-    /// A full disk concerns only the value at hand; any other failure to sync concerns them all.
+    /// A full disk affects only this value; any other failed sync makes the store read-only.
     fn sync_failed(&self, error: std::io::Error) -> StoreError {
         match StoreError::io("sync a value file", error) {
             StoreError::OutOfSpace => StoreError::OutOfSpace,

@@ -1,4 +1,4 @@
-//! Starting what keeps an opened store going.
+//! Starting the threads of an opened store.
 
 use std::{
     io,
@@ -25,11 +25,11 @@ use crate::{
     view::{Memtable, Parts, Views},
 };
 
-/// How much may be read ahead of answers, over all readers, in KiB.
+/// The limit of prefetched data, over all readers, in KiB.
 const PREFETCH_KIB: usize = 32 << 10;
-/// How much memory small staged values may take, in bytes; beyond it they are spilled.
+/// The limit of small staged values in memory, in bytes; beyond it they are spilled.
 const INLINE_BYTES: usize = 16 << 20;
-/// How much memory the small values of snapshots may take, in bytes; beyond it a value that was replaced is gone.
+/// The limit of small values that snapshots retain in memory, in bytes; beyond it replaced values expire.
 const SNAPSHOT_BYTES: usize = 64 << 20;
 
 impl StoreInner {
@@ -97,7 +97,7 @@ impl StoreInner {
             collector: collector_thread,
             lock,
         };
-        // What was replayed is applied at once.
+        // Apply the replayed groups now.
         let _ = tasks.send(CheckpointTask::Apply);
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
@@ -146,7 +146,7 @@ impl StoreInner {
         } = opened;
         let parts =
             Parts { active: Arc::new(replayed), frozen: None, index: Arc::clone(&index), sweeps: Arc::new(sweeps) };
-        // Every number that was given out is visible.
+        // All numbers assigned so far are visible.
         let visible = FileId::first_of(epoch.saturating_add(1));
         let pins = Pins::new(options.pin_timeout, sizes.pinned);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;

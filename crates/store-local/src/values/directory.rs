@@ -22,55 +22,54 @@ use crate::{
     space::Space,
 };
 
-/// The longest that a file waits for a descriptor. Those who read and write values have them for a short time each.
+/// The maximum time that a file waits for a descriptor. Readers and writers hold theirs for a short time.
 const MAX_DESCRIPTOR_WAIT: Duration = Duration::from_secs(2);
-/// The time until the system is asked once more, which does not say when it has descriptors again.
+/// The interval at which the system is asked for a descriptor again.
 const DESCRIPTOR_RETRY_INTERVAL: Duration = Duration::from_millis(10);
-/// The descriptors that are left to everything that is neither a value file nor a connection: the index, the log, the
-/// program's own.
+/// The descriptors reserved for everything except value files and connections: the index, the log, and the program.
 const RESERVED_DESCRIPTORS: u64 = 32;
-/// The fewest value files that may be open at a time.
+/// The minimum number of value files that may be open.
 const MIN_DESCRIPTORS: u64 = 4;
 
-/// The directory `values` of a store, and the handle that its files are opened through.
+/// The directory `values` of a store.
 #[derive(Clone)]
 pub(crate) struct Directory(Arc<DirectoryInner>);
 
 struct DirectoryInner {
     path: PathBuf,
-    /// The directory itself, which files are opened relative to.
+    /// The directory itself, relative to which files are opened.
     root: File,
     descriptors: Arc<Descriptors>,
 }
 
-/// A value file that is open.
+/// An open value file.
 pub(crate) struct ValueFile {
-    /// Closed before its descriptor counts as free.
+    /// Closed before its descriptor is released.
     file: File,
     _descriptor: Descriptor,
 }
 
-/// The descriptors that value files may take. However many are asked for, the index finds one when it needs it, where a
-/// failure would be one of the whole store.
+/// The descriptors that value files may use, limited so that the index always gets one: its failure would be that of
+/// the whole store.
 struct Descriptors {
     free: Mutex<u64>,
     freed: Condvar,
 }
 
-/// The right to have a value file open.
+/// The permit of an open value file.
 struct Descriptor(Arc<Descriptors>);
 
-/// How a file was opened without waiting for the disk.
+/// The result of an attempt without disk access.
 pub(crate) enum ImmediateOrBlocking<T> {
-    /// It was in memory.
+    /// The data was in memory.
     Done(T),
-    /// The disk may be needed; ask again where waiting is allowed.
+    /// Disk access may be needed; repeat the operation where blocking is allowed.
     WouldBlock,
 }
 
 impl Directory {
-    /// Makes the 256 directories, durably. They are never made or removed afterwards, so a file's own directory entry
-    /// is all that its making has to sync.
+    /// Creates the 256 directories, durably. They are never created or removed afterwards, so that a new file needs
+    /// only its own directory entry synced.
     pub(crate) fn create(path: &Path) -> io::Result<()> {
         fs::create_dir_all(path)?;
         for directory in 0..=u8::MAX {
@@ -93,19 +92,19 @@ impl Directory {
         &self.0.path
     }
 
-    /// Makes a file. Blocks, also where there is no descriptor for it; fails with `EMFILE` where there is none for long.
+    /// Creates a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn create_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
         self.with_descriptor(|| OpenOptions::new().write(true).create_new(true).open(&path))
     }
 
-    /// Opens a file. Blocks, also where there is no descriptor for it; fails with `EMFILE` where there is none for long.
+    /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn open_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
         self.with_descriptor(|| File::open(&path))
     }
 
-    /// Opens a file if that takes no disk access, so that it may be called on an async thread.
+    /// Opens a file if that needs no disk access, so that async threads may call it.
     #[cfg(target_os = "linux")]
     pub(crate) fn try_open_file(&self, id: FileId) -> ImmediateOrBlocking<ValueFile> {
         use rustix::fs::{ResolveFlags, openat2};
@@ -119,21 +118,20 @@ impl Directory {
         }
     }
 
-    /// Opens a file if that takes no disk access, which only Linux can tell.
+    /// Opens a file if that needs no disk access, which only Linux reports.
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn try_open_file(&self, _id: FileId) -> ImmediateOrBlocking<ValueFile> {
         ImmediateOrBlocking::WouldBlock
     }
 
-    /// Makes the entries of the files that were made in a directory durable.
+    /// Makes the entries of new files in a directory durable.
     ///
-    /// The directory is opened for it, which takes 3 µs where its sync takes 130 and more; to hold all 256 open would take
-    /// as many descriptors.
+    /// Opening the directory takes 3 µs, its sync 130 µs and more; keeping all 256 open would take as many descriptors.
     pub(crate) fn sync(&self, directory: u8) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.0.root, directory_name(directory), flags, Mode::empty()) {
             Ok(opened) => File::from(opened).sync_all(),
-            // A sync that fails ends all writing, so it must not fail for want of a descriptor.
+            // A failed sync makes the store read-only, so it must not fail for lack of a descriptor.
             #[cfg(target_os = "linux")]
             Err(Errno::MFILE | Errno::NFILE) => Ok(rustix::fs::syncfs(&self.0.root)?),
             Err(error) => Err(error.into()),
@@ -155,7 +153,7 @@ impl Directory {
         let opened = opened.and_then(|descriptor| {
             loop {
                 match open() {
-                    // Others than value files may have taken all that there are.
+                    // Descriptors may be used up outside of this limit.
                     Err(error) if is_out_of_descriptors(&error) && Instant::now() < deadline => {
                         thread::sleep(DESCRIPTOR_RETRY_INTERVAL)
                     }
@@ -165,15 +163,15 @@ impl Directory {
         });
         opened.inspect_err(|error| {
             if is_out_of_descriptors(error) {
-                tracing::warn!(%error, "a value was refused; more files may be open with a higher limit (ulimit -n)");
+                tracing::warn!(%error, "a value was rejected: too many open files; raise the limit (ulimit -n)");
             }
         })
     }
 }
 
 impl Descriptors {
-    /// Those of a process that may have `limit` files open: half of what is not reserved, since connections need them
-    /// too.
+    /// The limit of a process that may open `limit` files: half of what is not reserved, since connections need
+    /// descriptors too.
     fn new(limit: Option<u64>) -> Self {
         let free =
             limit.map_or(u64::MAX, |limit| (limit.saturating_sub(RESERVED_DESCRIPTORS) / 2).max(MIN_DESCRIPTORS));
@@ -219,7 +217,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|error| errors.contains(&error))
 }
 
-/// Reads at an offset if the bytes are in memory, so that it may be called on an async thread.
+/// Reads at an offset if the bytes are in memory, so that async threads may call it.
 #[cfg(target_os = "linux")]
 pub(crate) fn try_read(file: &File, buffer: &mut [u8], offset: u64) -> ImmediateOrBlocking<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
@@ -230,7 +228,7 @@ pub(crate) fn try_read(file: &File, buffer: &mut [u8], offset: u64) -> Immediate
     }
 }
 
-/// Reads at an offset if the bytes are in memory, which only Linux can tell.
+/// Reads at an offset if the bytes are in memory, which only Linux reports.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn try_read(_file: &File, _buffer: &mut [u8], _offset: u64) -> ImmediateOrBlocking<()> {
     ImmediateOrBlocking::WouldBlock

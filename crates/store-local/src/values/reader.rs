@@ -1,4 +1,4 @@
-//! Reading a value file: every block is checked before any of its bytes leave.
+//! Reading a value file. Every block is checked before its bytes are returned.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
@@ -22,23 +22,23 @@ pub(crate) struct OpenValue {
     name: Arc<str>,
     layout: Layout,
     page_sums: Arc<PageSums>,
-    /// The page of block sums that was read last.
+    /// The page of block checksums that was read last.
     page: Option<(u64, Arc<Vec<u64>>)>,
     buffers: Buffers,
 }
 
-/// How a read may go about it.
+/// The mode of a read.
 #[derive(Clone, Copy)]
 enum ReadMode {
-    /// Without waiting for the disk.
+    /// Fails if the disk would be accessed.
     NonBlocking,
-    /// As long as it takes, on a thread that may block.
+    /// Blocks the thread.
     Blocking,
 }
 
-/// What kept a read from succeeding.
+/// Errors of a read.
 enum ReadError {
-    /// The disk is needed.
+    /// Disk access is needed.
     WouldBlock,
     Failed(StoreError),
 }
@@ -50,7 +50,7 @@ impl From<StoreError> for ReadError {
 }
 
 impl OpenValue {
-    /// Opens the file that a record of `key` names and checks its footer.
+    /// Opens the file of a record and checks its footer.
     pub(crate) async fn open(
         directory: &Directory,
         key: &Key,
@@ -66,7 +66,7 @@ impl OpenValue {
         run_blocking(move || Self::open_now(&directory, &key, file, &buffers)).await
     }
 
-    /// As [`OpenValue::open`], on a thread that may block.
+    /// Opens the file like [`OpenValue::open`], blocking.
     pub(crate) fn open_now(
         directory: &Directory,
         key: &Key,
@@ -76,8 +76,8 @@ impl OpenValue {
         Self::open_with(directory, key, file, buffers, ReadMode::Blocking).map_err(ReadError::into_store_error)
     }
 
-    /// The next bytes of a range that is not empty: at most one piece, which ends with a block or with the range. The
-    /// range is cut to what is left of it.
+    /// Reads the next bytes of a range that is not empty: at most one buffer, ending with a block or the range. Removes
+    /// them from the range.
     pub(crate) async fn read(&mut self, range: &mut Range<u64>) -> Result<Bytes, StoreError> {
         match self.read_with(range, ReadMode::NonBlocking) {
             Ok(bytes) => return Ok(bytes),
@@ -91,7 +91,7 @@ impl OpenValue {
         Ok(bytes)
     }
 
-    /// As [`OpenValue::read`], on a thread that may block.
+    /// Reads like [`OpenValue::read`], blocking.
     pub(crate) fn read_now(&mut self, range: &mut Range<u64>) -> Result<Bytes, StoreError> {
         self.read_with(range, ReadMode::Blocking).map_err(ReadError::into_store_error)
     }
@@ -128,7 +128,7 @@ impl OpenValue {
     }
 
     fn read_with(&mut self, range: &mut Range<u64>, wait: ReadMode) -> Result<Bytes, ReadError> {
-        // Whole blocks around the beginning of the range, as many as a buffer holds.
+        // Complete blocks from the beginning of the range, as many as fit into a buffer.
         let first = range.start / BLOCK_BYTES;
         let begin = first.saturating_mul(BLOCK_BYTES);
         let last = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES).min(self.layout.size);
@@ -150,7 +150,7 @@ impl OpenValue {
         Ok(bytes)
     }
 
-    /// The checksum that a block should have; `None` where the file has no such block.
+    /// The expected checksum of a block; `None` if the file has no such block.
     fn sum_of(&mut self, block: u64, wait: ReadMode) -> Result<Option<u64>, ReadError> {
         let number = block / PAGE_SUMS;
         let at = to_usize(block % PAGE_SUMS);
@@ -187,7 +187,7 @@ impl ReadError {
     }
 }
 
-/// Reads and checks a whole value file. Blocks.
+/// Reads and checks a complete value file. Blocks.
 pub(crate) fn verify(directory: &Directory, key: &Key, file: FileRef, buffers: &Buffers) -> Result<(), StoreError> {
     let mut open = OpenValue::open_now(directory, key, file, buffers)?;
     let mut range = 0..file.size;
@@ -197,7 +197,7 @@ pub(crate) fn verify(directory: &Directory, key: &Key, file: FileRef, buffers: &
     Ok(())
 }
 
-/// Fills `buffer` from `offset`, or fails with what `short` makes of the file's length.
+/// Fills `buffer` from `offset`. If the file is too short, fails with the error that `short` returns for its length.
 fn read_at(
     file: &File,
     buffer: &mut [u8],

@@ -24,24 +24,24 @@ pub(crate) struct Writer {
     sums: Vec<u64>,
 }
 
-/// A value file that is durable but for its directory's entry. Dropping it removes the file.
+/// A value file that is durable except for its directory entry. Dropping it removes the file.
 pub(crate) struct StagedFile {
     pub(crate) file: FileRef,
     guard: UnlinkOnDrop,
 }
 
-/// Removes a file that nothing refers to.
+/// Removes an unreferenced file on drop.
 struct UnlinkOnDrop {
     id: FileId,
     collector: GarbageCollector,
-    /// True if the index may refer to it.
+    /// True if the index may refer to the file.
     retained: AtomicBool,
 }
 
 impl Writer {
-    /// Makes the file. Blocks.
+    /// Creates the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
-        let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
+        let file = directory.create_file(id).map_err(|error| StoreError::io("create a value file", error))?;
         let guard = UnlinkOnDrop { id, collector, retained: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
@@ -53,7 +53,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the trailer and makes the file durable, but for its directory's entry. Blocks.
+    /// Writes the trailer and makes the file durable, except for its directory entry. Blocks.
     pub(crate) fn finish(mut self, key: &Key, commit: u64) -> Result<StagedFile, FinishError> {
         if !self.size.is_multiple_of(BLOCK_BYTES) {
             self.sums.push(self.block.digest());
@@ -82,11 +82,11 @@ impl Writer {
     }
 }
 
-/// Why a value file could not be finished.
+/// Errors of finishing a value file.
 pub(crate) enum FinishError {
     /// Writing failed.
     Store(StoreError),
-    /// Syncing failed, after which the system may have dropped what was written.
+    /// The sync failed, after which the kernel may have dropped the written data.
     Sync(io::Error),
 }
 
@@ -97,7 +97,7 @@ impl From<StoreError> for FinishError {
 }
 
 impl StagedFile {
-    /// Keeps the file, since the index refers to it now, or may.
+    /// Retains the file, since the index may refer to it now.
     pub(crate) fn retain(&self) {
         self.guard.retained.store(true, Ordering::Relaxed);
     }

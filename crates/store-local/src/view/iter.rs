@@ -1,4 +1,4 @@
-//! Entries of a view in the order of their keys: the memtables' and the index's, merged.
+//! The entries of a view in the order of their keys, merged from the memtables and the index.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::{
     record::Record,
 };
 
-/// The keys of a view below a prefix, with their records. Holds nothing but iterators of the index.
+/// The keys of a view below a prefix, with their records.
 pub(crate) struct Entries<'v> {
     view: &'v View,
     prefix: Prefix,
-    /// Every key before it has been passed.
+    /// All keys before this one have been passed.
     from: String,
     cursors: Vec<KeyspaceCursor<'v>>,
 }
 
-/// The plain keys of the index, or the own space of a sweep.
+/// A cursor over the plain keys of the index, or over the space of a sweep.
 struct KeyspaceCursor<'v> {
-    /// What the memtables of this view have erased is dead in the index.
+    /// The view whose memtables may have erased entries of the index.
     view: Option<&'v View>,
     index: &'v dyn Index,
     sweeps: &'v Sweeps,
-    /// The sweep's number; `None` for the plain keys.
+    /// The number of the sweep; `None` for the plain keys.
     sweep: Option<u64>,
-    /// The common beginning of its physical keys.
+    /// The common prefix of its physical keys.
     key_prefix: Bytes,
     iter: Option<IndexIter<'v>>,
     head: Option<(Arc<str>, Bytes)>,
@@ -44,7 +44,7 @@ impl<'v> Entries<'v> {
         Ok(entries)
     }
 
-    /// Passes over everything before `to`.
+    /// Skips all keys before `to`.
     pub(crate) fn seek(&mut self, to: &str) -> Result<(), StoreError> {
         to.clone_into(&mut self.from);
         for cursor in &mut self.cursors {
@@ -60,13 +60,13 @@ impl<'v> Entries<'v> {
             let mut record = None;
             for cursor in &mut self.cursors {
                 if cursor.head.as_ref().is_some_and(|(key, _)| *key == name) {
-                    // A key that is just being moved may be in both; the plain one is the later.
+                    // A key that is being moved may be in both spaces; the plain one is newer.
                     record = cursor.head.take().map(|(_, record)| record);
                     cursor.advance(&self.prefix).map_err(store_error)?;
                 }
             }
             self.from = format!("{name}\0");
-            // The memtables and the index have nothing but keys.
+            // Memtables and index contain only valid keys.
             let Ok(key) = Key::parse(&name) else { continue };
             let record = match (self.view.latest(&name), record) {
                 (Some(latest), _) => self.view.decode_latest(&key, latest)?,
@@ -79,7 +79,7 @@ impl<'v> Entries<'v> {
         }
     }
 
-    /// The next key that anything knows of.
+    /// The next key in any source, visible or not.
     fn next_key(&self) -> Option<Arc<str>> {
         let parts = &*self.view.parts;
         let tables = [Some(&parts.active), parts.frozen.as_ref()];
@@ -90,7 +90,7 @@ impl<'v> Entries<'v> {
     }
 }
 
-/// The physical keys and records of an index below a prefix that no sweep concerns, up to one more than `limit`.
+/// The live entries of an index below a prefix, at most one more than `limit`.
 pub(crate) fn live_below(
     index: &dyn Index,
     sweeps: &Sweeps,
@@ -111,7 +111,7 @@ pub(crate) fn live_below(
     Ok(found)
 }
 
-/// The places where an index has keys below a prefix.
+/// Cursors over all spaces that can contain keys below a prefix.
 fn cursors<'v>(
     view: Option<&'v View>,
     index: &'v dyn Index,
@@ -145,7 +145,7 @@ impl KeyspaceCursor<'_> {
 
     fn reposition(&mut self, to: &str) -> Result<(), IndexError> {
         let mut from = self.key_prefix.to_vec();
-        // The index's own entries come before all keys.
+        // Internal entries precede all keys.
         from.extend_from_slice(if to.is_empty() && self.sweep.is_none() {
             crate::keyspace::FIRST_KEY
         } else {
@@ -156,7 +156,7 @@ impl KeyspaceCursor<'_> {
         Ok(())
     }
 
-    /// Goes to the next entry that is alive, as far as the index knows.
+    /// Advances to the next entry that the index considers live.
     fn advance(&mut self, prefix: &Prefix) -> Result<(), IndexError> {
         self.head = None;
         loop {
@@ -170,13 +170,13 @@ impl KeyspaceCursor<'_> {
                     return Ok(());
                 }
                 Some(Some(end)) => self.reposition(&end)?,
-                // Everything is dead.
+                // No live entry is left.
                 Some(None) => return Ok(()),
             }
         }
     }
 
-    /// The prefix of dead entries that a key of this space lies below.
+    /// The prefix of dead entries that contains a key of this space.
     fn erased_prefix(&self, key: &str) -> Option<Prefix> {
         let erased = self.view.and_then(|View { parts, at, .. }| {
             let mut tables = [Some(&parts.active), parts.frozen.as_ref()].into_iter().flatten();

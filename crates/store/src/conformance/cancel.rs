@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Payload, Precondition};
 
-/// Content that stops after some pieces and never goes on.
+/// A payload that yields some chunks and then never continues.
 fn stalling_payload(payload: TestValue, chunks: usize) -> Payload {
     let begin: Vec<_> = payload.chunks().take(chunks).map(Ok).collect();
     Payload { size: Some(payload.len), stream: stream::iter(begin).chain(stream::pending()).boxed() }
@@ -39,7 +39,7 @@ pub(super) async fn a_set_cancelled_midway_changes_nothing(store: impl Storage) 
     assert_has(&store, "a/old", new).await;
 }
 
-/// Polls the future so many times, a little apart, and drops it; whether it had ended.
+/// Polls the future up to `polls` times with pauses, and drops it. Returns true if it completed.
 pub(super) async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -57,7 +57,7 @@ pub(super) async fn a_set_cancelled_anywhere_is_atomic(store: impl Storage) {
         let at = format!("a/{polls}");
         let version = put(&store, &at, old.payload()).await;
         let ended = drop_after(polls, store.set(&key(&at), new.payload(), Precondition::none())).await;
-        // A remote store may make the change later than now, so it is looked at more than once.
+        // A remote store may make the change later, so check more than once.
         for _ in 0..3 {
             let value = store.get(&key(&at), None).await.unwrap().expect("the old value or the new one");
             if value.meta.version == version {

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent operations.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{ByteRange, Precondition, PutResult, StoreError, Version};
 
-/// Runs so many tasks that begin at the same time, and gives what they return.
+/// Runs `count` tasks that start at the same time, and returns their results.
 pub(super) async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
 where
     S: Storage,
@@ -94,7 +94,7 @@ pub(super) async fn compare_and_swap_loses_no_increment(store: impl Storage) {
     assert_eq!(get(&store, "counter").await.unwrap(), (TASKS * EACH).to_string());
 }
 
-/// Tries to add one to the counter; whether no other writer came between.
+/// Tries to add one to the counter. Returns true if no other writer interfered.
 async fn increment(store: &impl Storage) -> bool {
     let (count, version) = match store.get(&key("counter"), None).await.unwrap() {
         Some(value) => {
@@ -139,8 +139,8 @@ pub(super) async fn sets_of_one_key_are_serialized(store: impl Storage) {
     }
 }
 
-/// What the writers of [`readers_see_whole_values`] set. The length tells the seed, so that a reader knows what to
-/// expect, and goes back and forth over the sizes at which stores change their ways.
+/// A value of [`readers_never_see_partial_values`]. Its length determines the seed, so that a reader knows what to
+/// expect, and alternates over the sizes at which stores change their representation.
 fn value_of_seed(seed: u64) -> TestValue {
     let size = [10, 4_090, 60_000, 131_000, 400_000][usize::try_from(seed % 5).unwrap()];
     TestValue::new(seed, size + seed)

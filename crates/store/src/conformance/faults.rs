@@ -1,4 +1,4 @@
-//! What is seen of commits while the disk has not made them durable, and after it failed to.
+//! Visibility of commits before they are durable, and after a failed sync.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::{
     Change, ChangeOutcome, Precondition, ReadableStore, StoreError, TransactionalStore, Version, WriteableStore,
 };
 
-/// How often everything is read while a commit is held up.
+/// The number of reads while a commit is paused.
 const READS_WHILE_PAUSED: usize = 2_000;
-/// How long a commit takes at most that nothing holds up.
+/// The time within which a commit completes if its sync is not paused.
 const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 type Commit = JoinHandle<Result<Vec<ChangeOutcome>, StoreError>>;
 
-/// Three keys, which have their own names for values, and the version of the first.
+/// Sets three keys to their own names. Returns the version of the first.
 async fn old(store: &impl Storage) -> Version {
     put_names(store, &["replaced", "erased", "below/erased"]).await;
     store.head(&key("replaced")).await.unwrap().unwrap().version
@@ -42,7 +42,7 @@ fn commit<S: Storage + TransactionalStore>(store: &S, changes: Vec<Change>) -> C
     tokio::spawn(async move { store.commit(changes).await })
 }
 
-/// Fails unless everything is as before the changes, by all ways of asking.
+/// Asserts that reads, listings and snapshots show the state before the changes.
 async fn assert_unchanged_state(store: &(impl Storage + TransactionalStore), version: Version) {
     for at in ["replaced", "erased", "below/erased"] {
         assert_eq!(get(store, at).await.as_deref(), Some(at.as_bytes()), "{at:?}");
@@ -80,7 +80,7 @@ pub(super) async fn changes_are_invisible_until_durable<F: FaultInjection + Fact
     assert_changed_state(&store).await;
 }
 
-/// A commit that is judged behind another one is answered after it: a refusal shows what the other one has done.
+/// A rejection reveals the conflicting commit, so it waits until that commit is durable.
 pub(super) async fn rejections_wait_until_the_conflicting_commit_is_durable<
     F: FaultInjection + Factory<Store: TransactionalStore>,
 >(
@@ -115,7 +115,7 @@ where
     assert_unchanged_state(&store, version).await;
 }
 
-/// Two changes and commits that they would refuse, all of them waiting together to become durable.
+/// Two changes, and commits that conflict with them, all waiting to become durable.
 async fn queue_behind_commit<F: FaultInjection + Factory<Store: TransactionalStore>>(
     factory: &F,
     store: &F::Store,
@@ -136,7 +136,7 @@ async fn queue_behind_commit<F: FaultInjection + Factory<Store: TransactionalSto
     tokio::time::sleep(SETTLE_TIME).await;
     let rejected: Vec<_> = [stale, second].into_iter().map(|changes| commit(store, changes)).collect();
     tokio::time::sleep(SETTLE_TIME).await;
-    // Now the first is durable, and all that came meanwhile is judged.
+    // The first commit becomes durable, and the others are checked.
     factory.allow_one_sync(fixture);
     tokio::time::sleep(SETTLE_TIME).await;
     assert!(first.is_finished(), "the first commit was not answered");
@@ -164,7 +164,7 @@ where
     assert!(matches!(erased, Err(StoreError::ReadOnly)), "{erased:?}");
     assert_unchanged_state(&store, version).await;
     let (store, _fixture) = factory.reopen(store, fixture).await;
-    // Whether the disk has it is unknown; it has all of it or nothing.
+    // The disk may have the commit or not, but not a part of it.
     if store.head(&key("added/small")).await.unwrap().is_some() {
         assert_changed_state(&store).await;
     } else {

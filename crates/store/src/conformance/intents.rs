@@ -29,7 +29,7 @@ pub(super) fn settle(intent: &Intent) -> Change {
     Change::RemoveIntent { id: intent.id }
 }
 
-/// Fails unless these are all intents.
+/// Asserts that exactly these intents exist.
 pub(super) async fn assert_intents(store: &impl TransactionalStore, expected: &[&Intent]) {
     let mut expected: Vec<Intent> = expected.iter().map(|intent| (*intent).clone()).collect();
     expected.sort_by_key(|intent| intent.id);
@@ -46,7 +46,7 @@ pub(super) async fn an_intent_persists_until_it_is_removed(store: impl Storage +
     let outcomes = store.commit(vec![set(&store, "a", "1").await, settle(two), check_empty("b/")]).await.unwrap();
     assert_eq!(outcomes[1..], [ChangeOutcome::IntentRemoved, ChangeOutcome::Checked]);
     assert_intents(&store, &[one, three]).await;
-    // One may take the place of another.
+    // One may replace another.
     let four = intent("four");
     assert_eq!(
         store.commit(vec![settle(one), intend(&four)]).await.unwrap(),
@@ -173,7 +173,7 @@ pub(super) async fn a_cancelled_add_of_an_intent_is_atomic(store: impl Storage +
         let one = intent(format!("{polls}"));
         let changes = vec![intend(&one), set(&store, "a", polls.to_string()).await];
         let ended = drop_after(polls, store.commit(changes)).await;
-        // What was dropped may still be made, so it is decided by a commit after it.
+        // The cancelled commit may still be made; a later commit decides.
         put(&store, "b", "after").await;
         let there = store.intents().await.unwrap().contains(&one);
         let set = get(&store, "a").await.as_deref() == Some(polls.to_string().as_bytes());

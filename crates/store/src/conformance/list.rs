@@ -61,7 +61,7 @@ pub(super) async fn list_is_list_prefix_of_the_root(store: impl Storage) {
             let pages =
                 (store.list(all.clone()).await.unwrap(), store.list_prefix(&prefix(""), root.clone()).await.unwrap());
             assert_eq!(pages.0.keys, pages.1.keys);
-            // They are one listing, so each takes the other's cursor.
+            // `list` and `list_prefix` of the root share their cursors.
             match (pages.0.cursor, pages.1.cursor) {
                 (Some(first), Some(second)) => {
                     (all, root) = (PageRequest::after(limit, second), PageRequest::after(limit, first))
@@ -101,7 +101,7 @@ pub(super) async fn siblings_of_a_prefix_are_not_below_it(store: impl Storage) {
     assert_eq!(list_children(&store, "f/").await, ["f/oo/"]);
 }
 
-/// The order is that of the bytes of UTF-8: not of UTF-16, which puts U+10000 before U+E000, nor of any language.
+/// Keys are ordered by the bytes of UTF-8: neither by UTF-16, where U+10000 precedes U+E000, nor by any language.
 pub(super) async fn listings_are_sorted_by_bytes(store: impl Storage) {
     let sorted = [
         " ",
@@ -147,7 +147,7 @@ pub(super) async fn listings_are_sorted_by_bytes(store: impl Storage) {
     assert_ascending(&keys);
 }
 
-/// `-` and `.` come before `/`, and `0` after it, so a prefix does not directly follow the key of its name.
+/// `-` and `.` precede `/`, and `0` follows it, so a prefix does not directly follow the key of its name.
 pub(super) async fn keys_and_prefixes_are_listed_in_one_order(store: impl Storage) {
     let keys = ["d/a", "d/a!", "d/a-b", "d/a.b", "d/a/x", "d/a/y/z", "d/a0", "d/ab", "d/b/c", "d/c"];
     put_names(&store, &keys).await;

@@ -1,4 +1,4 @@
-//! Listings page by page.
+//! Listings in several pages.
 
 use std::{
     collections::BTreeSet,
@@ -72,14 +72,14 @@ pub(super) async fn paging_continues_after_the_last_prefix_is_erased(store: impl
     assert_eq!(children(&page), ["d/b0", "d/c/"]);
     let page = store.list_prefix(&prefix("d/"), PageRequest::after(10, keys.cursor.unwrap())).await.unwrap();
     assert_eq!(page.keys.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["d/b0", "d/c/x"]);
-    // With everything erased, the listing just ends.
+    // With everything erased, the listing ends.
     let dir = store.list_dir(&prefix("d/"), PageRequest::first(1)).await.unwrap();
     store.erase_prefix(&prefix("")).await.unwrap();
     let page = store.list_dir(&prefix("d/"), PageRequest::after(10, dir.cursor.unwrap())).await.unwrap();
     assert_eq!(page, DirPage { keys: vec![], prefixes: vec![], cursor: None });
 }
 
-/// Fails unless both listings of the prefix refuse the cursor.
+/// Asserts that both listings of the prefix reject the cursor.
 async fn assert_rejected(store: &impl Storage, below: &str, cursor: &str) {
     let page = || PageRequest::after(10, Cursor::from_text(cursor));
     assert_fails!(store.list_prefix(&prefix(below), page()).await, StoreError::InvalidCursor);
@@ -94,7 +94,7 @@ pub(super) async fn forged_cursors_are_rejected(store: impl Storage) {
         assert_rejected(&store, "d/", text).await;
         assert_rejected(&store, "none/", text).await;
     }
-    // A cursor that was tampered with, in any of its characters, is refused or, at worst, means the same.
+    // A cursor with any character changed is rejected, unless it decodes to the same bytes.
     let keys = store.list_prefix(&prefix("d/"), PageRequest::first(1)).await.unwrap();
     let cursor = keys.cursor.unwrap();
     let next = store.list_prefix(&prefix("d/"), PageRequest::after(1, cursor.clone())).await.unwrap();
@@ -136,10 +136,10 @@ pub(super) async fn cursors_of_another_store_are_rejected(store: impl Storage, o
     assert_rejected(&store, "", dir.as_str()).await;
 }
 
-/// How many keys, or prefixes, stay while others come and go around them.
+/// The number of keys, or prefixes, that exist throughout while others are set and erased.
 const STABLE: usize = 60;
 
-/// Runs `pager` again and again while writers set, replace and erase the keys that `busy` names for a number.
+/// Runs `pager` repeatedly while writers set, replace and erase the keys that `busy` returns.
 async fn while_writers_run<S: Storage>(store: S, busy: fn(usize) -> Vec<String>, pager: impl AsyncFn(S, usize)) {
     let (stop, changes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut writers = JoinSet::new();
@@ -147,7 +147,7 @@ async fn while_writers_run<S: Storage>(store: S, busy: fn(usize) -> Vec<String>,
         let (store, stop, changes) = (store.clone(), stop.clone(), changes.clone());
         writers.spawn(async move {
             for step in (writer..).step_by(3).take_while(|_| !stop.load(Ordering::Relaxed)) {
-                // Steps through all numbers in an order that is not sorted.
+                // Visit all numbers in an unsorted order.
                 for name in busy(step * 37 % STABLE) {
                     put(&store, &name, "busy").await;
                     put(&store, &name, "busier").await;

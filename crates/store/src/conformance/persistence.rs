@@ -1,4 +1,4 @@
-//! What is still there when a store was closed and opened again.
+//! State that survives closing and reopening a store.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -28,7 +28,7 @@ pub(super) async fn values_versions_and_times_persist<F: Reopen>(factory: &F) {
     for entry in before.concat() {
         assert_eq!(store.head(&entry.key).await.unwrap(), Some(entry.meta));
     }
-    // A version that was read before can still be written against.
+    // A version that was read before the restart can be used in a precondition.
     let entry = &before[0][0];
     store.set(&entry.key, "new".into(), Precondition::at(entry.meta.version)).await.unwrap();
 }
@@ -134,7 +134,7 @@ where
     assert_eq!(get(&store, "old").await.as_deref(), Some(&b"old"[..]));
 }
 
-/// Prefixes within each other are set and erased, and the store is closed and opened after each step.
+/// Nested prefixes are set and erased, and the store is reopened after each step.
 pub(super) async fn erased_prefixes_stay_erased<F>(factory: &F)
 where
     F: Reopen + Factory<Store: TransactionalStore>,
@@ -156,8 +156,7 @@ where
     drop((store, fixture));
 }
 
-/// What is set below a prefix after many keys of it were erased is still there when the store was closed at once, and
-/// the rest is not.
+/// After a large prefix is erased, keys that are set below it survive an immediate restart, and the erased ones do not.
 pub(super) async fn a_large_prefix_stays_erased<F>(factory: &F)
 where
     F: Reopen + Factory<Store: TransactionalStore>,

@@ -14,8 +14,8 @@ use crate::{
     Version,
 };
 
-/// Fails unless these keys, each with the text that follows it, are all there is, by all ways of asking. `known` are
-/// keys that may have been there before.
+/// Asserts by all operations that exactly these keys exist, each with the text that follows it. `known` are keys that
+/// may have existed before.
 pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected: &[(&str, &str)]) {
     let mut prefixes = BTreeSet::from([String::new()]);
     for at in known.iter().copied().chain(expected.iter().map(|(at, _)| *at)) {
@@ -145,7 +145,7 @@ pub(super) async fn a_prefix_is_empty_as_long_as_no_key_is_below(store: impl Sto
     put_names(&store, &SUBTREE).await;
     let changes = vec![check_empty("b/"), check_empty("a/b/c/"), check_empty("a-/x/"), check_empty("A/")];
     assert_eq!(store.commit(changes).await.unwrap(), [ChangeOutcome::Checked; 4]);
-    // What the commit itself sets does not count.
+    // Sets of the same commit do not count.
     let changes = vec![set(&store, "c/d/e", "1").await, check_empty("c/d/"), check_empty("c/")];
     assert_eq!(store.commit(changes).await.unwrap()[1..], [ChangeOutcome::Checked; 2]);
     assert_fails!(store.commit(vec![check_empty("c/")]).await, StoreError::NotEmpty { key: found, .. }
@@ -185,7 +185,7 @@ pub(super) async fn one_creator_below_an_empty_prefix_wins(store: impl Storage +
     }
 }
 
-/// Each set says whether it found a value, and so does each erase: together they make up the history of the key.
+/// Each set and erase reports whether the key had a value; together these results must form a consistent history.
 pub(super) async fn sets_and_prefix_erases_are_serialized(store: impl Storage + TransactionalStore) {
     let (mut sets, mut erases) = (0, 0);
     for _ in 0..10 {
@@ -246,7 +246,7 @@ pub(super) async fn a_commit_erases_more_keys_than_are_counted(store: impl Stora
     assert_holds(&store, &["m/0/00000", "m/1/49999"], &["m", "m-", "m0"].map(|at| (at, at))).await;
 }
 
-/// An erase that sets a key below the prefix as well is made as a whole, or not made.
+/// A commit that erases a prefix and sets a key below it is atomic.
 pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<String> = (0..50).map(|number| format!("{polls}/{number:02}")).collect();
@@ -278,7 +278,7 @@ pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + Tra
     }
 }
 
-/// The steps in which prefixes within each other are set and erased, in either order of nesting.
+/// The order in which nested prefixes are set and erased.
 pub(super) const NESTINGS: [[&str; 4]; 4] = [
     ["a/", "a/b/", "a/b/c/", ""],
     ["a/b/c/", "a/b/", "a/", "a/b/"],
@@ -288,7 +288,7 @@ pub(super) const NESTINGS: [[&str; 4]; 4] = [
 
 pub(super) const NESTED: [&str; 6] = ["a/b/c/d", "a/b/c/e", "a/b/f", "a/g", "a0", "b/h"];
 
-/// Sets the nested keys, but for some that differ from step to step, and gives what is there then.
+/// Sets the nested keys, except some that differ between steps, and returns what exists then.
 pub(super) async fn set_some_nested(
     store: &impl Storage,
     step: usize,
@@ -329,7 +329,7 @@ pub(super) fn borrowed<'s>(there: &'s [(&'static str, String)]) -> Vec<(&'static
     there.iter().map(|(at, text)| (*at, text.as_str())).collect()
 }
 
-/// What is erased below a prefix is gone for every later change, not only for readers.
+/// Keys below an erased prefix do not exist for later changes either.
 pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let version = put(&store, "a/b", "old").await;
     put_names(&store, &["a/c", "a/d"]).await;
@@ -345,7 +345,7 @@ pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Stor
     assert_holds(&store, &["a/c", "a/d"], &[("a/b", "new")]).await;
 }
 
-/// A listing whose cursor lies before, in or behind a prefix that is erased meanwhile goes on with the rest.
+/// A listing continues if its cursor is before, in or behind a prefix that is erased meanwhile.
 pub(super) async fn a_listing_continues_after_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let names: Vec<String> =
         ["l/a", "l/b", "l/c"].iter().flat_map(|at| (0..4).map(move |n| format!("{at}/{n}"))).collect();

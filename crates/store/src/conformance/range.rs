@@ -1,4 +1,4 @@
-//! Reading parts of values.
+//! Reading byte ranges.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ fn last(count: u64) -> ByteRange {
     ByteRange::last(count).unwrap()
 }
 
-/// Reads the range, which must be these bytes of the payload, or none of it.
+/// Asserts that the range yields these bytes of the payload, or is not satisfiable.
 async fn assert_range(store: &impl Storage, payload: TestValue, range: ByteRange, expected: Option<Range<u64>>) {
     let result = store.get(&key("a"), Some(range)).await;
     let Some(expected) = expected else {
@@ -30,8 +30,8 @@ async fn assert_range(store: &impl Storage, payload: TestValue, range: ByteRange
     payload.assert_is(value).await;
 }
 
-/// The specification's `get_partial_values`: pairs of keys and ranges, a key several times, missing keys, and the
-/// range `[0, none]`, which is the whole value.
+/// The specification's `get_partial_values`: pairs of keys and ranges, with repeated and missing keys, and the range
+/// `[0, none]`, which is the complete value.
 pub(super) async fn partial_values_follow_the_specification(store: impl Storage) {
     put(&store, "a/b", "0123456789").await;
     put(&store, "a/c", "abcdefghij").await;

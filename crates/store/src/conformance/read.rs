@@ -1,4 +1,4 @@
-//! Reading whole values.
+//! Reading complete values.
 
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +61,7 @@ pub(super) async fn get_head_and_listings_agree(store: impl Storage) {
 }
 
 pub(super) async fn the_time_is_that_of_the_set(store: impl Storage) {
-    // Other machines' clocks, and file systems, may be a little off.
+    // Allow for clocks of other machines and file systems.
     let off = Duration::from_secs(2);
     let mut last = SystemTime::now() - off;
     for round in 0..3 {

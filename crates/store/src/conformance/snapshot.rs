@@ -1,4 +1,4 @@
-//! Many keys as of one commit.
+//! Snapshots.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Sna
     store.snapshot(&keys).await.expect("a snapshot")
 }
 
-/// The key's value in the snapshot, as text.
+/// The value of the key in the snapshot, as text.
 async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
     let value = snapshot.get(&key(at), None).await.expect("a value of the snapshot")?;
     let bytes = value.bytes().await.expect("the value can be read");
@@ -32,7 +32,7 @@ pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + Tra
     let payload = TestValue::new(1, 140_000);
     put(&store, "a", payload.payload()).await;
     put(&store, "empty", "").await;
-    // A key may be named twice, in any order.
+    // Keys may be repeated, in any order.
     let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
     for at in ["a", "empty", "none"] {
         let meta = store.head(&key(at)).await.unwrap();
@@ -103,7 +103,7 @@ pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + Transacti
 
 const GENERATION_KEYS: usize = 20;
 
-/// Every commit sets or erases all the keys; no snapshot sees more than one generation.
+/// Every commit sets or erases all keys; no snapshot sees more than one generation.
 pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -145,7 +145,7 @@ pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + Transact
 const ACCOUNTS: u64 = 5;
 const BALANCE: u64 = 100;
 
-/// Moves something between two accounts; whether nobody else changed them meanwhile.
+/// Moves an amount between two accounts. Returns true if no other writer interfered.
 async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
     let names = [format!("account/{from}"), format!("account/{to}")];
     let snapshot = snapshot(store, &[&names[0], &names[1]]).await;
@@ -200,7 +200,7 @@ pub(super) async fn transfers_keep_the_sum(store: impl Storage + TransactionalSt
     }
 }
 
-/// Snapshots of values of 1 MiB are read, slowly, while each of their keys is replaced and erased several times.
+/// Snapshots of values of 1 MiB are read slowly while their keys are replaced and erased several times.
 pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..4).map(|number| format!("l/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -240,7 +240,7 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
 pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
-    // The ends of the prefix, and one between, tell whether a part of it is gone; few keys make for quick looks.
+    // The first, last and a middle key reveal a partial erase; few keys make for fast reads.
     let some = [&names[0], &names[KEYS / 2], &names[KEYS - 1]].map(|name| key(name));
     for _ in 0..8 {
         let mut changes = Vec::new();
@@ -258,7 +258,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
             if ended {
                 break;
             }
-            // Looks follow each other closely, but give way where there is but one thread.
+            // Yield now and then, in case there is only one thread.
             if look % 64 == 0 {
                 tokio::task::yield_now().await;
             }
@@ -267,9 +267,9 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
     }
 }
 
-/// A prefix is erased and set anew in one commit, again and again; no snapshot sees more than one generation.
+/// A prefix is erased and set again in one commit, repeatedly; no snapshot sees more than one generation.
 pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
-    // The keys of the generations differ, but for one.
+    // The generations share one key.
     let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
     let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
     let stop = Arc::new(AtomicBool::new(false));

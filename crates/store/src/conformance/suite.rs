@@ -1,4 +1,4 @@
-//! The checks of each capability, and how they are run.
+//! The checks of each capability, and running them.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::TransactionalStore;
 
-/// How long one check may take. A store that never answers is told so.
+/// The time limit of one check.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The checks of one capability, for the stores of one factory.
@@ -27,25 +27,25 @@ struct Check<F> {
 }
 
 impl<F> Suite<'_, F> {
-    /// Runs all the checks, one after the other.
+    /// Runs all checks in sequence.
     ///
     /// # Panics
     ///
-    /// Where a check fails, naming it.
+    /// If a check fails, with its name.
     pub async fn run(&self) {
         for check in &self.checks {
             check.run(self.factory).await;
         }
     }
 
-    /// Runs the check of this name in a runtime of its own.
+    /// Runs one check in its own runtime.
     ///
     /// # Panics
     ///
-    /// Where the check fails, naming it.
+    /// If the check fails, with its name.
     pub fn test(&self, name: &str) {
         let check = self.checks.iter().find(|check| check.name == name);
-        let check = check.unwrap_or_else(|| panic!("there is no conformance check {name}"));
+        let check = check.unwrap_or_else(|| panic!("the conformance check {name} does not exist"));
         let runtime = runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
         runtime.expect("a runtime").block_on(check.run(self.factory));
     }
@@ -57,13 +57,13 @@ impl<F> Check<F> {
         match tokio::time::timeout(TIMEOUT, AssertUnwindSafe((self.run)(factory)).catch_unwind()).await {
             Ok(Ok(())) => {}
             Ok(Err(cause)) => panic!("the conformance check {name} failed: {}", panic_message(&*cause)),
-            Err(_) => panic!("the conformance check {name} did not come to an end within {TIMEOUT:?}"),
+            Err(_) => panic!("the conformance check {name} did not finish within {TIMEOUT:?}"),
         }
     }
 }
 
-/// The one list of all checks by capability, which both the suites and the tests are made from. It is handed to the
-/// macro `then`, after `with`. Before each check stands what it is given:
+/// The list of all checks by capability, from which both the suites and the tests are made. It is passed to the macro
+/// `then`, after `with`. The word before each check is its argument:
 ///
 /// - `fresh`: a new store
 /// - `pair`: two new stores
@@ -257,35 +257,35 @@ macro_rules! run_check {
     };
 }
 
-/// What every store does.
+/// The checks of every store.
 pub fn readable_writeable_listable<F: Factory>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(readable_writeable_listable, [suite], [factory])
 }
 
-/// What a store does that changes many keys in one commit.
+/// The checks of a transactional store.
 pub fn transactional<F: Factory<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(transactional, [suite], [factory])
 }
 
-/// What a store does whose values outlive it.
+/// The checks of a store whose values survive a restart.
 pub fn persistent<F: Reopen>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(persistent, [suite], [factory])
 }
 
-/// What a transactional store does whose values outlive it.
+/// The checks of a transactional store whose values survive a restart.
 pub fn persistent_transactional<F: Reopen<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(persistent_transactional, [suite], [factory])
 }
 
-/// What a transactional store does on a disk that is slow or fails.
+/// The checks of a transactional store on a slow or failing disk.
 pub fn faulty<F: FaultInjection<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(faulty, [suite], [factory])
 }
 
-/// Makes a test of each check of the given capabilities, for the stores of the given factory.
+/// Defines a test for each check of the given capabilities, for the stores of the given factory.
 ///
-/// The tests bear the names of the checks, so where there are several factories, each goes into a module of its own.
-/// See [`conformance`](crate::conformance) for an example.
+/// The tests have the names of the checks, so each factory needs a module of its own. See
+/// [`conformance`](crate::conformance) for an example.
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr => $($capability:ident),+ $(,)?) => {

@@ -16,7 +16,7 @@ use crate::{
     Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
 };
 
-/// Stages a value and makes the change that sets it.
+/// Stages a value and returns the change that sets it.
 pub(super) async fn set(store: &impl TransactionalStore, at: &str, content: impl Into<Payload>) -> Change {
     set_if(store, at, content, Precondition::none()).await
 }
@@ -70,7 +70,7 @@ pub(super) async fn a_staged_value_is_invisible(store: impl Storage + Transactio
     assert_absent(&store, "a/c").await;
     assert_eq!(list_keys(&store, "").await, ["a/b"]);
     assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), KeyCount::exact(0));
-    // Neither another writer of the key nor an erase hinders it from being committed.
+    // Neither another writer of the key nor an erase prevents the commit.
     assert!(store.erase(&key("a/b"), Precondition::none()).await.unwrap());
     let changes = staged.into_iter().map(|staged| Change::Set { staged, precondition: Precondition::none() });
     store.commit(changes.collect()).await.unwrap();
@@ -230,7 +230,8 @@ pub(super) async fn a_failed_commit_changes_nothing(store: impl Storage + Transa
     }
 }
 
-/// The first change whose precondition fails is the one that is told, and no change of a commit counts for another.
+/// The error names the first change whose precondition fails, and changes of one commit do not affect each other's
+/// preconditions.
 pub(super) async fn preconditions_see_the_state_before_the_commit(store: impl Storage + TransactionalStore) {
     let version = put(&store, "b", "old").await;
     let changes = vec![
@@ -298,7 +299,7 @@ pub(super) async fn too_many_changes_are_rejected(store: impl Storage + Transact
 pub(super) async fn staging_fails_like_sets(store: impl Storage + TransactionalStore) {
     for (size, announced) in [(9, 10), (11, 10), (5_000, 4_999), (5_000, 5_001), (1 << 20, 1 << 21)] {
         let content = || Payload { size: Some(announced), ..TestValue::new(1, size).payload() };
-        // What is too long may be told as soon as it is.
+        // A payload that is too long may be rejected early.
         let fits = |received: u64| {
             if size < announced { received == size } else { (announced + 1..=size).contains(&received) }
         };
@@ -318,7 +319,7 @@ pub(super) async fn staging_fails_like_sets(store: impl Storage + TransactionalS
     assert_absent(&store, "a").await;
 }
 
-/// More keys than one page has.
+/// More keys than fit on one page.
 pub(super) async fn many_keys_in_one_commit(store: impl Storage + TransactionalStore) {
     const KEYS: usize = MAX_PAGE_ENTRIES + 50;
     let mut changes = Vec::with_capacity(KEYS);

@@ -1,4 +1,4 @@
-//! Random commits, single operations and snapshots, compared with the same on a `BTreeMap`.
+//! Random commits, operations and snapshots, compared with a model.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use super::{
 };
 use crate::{Change, ChangeOutcome, Key, Snapshot, StoreError, TransactionalStore};
 
-/// A step stages and commits several values, so there are fewer sequences of them than of single operations.
+/// Steps of several staged values are slow, so this runs fewer sequences than the model of single operations.
 const CASES: u32 = 40;
 
-/// The limits of the pages in which all keys are listed after each step, in turn.
+/// The page limits with which all keys are listed after each step, in turn.
 const LIMITS: [usize; 5] = [1, 3, 1_000, 2, 7];
 
 #[derive(Clone, Debug)]
 enum Step {
     Commit {
         keys: BTreeMap<String, (Action, Condition)>,
-        /// Each with the place where it stands among the others, as far as there is such a place.
+        /// Each with its position among the other changes, if such a position exists.
         prefixes: Vec<(usize, PrefixAction, String)>,
     },
     Operation(Operation),
-    /// Takes a snapshot of these keys. It is compared again after every later step, until the next is taken.
+    /// Takes a snapshot of these keys, which is compared after every later step until the next is taken.
     Snapshot(Vec<String>),
     /// Closes the store and opens it again.
     Reopen,
@@ -50,20 +50,20 @@ enum PrefixAction {
     CheckEmpty,
 }
 
-/// A change in the terms of the model.
+/// A change in terms of the model.
 #[derive(Debug)]
 enum Planned {
     Key { at: String, action: Action, condition: Condition, payload: TestValue },
     Prefix { below: String, action: PrefixAction },
 }
 
-/// A snapshot, and what it should hold.
+/// A snapshot, and its expected content.
 struct TakenChange {
     snapshot: Box<dyn Snapshot>,
     values: Vec<(String, Option<bytes::Bytes>)>,
 }
 
-/// A store, and what it should hold.
+/// A store, and its expected content.
 struct Run<S> {
     store: S,
     model: Model,
@@ -85,7 +85,7 @@ fn commits() -> impl Strategy<Value = Step> {
         2 => Just(Action::Erase),
         1 => Just(Action::Check),
     ];
-    // Most changes are unconditional, so that most commits of several succeed.
+    // Most changes are unconditional, so that most commits succeed.
     let condition = prop_oneof![4 => Just(Condition::None), 1 => conditions()];
     let prefix_action = prop_oneof![3 => Just(PrefixAction::Erase), 1 => Just(PrefixAction::CheckEmpty)];
     let keys = btree_map(keys(), (action, condition), 0..6);
@@ -135,7 +135,7 @@ impl<S: Storage + TransactionalStore> Run<S> {
         Self { store, model: Model::default(), taken: None, steps: 0 }
     }
 
-    /// Does the step, and compares all that is visible afterwards.
+    /// Runs the step, and compares all that is visible afterwards.
     async fn step(&mut self, step: Step) {
         let Self { store, model, taken, steps } = self;
         match step {
@@ -174,7 +174,7 @@ fn plan(
     planned
 }
 
-/// The changes, and the error that the first of them which does not hold stands for: its key, and the prefix that is
+/// The changes, and the expected error: the key of the first change whose precondition fails, and the prefix that is
 /// not empty.
 async fn changes(
     store: &impl TransactionalStore,

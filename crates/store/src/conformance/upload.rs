@@ -1,4 +1,4 @@
-//! How content arrives, and fails to.
+//! Payloads that arrive in chunks, or fail to arrive.
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -18,13 +18,13 @@ pub(super) async fn payloads_may_have_chunks_of_any_size(store: impl Storage) {
         put(&store, "a", Payload::from_stream(stream::iter(chunks))).await;
         assert_has(&store, "a", payload).await;
     }
-    // Empty pieces are not the end.
+    // Empty chunks do not end a payload.
     let chunks = [b"".as_slice(), b"one", b"", b"", b"two", b""].map(|chunk| Ok(Bytes::from_static(chunk)));
     put(&store, "b", Payload { size: Some(6), ..Payload::from_stream(stream::iter(chunks)) }).await;
     assert_eq!(get(&store, "b").await.as_deref(), Some(&b"onetwo"[..]));
     put(&store, "c", Payload::from_stream(stream::iter([Ok(Bytes::new())]))).await;
     assert_has(&store, "c", TestValue::new(0, 0)).await;
-    // Nor is content that takes its time.
+    // Nor do pauses.
     let slow = stream::iter(payload.chunks()).then(|chunk| async {
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         Ok(chunk)
@@ -33,13 +33,14 @@ pub(super) async fn payloads_may_have_chunks_of_any_size(store: impl Storage) {
     assert_has(&store, "d", payload).await;
 }
 
-/// A set of this content, of an absent key and of one with a value, fails as uploads do and changes neither.
+/// Asserts that setting this payload, for an absent key and for one with a value, fails like an upload and changes
+/// neither.
 async fn assert_changes_nothing(store: &impl Storage, content: impl Fn() -> Payload) {
     let old = TestValue::new(77, 6_000);
     let version = put(store, "kept/a", old.payload()).await;
     for at in ["kept/a", "kept/absent"] {
         let error = store.set(&key(at), content(), Precondition::none()).await.expect_err("a broken upload");
-        // Where it breaks on the way to a remote store, the connection is what fails.
+        // On the way to a remote store, the connection may fail instead.
         let reported = matches!(
             error,
             StoreError::Upload(UploadError::Aborted(_) | UploadError::LengthMismatch { .. })
@@ -50,7 +51,7 @@ async fn assert_changes_nothing(store: &impl Storage, content: impl Fn() -> Payl
     assert_has(store, "kept/a", old).await;
     assert_eq!(store.head(&key("kept/a")).await.unwrap().unwrap().version, version);
     assert_absent(store, "kept/absent").await;
-    // The key is free for the next.
+    // The key can be set again.
     let new = TestValue::new(78, 5_000);
     put(store, "kept/a", new.payload()).await;
     assert_has(store, "kept/a", new).await;

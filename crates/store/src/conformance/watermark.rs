@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
 
-/// The watermark, which must not have been there before.
+/// The current watermark. Asserts that it was not used before.
 async fn new_one(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
     assert!(seen.insert(store.watermark().await.unwrap()), "the watermark is not another one after {after}");
 }
@@ -64,7 +64,7 @@ pub(super) async fn a_watermark_stays_while_nothing_is_committed(store: impl Sto
     }
 }
 
-/// What is read between two equal watermarks is of one commit.
+/// Reads between two equal watermarks see one commit.
 pub(super) async fn reads_between_equal_watermarks_see_one_commit(store: impl Storage + TransactionalStore) {
     const ROUNDS: usize = 300;
     let written = |round: usize| format!("{round}");
@@ -97,7 +97,7 @@ pub(super) async fn reads_between_equal_watermarks_see_one_commit(store: impl St
             if round == ROUNDS {
                 return equal;
             }
-            // A store in memory never makes anybody wait, and the writer needs a thread.
+            // A store in memory never waits, and the writer needs a thread.
             tokio::task::yield_now().await;
         }
     })

@@ -1,4 +1,4 @@
-//! The memory that values occupy.
+//! Accounting of the memory that values occupy.
 
 use std::sync::{
     Arc,
@@ -13,32 +13,32 @@ use crate::{Key, Payload, StoreError, UploadError};
 /// The limits of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// The size of one value at most, in bytes; a larger one fails with [`UploadError::TooLarge`].
+    /// The maximum size of one value, in bytes. A larger one fails with [`UploadError::TooLarge`].
     pub value_bytes: u64,
-    /// The size of all values and keys at most, in bytes; a set beyond it fails with [`StoreError::OutOfSpace`].
+    /// The maximum size of all keys and values, in bytes. A set beyond it fails with [`StoreError::OutOfSpace`].
     pub total_bytes: u64,
 }
 
 impl Default for MemoryLimits {
-    /// 1 GiB a value, 4 GiB in all.
+    /// 1 GiB per value, 4 GiB in total.
     fn default() -> Self {
         Self { value_bytes: 1 << 30, total_bytes: 4 << 30 }
     }
 }
 
-/// The memory that a store may fill.
+/// The memory budget of a store.
 pub(super) struct Space {
     pub(super) limits: MemoryLimits,
     used: Arc<AtomicU64>,
 }
 
-/// The memory behind the `Bytes` of a value, which is released with the last of them.
+/// The bytes of a value, released with the last `Bytes` that refers to them.
 struct TrackedBytes {
     bytes: Vec<u8>,
     reservation: Reservation,
 }
 
-/// A part of a store's space.
+/// A part of the budget, released on drop.
 struct Reservation {
     bytes: u64,
     used: Arc<AtomicU64>,
@@ -53,7 +53,7 @@ impl Space {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Reads the whole content into memory, which is counted from here on.
+    /// Reads a payload into memory, counting each chunk before it is stored.
     pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Bytes, StoreError> {
         let Payload { size: announced, mut stream } = payload;
         let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;

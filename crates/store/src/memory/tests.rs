@@ -8,7 +8,7 @@ fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
 }
 
-/// So many bytes in pieces of 10, their number not announced.
+/// A payload of `len` bytes in chunks of 10, without an announced size.
 fn streamed(len: usize) -> Payload {
     let chunks: Vec<_> = vec![7_u8; len].chunks(10).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
     Payload::from_stream(stream::iter(chunks))

@@ -38,9 +38,11 @@ impl Recording {
                 events.any(|event| matches!(event, Event::Rename { to, .. } if to.path.ends_with("/generation")))
             }
             Coverage::Upgraded => {
-                events.any(|event| matches!(event, Event::Mkdir { place } if place.path.ends_with("/log")))
+                events.any(|event| matches!(event, Event::Mkdir { path_ref } if path_ref.path.ends_with("/log")))
             }
-            Coverage::Blobs => events.any(|event| matches!(event, Event::Open { place, .. } if is_blob(&place.path))),
+            Coverage::Blobs => {
+                events.any(|event| matches!(event, Event::Open { path_ref, .. } if is_blob(&path_ref.path)))
+            }
             Coverage::Full => events.any(|event| matches!(event, Event::Note(text) if text == FULL)),
             Coverage::Swept => [0, 1].into_iter().all(|phase| self.writes_sweep(phase)),
         }

@@ -82,7 +82,7 @@ fn points(recording: &Recording, plan: &Plan) -> Vec<EventIndex> {
 }
 
 /// Opens the states of all crash points.
-pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'static Class>) -> Report {
+pub(crate) fn explore(recording: &Recording, plan: &Plan, ignored_class: Option<&'static Class>) -> Report {
     let report = Mutex::new(Report::default());
     let known: Mutex<HashMap<u128, Arc<Outcome>>> = Mutex::default();
     let (sender, receiver) = mpsc::sync_channel::<Job>(plan.jobs);
@@ -110,11 +110,11 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
                         save_state(recording, &job, keep);
                     }
                     let mut report = report.lock().expect("the report");
-                    report.note(&faults, || command(recording, plan, left_out, job.point, job.choice));
+                    report.note(&faults, || command(recording, plan, ignored_class, job.point, job.choice));
                 }
             });
         }
-        let mut image = Image::of(&recording.base, left_out, plan.durable);
+        let mut image = Image::of(&recording.base, ignored_class, plan.durable);
         for point in &points {
             recording.events[image.now..*point].iter().for_each(|event| image.take(event));
             for choice in choices(&image, plan.singles, plan.random, plan.seed) {
@@ -132,11 +132,11 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
 pub(crate) fn replay(
     recording: &Recording,
     plan: &Plan,
-    left_out: Option<&'static Class>,
+    ignored_class: Option<&'static Class>,
     at: (EventIndex, Choice),
 ) -> Report {
     let (point, choice) = at;
-    let mut image = Image::of(&recording.base, left_out, plan.durable);
+    let mut image = Image::of(&recording.base, ignored_class, plan.durable);
     recording.events[..point].iter().for_each(|event| image.take(event));
     let job = Job { point, choice, tree: state(&image, choice, plan.order, plan.seed) };
     if let Some(keep) = &plan.keep {
@@ -144,7 +144,7 @@ pub(crate) fn replay(
     }
     let outcome = Opener::new(recording.index, &recording.keys(), &plan.states_dir.join("0")).open(&job.tree);
     let mut report = Report { points: 1, opened: 1, ..Report::default() };
-    report.note(&find_faults(recording, point, &outcome), || command(recording, plan, left_out, point, choice));
+    report.note(&find_faults(recording, point, &outcome), || command(recording, plan, ignored_class, point, choice));
     report
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn sound_state(recording: &Recording, plan: &Plan) -> Option<(EventIn
 
 fn find_faults(recording: &Recording, point: EventIndex, outcome: &Outcome) -> Vec<(Fault, String)> {
     if let Some(why) = &outcome.open_error {
-        return vec![(Fault::Refused, why.clone())];
+        return vec![(Fault::Unopened, why.clone())];
     }
     let mut faults = recording.history.find_faults(point, &outcome.found);
     faults.extend(outcome.problems.iter().map(|problem| (Fault::Unsound, problem.clone())));
@@ -177,8 +177,14 @@ fn save_state(recording: &Recording, job: &Job, keep: &Path) {
 }
 
 /// The command that rebuilds and opens a state.
-fn command(recording: &Recording, plan: &Plan, left_out: Option<&Class>, point: EventIndex, choice: Choice) -> String {
-    let out = left_out.map(|class| format!(" --leave-out {}", class.name)).unwrap_or_default();
+fn command(
+    recording: &Recording,
+    plan: &Plan,
+    ignored_class: Option<&Class>,
+    point: EventIndex,
+    choice: Choice,
+) -> String {
+    let out = ignored_class.map(|class| format!(" --leave-out {}", class.name)).unwrap_or_default();
     let durable = plan.durable.map(|class| format!(" --durable {}", class.name)).unwrap_or_default();
     let order = if plan.order == crate::states::Order::Any { " --entries any" } else { "" };
     let (dir, seed) = (recording.dir.display(), plan.seed);
@@ -205,8 +211,8 @@ impl Report {
     /// Records a failure that belongs to no state.
     pub(crate) fn record_failure(&mut self, why: &str) {
         self.failed += 1;
-        *self.faults.entry(Fault::Refused).or_default() += 1;
-        let failure = self.failures.entry((Fault::Refused, without_numbers(why))).or_default();
+        *self.faults.entry(Fault::Unopened).or_default() += 1;
+        let failure = self.failures.entry((Fault::Unopened, without_numbers(why))).or_default();
         failure.count += 1;
         failure.first.push((why.to_owned(), "no state: it is the run's own store".to_owned()));
     }
@@ -241,11 +247,11 @@ impl fmt::Display for Report {
         let of = |fault| self.faults.get(&fault).copied().unwrap_or_default();
         write!(
             f,
-            "{:>5} points {:>6} states ({:>6} distinct)  refused {:>5}  lost {:>5}  half {:>4}  unsound {:>5}",
+            "{:>5} points {:>6} states ({:>6} distinct)  unopened {:>5}  lost {:>5}  partial {:>4}  unsound {:>5}",
             self.points,
             self.states,
             self.opened,
-            of(Fault::Refused),
+            of(Fault::Unopened),
             of(Fault::Lost),
             of(Fault::Partial),
             of(Fault::Unsound)

@@ -28,13 +28,13 @@ pub(crate) struct History {
 }
 
 /// The observed state of a key: the operation and length of its value, or `None` if it has none.
-pub(crate) type Found = Option<(u64, u32)>;
+pub(crate) type KeyState = Option<(u64, u32)>;
 
 /// A defect of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// The store does not open.
-    Refused,
+    Unopened,
     /// An acknowledged change is missing, or a value exists that was never written.
     Lost,
     /// A commit was applied partially.
@@ -102,7 +102,7 @@ impl History {
     }
 
     /// The faults of a state at this event, given its observed keys.
-    pub(crate) fn find_faults(&self, now: EventIndex, found: &BTreeMap<String, Found>) -> Vec<(Fault, String)> {
+    pub(crate) fn find_faults(&self, now: EventIndex, found: &BTreeMap<String, KeyState>) -> Vec<(Fault, String)> {
         let mut faults = Vec::new();
         let mut spans = BTreeMap::new();
         for (key, operations) in &self.keys {
@@ -119,9 +119,9 @@ impl History {
                     spans.insert(key.as_str(), (*low, *high));
                 }
                 _ => {
-                    let wanted: Vec<String> =
+                    let expected: Vec<String> =
                         (first..=operations.len()).map(|position| show(self.outcome(operations, position))).collect();
-                    faults.push((Fault::Lost, format!("{key}: found {}, not {}", show(found), wanted.join(" or "))));
+                    faults.push((Fault::Lost, format!("{key}: found {}, not {}", show(found), expected.join(" or "))));
                 }
             }
         }
@@ -130,7 +130,7 @@ impl History {
     }
 
     /// The state of a key after the operation at a position.
-    fn outcome(&self, operations: &[(usize, Option<u32>)], position: usize) -> Found {
+    fn outcome(&self, operations: &[(usize, Option<u32>)], position: usize) -> KeyState {
         let (number, len) = operations[position.checked_sub(1)?];
         len.map(|len| (self.operations[number].id, len))
     }
@@ -160,8 +160,8 @@ impl History {
                 }
             }
             let (one, other) = (made.first()?, missing.first()?);
-            let (some, others) = (made.len(), missing.len());
-            Some(format!("{}: made of {some} keys ({one}), not of {others} ({other})", id(operation.id)))
+            let (applied, unapplied) = (made.len(), missing.len());
+            Some(format!("{}: made of {applied} keys ({one}), not of {unapplied} ({other})", id(operation.id)))
         })
     }
 }
@@ -191,7 +191,7 @@ fn operation<'w>(
     Operation { id, changes, started, acknowledged }
 }
 
-fn show(found: Found) -> String {
+fn show(found: KeyState) -> String {
     match found {
         Some((operation, len)) => format!("{} ({len} bytes)", id(operation)),
         None => "nothing".to_owned(),

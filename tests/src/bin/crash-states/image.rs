@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::{
     classes::Class,
-    trace::{Event, Place, ROOT},
+    trace::{Event, ROOT, TracePath},
     tree::Tree,
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct Image {
     open: HashMap<i32, Node>,
     syncs: HashMap<u64, Sync>,
     /// The class whose syncs are ignored.
-    left_out: Option<&'static Class>,
+    ignored_class: Option<&'static Class>,
     /// The class whose bytes and sizes are durable without a sync.
     durable: Option<&'static Class>,
     /// The number of events so far.
@@ -111,13 +111,13 @@ const FALLOC_ZERO_RANGE: i32 = 16;
 
 impl Image {
     /// A fully durable directory.
-    pub(crate) fn of(tree: &Tree, left_out: Option<&'static Class>, durable: Option<&'static Class>) -> Self {
+    pub(crate) fn of(tree: &Tree, ignored_class: Option<&'static Class>, durable: Option<&'static Class>) -> Self {
         let mut image = Self {
             nodes: vec![Kind::Dir(Dir::default())],
             entries: Vec::new(),
             open: HashMap::new(),
             syncs: HashMap::new(),
-            left_out,
+            ignored_class,
             durable,
             now: 0,
         };
@@ -128,7 +128,7 @@ impl Image {
                     Kind::File(File { durable: Arc::clone(bytes), pending: Vec::new(), size: bytes.len() as u64 })
                 }
             };
-            let (dir, name) = image.parent(&Place { dir: ROOT, path: path.clone() });
+            let (dir, name) = image.parent(&TracePath { dir: ROOT, path: path.clone() });
             let node = image.add_node(kind);
             let dir = image.dir_mut(dir);
             dir.durable.insert(name.clone(), node);
@@ -139,7 +139,7 @@ impl Image {
 
     pub(crate) fn take(&mut self, event: &Event) {
         match event {
-            Event::Open { fd, place, flags } => self.open_file(*fd, place, *flags),
+            Event::Open { fd, path_ref, flags } => self.open_file(*fd, path_ref, *flags),
             Event::Close { fd } => {
                 self.open.remove(fd);
             }
@@ -160,11 +160,11 @@ impl Image {
                 let node = self.find(from).expect("a link of a missing file");
                 self.add_entry(to, node);
             }
-            Event::Unlink { place } | Event::Rmdir { place } => self.remove(place),
-            Event::Mkdir { place } => {
-                let path = self.path(place);
+            Event::Unlink { path_ref } | Event::Rmdir { path_ref } => self.remove(path_ref),
+            Event::Mkdir { path_ref } => {
+                let path = self.path(path_ref);
                 let node = self.add_node(Kind::Dir(Dir { path, ..Dir::default() }));
-                self.add_entry(place, node);
+                self.add_entry(path_ref, node);
             }
             Event::SyncBegin { fd, number } => {
                 let node = self.open[fd];
@@ -173,7 +173,7 @@ impl Image {
             }
             Event::SyncEnd { number, done } => {
                 let sync = self.syncs.remove(number).expect("a sync that begun");
-                if *done && !self.left_out.is_some_and(|class| class.has(&sync.path)) {
+                if *done && !self.ignored_class.is_some_and(|class| class.has(&sync.path)) {
                     self.cover(sync.node, sync.started);
                 }
             }
@@ -182,11 +182,11 @@ impl Image {
         self.now += 1;
     }
 
-    fn open_file(&mut self, fd: i32, place: &Place, flags: u64) {
+    fn open_file(&mut self, fd: i32, path_ref: &TracePath, flags: u64) {
         let node = if flags & O_TMPFILE != 0 {
             self.add_node(Kind::File(File::default()))
         } else {
-            match self.find(place) {
+            match self.find(path_ref) {
                 Some(node) => {
                     if flags & O_TRUNC != 0 {
                         self.change(node, Data::Size(0));
@@ -194,9 +194,9 @@ impl Image {
                     node
                 }
                 None => {
-                    assert!(flags & O_CREAT != 0, "{place:?} is opened, and its making was not recorded");
+                    assert!(flags & O_CREAT != 0, "{path_ref:?} is opened, and its making was not recorded");
                     let node = self.add_node(Kind::File(File::default()));
-                    self.add_entry(place, node);
+                    self.add_entry(path_ref, node);
                     node
                 }
             }
@@ -230,7 +230,7 @@ impl Image {
         file.pending.push(DataChange { at, what, resizes });
     }
 
-    fn rename(&mut self, from: &Place, to: &Place) {
+    fn rename(&mut self, from: &TracePath, to: &TracePath) {
         let (from, to) = (self.parent(from), self.parent(to));
         let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of a missing file");
         self.dir_mut(to.0).now.insert(to.1.clone(), node);
@@ -241,14 +241,14 @@ impl Image {
         self.entries.push(EntryChange { at: self.now, what: Entry::Rename { from, to, node } });
     }
 
-    fn remove(&mut self, place: &Place) {
-        let (dir, name) = self.parent(place);
+    fn remove(&mut self, path_ref: &TracePath) {
+        let (dir, name) = self.parent(path_ref);
         self.dir_mut(dir).now.remove(&name).expect("a removal of a missing file");
         self.entries.push(EntryChange { at: self.now, what: Entry::Remove { dir, name } });
     }
 
-    fn add_entry(&mut self, place: &Place, node: Node) {
-        let (dir, name) = self.parent(place);
+    fn add_entry(&mut self, path_ref: &TracePath, node: Node) {
+        let (dir, name) = self.parent(path_ref);
         self.dir_mut(dir).now.insert(name.clone(), node);
         self.entries.push(EntryChange { at: self.now, what: Entry::Add { dir, name, node } });
     }
@@ -331,11 +331,11 @@ impl Image {
     }
 
     /// The parent directory of a path, and the last component.
-    fn parent(&self, place: &Place) -> (Node, String) {
-        let mut dir = if place.dir == ROOT { ROOT_NODE } else { self.open[&place.dir] };
-        let mut names = place.path.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();
+    fn parent(&self, path_ref: &TracePath) -> (Node, String) {
+        let mut dir = if path_ref.dir == ROOT { ROOT_NODE } else { self.open[&path_ref.dir] };
+        let mut names = path_ref.path.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();
         while let Some(name) = names.next() {
-            assert_ne!(name, "..", "{place:?}");
+            assert_ne!(name, "..", "{path_ref:?}");
             if names.peek().is_none() {
                 return (dir, name.to_owned());
             }
@@ -344,13 +344,13 @@ impl Image {
         (dir, String::new())
     }
 
-    fn find(&self, place: &Place) -> Option<Node> {
-        let (dir, name) = self.parent(place);
+    fn find(&self, path_ref: &TracePath) -> Option<Node> {
+        let (dir, name) = self.parent(path_ref);
         if name.is_empty() { Some(dir) } else { self.dir(dir).now.get(&name).copied() }
     }
 
-    fn path(&self, place: &Place) -> String {
-        let (dir, name) = self.parent(place);
+    fn path(&self, path_ref: &TracePath) -> String {
+        let (dir, name) = self.parent(path_ref);
         join(&self.dir(dir).path, &name)
     }
 

@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     let plan = Plan::parse(&arguments);
     fs::create_dir_all(&plan.dir).expect("make the directory of the recordings");
     let done = if let Some(dir) = &plan.replay {
-        let report = replay(&Recording::load(dir), &plan, plan.left_out, (plan.point, plan.state));
+        let report = replay(&Recording::load(dir), &plan, plan.ignored_class, (plan.point, plan.state));
         show("replay", &report);
         report.failed == 0
     } else if plan.controls {
@@ -96,7 +96,7 @@ fn rounds(plan: &Plan) -> bool {
     for index in &plan.indexes {
         for kind in &plan.kinds {
             let begin = Instant::now();
-            let report = one(plan, &library, *index, kind, plan.left_out);
+            let report = one(plan, &library, *index, kind, plan.ignored_class);
             show(&format!("{index:<4} {:<15} {:>4} s", kind.name, begin.elapsed().as_secs()), &report);
             failed += report.failed;
         }
@@ -134,14 +134,20 @@ fn controls(plan: &Plan) -> bool {
     missing_coverage == 0
 }
 
-fn explore_all(recordings: &[Recording], plan: &Plan, left_out: Option<&'static Class>) -> Report {
+fn explore_all(recordings: &[Recording], plan: &Plan, ignored_class: Option<&'static Class>) -> Report {
     let mut report = Report::default();
-    recordings.iter().for_each(|recording| report.add(explore(recording, plan, left_out)));
+    recordings.iter().for_each(|recording| report.add(explore(recording, plan, ignored_class)));
     report
 }
 
 /// Records a kind and opens its states.
-fn one(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind, left_out: Option<&'static Class>) -> Report {
+fn one(
+    plan: &Plan,
+    library: &Path,
+    index: IndexKind,
+    kind: &'static Kind,
+    ignored_class: Option<&'static Class>,
+) -> Report {
     let mut all = Report::default();
     for recording in recordings(plan, library, index, kind) {
         if let Some(why) = recording.open_error() {
@@ -150,14 +156,14 @@ fn one(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind, left_
         for missing_coverage in recording.missing_coverage() {
             all.record_failure(&format!("the run did not reach {missing_coverage:?}"));
         }
-        all.add(explore(&recording, plan, left_out));
+        all.add(explore(&recording, plan, ignored_class));
     }
     all
 }
 
 /// Records a kind, and the kinds that it starts from.
 fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind) -> Vec<Recording> {
-    let make = |level: u32, base: Tree, before: &History| {
+    let record_run = |level: u32, base: Tree, before: &History| {
         let run = Run {
             index,
             kind,
@@ -168,17 +174,17 @@ fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind
             notes: PathBuf::new(),
         };
         let dir = plan.dir.join(format!("{index}-{}-{}-{level}", kind.name, plan.seed));
-        Recording::make(&run, library, base, before, &dir)
+        Recording::record_run(&run, library, base, before, &dir)
     };
     match kind.base {
-        Base::Nothing => vec![make(0, Tree::default(), &History::default())],
+        Base::Nothing => vec![record_run(0, Tree::default(), &History::default())],
         Base::Format1(state) => {
             let (tree, history) = record::format_1(index, state, &plan.dir);
-            vec![make(1, tree, &history)]
+            vec![record_run(1, tree, &history)]
         }
         Base::After(other) => {
             let before = recordings(plan, library, index, kinds::named(other)).pop().expect("a recording");
-            vec![make(1, before.end(), &before.history.until(EventIndex::MAX - 1))]
+            vec![record_run(1, before.end(), &before.history.until(EventIndex::MAX - 1))]
         }
         Base::Crashes(other, times) => {
             let mut before = recordings(plan, library, index, kinds::named(other)).pop().expect("a recording");
@@ -188,7 +194,7 @@ fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind
                     println!("{index} {}: no state of {} opens to begin with", kind.name, before.dir.display());
                     break;
                 };
-                before = make(level, tree, &before.history.until(point));
+                before = record_run(level, tree, &before.history.until(point));
                 made.push(before.clone());
             }
             made

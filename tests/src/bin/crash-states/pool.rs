@@ -63,8 +63,8 @@ impl Opener {
             self.process = None;
         }
         answer.unwrap_or_else(|why| {
-            let said = fs::read_to_string(self.dir.join("stderr")).unwrap_or_default();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+            let reply = fs::read_to_string(self.dir.join("stderr")).unwrap_or_default();
+            let last = reply.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
             Outcome { open_error: Some(format!("{why}; its last output: {last}")), ..Outcome::default() }
         })
     }

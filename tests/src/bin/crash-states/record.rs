@@ -19,7 +19,7 @@ use crate::{
     states::{Choice, Order, state},
     trace::{self, Event},
     tree::Tree,
-    workload::{REFUSED, Run, arguments},
+    workload::{OPEN_FAILED, Run, arguments},
 };
 
 /// The maximum delay added to a sync, in microseconds.
@@ -65,7 +65,7 @@ pub(crate) fn library(dir: &Path) -> PathBuf {
 
 impl Recording {
     /// Records a run that starts from a directory with these contents and this history.
-    pub(crate) fn make(without_numbers: &Run, library: &Path, base: Tree, before: &History, dir: &Path) -> Self {
+    pub(crate) fn record_run(without_numbers: &Run, library: &Path, base: Tree, before: &History, dir: &Path) -> Self {
         let _ = fs::remove_dir_all(dir);
         fs::create_dir_all(dir.join("files")).expect("make the directory that is recorded");
         let dir = fs::canonicalize(dir).expect("an absolute path");
@@ -149,7 +149,7 @@ impl Recording {
     /// The error with which the run's own store failed to open.
     pub(crate) fn open_error(&self) -> Option<&str> {
         self.events.iter().find_map(|event| match event {
-            Event::Note(text) => text.strip_prefix(REFUSED),
+            Event::Note(text) => text.strip_prefix(OPEN_FAILED),
             _ => None,
         })
     }

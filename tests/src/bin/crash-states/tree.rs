@@ -16,8 +16,8 @@ use xxhash_rust::xxh3::Xxh3;
 pub(crate) struct Tree(pub(crate) BTreeMap<String, Option<Arc<Vec<u8>>>>);
 
 /// The size of the blocks that are compared with zeros.
-const PIECE: usize = 64 << 10;
-static ZEROS: [u8; PIECE] = [0; PIECE];
+const BLOCK_SIZE: usize = 64 << 10;
+static ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
 
 impl Tree {
     /// A hash of the contents.
@@ -59,7 +59,7 @@ impl Tree {
 
     /// Makes a directory have exactly these contents.
     pub(crate) fn write(&self, dir: &Path) {
-        self.remove_others(dir, "").expect("empty a directory");
+        self.remove_extra(dir, "").expect("empty a directory");
         for (path, bytes) in &self.0 {
             let path = dir.join(path);
             match bytes {
@@ -73,14 +73,14 @@ impl Tree {
     }
 
     /// Removes everything except the required directories.
-    fn remove_others(&self, dir: &Path, prefix: &str) -> io::Result<()> {
+    fn remove_extra(&self, dir: &Path, prefix: &str) -> io::Result<()> {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if !entry.file_type()?.is_dir() {
                 fs::remove_file(entry.path())?;
             } else if self.0.get(&name) == Some(&None) {
-                self.remove_others(&entry.path(), &format!("{name}/"))?;
+                self.remove_extra(&entry.path(), &format!("{name}/"))?;
             } else {
                 fs::remove_dir_all(entry.path())?;
             }
@@ -104,9 +104,9 @@ impl Tree {
 fn write_sparsely(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(bytes.len() as u64)?;
-    for (number, piece) in bytes.chunks(PIECE).enumerate() {
+    for (number, piece) in bytes.chunks(BLOCK_SIZE).enumerate() {
         if piece != &ZEROS[..piece.len()] {
-            file.write_all_at(piece, (number * PIECE) as u64)?;
+            file.write_all_at(piece, (number * BLOCK_SIZE) as u64)?;
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use store::{
 use store_local::{IndexKind, LocalStore};
 
 use crate::{
-    history::Found,
+    history::KeyState,
     kinds::{INTENTS, Sizes},
     workload::{intent_id, key, options, value},
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Outcome {
     /// The error with which the store failed to open.
     pub(crate) open_error: Option<String>,
-    pub(crate) found: BTreeMap<String, Found>,
+    pub(crate) found: BTreeMap<String, KeyState>,
     /// Other defects.
     pub(crate) problems: Vec<String>,
 }
@@ -46,14 +46,14 @@ pub(crate) fn run(index: &str, keys: &str) -> ExitCode {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     for dir in std::io::stdin().lock().lines() {
         let dir = PathBuf::from(dir.expect("a path"));
-        let outcome = runtime.block_on(look(&dir, index, &keys));
+        let outcome = runtime.block_on(inspect(&dir, index, &keys));
         let mut out = std::io::stdout().lock();
         out.write_all(outcome.to_text().as_bytes()).and_then(|()| out.flush()).expect("answer");
     }
     ExitCode::SUCCESS
 }
 
-async fn look(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
+async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
     let mut outcome = Outcome::default();
     let store = match LocalStore::open(dir, options(index, Sizes::Small)).await {
         Ok(store) => store,
@@ -74,7 +74,7 @@ async fn look(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
 
 impl Outcome {
     /// Looks up all keys and compares them with the listing.
-    async fn read(&mut self, store: &LocalStore, keys: &[String]) -> BTreeMap<String, Found> {
+    async fn read(&mut self, store: &LocalStore, keys: &[String]) -> BTreeMap<String, KeyState> {
         let mut all = BTreeMap::new();
         for name in keys {
             match get(store, name).await {
@@ -87,8 +87,8 @@ impl Outcome {
         match list(store).await {
             Err(why) => self.problems.push(format!("the listing: {why}")),
             Ok(listed) => {
-                let there = all.iter().filter(|(name, found)| found.is_some() && !name.starts_with(INTENTS));
-                let got: BTreeSet<&String> = there.map(|(name, _)| name).collect();
+                let present = all.iter().filter(|(name, found)| found.is_some() && !name.starts_with(INTENTS));
+                let got: BTreeSet<&String> = present.map(|(name, _)| name).collect();
                 let only = |one: &BTreeSet<&String>, other: &BTreeSet<&String>| {
                     one.difference(other).next().map(|name| (*name).clone())
                 };
@@ -146,7 +146,7 @@ impl Outcome {
         let line = |text: &str| text.replace('\n', " ");
         let mut text = String::new();
         if let Some(why) = &self.open_error {
-            text.push_str(&format!("refused {}\n", line(why)));
+            text.push_str(&format!("error {}\n", line(why)));
         }
         for (name, found) in &self.found {
             text.push_str(&match found {
@@ -165,7 +165,7 @@ impl Outcome {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let describe: Vec<&str> = rest.split(' ').collect();
         match (word, &describe[..]) {
-            ("refused", _) => self.open_error = Some(rest.to_owned()),
+            ("error", _) => self.open_error = Some(rest.to_owned()),
             ("problem", _) => self.problems.push(rest.to_owned()),
             ("absent", [name]) => {
                 self.found.insert((*name).to_owned(), None);
@@ -179,7 +179,7 @@ impl Outcome {
     }
 }
 
-async fn get(store: &LocalStore, name: &str) -> Result<Found, String> {
+async fn get(store: &LocalStore, name: &str) -> Result<KeyState, String> {
     let Some(bytes) = bytes(store, name).await? else { return Ok(None) };
     let id = u64::from_be_bytes(*bytes.first_chunk::<8>().ok_or("a value without an id")?);
     let len = bytes.len() as u32;

@@ -40,7 +40,7 @@ pub(crate) struct Run {
 /// The note after which nothing is recorded; it ends the process.
 pub(crate) const END: &str = "end";
 /// The note for a store that does not open.
-pub(crate) const REFUSED: &str = "refused";
+pub(crate) const OPEN_FAILED: &str = "open failed";
 
 /// The options of the stores: everything is small, so that files change often.
 pub(crate) fn options(index: IndexKind, sizes: Sizes) -> Options {
@@ -95,7 +95,7 @@ pub(crate) fn run(run: &Run) -> ExitCode {
         let store = match LocalStore::open(&run.store, options(run.index, run.kind.sizes)).await {
             Ok(store) => store,
             Err(error) => {
-                notes.note(&format!("{REFUSED} {error}: {:?}", std::error::Error::source(&error)));
+                notes.note(&format!("{OPEN_FAILED} {error}: {:?}", std::error::Error::source(&error)));
                 notes.note(END);
                 return;
             }
@@ -122,7 +122,7 @@ struct Task {
     next: u64,
     /// All keys ever set.
     keys: BTreeSet<String>,
-    held: Option<(Box<dyn Snapshot>, Vec<Key>)>,
+    retained: Option<(Box<dyn Snapshot>, Vec<Key>)>,
     /// Set if changes may fail because the disk is full for a while.
     full: Option<Full>,
 }
@@ -133,7 +133,15 @@ impl Task {
         let mut random = SmallRng::seed_from_u64(run.seed ^ first);
         let steps = (run.kind.steps)(&mut random, number);
         let keys = fs::read_to_string(&run.keys).expect("the keys").lines().map(str::to_owned).collect();
-        Self { store: store.clone(), notes: notes.clone(), steps, next: first, keys, held: None, full: run.kind.full }
+        Self {
+            store: store.clone(),
+            notes: notes.clone(),
+            steps,
+            next: first,
+            keys,
+            retained: None,
+            full: run.kind.full,
+        }
     }
 
     async fn work(mut self) {
@@ -188,7 +196,7 @@ impl Task {
                 let keys: Vec<Key> =
                     self.keys.iter().filter(|key| key.starts_with(&prefix)).map(|name| key(name)).collect();
                 let snapshot = self.store.snapshot(&keys).await;
-                self.held = self.allow(snapshot, "a snapshot").map(|snapshot| (snapshot, keys));
+                self.retained = self.allow(snapshot, "a snapshot").map(|snapshot| (snapshot, keys));
             }
             Step::Compact => {
                 let compacted = self.store.compact(|_| ()).await;
@@ -200,7 +208,7 @@ impl Task {
 
     /// Reads through the retained snapshot, and reads all keys.
     async fn read(&mut self) {
-        if let Some((snapshot, keys)) = self.held.take() {
+        if let Some((snapshot, keys)) = self.retained.take() {
             for key in &keys {
                 let found = snapshot.get(key, None).await;
                 if let Some(Some(value)) = self.allow(found, "get of a snapshot") {

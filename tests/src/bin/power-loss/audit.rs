@@ -66,16 +66,16 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
         let (mut checked, mut lost) = (0_u64, 0_u64);
         for (number, entry) in journal.entries() {
             checked += 1;
-            let found = match found(&store, number).await {
-                Ok(found) => found,
+            let state = match state(&store, number).await {
+                Ok(state) => state,
                 Err(why) => {
                     eprintln!("key {number}: {why}");
                     lost += 1;
                     continue;
                 }
             };
-            if !entry.allows(found) {
-                eprintln!("key {number}: found {found:?}, but expected {entry:?}");
+            if !entry.allows(state) {
+                eprintln!("key {number}: found {state:?}, but expected {entry:?}");
                 lost += 1;
             }
         }
@@ -84,7 +84,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
     })
 }
 
-async fn found(store: &LocalStore, number: u32) -> Result<Operation, String> {
+async fn state(store: &LocalStore, number: u32) -> Result<Operation, String> {
     let value = store.get(&writer::key(number), None).await.map_err(|error| format!("{error:?}"))?;
     let Some(value) = value else { return Ok(Operation::Erase) };
     let bytes = value.bytes().await.map_err(|error| format!("{error:?}"))?;

@@ -84,7 +84,7 @@ impl Journal {
 
 impl Entry {
     /// True if this state is valid: the last acknowledged operation, or the one started after it.
-    pub(crate) fn allows(&self, found: Operation) -> bool {
-        found == self.acknowledged || found == self.begun
+    pub(crate) fn allows(&self, state: Operation) -> bool {
+        state == self.acknowledged || state == self.begun
     }
 }

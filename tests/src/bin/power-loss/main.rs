@@ -150,7 +150,7 @@ fn drive(plan: &Plan) -> ExitCode {
 fn churn(wait: Duration, segments: &mut segments::Segments, drive: &image::Drive) {
     let begin = Instant::now();
     while begin.elapsed() < wait {
-        segments.look(&drive.store());
+        segments.observe(&drive.store());
         std::thread::sleep(Duration::from_millis(100));
     }
 }

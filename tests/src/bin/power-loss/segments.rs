@@ -11,7 +11,7 @@ pub(crate) struct Segments(Vec<(Vec<u8>, u64)>);
 
 impl Segments {
     /// Reads the headers of all segments. Only a sled index has any.
-    pub(crate) fn look(&mut self, store: &Path) {
+    pub(crate) fn observe(&mut self, store: &Path) {
         let Ok(file) = File::open(store.join("index/db")) else { return };
         let len = file.metadata().map_or(0, |metadata| metadata.len());
         self.0.truncate((len / SEGMENT) as usize);

@@ -1,37 +1,40 @@
-//! BloscLZ, the compressor of blosc's own: a descendant of FastLZ.
+//! BloscLZ, blosc's own compressor: a descendant of FastLZ.
 //!
-//! A stream is instructions of one byte and what belongs to it. Below 32 it copies so many bytes, and one, from the stream. Otherwise its upper three bits
-//! are the length of a match less 2, with 7 followed by bytes to add up to the first that is not 255; its lower five bits are the upper part of a
-//! distance less 1, of which another byte is the rest. Where these 13 bits are all set, two bytes follow with the distance less 8192, most significant first. The
-//! first instruction copies; its upper bits are ignored. The last one copies, since newer decoders want bytes after a match.
+//! A stream is a sequence of instructions. A control byte below 32 copies that many bytes plus one from the stream.
+//! Otherwise, its upper three bits are the length of a match minus 2, where 7 is followed by bytes to add, up to and
+//! including the first that is not 255; its lower five bits and the next byte are the distance minus 1. If these 13
+//! bits are all set, two more bytes are the distance minus 8192, most significant byte first.
+//!
+//! The first instruction copies, and its upper bits are ignored. The last one copies as well, because newer decoders
+//! expect bytes after a match.
 
 use super::frame::NAME;
 use crate::CodecError;
 
-/// The most bytes that one instruction copies from the stream.
+/// The maximum number of bytes that one instruction copies from the stream.
 const MAX_COPY: usize = 32;
 
-/// The shortest match, and the longest that needs no more than one byte.
+/// The minimum length of a match, and the maximum length that fits the control byte.
 const MIN_MATCH: usize = 3;
 const SHORT_MATCH: usize = 8;
 
-/// Distances from here on are written in two more bytes.
+/// The first distance that needs two more bytes, and the maximum distance.
 const FAR_DISTANCE: usize = 8192;
 const MAX_DISTANCE: usize = FAR_DISTANCE + 0xffff;
 
-/// Matches from afar take four bytes or more, and have to be worth it.
+/// The minimum length of a match at a [`FAR_DISTANCE`], which takes at least four bytes.
 const MIN_FAR_MATCH: usize = 6;
 
 /// The number of bytes at the end that are always copied.
 const LITERAL_TAIL_SIZE: usize = 12;
 
-/// The number of remembered positions, as a power of two.
+/// The base-two logarithm of the number of remembered positions.
 const HASH_BITS: u32 = 14;
 
-/// The mark of the first instruction, which every writer sets.
+/// The flag that writers set in the first instruction.
 const FIRST_INSTRUCTION_FLAG: u8 = 1 << 5;
 
-/// Decodes a stream to exactly as many bytes as there is room for.
+/// Decodes a stream to exactly `decoded.len()` bytes.
 pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
     let mut input = stream.iter();
     let mut written = 0_usize;
@@ -71,7 +74,7 @@ pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecE
     if written == decoded.len() { Ok(()) } else { Err(wrong) }
 }
 
-/// Copies the bytes `distance` before `done` to there, overlapping if `len` is larger. Returns the end.
+/// Copies `len` bytes from `distance` bytes before `written` to there; the ranges may overlap. Returns the end.
 fn copy_match(decoded: &mut [u8], written: usize, distance: usize, len: usize) -> Result<usize, CodecError> {
     let start = written
         .checked_sub(distance)
@@ -82,7 +85,7 @@ fn copy_match(decoded: &mut [u8], written: usize, distance: usize, len: usize) -
         decoded.get_mut(written..end).ok_or_else(too_long)?.fill(byte);
         return Ok(end);
     }
-    // Each copy at least doubles what there is to copy from.
+    // Each copy at least doubles the source.
     let mut to = written;
     while to < end {
         let len_copied = (to - start).min(end - to);
@@ -92,12 +95,12 @@ fn copy_match(decoded: &mut [u8], written: usize, distance: usize, len: usize) -
     Ok(end)
 }
 
-/// Compresses; `None` if the result is no shorter.
+/// Compresses bytes; `None` if the result is not shorter.
 pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(bytes.len());
     let mut positions = vec![0_u32; 1 << HASH_BITS];
     let search_end = bytes.len().checked_sub(LITERAL_TAIL_SIZE)?;
-    // The first bytes have nothing to match with.
+    // The first bytes have nothing to match.
     let (mut literal_start, mut at) = (0, MIN_MATCH + 1);
     while at < search_end {
         let Some((distance, len)) = find_match(bytes, at, search_end, &mut positions) else {
@@ -117,7 +120,7 @@ pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     (output.len() < bytes.len()).then_some(output)
 }
 
-/// The match at a place that the last place with the same four bytes gives, if it is worth writing: its distance and its length.
+/// The distance and length of a match with the last position that has the same four bytes, if it is worth writing.
 fn find_match(bytes: &[u8], at: usize, end: usize, positions: &mut [u32]) -> Option<(usize, usize)> {
     let four = u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
     let hash = four.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS);
@@ -180,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that repeat themselves at some distance.
+    /// Bytes that repeat with a period.
     fn periodic(len: usize, period: usize) -> Vec<u8> {
         let noise = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_mul(31) as u8;
         (0..len).map(|at| noise(at % period)).collect()

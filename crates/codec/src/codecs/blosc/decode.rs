@@ -1,4 +1,4 @@
-//! From a frame to bytes.
+//! Decoding of frames.
 
 use std::cell::RefCell;
 
@@ -19,21 +19,23 @@ use crate::{
     },
 };
 
-/// The size of each buffer that is reused for the next chunk: the largest block that writers choose by themselves.
+/// The maximum size of each buffer that is retained for the next chunk, in bytes: the largest block that writers choose
+/// by default.
 const MAX_RETAINED_SCRATCH_SIZE: usize = 1 << 20;
 
-/// The buffers of shuffled blocks.
+/// Buffers for shuffled blocks.
 struct Scratch {
     shuffled: Vec<u8>,
     planes: Vec<u8>,
 }
 
 thread_local! {
-    /// New memory for each chunk costs more than decoding does: of 1 MiB in one block, 435 instead of 5800 MB/s.
+    /// Reused, because allocating for each chunk costs more than decoding: 435 instead of 5800 MB/s for 1 MiB in one
+    /// block.
     static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { shuffled: Vec::new(), planes: Vec::new() }) };
 }
 
-/// Decodes a frame of at most `limit` bytes.
+/// Decodes a frame to at most `limit` bytes.
 pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     let frame = Frame::parse(&encoded)?;
     if frame.len as u64 > limit {
@@ -61,7 +63,7 @@ pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
 fn decode_blocks(frame: &Frame, encoded: &[u8], scratch: &mut Scratch) -> Result<Bytes, CodecError> {
     let blocks = frame.len.div_ceil(frame.block_size);
     let starts = encoded.get(HEADER_SIZE..).unwrap_or_default().as_chunks::<4>().0;
-    let starts = starts.get(..blocks).ok_or_else(|| malformed("there are fewer blocks than declared"))?;
+    let starts = starts.get(..blocks).ok_or_else(|| malformed("the table of blocks is truncated"))?;
     let mut decoded = Vec::with_capacity(initial_capacity(encoded.len(), frame.len as u64));
     for start in starts {
         let done = decoded.len();
@@ -69,14 +71,14 @@ fn decode_blocks(frame: &Frame, encoded: &[u8], scratch: &mut Scratch) -> Result
         let start = usize::try_from(i32::from_le_bytes(*start)).ok().and_then(|start| encoded.get(start..));
         let start = start.ok_or_else(|| malformed("a block lies outside the frame"))?;
         let streams = streams(frame, start, block)?;
-        // Only now is it known that the streams could be as long as is claimed.
+        // The streams are now known to be long enough for the declared size.
         decoded.resize(done + block, 0);
         decode_block(frame, &streams, decoded.get_mut(done..).unwrap_or_default(), scratch)?;
     }
     Ok(into_bytes(decoded))
 }
 
-/// Finds the streams of a block, each of which could decode to its part of the block.
+/// The streams of a block. Fails if one of them is too short to decode to its part of the block.
 fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec<&'a [u8]>, CodecError> {
     let count = frame.num_streams(block);
     if !block.is_multiple_of(count) {
@@ -100,17 +102,17 @@ fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec
     Ok(streams)
 }
 
-/// The most bytes that a stream can decode to.
+/// The maximum number of bytes that a stream can decode to.
 fn max_decoded_size(compressor: Compressor, stream: &[u8]) -> u64 {
-    /// A match of deflate is at most 258 bytes, and at least two bits.
+    /// A deflate match has at most 258 bytes and at least two bits.
     const MAX_DEFLATE_EXPANSION: u64 = 1032;
-    /// A block of zstd is at most 128 KiB, and at least four bytes.
+    /// A zstd block has at most 128 KiB and at least four bytes.
     const MAX_ZSTD_EXPANSION: u64 = 32 << 10;
     let len = stream.len() as u64;
     match compressor {
         // Each byte of a match's length stands for 255.
         Compressor::BloscLz | Compressor::Lz4 => len.saturating_mul(lz4::MAX_EXPANSION),
-        // A copy is at most 64 bytes, and three bytes.
+        // A copy of at most 64 bytes takes three bytes.
         Compressor::Snappy => len.saturating_mul(64),
         Compressor::Zlib => len.saturating_mul(MAX_DEFLATE_EXPANSION),
         Compressor::Zstd => len.saturating_mul(MAX_ZSTD_EXPANSION),
@@ -137,13 +139,13 @@ fn decode_block(frame: &Frame, streams: &[&[u8]], decoded: &mut [u8], scratch: &
     }
 }
 
-/// Decodes streams to parts of one length.
+/// Decodes streams to consecutive parts of equal size.
 fn decode_streams(compressor: Compressor, streams: &[&[u8]], decoded: &mut [u8]) -> Result<(), CodecError> {
     let stream_size = decoded.len().checked_div(streams.len()).unwrap_or(0).max(1);
     let parts = decoded.chunks_exact_mut(stream_size);
     for (stream, stream_size) in streams.iter().zip(parts) {
         match stream.len() == stream_size.len() {
-            // Incompressible bytes are stored as they are.
+            // Incompressible bytes are stored uncompressed.
             true => stream_size.copy_from_slice(stream),
             false => decode_stream(compressor, stream, stream_size)?,
         }

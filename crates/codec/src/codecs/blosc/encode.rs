@@ -1,4 +1,4 @@
-//! From bytes to a frame.
+//! Encoding of frames.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The compressors as configurations name them.
+/// The names of compressors in configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CompressorName {
@@ -31,23 +31,23 @@ pub(super) enum CompressorName {
     Zstd,
 }
 
-/// The settings of the encoder.
+/// Settings of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) name: CompressorName,
-    /// 0 to 9.
+    /// The compression level, 0 to 9.
     pub(super) level: u8,
     pub(super) shuffle: Shuffle,
-    /// At least 1. One above 255 does not fit the header, and is as if it were 1.
+    /// The size of an element in bytes, at least 1. Sizes above 255 do not fit the header and are treated as 1.
     pub(super) type_size: usize,
-    /// 0 chooses it by the level.
+    /// The size of a block in bytes; 0 selects it by the level.
     pub(super) block_size: usize,
 }
 
-/// The largest block that leaves the numbers of the container their signs.
+/// The maximum size of a block, so that all numbers in the header fit an `i32`.
 const MAX_BLOCK_SIZE: usize = (i32::MAX as usize - 1024) / 3;
 
-/// Encodes bytes.
+/// Encodes bytes as a frame.
 pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, CodecError> {
     let frame = settings.frame(decoded.len());
     let compressed = match frame.is_uncompressed {
@@ -59,7 +59,7 @@ pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, Code
         None => (Frame { is_uncompressed: true, ..frame }, [&[0; HEADER_SIZE], &decoded[..]].concat()),
     };
     let header =
-        frame.header(encoded.len()).ok_or_else(|| malformed("there are more bytes than the format can hold"))?;
+        frame.header(encoded.len()).ok_or_else(|| malformed("the chunk exceeds the maximum size of the format"))?;
     if let Some(header_slot) = encoded.first_chunk_mut() {
         *header_slot = header;
     }
@@ -67,8 +67,7 @@ pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, Code
 }
 
 impl Settings {
-    /// The cost of the compressor and of the shuffle before it. A stored chunk may use any compressor, whatever the
-    /// settings say.
+    /// The cost of the compressor and the shuffle. A stored chunk may use any compressor, regardless of the settings.
     pub(super) fn cost(&self) -> Cost {
         let level = i8::try_from(self.level).unwrap_or(i8::MAX);
         let compressor = match self.name {
@@ -80,7 +79,7 @@ impl Settings {
         Cost { decode: deflate::cost(level).decode, encode: compressor.saturating_add(2) }
     }
 
-    /// The frame of `len` bytes.
+    /// The frame for `len` bytes.
     fn frame(&self, len: usize) -> Frame {
         let compressor = match self.name {
             CompressorName::Blosclz => Compressor::BloscLz,
@@ -91,13 +90,14 @@ impl Settings {
         };
         let type_size = if self.type_size > usize::from(u8::MAX) { 1 } else { self.type_size.max(1) };
         let block_size = self.block_size(len, type_size);
-        // Readers from before there were unsplit blocks split all that can be, but they know no zstd.
+        // Old readers split every block that can be split, but they do not know zstd.
         let split = compressor != Compressor::Zstd && can_split(type_size, block_size);
         let is_uncompressed = self.level == 0 || len < MIN_STREAM_SIZE;
         Frame { compressor, shuffle: self.shuffle, is_uncompressed, split, type_size, len, block_size }
     }
 
-    /// A multiple of the size of an element: blocks that fit the caches, larger ones for higher levels and for compressors that take their time.
+    /// The size of blocks, a multiple of the element size: blocks fit the caches, and are larger for higher levels and
+    /// slow compressors.
     fn block_size(&self, len: usize, type_size: usize) -> usize {
         let is_slow = matches!(self.name, CompressorName::Lz4hc | CompressorName::Zlib | CompressorName::Zstd);
         let size = match self.block_size {
@@ -120,8 +120,7 @@ impl Settings {
     }
 }
 
-/// The encoded frame, with its header, the table of block offsets, and all blocks; `None` if it is no shorter than the
-/// bytes.
+/// The frame with header, block offsets and compressed blocks; `None` if it is not shorter than the bytes.
 fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let blocks = decoded.chunks(frame.block_size);
     let mut starts = Vec::with_capacity(blocks.len() * 4);
@@ -160,7 +159,7 @@ fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option
     Ok(Some(body))
 }
 
-/// Compresses one stream; `None` if the result is no shorter.
+/// Compresses one stream; `None` if the result is not shorter.
 fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let io = |source: io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
     let level = i32::from(settings.level);
@@ -181,7 +180,7 @@ fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>,
             deflate::compress(Container::Zlib, level, bytes, NAME).map(Some)
         }
         CompressorName::Zstd => {
-            // Levels of zstd go to 22. Those of blosc are spread over them.
+            // Maps the levels of blosc to those of zstd, which go up to 22.
             let level = match level {
                 9 => 22,
                 8 => 20,

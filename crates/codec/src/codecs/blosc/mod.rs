@@ -100,7 +100,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let Configuration { cname, clevel, shuffle, typesize, blocksize } = parse_configuration(spec)?;
     let item_size = items.as_ref().and_then(|(items, _)| items.fixed_size()).unwrap_or(1);
     let type_size = match typesize {
-        Some(0) => return Err(invalid_configuration(spec, "has elements of no size")),
+        Some(0) => return Err(invalid_configuration(spec, "has a typesize of 0")),
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
         None => item_size.max(1),
     };
@@ -124,10 +124,10 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         },
         _ => None,
     };
-    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has no such shuffle"))?;
+    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has an unknown shuffle"))?;
     let level = clevel.unwrap_or(5);
     if level > 9 {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     let name = cname.unwrap_or(if numcodecs { CompressorName::Lz4 } else { CompressorName::Zstd });
     let block_size = usize::try_from(blocksize.unwrap_or(0)).unwrap_or(usize::MAX);

@@ -1,17 +1,19 @@
-//! Bytes and bits of elements in planes, and back.
+//! Shuffling of bytes and bits, and its inverse.
 //!
-//! Shuffled, the first bytes of all elements come first, then the second ones, and so on; bytes after the last whole element stay where they are. Bit by
-//! bit, each of these planes is eight planes, of the lowest bits first, and the first of eight elements has the lowest bit of a byte.
+//! Shuffled bytes are in planes: the first bytes of all elements, then their second bytes, and so on; bytes after the
+//! last complete element are unchanged. Shuffled bits divide each of these planes into eight, lowest bits first; the
+//! first of eight elements has the lowest bit of a byte.
 //!
-//! Elements are put together by doubling: planes of bytes to pairs, these to fours, and so on, a piece at a time. The compiler makes vector
-//! instructions of each step, which it does not of gathering all bytes of an element at once: 13 instead of 4.7 GB/s for 8-byte elements.
+//! Elements are assembled by doubling: planes of bytes to pairs, pairs to fours, and so on, a few hundred elements at a
+//! time. The compiler vectorizes each step, unlike gathering all bytes of an element at once: 13 instead of 4.7 GB/s
+//! for 8-byte elements.
 
 use std::{array, iter::zip};
 
-/// The number of elements that are transposed at a time, so that intermediate results stay in the first-level cache.
+/// The number of elements per pass, so that intermediate results stay in the first-level cache.
 const ELEMENTS_PER_PASS: usize = 256;
 
-/// Puts the bytes of elements of `size` bytes together. Both slices have one length.
+/// Unshuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
@@ -37,7 +39,7 @@ pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     }
 }
 
-/// Takes the bytes of elements of `size` bytes apart. Both slices have one length.
+/// Shuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
@@ -53,7 +55,7 @@ pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
     }
 }
 
-/// Puts the bits of elements of `size` bytes together. All slices have one length; what is in `planes` is lost.
+/// Unshuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elements: &mut [u8]) {
     let Some(whole) = shuffled_bits(size, elements.len()) else {
         elements.copy_from_slice(bits);
@@ -72,7 +74,7 @@ pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elemen
     unshuffle(size, planes, elements);
 }
 
-/// Takes the bits of elements of `size` bytes apart. All slices have one length; what is in `planes` is lost.
+/// Shuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits: &mut [u8]) {
     let Some(whole) = shuffled_bits(size, elements.len()) else {
         bits.copy_from_slice(elements);
@@ -92,14 +94,14 @@ pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits
     }
 }
 
-/// The number of bytes of a block whose bits are shuffled: all whole elements if their number is a multiple of eight,
-/// otherwise none.
+/// The number of bytes of a block whose bits are shuffled: all complete elements if their number is a multiple of
+/// eight, otherwise none.
 fn shuffled_bits(size: usize, len: usize) -> Option<usize> {
     let count = len.checked_div(size)?;
     (count > 0 && count.is_multiple_of(8)).then(|| count.saturating_mul(size))
 }
 
-/// Makes each eight bytes, of which each has one bit of eight elements, eight bytes of one element each; and back.
+/// Transposes each 8 × 8 matrix of bits; its own inverse.
 fn transpose_bits(plane: &mut [u8]) {
     for bytes in plane.as_chunks_mut::<8>().0 {
         let mut bits = u64::from_le_bytes(*bytes);
@@ -111,7 +113,7 @@ fn transpose_bits(plane: &mut [u8]) {
     }
 }
 
-/// Puts elements together from their planes, piece by piece.
+/// Assembles elements from their planes, pass by pass.
 fn join_planes<const N: usize>(planes: &[u8], elements: &mut [u8], join_pass: impl Fn([&[u8]; N], &mut [[u8; N]])) {
     let elements = elements.as_chunks_mut::<N>().0;
     let mut planes = planes.chunks_exact(elements.len().max(1));
@@ -150,7 +152,7 @@ fn join_2(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
     interleave(a.as_chunks::<1>().0, b.as_chunks::<1>().0, elements);
 }
 
-/// Appends each part of `second` to the one of `first`. The shortest slice decides how many.
+/// Concatenates each part of `first` with the one of `second`, up to the end of the shortest slice.
 fn interleave<const HALF: usize, const WHOLE: usize>(
     first: &[[u8; HALF]],
     second: &[[u8; HALF]],
@@ -178,7 +180,7 @@ mod tests {
         assert_eq!(planes, [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15]);
         let (mut between, mut bits) = (vec![0; 16], vec![0; 16]);
         shuffle_bits(2, &elements, &mut between, &mut bits);
-        // Of the low bytes 0, 2, … 14 the lowest bit is never set, the next in every second one, and so on.
+        // The lowest bit of the low bytes 0, 2, … 14 is never set, the next one is set in every second byte, and so on.
         assert_eq!(bits, [0, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0, 0xff, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0]);
     }
 
