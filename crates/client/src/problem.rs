@@ -71,7 +71,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
-        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.said().to_owned() }.into(),
+        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.message().to_owned() }.into(),
         // Reads of values handle these themselves; other requests do not cause them.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(response),
         // This client does not send such requests, so they were caused by an intermediary.
@@ -134,7 +134,7 @@ pub(crate) fn upload_error(problem: &Problem) -> StoreError {
         (ProblemType::LengthMismatch, Some(announced), Some(received)) => {
             UploadError::LengthMismatch { announced, received }
         }
-        _ => UploadError::Aborted(Box::new(ServerMessage(problem.said().to_owned()))),
+        _ => UploadError::Aborted(Box::new(ServerMessage(problem.message().to_owned()))),
     };
     error.into()
 }

@@ -78,9 +78,9 @@ mod reads {
             (ReadRequest::Stack(vec![select![0, ..2], select![5, 3..]]), &[2, 2], vec![0, 1, 28, 29]),
             (select![vec![1; 2000], 0].into(), &[2000], vec![5; 2000]),
         ] {
-            let found = arrays.read_as::<u16>(&at, request).await.unwrap();
-            assert_eq!((found.description.shape.as_slice(), found.content), (shape, expected));
-            assert_eq!(found.description.dialect, Dialect::V3);
+            let result = arrays.read_as::<u16>(&at, request).await.unwrap();
+            assert_eq!((result.description.shape.as_slice(), result.content), (shape, expected));
+            assert_eq!(result.description.dialect, Dialect::V3);
         }
     }
 
@@ -89,19 +89,19 @@ mod reads {
         let server = TestServer::start().await;
         numbers(&server).await;
         let (arrays, at) = (arrays(&server), path("/numbers"));
-        let found = arrays.read(&at, select![..2, 4]).await.unwrap();
-        assert_eq!(found.content, [4, 0, 9, 0].as_slice());
-        assert_eq!(found.description.dimension_names, [Some("y".to_owned())]);
-        assert_eq!(found.description.data_type.as_deref(), Some("uint16"));
-        assert_eq!(arrays.describe(&at, select![..2, 4]).await.unwrap(), found.description);
+        let result = arrays.read(&at, select![..2, 4]).await.unwrap();
+        assert_eq!(result.content, [4, 0, 9, 0].as_slice());
+        assert_eq!(result.description.dimension_names, [Some("y".to_owned())]);
+        assert_eq!(result.description.data_type.as_deref(), Some("uint16"));
+        assert_eq!(arrays.describe(&at, select![..2, 4]).await.unwrap(), result.description);
 
         let mut stream = arrays.stream(&at, select![..2, 4]).await.unwrap();
-        assert_eq!(*stream.description(), found.description);
+        assert_eq!(*stream.description(), result.description);
         let mut all = BytesMut::new();
         while let Some(bytes) = stream.try_next().await.unwrap() {
             all.extend_from_slice(&bytes);
         }
-        assert_eq!(all, found.content);
+        assert_eq!(all, result.content);
     }
 
     #[tokio::test]
@@ -113,8 +113,8 @@ mod reads {
             let known = arrays.read(&at, request.clone()).await.unwrap().description.version.unwrap();
             assert_eq!(arrays.read_if_changed(&at, request.clone(), known).await.unwrap(), None);
             set(&server, "numbers/c/0/0", [known.as_u128() as u8; 24]).await;
-            let found = arrays.read_if_changed(&at, request, known).await.unwrap().unwrap();
-            assert_ne!(found.description.version, Some(known));
+            let result = arrays.read_if_changed(&at, request, known).await.unwrap().unwrap();
+            assert_ne!(result.description.version, Some(known));
         }
     }
 
@@ -129,8 +129,8 @@ mod reads {
                 document["fill_value"] = json!(false);
             }
             one_chunk(&server, "a", document, bytes).await;
-            let found = arrays(&server).read_as::<T>(&path("a"), select![]).await.unwrap();
-            assert_eq!(found.content, expected, "{name}");
+            let result = arrays(&server).read_as::<T>(&path("a"), select![]).await.unwrap();
+            assert_eq!(result.content, expected, "{name}");
         }
         check("bool", &[0, 1], &[false, true]).await;
         check("int8", &[0xff], &[-1_i8]).await;
@@ -155,8 +155,8 @@ mod reads {
         document["fill_value"] = json!("");
         one_chunk(&server, "words", document, "\u{3}\0\0\0\u{2}\0\0\0é\u{0}\0\0\0\u{3}\0\0\0abc".as_bytes()).await;
         let arrays = arrays(&server);
-        let found = arrays.read(&path("words"), select![..; -1]).await.unwrap();
-        assert_eq!(found.strings().unwrap(), ["abc", "", "é"]);
+        let result = arrays.read(&path("words"), select![..; -1]).await.unwrap();
+        assert_eq!(result.strings().unwrap(), ["abc", "", "é"]);
         assert_eq!(arrays.describe(&path("words"), select![]).await.unwrap().bytes, None);
     }
 
@@ -170,8 +170,8 @@ mod reads {
         set(&server, "two/0", [2]).await;
         let arrays = arrays(&server);
         for (dialect, element) in [(Dialect::V2, 2), (Dialect::V3, 3)] {
-            let found = arrays.with_dialect(dialect).read(&path("two"), select![]).await.unwrap();
-            assert_eq!((found.description.dialect, &found.content[..]), (dialect, &[element][..]));
+            let result = arrays.with_dialect(dialect).read(&path("two"), select![]).await.unwrap();
+            assert_eq!((result.description.dialect, &result.content[..]), (dialect, &[element][..]));
         }
         let error = arrays.with_dialect(Dialect::Draft).read(&path("two"), select![]).await.unwrap_err();
         assert!(matches!(error, ArrayError::NoSuchNode { .. }), "{error:?}");
@@ -190,39 +190,39 @@ mod reads {
         let error = async |at: &str, request: ReadRequest| arrays.read(&path(at), request).await.unwrap_err();
         let all = || ReadRequest::from(select![]);
 
-        let found = error("none/a b", all()).await;
-        assert!(matches!(&found, ArrayError::NoSuchNode { path: at } if *at == path("none/a b")), "{found:?}");
-        let found = error("group", all()).await;
-        assert!(matches!(&found, ArrayError::NotAnArray { path: at } if *at == path("group")), "{found:?}");
-        let found = error("strange", all()).await;
-        assert!(matches!(&found, ArrayError::Unsupported { needs, .. } if needs.contains("unheard-of")), "{found:?}");
-        let found = error("broken", all()).await;
+        let result = error("none/a b", all()).await;
+        assert!(matches!(&result, ArrayError::NoSuchNode { path: at } if *at == path("none/a b")), "{result:?}");
+        let result = error("group", all()).await;
+        assert!(matches!(&result, ArrayError::NotAnArray { path: at } if *at == path("group")), "{result:?}");
+        let result = error("strange", all()).await;
+        assert!(matches!(&result, ArrayError::Unsupported { needs, .. } if needs.contains("unheard-of")), "{result:?}");
+        let result = error("broken", all()).await;
         assert!(
-            matches!(&found, ArrayError::Metadata { key: Some(key), .. } if key == "broken/zarr.json"),
-            "{found:?}"
+            matches!(&result, ArrayError::Metadata { key: Some(key), .. } if key == "broken/zarr.json"),
+            "{result:?}"
         );
-        let found = error("junk", all()).await;
+        let result = error("junk", all()).await;
         assert!(
-            matches!(&found, ArrayError::UndecodableChunk { key, codec, .. } if key == "junk/c/0" && codec.contains("gzip")),
-            "{found:?}"
+            matches!(&result, ArrayError::UndecodableChunk { key, codec, .. } if key == "junk/c/0" && codec.contains("gzip")),
+            "{result:?}"
         );
         for at in [select![.., -6], select![0, 5]] {
             let index = if at == select![0, 5] { 5 } else { -6 };
-            let found = error("numbers", at.into()).await;
-            let ArrayError::OutOfBounds { dimension: 1, index: reported, extent: 5 } = found else {
-                panic!("{found:?}")
+            let result = error("numbers", at.into()).await;
+            let ArrayError::OutOfBounds { dimension: 1, index: reported, extent: 5 } = result else {
+                panic!("{result:?}")
             };
             assert_eq!(reported, index);
         }
-        let found = error("numbers", select![0, 0, 0].into()).await;
-        assert!(matches!(found, ArrayError::SelectionMismatch { .. }), "{found:?}");
-        let found = error("numbers", select![0, ..; 0].into()).await;
-        assert!(matches!(found, ArrayError::InvalidSelection { position: Some(2), .. }), "{found:?}");
+        let result = error("numbers", select![0, 0, 0].into()).await;
+        assert!(matches!(result, ArrayError::SelectionMismatch { .. }), "{result:?}");
+        let result = error("numbers", select![0, ..; 0].into()).await;
+        assert!(matches!(result, ArrayError::InvalidSelection { position: Some(2), .. }), "{result:?}");
         let stack = ReadRequest::Stack(vec![select![0], select![..; 0]]);
-        let found = error("numbers", stack).await;
+        let result = error("numbers", stack).await;
         assert!(
-            matches!(&found, ArrayError::InvalidSelection { pointer: Some(at), .. } if at == "/stack/1/0"),
-            "{found:?}"
+            matches!(&result, ArrayError::InvalidSelection { pointer: Some(at), .. } if at == "/stack/1/0"),
+            "{result:?}"
         );
         let error = arrays.describe(&path("group"), select![]).await.unwrap_err();
         assert!(matches!(error, ArrayError::NotAnArray { .. }), "{error:?}");
@@ -238,7 +238,7 @@ mod reads {
             TestServer::with(MemoryStore::new(), Settings { limits, arrays: options, ..Settings::default() }).await;
         numbers(&server).await;
         let (arrays, at) = (arrays(&server), path("/numbers"));
-        let error = arrays.read(&at, select![..4, ..3]).await.map(|found| found.content.len());
+        let error = arrays.read(&at, select![..4, ..3]).await.map(|result| result.content.len());
         assert!(matches!(error, Ok(24)), "{error:?}");
         match arrays.read(&at, select![..5, ..3]).await.unwrap_err() {
             ArrayError::SelectionTooLarge { size: Some(30), limit: Some(24), smaller: Some(smaller) } => {
@@ -286,9 +286,9 @@ mod reads {
         let two = (item(6), item(5));
         let checked = TestRunner::new(ProptestConfig::with_cases(200)).run(&two, |((rows, ys), (columns, xs))| {
             let selection = Selection { items: [rows.items, columns.items].concat() };
-            let found = runtime.block_on(arrays.read_as::<u16>(&at, selection.clone())).unwrap();
+            let result = runtime.block_on(arrays.read_as::<u16>(&at, selection.clone())).unwrap();
             let expected: Vec<u16> = ys.iter().flat_map(|y| xs.iter().map(move |x| (y * 5 + x) as u16)).collect();
-            prop_assert_eq!(found.content, expected, "{}", selection);
+            prop_assert_eq!(result.content, expected, "{}", selection);
             Ok(())
         });
         checked.unwrap();

@@ -78,10 +78,10 @@ mod hierarchies {
 
         let again = nodes.create(&at, &zom(&tree), &CreateOptions::default()).await.unwrap();
         assert_eq!(again.status, CreateStatus::Existed);
-        let found = nodes.node(&at, Depth::All).await.unwrap();
-        assert_eq!((found.dialect, found.implicit, &found.path), (Dialect::V3, false, &at));
-        assert_eq!((found.version, &found.zom), (again.node.version, &again.node.zom));
-        assert_eq!(zom::Zom::differences(&zom(&tree), &found.zom, 10), []);
+        let result = nodes.node(&at, Depth::All).await.unwrap();
+        assert_eq!((result.dialect, result.implicit, &result.path), (Dialect::V3, false, &at));
+        assert_eq!((result.version, &result.zom), (again.node.version, &again.node.zom));
+        assert_eq!(zom::Zom::differences(&zom(&tree), &result.zom, 10), []);
 
         let shallow = nodes.node(&at, Depth::Levels(0)).await.unwrap();
         let zom::Node::Group(shallow) = shallow.zom.root else { panic!("{shallow:?}") };
@@ -160,8 +160,8 @@ mod hierarchies {
         }}}));
         let v2 = nodes.with_dialect(Dialect::V2);
         v2.create(&path("lab/old"), &old, &CreateOptions::default()).await.unwrap();
-        let found = nodes.node(&path("lab"), Depth::All).await.unwrap();
-        assert_eq!(found.other_dialects, [(path("lab/old"), Dialect::V2)]);
+        let result = nodes.node(&path("lab"), Depth::All).await.unwrap();
+        assert_eq!(result.other_dialects, [(path("lab/old"), Dialect::V2)]);
         let other = NodeEntry { path: path("lab/old"), dialect: Dialect::V2, kind: None };
         assert!(nodes.children(&path("lab")).await.unwrap().contains(&other));
         let error = nodes.with_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
@@ -220,16 +220,16 @@ mod hierarchies {
         arrays.write(&at, select![2, 0], Bytes::from_static(&[0, 1]), none()).await.unwrap();
         let report = arrays.append(&at, 0, &vec![10_u16, 11, 12], none()).await.unwrap();
         assert_eq!(report.shape, [5, 3]);
-        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
-        assert_eq!(found.content, [1, 9, 3, 4, 9, 6, 256, 9, 0, 7, 9, 8, 10, 11, 12]);
+        let result = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(result.content, [1, 9, 3, 4, 9, 6, 256, 9, 0, 7, 9, 8, 10, 11, 12]);
         assert_eq!(arrays.nodes().node(&at, Depth::All).await.unwrap().version, report.version);
 
         let words = zom(&array("string", &[2], &[2]));
         arrays.nodes().create(&path("words"), &words, &CreateOptions::default()).await.unwrap();
         arrays.write(&path("words"), select![], NewElements::strings(["é", "bc"]).unwrap(), none()).await.unwrap();
         arrays.append(&path("words"), -1, NewElements::strings(["d"]).unwrap(), none()).await.unwrap();
-        let found = arrays.read(&path("words"), select![]).await.unwrap();
-        assert_eq!(found.strings().unwrap(), ["é", "bc", "d"]);
+        let result = arrays.read(&path("words"), select![]).await.unwrap();
+        assert_eq!(result.strings().unwrap(), ["é", "bc", "d"]);
 
         let scalar = zom(&array("int8", &[], &[]));
         arrays.nodes().create(&path("one"), &scalar, &CreateOptions::default()).await.unwrap();
@@ -245,8 +245,8 @@ mod hierarchies {
         lab(&server).await;
         let block = ndarray::array![[1_u16, 2], [3, 4], [5, 6]];
         arrays.write(&at, select![0..2, ..], NewElements::ndarray(&block.t()), Precondition::none()).await.unwrap();
-        let found = arrays.read_as::<u16>(&at, select![0..2, ..]).await.unwrap();
-        assert_eq!(found.into_ndarray().unwrap(), block.t().into_dyn());
+        let result = arrays.read_as::<u16>(&at, select![0..2, ..]).await.unwrap();
+        assert_eq!(result.into_ndarray().unwrap(), block.t().into_dyn());
         for wrong in [NewElements::ndarray(&block), NewElements::ndarray(&block.t().mapv(f32::from))] {
             let error = arrays.write(&at, select![0..2, ..], wrong, Precondition::none()).await.unwrap_err();
             let is_expected = matches!(error, ArrayError::ElementsMismatch { .. } | ArrayError::InvalidElements { .. });
@@ -260,13 +260,13 @@ mod hierarchies {
         let (arrays, at) = (arrays(&server), path("many"));
         let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
         arrays.nodes().create(&at, &many, &CreateOptions::default()).await.unwrap();
-        let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
-        let report = arrays.write(&at, select![], Payload::from_stream(pieces()), Precondition::none()).await.unwrap();
+        let buffers = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
+        let report = arrays.write(&at, select![], Payload::from_stream(buffers()), Precondition::none()).await.unwrap();
         assert_eq!(report.chunks_written, 16);
-        let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
-        assert!(found.content.iter().copied().eq(0..1024));
+        let result = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
+        assert!(result.content.iter().copied().eq(0..1024));
 
-        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(pieces().take(1000)) };
+        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(buffers().take(1000)) };
         let error = arrays.write(&at, select![], short, Precondition::none()).await.unwrap_err();
         assert!(
             matches!(
@@ -284,9 +284,9 @@ mod hierarchies {
         lab(&server).await;
         let none = Precondition::none;
         let error = arrays.write(&at, select![0], &[1.0_f32; 3], none()).await.unwrap_err();
-        assert!(matches!(&error, ArrayError::DataType { expected: "float32", found: Some(name) } if name == "uint16"));
+        assert!(matches!(&error, ArrayError::DataType { expected: "float32", actual: Some(name) } if name == "uint16"));
         let error = arrays.write(&at, select![0], &[1_u16; 4], none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::ElementsMismatch { expected: Some(6), found: Some(8), .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::ElementsMismatch { expected: Some(6), actual: Some(8), .. }), "{error:?}");
         let error = arrays.write(&at, select![0], json!([1, 2, 65536]), none()).await.unwrap_err();
         assert!(matches!(&error, ArrayError::InvalidElement { element, .. } if *element == [2]), "{error:?}");
         let error = arrays.append(&at, 0, &[1_u16; 4], none()).await.unwrap_err();
@@ -300,8 +300,8 @@ mod hierarchies {
         assert!(matches!(error, ArrayError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
         let error = arrays.append(&at, 0, json!([[1, 2, 3]]), wrong).await.unwrap_err();
         assert!(matches!(error, ArrayError::PreconditionFailed { .. }), "{error:?}");
-        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
-        assert_eq!(found.content, [0; 12], "nothing was written");
+        let result = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(result.content, [0; 12], "nothing was written");
     }
 
     #[tokio::test]

@@ -114,7 +114,7 @@ mod errors {
             }
         });
         let values: Vec<Bytes> = sets.buffer_unordered(16).collect().await;
-        assert!(values.iter().all(|found| **found == **value));
+        assert!(values.iter().all(|result| **result == **value));
         assert_eq!(server.store.erase_prefix(&Prefix::root()).await.unwrap(), KeyCount::exact(64));
     }
 }

@@ -58,7 +58,7 @@ impl<T: Number> Collect for TypedCollector<T> {
 
     fn start(description: &Description) -> Result<Self, ArrayError> {
         if description.data_type.as_deref() != Some(T::NAME) {
-            return Err(ArrayError::DataType { expected: T::NAME, found: description.data_type.clone() });
+            return Err(ArrayError::DataType { expected: T::NAME, actual: description.data_type.clone() });
         }
         let size = description.elements().and_then(|count| count.checked_mul(T::SIZE as u64));
         if size.is_none() || description.bytes.is_some_and(|bytes| Some(bytes) != size) {
@@ -201,7 +201,7 @@ mod tests {
         for data_type in [Some("float64".to_owned()), None] {
             let description = Description { data_type: data_type.clone(), ..self::description("", &[2], None) };
             match TypedCollector::<f32>::start(&description).map(drop).unwrap_err() {
-                ArrayError::DataType { expected, found } => assert_eq!((expected, found), ("float32", data_type)),
+                ArrayError::DataType { expected, actual } => assert_eq!((expected, actual), ("float32", data_type)),
                 other => panic!("{other:?}"),
             }
         }

@@ -102,7 +102,7 @@ impl Elements {
     pub fn strings(&self) -> Result<Vec<String>, ArrayError> {
         const STRING: &str = "string";
         if self.description.data_type.as_deref() != Some(STRING) {
-            return Err(ArrayError::DataType { expected: STRING, found: self.description.data_type.clone() });
+            return Err(ArrayError::DataType { expected: STRING, actual: self.description.data_type.clone() });
         }
         let string = |bytes: Bytes| String::from_utf8(bytes.into()).map_err(|_| not_variable());
         self.byte_strings()?.into_iter().map(string).collect()

@@ -131,12 +131,12 @@ pub enum ArrayError {
         request: String,
     },
     /// The array does not have the expected data type.
-    #[error("the data type is {}, not {expected}", found.as_deref().unwrap_or("one whose name is too long for a header"))]
+    #[error("the data type is {}, not {expected}", actual.as_deref().unwrap_or("one whose name is too long for a header"))]
     DataType {
         /// Name of the expected data type.
         expected: &'static str,
         /// Name of the data type of the array, unless it is too long for a header.
-        found: Option<String>,
+        actual: Option<String>,
     },
     /// The number of elements does not match the selection, or appended elements do not fill whole steps along the
     /// dimension.
@@ -147,7 +147,7 @@ pub enum ArrayError {
         /// The expected size: in bytes, or for JSON in elements.
         expected: Option<u64>,
         /// The size that the server received.
-        found: Option<u64>,
+        actual: Option<u64>,
     },
     /// An element is not a value of the data type.
     #[error("the element at {element:?} cannot be written: {detail}")]

@@ -211,7 +211,7 @@ impl ArrayClient {
         if description.data_type.as_deref() == Some(expected) {
             return Ok(());
         }
-        Err(ArrayError::DataType { expected, found: description.data_type })
+        Err(ArrayError::DataType { expected, actual: description.data_type })
     }
 
     async fn collect<C: Collect>(

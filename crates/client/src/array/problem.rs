@@ -25,7 +25,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
     let Problem { kind, members, .. } = &problem;
     let path =
         || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
-    let detail = || problem.said().to_owned();
+    let detail = || problem.message().to_owned();
     let request = || response.request.clone();
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => ArrayError::NoSuchNode { path: path() },
@@ -73,7 +73,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             ArrayError::PreconditionFailed { path: path(), current: members.current.as_deref().and_then(etag::parse) }
         }
         (ProblemType::BodyShapeMismatch, _) => {
-            ArrayError::ElementsMismatch { detail: detail(), expected: members.expected, found: members.actual }
+            ArrayError::ElementsMismatch { detail: detail(), expected: members.expected, actual: members.actual }
         }
         (ProblemType::InvalidElement, _) => match &members.element {
             Some(element) => ArrayError::InvalidElement { element: element.clone(), detail: detail() },
@@ -158,11 +158,11 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
 
 fn invalid_elements(problem: &Problem) -> ArrayError {
     let (pointer, position) = (problem.members.pointer.clone(), problem.members.position);
-    ArrayError::InvalidElements { detail: problem.said().to_owned(), pointer, position }
+    ArrayError::InvalidElements { detail: problem.message().to_owned(), pointer, position }
 }
 
 fn selection_mismatch(problem: &Problem) -> ArrayError {
-    ArrayError::SelectionMismatch { detail: problem.said().to_owned(), dimension: problem.members.dimension }
+    ArrayError::SelectionMismatch { detail: problem.message().to_owned(), dimension: problem.members.dimension }
 }
 
 /// The error of a response without a known problem type, perhaps of an intermediary.
@@ -184,7 +184,7 @@ fn from_status(response: &ErrorResponse, path: &NodePath) -> ArrayError {
 
 fn remote(response: &ErrorResponse, problem: &Problem) -> ArrayError {
     let (status, request) = (response.status.as_u16(), response.request.clone());
-    ArrayError::Remote { status, request, detail: problem.said().to_owned() }
+    ArrayError::Remote { status, request, detail: problem.message().to_owned() }
 }
 
 #[cfg(test)]
@@ -275,8 +275,8 @@ mod tests {
                 (ArrayError::PreconditionFailed { path, current }, ProblemType::PreconditionFailed) => {
                     *path == named && *current == Some(Version::from_u128(5))
                 }
-                (ArrayError::ElementsMismatch { expected, found, .. }, ProblemType::BodyShapeMismatch) => {
-                    (*expected, *found) == (Some(16), Some(12))
+                (ArrayError::ElementsMismatch { expected, actual, .. }, ProblemType::BodyShapeMismatch) => {
+                    (*expected, *actual) == (Some(16), Some(12))
                 }
                 (ArrayError::InvalidElement { element, detail }, ProblemType::InvalidElement) => {
                     *element == [0, 2] && detail == "why"

@@ -23,7 +23,7 @@ pub(super) fn into_failure(mut response: ErrorResponse, path: &NodePath) -> Fail
 
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> NodeError {
-    let detail = problem.said().to_owned();
+    let detail = problem.message().to_owned();
     let Problem { kind, members, .. } = problem;
     let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
     match (kind, members.limit) {
@@ -260,47 +260,47 @@ mod tests {
     #[test]
     fn members_become_fields_of_the_error() {
         let (named, at) = (NodePath::parse("/named").unwrap(), Version::from_u128(5));
-        let error = |kind| full_problem(kind).error;
-        let found = error(ProblemType::NoSuchNode);
-        assert!(matches!(&found, NodeError::NoSuchNode { path } if *path == named), "{found:?}");
-        let found = error(ProblemType::TooManyNodes);
-        assert!(matches!(found, NodeError::TooManyNodes { limit: 7 }), "{found:?}");
-        let found = error(ProblemType::InvalidZom);
+        let error_of = |kind| full_problem(kind).error;
+        let error = error_of(ProblemType::NoSuchNode);
+        assert!(matches!(&error, NodeError::NoSuchNode { path } if *path == named), "{error:?}");
+        let error = error_of(ProblemType::TooManyNodes);
+        assert!(matches!(error, NodeError::TooManyNodes { limit: 7 }), "{error:?}");
+        let error = error_of(ProblemType::InvalidZom);
         assert!(
-            matches!(&found, NodeError::InvalidZom { detail, violations }
+            matches!(&error, NodeError::InvalidZom { detail, violations }
                 if detail == "why" && violations[0].pointer == "/shape" && violations[0].reason == "is not there"),
-            "{found:?}"
+            "{error:?}"
         );
-        let found = error(ProblemType::InvalidPatch);
-        assert!(matches!(&found, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{found:?}");
-        let found = error(ProblemType::NodeConflict);
+        let error = error_of(ProblemType::InvalidPatch);
+        assert!(matches!(&error, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{error:?}");
+        let error = error_of(ProblemType::NodeConflict);
         assert!(
-            matches!(&found, NodeError::Differs { path, differences } if *path == named
+            matches!(&error, NodeError::Differs { path, differences } if *path == named
                 && differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none()),
-            "{found:?}"
+            "{error:?}"
         );
-        let found = error(ProblemType::PreconditionFailed);
-        assert!(matches!(found, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{found:?}");
-        let found = error(ProblemType::ParentIsArray);
+        let error = error_of(ProblemType::PreconditionFailed);
+        assert!(matches!(error, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{error:?}");
+        let error = error_of(ProblemType::ParentIsArray);
         assert!(
-            matches!(&found, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
-            "{found:?}"
+            matches!(&error, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
+            "{error:?}"
         );
-        let found = error(ProblemType::DialectConflict);
-        assert!(matches!(&found, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
-        let found = error(ProblemType::LossyConversion);
+        let error = error_of(ProblemType::DialectConflict);
+        assert!(matches!(&error, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{error:?}");
+        let error = error_of(ProblemType::LossyConversion);
         assert!(
-            matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
-            "{found:?}"
+            matches!(&error, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
+            "{error:?}"
         );
-        let found = error(ProblemType::MissingParameter);
-        assert!(matches!(&found, NodeError::NotInPlace { detail } if detail == "why"), "{found:?}");
-        let found = error(ProblemType::TooManyChanges);
-        assert!(matches!(found, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{found:?}");
-        let found = error(ProblemType::UnsupportedNode);
-        assert!(matches!(&found, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{found:?}");
-        let found = error(ProblemType::Busy);
-        assert!(matches!(found, NodeError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9), "{found:?}");
+        let error = error_of(ProblemType::MissingParameter);
+        assert!(matches!(&error, NodeError::NotInPlace { detail } if detail == "why"), "{error:?}");
+        let error = error_of(ProblemType::TooManyChanges);
+        assert!(matches!(error, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{error:?}");
+        let error = error_of(ProblemType::UnsupportedNode);
+        assert!(matches!(&error, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{error:?}");
+        let error = error_of(ProblemType::Busy);
+        assert!(matches!(error, NodeError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9), "{error:?}");
     }
 
     #[test]

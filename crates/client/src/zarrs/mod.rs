@@ -150,14 +150,14 @@ impl<S: ListableStore> AsyncListableStorageTraits for ZarrsStore<S> {
         let prefix = to_prefix(prefix)?;
         let (mut keys, mut prefixes, mut next) = (Vec::new(), Vec::new(), Some(PageRequest::first(MAX_PAGE_ENTRIES)));
         while let Some(page) = next {
-            let found = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
-            for entry in &found.keys {
+            let listing = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
+            for entry in &listing.keys {
                 keys.push(to_zarrs_key(&entry.key)?);
             }
-            for prefix in &found.prefixes {
+            for prefix in &listing.prefixes {
                 prefixes.push(StorePrefix::new(prefix.as_str())?);
             }
-            next = found.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
+            next = listing.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
         }
         Ok(StoreKeysPrefixes::new(keys, prefixes))
     }

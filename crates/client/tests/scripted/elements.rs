@@ -53,8 +53,8 @@ async fn short_selections_are_sent_in_the_url() {
         select![..].into(),
     ];
     for request in requests {
-        let found = arrays.read(&path(), request).await.unwrap();
-        assert_eq!(found.content, "ab");
+        let result = arrays.read(&path(), request).await.unwrap();
+        assert_eq!(result.content, "ab");
     }
     arrays.with_dialect(Dialect::Draft).read(&NodePath::root(), select![3]).await.unwrap();
     let lines: Vec<_> = server.requests().into_iter().map(|request| request.line).collect();
@@ -87,12 +87,12 @@ async fn headers_describe_elements() {
     let names = "Zarr-Dimension-Names: [\"y\",null]\r\nZarr-Dialect";
     let text = elements("numpy.datetime64[10us]", "0,3", "").replace("Zarr-Dialect", names);
     let server = ScriptedServer::start([Step::Respond(text)]).await;
-    let found = server.arrays().read(&path(), select![]).await.unwrap().description;
-    assert_eq!((found.shape.as_slice(), found.elements()), (&[0, 3][..], Some(0)));
-    assert_eq!(found.data_type.as_deref(), Some("numpy.datetime64[10us]"));
-    assert_eq!(found.dimension_names, [Some("y".to_owned()), None]);
-    assert_eq!((found.dialect, found.bytes), (Dialect::V3, Some(0)));
-    assert_eq!(found.version, Some(Version::from_u128(42)));
+    let result = server.arrays().read(&path(), select![]).await.unwrap().description;
+    assert_eq!((result.shape.as_slice(), result.elements()), (&[0, 3][..], Some(0)));
+    assert_eq!(result.data_type.as_deref(), Some("numpy.datetime64[10us]"));
+    assert_eq!(result.dimension_names, [Some("y".to_owned()), None]);
+    assert_eq!((result.dialect, result.bytes), (Dialect::V3, Some(0)));
+    assert_eq!(result.version, Some(Version::from_u128(42)));
 }
 
 #[tokio::test]
@@ -102,7 +102,7 @@ async fn elements_are_read_as_numbers() {
     assert!(numbers::<i8>(elements("int8", "2,0", "")).await.unwrap().content.is_empty());
     for data_type in ["int16", "numpy.datetime64[s]", "uint32"] {
         match numbers::<u16>(elements(data_type, "2", "abcd")).await.unwrap_err() {
-            ArrayError::DataType { expected: "uint16", found } => assert_eq!(found.as_deref(), Some(data_type)),
+            ArrayError::DataType { expected: "uint16", actual } => assert_eq!(actual.as_deref(), Some(data_type)),
             other => panic!("{other:?}"),
         }
     }
@@ -118,11 +118,11 @@ async fn variable_length_elements_are_split() {
         Step::Respond(elements("bytes", "2", content)),
     ]);
     let arrays = server.await.arrays();
-    let found = arrays.read(&path(), select![]).await.unwrap();
-    assert_eq!(found.strings().unwrap(), ["é", ""]);
-    let found = arrays.read(&path(), select![]).await.unwrap();
-    assert_eq!(found.byte_strings().unwrap(), ["é".as_bytes(), b""]);
-    assert!(matches!(found.strings().unwrap_err(), ArrayError::DataType { expected: "string", .. }));
+    let result = arrays.read(&path(), select![]).await.unwrap();
+    assert_eq!(result.strings().unwrap(), ["é", ""]);
+    let result = arrays.read(&path(), select![]).await.unwrap();
+    assert_eq!(result.byte_strings().unwrap(), ["é".as_bytes(), b""]);
+    assert!(matches!(result.strings().unwrap_err(), ArrayError::DataType { expected: "string", .. }));
     for wrong in ["", "\u{2}\0\0\0", "\u{3}\0\0\0", "\u{2}\0\0\0\u{3}\0\0\0é\0\0\0\0", "\u{2}\0\0\0\0\0\0\0\0\0\0\0x"]
     {
         let server = ScriptedServer::start([Step::Respond(elements("string", "2", wrong))]).await;
@@ -134,10 +134,10 @@ async fn variable_length_elements_are_split() {
 #[cfg(feature = "ndarray")]
 #[tokio::test]
 async fn elements_become_ndarrays() {
-    let found = numbers::<u8>(elements("uint8", "2,3", "abcdef")).await.unwrap().into_ndarray().unwrap();
-    assert_eq!((found.shape(), found[[1, 0]]), (&[2, 3][..], b'd'));
-    let found = numbers::<u8>(elements("uint8", "", "a")).await.unwrap().into_ndarray().unwrap();
-    assert_eq!((found.ndim(), found.first()), (0, Some(&b'a')));
+    let result = numbers::<u8>(elements("uint8", "2,3", "abcdef")).await.unwrap().into_ndarray().unwrap();
+    assert_eq!((result.shape(), result[[1, 0]]), (&[2, 3][..], b'd'));
+    let result = numbers::<u8>(elements("uint8", "", "a")).await.unwrap().into_ndarray().unwrap();
+    assert_eq!((result.ndim(), result.first()), (0, Some(&b'a')));
     let huge = numbers::<u8>(elements("uint8", "0,18446744073709551615", "")).await.unwrap();
     assert!(huge.into_ndarray().is_err());
 }
@@ -227,8 +227,8 @@ async fn descriptions_are_read_without_elements() {
     ])
     .await;
     let arrays = server.arrays();
-    let found = arrays.describe(&path(), select![1..3]).await.unwrap();
-    assert_eq!((found.shape, found.bytes), (vec![2, 5], Some(80)));
+    let result = arrays.describe(&path(), select![1..3]).await.unwrap();
+    assert_eq!((result.shape, result.bytes), (vec![2, 5], Some(80)));
     assert_eq!(arrays.describe(&path(), select![]).await.unwrap().bytes, None);
     let error = arrays.describe(&path(), select![]).await.unwrap_err();
     assert!(matches!(&error, ArrayError::NoSuchNode { path: missing } if *missing == path()), "{error:?}");

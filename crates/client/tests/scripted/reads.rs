@@ -312,8 +312,8 @@ async fn invalid_listings_are_protocol_errors() {
     }
     let good = listing(r#""a/b","a/c""#, 2, r#""next""#);
     let server = ScriptedServer::start([Step::Respond(response(200, &[], &good))]).await;
-    let found = server.store().list_prefix(&prefix, page).await.unwrap();
-    assert_eq!(found.keys[1].key, key("a/c"));
-    assert_eq!(found.cursor, Some(Cursor::from_text("next")));
+    let result = server.store().list_prefix(&prefix, page).await.unwrap();
+    assert_eq!(result.keys[1].key, key("a/c"));
+    assert_eq!(result.cursor, Some(Cursor::from_text("next")));
     assert_eq!(server.requests()[0].line, "GET /mount/store/a/?list=keys&limit=2&cursor=now");
 }

@@ -28,7 +28,7 @@ fn buffers(count: usize, pause: Duration) -> Payload {
 #[tokio::test]
 async fn content_in_memory_is_retried() {
     let large = Bytes::from(vec![7; 3 << 20]);
-    let two = Payload::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
+    let two = Payload::from_stream(stream::iter(["ab", "", "cd"]).map(|text| Ok(Bytes::from(text))));
     for (content, body) in [(Payload::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
     {
         let server = ScriptedServer::start([Step::Close, written(201)]).await;

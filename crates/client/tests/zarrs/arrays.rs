@@ -106,8 +106,8 @@ async fn shards_are_read_partially() {
     let array = Array::async_open(storage(recording.clone()), "/sharded").await.unwrap();
     recording.take_gets();
     let part = ArraySubset::new_with_ranges(&[130..132, 300..303]);
-    let found = array.async_retrieve_array_subset::<Vec<u16>>(&part).await.unwrap();
-    assert_eq!(found[..3], elements[130 * 512 + 300..130 * 512 + 303]);
+    let result = array.async_retrieve_array_subset::<Vec<u16>>(&part).await.unwrap();
+    assert_eq!(result[..3], elements[130 * 512 + 300..130 * 512 + 303]);
     let gets = recording.take_gets();
     assert_eq!(gets.len(), 2, "the index and one chunk: {gets:?}");
     assert!(gets.iter().all(|(key, _)| key.as_str() == "sharded/c/0/0"), "{gets:?}");

@@ -44,12 +44,12 @@ async fn adjacent_ranges_are_read_in_one_request() {
     store.set(&key("k"), value.clone().into()).await.unwrap();
     let rows = (0..100).map(|row| ByteRange::FromStart(row * 1000, Some(10)));
     let ranges = rows.rev().chain([ByteRange::Suffix(5), ByteRange::FromStart(7, Some(0))]).collect();
-    let found = parts(&store, ranges).await.unwrap();
-    assert_eq!(found.len(), 102);
-    for (row, part) in (0..100).rev().zip(&found) {
+    let result = parts(&store, ranges).await.unwrap();
+    assert_eq!(result.len(), 102);
+    for (row, part) in (0..100).rev().zip(&result) {
         assert_eq!(part, &value[row * 1000..row * 1000 + 10]);
     }
-    assert_eq!((&found[100][..], &found[101][..]), (&value[99_995..], &[][..]));
+    assert_eq!((&result[100][..], &result[101][..]), (&value[99_995..], &[][..]));
     let requested: Vec<_> = recording.take_gets().into_iter().map(|(_, range)| range.unwrap()).collect();
     assert_eq!(requested, [StoreRange::Last(5), StoreRange::bounded(0, 99_010).unwrap()]);
 }
@@ -81,8 +81,8 @@ async fn all_ranges_are_of_one_version() {
     let store = ZarrsStore::new(recording.clone());
     store.set(&key("k"), Bytes::from_static(b"aaaa")).await.unwrap();
     recording.write_after_reads(&["bbbb", "cccc"]);
-    let found = parts(&store, vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)]).await.unwrap();
-    assert_eq!(found, ["cc", "cc"]);
+    let result = parts(&store, vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)]).await.unwrap();
+    assert_eq!(result, ["cc", "cc"]);
     assert_eq!(recording.pending_writes(), 0);
     recording.write_after_reads(&["x123"; 1000]);
     let ranges = vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)];
