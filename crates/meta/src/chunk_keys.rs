@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_all_forms() {
+    fn keys_are_formatted_in_each_form() {
         let key = |form, separator, chunk: &[u64]| ChunkKeyEncoding { form, separator }.key(chunk);
         assert_eq!(key(ChunkKeyForm::Default, Separator::Slash, &[1, 23, 45]), "c/1/23/45");
         assert_eq!(key(ChunkKeyForm::Default, Separator::Dot, &[1, 23, 45]), "c.1.23.45");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_again() {
+    fn keys_roundtrip() {
         for form in [ChunkKeyForm::Default, ChunkKeyForm::V2, ChunkKeyForm::Draft] {
             for separator in [Separator::Slash, Separator::Dot] {
                 let encoding = ChunkKeyEncoding { form, separator };
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_of_the_draft_alone() {
+    fn only_draft_scalars_have_a_fallback_key() {
         let fallback = |form, chunk: &[u64]| ChunkKeyEncoding { form, separator: Separator::Slash }.fallback_key(chunk);
         assert_eq!(fallback(ChunkKeyForm::Draft, &[]), Some("c0"));
         assert_eq!(fallback(ChunkKeyForm::Draft, &[0]), None);

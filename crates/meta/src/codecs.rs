@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v3_entries_there_and_back() {
+    fn v3_entries_roundtrip() {
         for entry in [
             json!({"name": "bytes", "configuration": {"endian": "big"}}),
             json!({"name": "crc32c"}),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn v3_entries_that_are_none() {
+    fn malformed_v3_entries_are_rejected() {
         for entry in [json!(null), json!(["gzip"]), json!({}), json!({"name": 1})] {
             assert_eq!(CodecSpec::parse_v3(&entry), Err(CodecSpecError::NoName), "{entry}");
         }
