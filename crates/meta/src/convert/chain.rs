@@ -1,4 +1,4 @@
-//! Chains of codecs: as v3 has them, and as v2 and the draft do.
+//! Conversion of codec chains between v3 and the members of v2 and the draft.
 
 use serde_json::{Value, json};
 
@@ -16,29 +16,29 @@ use crate::{
     text::truncated,
 };
 
-/// A chain as v2 and the draft say it.
+/// A chain in the terms of v2 and the draft.
 #[derive(Debug)]
 pub(super) struct ChainParts {
-    /// True if the first index changes fastest.
+    /// True if the first index varies fastest (order `F`).
     pub(super) is_fortran_order: bool,
     /// The stored byte order of elements.
     pub(super) order: StoredOrder,
-    /// Filters, and then what works on bytes; all of numcodecs.
+    /// Filters, then bytes-to-bytes codecs; all of numcodecs.
     pub(super) codecs: Vec<CodecSpec>,
-    /// True if the last of these works on bytes, so that it can be a compressor.
+    /// True if the last codec is a bytes-to-bytes codec, which can be the compressor.
     pub(super) ends_with_compressor: bool,
-    /// Pointers to blosc codecs with a type size that numcodecs would not derive.
+    /// Pointers to blosc codecs whose `typesize` differs from the one that numcodecs would derive.
     pub(super) lost_typesizes: Vec<String>,
 }
 
-/// The names of v3 for the codecs that make bytes of elements of variable length.
+/// Data types of variable length, with their array-to-bytes codecs in v3.
 const VARIABLE_LENGTH_CODECS: [(&str, &str); 2] = [("string", "vlen-utf8"), ("bytes", "vlen-bytes")];
 
-/// The shards of chunks, and chunks within these.
+/// The sharding codec.
 const SHARDING: &str = "sharding_indexed";
 
 impl ChainParts {
-    /// Takes a chain apart.
+    /// Splits a chain into its parts.
     pub(super) fn of(
         chain: &[CodecSpec],
         data_type: &DataType,
@@ -86,7 +86,7 @@ impl ChainParts {
         Ok(parts)
     }
 
-    /// The codec that makes bytes of elements of variable length.
+    /// Adds the array-to-bytes codec of elements of variable length.
     fn push_variable<'a>(
         &mut self,
         codecs: &mut impl Iterator<Item = (usize, &'a CodecSpec)>,
@@ -110,7 +110,8 @@ impl ChainParts {
         Ok(())
     }
 
-    /// The codecs that work on bytes, the first of which is given items of this size. In v2 and the draft there may be filters among them.
+    /// Adds bytes-to-bytes codecs, the first of which has items of `item_size` bytes. In v2 and the draft, filters are
+    /// among them.
     fn push_bytes<'a>(
         &mut self,
         codecs: impl Iterator<Item = (usize, &'a CodecSpec)>,
@@ -130,7 +131,7 @@ impl ChainParts {
         Ok(())
     }
 
-    /// The filters and the compressor.
+    /// Splits the codecs into filters and compressor.
     pub(super) fn split(mut self, source: &Source<'_>) -> Result<(Vec<CodecSpec>, Option<CodecSpec>), Unrepresentable> {
         let compressor = if self.ends_with_compressor { self.codecs.pop() } else { None };
         check_count(&self.codecs, source)?;
@@ -138,7 +139,7 @@ impl ChainParts {
     }
 }
 
-/// A chain of v2 or the draft as v3 has it: its chunks have the same bytes.
+/// Converts a chain of v2 or the draft to v3; the chunks have the same bytes.
 pub(super) fn to_v3(
     chain: &[CodecSpec],
     data_type: &DataType,
@@ -194,7 +195,7 @@ pub(super) fn to_v3(
     Ok(v3)
 }
 
-/// Fails if a list has more codecs than can be read.
+/// Fails if a list has more codecs than readers accept.
 pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Unrepresentable> {
     match codecs.len() {
         0..=MAX_CODECS => Ok(()),
@@ -205,7 +206,7 @@ pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(
     }
 }
 
-/// The shards of the draft, whose inner chains are as those of other arrays of the draft.
+/// Converts the sharding of the draft, whose inner chains are those of other arrays of the draft.
 fn sharding_to_v3(
     shards: &CodecSpec,
     data_type: &DataType,
@@ -218,13 +219,13 @@ fn sharding_to_v3(
     Ok(shards)
 }
 
-/// The chain within shards.
+/// The chain of the inner chunks.
 pub(super) fn inner_codecs(shards: &CodecSpec) -> Vec<CodecSpec> {
     let codecs = shards.configuration.get("codecs").and_then(Value::as_array);
     codecs.into_iter().flatten().filter_map(|codec| CodecSpec::parse_v3(codec).ok()).collect()
 }
 
-/// True if a chain is shards and nothing else.
+/// The sharding codec, if the chain has no other codecs.
 pub(super) fn as_only_sharding(chain: &[CodecSpec]) -> Option<&CodecSpec> {
     match chain {
         [shards] if is_v3(shards, SHARDING) => Some(shards),
@@ -240,7 +241,7 @@ fn is_element_filter(codec: &CodecSpec) -> bool {
     codec.namespace == Namespace::Numcodecs && filter::is_filter(&codec.name)
 }
 
-/// One permutation after another.
+/// Composes two permutations.
 fn compose_permutations(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
     let order = match transpose.configuration.get("order") {
         Some(Value::String(order)) if order == "C" => return Ok(before.to_vec()),
@@ -254,7 +255,7 @@ fn compose_permutations(before: &[usize], transpose: &CodecSpec) -> Result<Vec<u
         .ok_or_else(|| "has no order of the dimensions".to_owned())
 }
 
-/// The byte order that a codec from arrays to bytes stores.
+/// The byte order of an array-to-bytes codec.
 fn stored_order_of(codec: &CodecSpec) -> Result<StoredOrder, String> {
     if codec.namespace == Namespace::Model && codec.name == CodecSpec::MIXED_ENDIAN {
         return Ok(StoredOrder::Mixed(big_endian_words(codec).ok_or("has no words that are big-endian")?));
@@ -270,7 +271,7 @@ fn stored_order_of(codec: &CodecSpec) -> Result<StoredOrder, String> {
     }
 }
 
-/// The words of [`CodecSpec::MIXED_ENDIAN`].
+/// The big-endian words of a [`CodecSpec::MIXED_ENDIAN`] codec.
 fn big_endian_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
     let run = |run: &Value| match run.as_array()?.as_slice() {
         [offset, width, count] => {
@@ -282,7 +283,7 @@ fn big_endian_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
     codec.configuration.get("big")?.as_array()?.iter().map(run).collect()
 }
 
-/// The codec of v3 that stores elements so.
+/// The `bytes` codec for elements.
 fn bytes_codec(elements: &FilterElements) -> CodecSpec {
     let has_words = match elements.data_type.layout() {
         Layout::Fixed(layout) => !layout.words.is_empty(),

@@ -1,4 +1,4 @@
-//! Codecs that work on bytes, from the names of numcodecs to those of v3 and back.
+//! Conversion of bytes-to-bytes codecs between numcodecs and v3.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::{
     text::truncated,
 };
 
-/// The codecs of numcodecs that zarr-python 3 knows as codecs from bytes to bytes.
+/// The bytes-to-bytes codecs of numcodecs that zarr-python 3 supports.
 const NUMCODECS: &[&str] = &[
     "adler32",
     "blosc",
@@ -25,17 +25,17 @@ const NUMCODECS: &[&str] = &[
     "zstd",
 ];
 
-/// The highest level of zstd, which numcodecs takes for any above it.
+/// The maximum level of zstd; numcodecs treats higher ones as this level.
 const MAX_ZSTD_LEVEL: i64 = 22;
 
-/// The largest size of elements that blosc knows; larger ones it takes for bytes.
+/// The maximum element size of blosc; it treats larger elements as bytes.
 const MAX_BLOSC_TYPESIZE: usize = 255;
 
-/// The shuffles of blosc as v3 names them. numcodecs has their index here.
+/// The shuffles of blosc in v3; numcodecs uses the index.
 const SHUFFLES: [&str; 3] = ["noshuffle", "shuffle", "bitshuffle"];
 
-/// A codec of numcodecs in v3, for items of `item_size` bytes: by a name of the specification or its registry if that
-/// can represent its whole configuration, and else as `numcodecs.*`.
+/// Converts a codec of numcodecs to v3, for items of `item_size` bytes: to a registered codec if that can represent the
+/// whole configuration, otherwise to `numcodecs.*`.
 pub(super) fn to_v3(codec: &CodecSpec, item_size: usize) -> Result<CodecSpec, String> {
     let configuration = &codec.configuration;
     let v3_configuration = match codec.name.as_str() {
@@ -49,8 +49,8 @@ pub(super) fn to_v3(codec: &CodecSpec, item_size: usize) -> Result<CodecSpec, St
     Ok(v3_configuration.map_or_else(|| codec.clone(), |configuration| CodecSpec::v3(&codec.name, configuration)))
 }
 
-/// A codec of v3 from bytes to bytes as numcodecs has it, for items of `item_size` bytes; and whether its `typesize` is
-/// lost, which numcodecs derives itself.
+/// Converts a bytes-to-bytes codec of v3 to numcodecs, for items of `item_size` bytes. The flag is true if its
+/// `typesize` is lost, which numcodecs derives itself.
 pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(CodecSpec, bool), String> {
     if codec.namespace == Namespace::Numcodecs {
         return Ok((codec.clone(), false));
@@ -70,12 +70,12 @@ pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(Codec
     Ok((CodecSpec::numcodecs(&codec.name, configuration), typesize_is_lost))
 }
 
-/// Fails if there are members other than these.
+/// Fails if the configuration has other members.
 fn check_members(configuration: &Map<String, Value>, known: &[&str]) -> Option<()> {
     configuration.keys().all(|name| known.contains(&name.as_str())).then_some(())
 }
 
-/// An integer in a range, or a default.
+/// An integer in a range; `default` if it is missing.
 fn integer(
     configuration: &Map<String, Value>,
     name: &str,
@@ -109,7 +109,7 @@ fn zstd(configuration: &Map<String, Value>) -> Option<Map<String, Value>> {
 fn zstd_from_v3(configuration: &Map<String, Value>) -> Option<Map<String, Value>> {
     check_members(configuration, &["level", "checksum"])?;
     let mut numcodecs = members([("level", json!(integer(configuration, "level", 0, -131_072..=MAX_ZSTD_LEVEL)?))]);
-    // Older versions of numcodecs do not know it.
+    // Older versions of numcodecs reject the member.
     if flag(configuration, "checksum")? {
         numcodecs.insert("checksum".to_owned(), json!(true));
     }
@@ -127,7 +127,7 @@ fn blosc(configuration: &Map<String, Value>, item_size: usize) -> Option<Map<Str
         None | Some(Value::Null) => item_size,
         Some(size) => usize::try_from(size.as_u64().filter(|size| *size > 0)?).ok()?,
     };
-    // numcodecs derives it from the size before blosc does.
+    // numcodecs derives the shuffle from the element size before blosc limits it.
     let by_size = if item_size == 1 { 2 } else { 1 };
     let shuffle = match integer(configuration, "shuffle", 1, -1..=2)? {
         -1 => by_size,

@@ -1,4 +1,4 @@
-//! The document of an array of the draft, as zarr-python 2.18.7 writes it.
+//! Conversion to arrays of the draft, in the form of zarr-python 2.18.7.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use crate::{
     limits::MAX_SHARD_DEPTH,
 };
 
-/// The codecs that have a URI.
+/// The codecs with a URI.
 const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
 
 pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
@@ -61,13 +61,13 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     Ok(node_document(members_of_document, attributes))
 }
 
-/// An array with its shards taken off.
+/// The shards of an array, as storage transformers.
 struct Shards {
     /// The shape of the innermost chunks.
     chunk_shape: Vec<u64>,
-    /// Their chain.
+    /// The chain of the innermost chunks.
     codecs: Vec<CodecSpec>,
-    /// The sharding transformers, the innermost first.
+    /// The sharding transformers, innermost first.
     transformers: Vec<Value>,
     /// The locations of the chain's codecs.
     locations: CodecLocations,
@@ -113,7 +113,7 @@ impl Shards {
     }
 }
 
-/// True if shards have the only index that the draft has.
+/// True if the index of the shards is the one that the draft supports.
 fn has_draft_index(shards: &CodecSpec) -> bool {
     let at_the_end = shards.configuration.get("index_location").is_none_or(|location| location == "end");
     let codecs = shards.configuration.get("index_codecs").and_then(Value::as_array);
@@ -122,7 +122,7 @@ fn has_draft_index(shards: &CodecSpec) -> bool {
     at_the_end && codecs.is_some_and(|codecs| codecs.is_ok_and(|codecs| codecs == [plain]))
 }
 
-/// The filters go where zarr-python keeps them, which something else of the user's may have taken.
+/// Adds the filters where zarr-python stores them; fails if the user has another attribute of that name.
 fn insert_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrepresentable> {
     if attributes.get(FILTERS).is_some() {
         return Err(Unrepresentable::new("/attributes/filters", "is where the draft has the filters of the array"));
@@ -133,7 +133,7 @@ fn insert_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Un
     Ok(())
 }
 
-/// A `dtype` as a data type of the draft, which has numbers, and an extension for everything else.
+/// Converts a `dtype` to a data type of the draft: numbers by name, others as extensions.
 fn to_draft_data_type(dtype: Value) -> Value {
     let Some(text) = dtype.as_str() else { return extension("TODO: structured array protocol URL", dtype) };
     let mut characters = text.trim_start_matches(['<', '>', '|']).chars();

@@ -1,5 +1,5 @@
-//! Filters of numcodecs: codecs that calculate with elements. In v2 and the draft they are given bytes, and say themselves which elements these are
-//! and in which byte order; in v3 they are given elements as they are in memory.
+//! Conversion of the filters of numcodecs. In v2 and the draft they get bytes, and their configuration names the data
+//! type and byte order; in v3 they get elements in memory order.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     text::truncated,
 };
 
-/// The elements on one side of a filter, and the byte order in which they are stored.
+/// The data type and byte order of the elements on one side of a filter.
 #[derive(Clone, Debug)]
 pub(super) struct FilterElements {
     pub(super) data_type: DataType,
@@ -19,15 +19,15 @@ pub(super) struct FilterElements {
 /// The members of a filter's configuration that name the types of its two sides.
 #[derive(Clone, Copy, Debug)]
 enum FilterTypes {
-    /// Both sides have what there is.
+    /// Neither is configured: both sides have the type of the input.
     Same,
-    /// These two; the second defaults to the first.
+    /// Members for the decoded and the encoded type; the second defaults to the first.
     Named(&'static str, &'static str),
-    /// Booleans become bytes of eight.
+    /// Booleans are packed into bytes.
     Bits,
 }
 
-/// True if this is the id of such a filter.
+/// True if this is the id of a filter.
 pub(super) fn is_filter(id: &str) -> bool {
     filter_types(id).is_some()
 }
@@ -43,7 +43,7 @@ fn filter_types(id: &str) -> Option<FilterTypes> {
 }
 
 impl FilterElements {
-    /// The NumPy type that a `dtype` of a configuration names: `<f4`, `f4`, `float32`.
+    /// Reads a configured `dtype`: `<f4`, `f4`, `float32`.
     fn from_dtype(dtype: &Value) -> Option<Self> {
         let text = dtype.as_str()?;
         let v2 = |text: &str| parse_v2(&Value::from(text), V2Context::default());
@@ -53,22 +53,22 @@ impl FilterElements {
         Some(Self { data_type: parse_v3(dtype).ok()?, order: StoredOrder::Little })
     }
 
-    /// True if both have the same bytes.
+    /// True if both sides have the same bytes.
     fn has_same_bytes(&self, other: &Self) -> bool {
         self.is_of_type(&other.data_type) && self.order == other.order
     }
 
-    /// True if the elements have a type, or are the integers that times of this type are to NumPy.
+    /// True if the elements have a data type, or are the integers that count the units of a time type.
     fn is_of_type(&self, data_type: &DataType) -> bool {
         let is_time = data_type.name().starts_with("numpy.");
         self.data_type == *data_type || (is_time && self.data_type.name() == "int64")
     }
 }
 
-/// A filter whose two sides are stored in this byte order, and the elements that it makes.
+/// The filter with both sides in a byte order, and its encoded elements.
 ///
-/// Fails with the reason if it does not accept these elements. With `stored` they are in their byte order, otherwise as
-/// in memory.
+/// Fails with the reason if the filter does not accept the input. If `stored` is true, the input is in its stored byte
+/// order, otherwise in memory order.
 pub(super) fn with_byte_order(
     filter: &CodecSpec,
     input: &FilterElements,

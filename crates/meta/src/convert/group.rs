@@ -1,4 +1,4 @@
-//! The documents of groups.
+//! Conversion of groups.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,8 @@ use crate::{
     text::pointer_to,
 };
 
-/// The document of a group in another dialect, without consolidated metadata; in its own, its node document without it.
+/// Converts a group's document to another dialect; in its own dialect, returns its node document. Consolidated metadata
+/// is removed.
 pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
         let document = match to {

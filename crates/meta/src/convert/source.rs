@@ -1,4 +1,4 @@
-//! The source of a conversion: the array with its own document.
+//! The source of a conversion: an array with its original document.
 
 use serde_json::{Map, Value, json};
 
@@ -13,30 +13,30 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// An array, and what is lost of it.
+/// An array, and the losses of its conversion.
 pub(super) struct Source<'a> {
     pub(super) model: &'a ArrayModel,
     pub(super) losses: Vec<Loss>,
 }
 
-/// The locations of codecs in the document of an array.
+/// The locations of a chain's codecs in the document of an array.
 #[derive(Clone, Debug)]
 pub(super) enum CodecLocations {
-    /// In one list, of which this is the pointer.
+    /// In one list with this pointer.
     List(String),
     /// In several members, as in v2 and the draft.
     Members {
-        /// Of the order of the elements.
+        /// Of the memory order.
         order: &'static str,
         /// Of the data type.
         data_type: &'static str,
-        /// The number of codecs before the first that the document names.
+        /// The number of codecs that the document does not list.
         unnamed: usize,
         /// Of the filters.
         filters: &'static str,
         /// The number of filters.
         filter_count: usize,
-        /// True if the codecs behind the filters are in a list `codecs`, and not one `compressor`.
+        /// True if the codecs after the filters are in a list `codecs` instead of one `compressor`.
         pipeline: bool,
     },
 }
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         self.losses.push(Loss { pointer: pointer.into(), property: property.into() });
     }
 
-    /// Records members that only the source's dialect has, or that are unknown, as lost.
+    /// Adds a loss for each member that is unknown or belongs only to the source's dialect.
     pub(super) fn add_unknown_members(&mut self) {
         let known = match self.model.dialect {
             Dialect::V2 => v2::ARRAY_MEMBERS,
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The locations of a chain's codecs; for shards of the draft, those of the innermost chunks.
+    /// The locations of a chain's codecs; for shards of the draft, of the innermost chain.
     pub(super) fn codec_locations(&self, chain: &[CodecSpec]) -> CodecLocations {
         let (order, filters) = match self.model.dialect {
             Dialect::V3 => return CodecLocations::List("/codecs".to_owned()),
@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
         self.model.grid.regular_shape().ok_or_else(regular)
     }
 
-    /// The fill value as a dialect writes it. `null` stays if it has the same meaning.
+    /// The fill value in a dialect. `null` stays if it means the same.
     pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Unrepresentable> {
         let ArrayModel { data_type, fill_value, document, .. } = self.model;
         if document.get("fill_value").is_some_and(|fill_value| fill_value.is_null()) {
@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The attributes for a dialect that has the names of dimensions among them.
+    /// The attributes for a dialect that stores dimension names among them.
     pub(super) fn attributes_with_names(&mut self) -> Json {
         let attributes = self.user_attributes();
         if self.model.dialect != Dialect::V3 {
@@ -163,7 +163,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The attributes for a dialect that has a member for the names of dimensions, and these names.
+    /// The attributes, and the dimension names for a dialect that has a member for them.
     pub(super) fn attributes_and_names(&self) -> (Json, Option<Value>) {
         let attributes = self.user_attributes();
         match self.xarray_names() {
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// xarray's attribute, if it names the dimensions, and its pointer.
+    /// xarray's dimension names with their pointer, if the attribute is valid.
     fn xarray_names(&self) -> Option<(Vec<String>, String)> {
         let names = self.model.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
         let rank = self.model.shape.len();
@@ -183,7 +183,7 @@ impl<'a> Source<'a> {
         Some((names, pointer_to("/attributes", XARRAY_NAMES)))
     }
 
-    /// The attributes without the filters that zarr-python keeps there in the draft.
+    /// The attributes without the filters that zarr-python stores there in the draft.
     fn user_attributes(&self) -> Json {
         let attributes = &self.model.attributes;
         match self.model.dialect == Dialect::Draft && draft::filters_of(attributes).is_some() {
@@ -194,13 +194,13 @@ impl<'a> Source<'a> {
 }
 
 impl CodecLocations {
-    /// The location of the codec with an index in the chain.
+    /// The location of the codec at an index of the chain.
     pub(super) fn of(&self, index: usize) -> String {
         match self {
             Self::List(list) => format!("{list}/{index}"),
             Self::Members { order, data_type, unnamed, filters, filter_count, pipeline } => {
                 match index.checked_sub(*unnamed) {
-                    // Of two the first is the order.
+                    // The first of two unlisted codecs is the memory order.
                     None if index.saturating_add(1) < *unnamed => (*order).to_owned(),
                     None => (*data_type).to_owned(),
                     Some(filter) if filter < *filter_count => format!("{filters}/{filter}"),
@@ -212,14 +212,14 @@ impl CodecLocations {
     }
 }
 
-/// The names of an object's members that are none of these.
+/// The names of an object's members that are not known.
 pub(super) fn unknown_members(document: &Json, known: &[&str]) -> Vec<String> {
     let name = |member: Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
     document.members().filter(|member| !known.iter().any(|name| member.is_named(name))).map(name).collect()
 }
 
-/// The extensions of a node as another dialect's list of them, and what is lost. In v3 those stay that mean something; others would keep readers from a node
-/// that they could read in the draft.
+/// The extensions of a node in another dialect, and the losses. In v3 only extensions with an effect are retained;
+/// others would make the node unreadable there.
 pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, Vec<Loss>) {
     let mut converted = Vec::new();
     let mut losses = Vec::new();
@@ -238,7 +238,7 @@ pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, 
     (converted, losses)
 }
 
-/// A node document of members, with attributes as they are written.
+/// A node document with these members, and with attributes in their notation.
 pub(super) fn node_document(members: Map<String, Value>, attributes: Json) -> Json {
     Json::from(members).with("attributes", Change::SetText(attributes))
 }

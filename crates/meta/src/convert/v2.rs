@@ -1,4 +1,4 @@
-//! The document of an array of v2.
+//! Conversion to arrays of v2.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Un
     }
 }
 
-/// The `dtype`, which must be read as the same again.
+/// The `dtype`, if it is read back as the same data type.
 pub(super) fn dtype(source: &Source<'_>, parts: &ChainParts) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
     let unrepresentable = || {
@@ -82,7 +82,7 @@ pub(super) fn dtype(source: &Source<'_>, parts: &ChainParts) -> Result<Value, Un
     }
 }
 
-/// A codec as numcodecs configures it.
+/// A codec in the form of numcodecs.
 pub(super) fn codec(codec: &CodecSpec) -> Value {
     let mut numcodecs = members([("id", json!(codec.name))]);
     numcodecs.extend(codec.configuration.clone());

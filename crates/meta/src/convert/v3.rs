@@ -1,4 +1,4 @@
-//! The document of an array of v3.
+//! Conversion to arrays of v3.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrep
     }
 }
 
-/// The data type, which must be read as the same again.
+/// The data type, if it is read back as the same.
 fn data_type(source: &Source<'_>) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
     let json = data_type.to_v3();
