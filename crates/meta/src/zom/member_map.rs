@@ -134,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_sorted_map(entries in prop::collection::vec(("[a-c]{0,2}", any::<u8>()), 0..20)) {
+        fn map_matches_btreemap(entries in prop::collection::vec(("[a-c]{0,2}", any::<u8>()), 0..20)) {
             let model: BTreeMap<String, u8> = entries.iter().cloned().collect();
             let mut inserted = Members::new();
             for (name, node) in &entries {
