@@ -1,4 +1,4 @@
-//! Chunks as they are stored.
+//! Decoding and encoding of chunks.
 
 use std::sync::LazyLock;
 
@@ -9,38 +9,38 @@ use serde_json::json;
 
 use crate::chunk;
 
-/// What elements of variable length may take.
+/// The memory budget of elements of variable length, in bytes.
 const BUDGET: u64 = 1 << 18;
 
-/// What is left of a chunk that was encoded and decoded.
+/// The part of a chunk that survives encoding and decoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeps {
+enum Preserved {
     /// Every bit.
     All,
-    /// Every bit of a chunk that was decoded once: there are several texts, or bytes, for one element.
+    /// Every bit of a chunk that was decoded before: an element has several encodings.
     Decoded,
     /// The number of elements.
     Number,
 }
 
-use Keeps::{All, Decoded, Number};
+use Preserved::{All, Decoded, Number};
 
-/// Where codecs stand.
-enum Place {
-    /// Before the elements become bytes.
+/// The position of the codecs relative to `bytes`.
+enum Position {
+    /// Before it.
     Before,
-    /// Behind.
+    /// After it.
     After,
-    /// As they are.
+    /// Without it.
     Alone,
 }
 
-use Place::{After, Alone, Before};
+use Position::{After, Alone, Before};
 
 struct Case {
     data_types: Vec<DataType>,
     codecs: Vec<CodecSpec>,
-    keeps: Keeps,
+    preserved: Preserved,
 }
 
 const WORDS: &[&str] = &[
@@ -54,9 +54,9 @@ const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", 
 const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
 const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
-/// Every codec, with several configurations and at several places.
+/// Chains with every codec, in several configurations and positions.
 #[rustfmt::skip]
-static CASES: &[(Keeps, Place, &[&str], &str)] = &[
+static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (All, Alone, BYTES, r#"["bytes"]"#),
     (All, Alone, WORDS, r#"[{"name":"bytes","configuration":{"endian":"big"}}]"#),
     (All, Alone, WORDS, r#"[{"name":"endian","configuration":{"endian":"little"}}]"#),
@@ -130,67 +130,72 @@ static CASES: &[(Keeps, Place, &[&str], &str)] = &[
 
     (All, Alone, NUMBERS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,2],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},"gzip"]}}, "crc32c"]"#),
     (All, Alone, TEXTS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":["vlen-utf8"],"index_codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_location":"start"}}, "zstd"]"#),
+
+    (All, Alone, &["int16", "uint8", "float32", "complex64"], r#"["packbits"]"#),
+    (Decoded, Alone, &["bool"], r#"[{"name":"packbits","configuration":{"padding_encoding":"last_byte"}}]"#),
+    (Decoded, Alone, &["int16", "uint32"], r#"[{"name":"packbits","configuration":{"padding_encoding":"first_byte","first_bit":1,"last_bit":11}}, "gzip"]"#),
+    (Number, Before, &["float32", "float64"], r#"[{"name":"scale_offset","configuration":{"offset":5,"scale":3}}]"#),
 ];
 
-static READY: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
+static PARSED_CASES: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
 
 impl Case {
-    fn new((keeps, place, data_types, json): &(Keeps, Place, &[&str], &str)) -> Self {
+    fn new((preserved, position, data_types, json): &(Preserved, Position, &[&str], &str)) -> Self {
         let mut codecs = chunk::codecs(json);
         let endian = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let bytes = CodecSpec::parse_v3(&endian).expect("a codec");
-        match place {
+        match position {
             Before => codecs.push(bytes),
             After => codecs.insert(0, bytes),
             Alone => {}
         }
-        Self { keeps: *keeps, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
+        Self { preserved: *preserved, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
     }
 }
 
-/// Decodes a chunk. The first byte chooses a data type and a chain, the second one among its data types, the third what the rest is and how many dimensions
-/// there are, of which the next ones give the extents.
+/// Decodes a chunk. The first byte selects a chain, the second one of its data types, the third the meaning of the rest
+/// and the rank; the next bytes are the extents.
 pub fn decode(data: &[u8]) {
     let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
-    let case = READY.iter().cycle().nth(case.into()).expect("they begin again");
+    let case = PARSED_CASES.iter().cycle().nth(case.into()).expect("they begin again");
     let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
     let array = ChunkRepresentation::new(data_type, shape, fill_value).expect("a small chunk");
-    // Some codecs are for another number of dimensions.
+    // Some codecs need another rank.
     let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
-        0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
-        2 => elements(&chain, rest, case.keeps),
-        _ => damaged(&chain, rest, case.keeps),
+        0 | 1 => roundtrip_bytes(&chain, Bytes::copy_from_slice(rest), case.preserved),
+        2 => roundtrip_elements(&chain, rest, case.preserved),
+        _ => roundtrip_damaged(&chain, rest, case.preserved),
     }
 }
 
-/// Decodes what somebody stored, and what we make of it again.
-fn stored(chain: &CodecChain, encoded: Bytes, keeps: Keeps) {
+/// Decodes arbitrary bytes, and encodes and decodes the result again.
+fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
     };
-    chunk::is_whole(&decoded, chain.representation(), BUDGET);
+    chunk::is_complete(&decoded, chain.representation(), BUDGET);
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
-    chunk::is_whole(&again, chain.representation(), BUDGET);
-    assert!(keeps == Number || again == decoded);
+    chunk::is_complete(&again, chain.representation(), BUDGET);
+    assert!(preserved == Number || again == decoded);
 }
 
 /// Encodes elements and decodes them again.
-fn elements(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+fn roundtrip_elements(chain: &CodecChain, bytes: &[u8], preserved: Preserved) {
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
     let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
-    assert!(keeps != All || decoded == elements);
-    stored(chain, encoded, keeps);
+    assert!(preserved != All || decoded == elements);
+    roundtrip_bytes(chain, encoded, preserved);
 }
 
 /// Changes one byte of an encoded chunk.
-fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+fn roundtrip_damaged(chain: &CodecChain, bytes: &[u8], preserved: Preserved) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
@@ -198,16 +203,18 @@ fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     if let Some(byte) = encoded.get_mut(position) {
         *byte ^= mask;
     }
-    stored(chain, encoded.into(), keeps);
+    roundtrip_bytes(chain, encoded.into(), preserved);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
     fn every_codec_chain_resolves() {
-        for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
+        for (case, (_, _, _, json)) in PARSED_CASES.iter().zip(CASES) {
             for data_type in &case.data_types {
                 let made = |rank| {
                     let array = ChunkRepresentation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
@@ -215,6 +222,26 @@ mod tests {
                 };
                 assert!((0..4).any(made), "{json} of {data_type}");
             }
+        }
+    }
+
+    /// The codecs of a JSON list, including those of shards.
+    fn codecs_in(list: &Value) -> Vec<CodecSpec> {
+        let codecs = list.as_array().into_iter().flatten();
+        let inner = |codec: &Value| {
+            let lists = ["codecs", "index_codecs"].map(|name| codec.get("configuration")?.get(name).map(codecs_in));
+            lists.into_iter().flatten().flatten().collect::<Vec<_>>()
+        };
+        codecs.flat_map(|codec| [vec![CodecSpec::parse_v3(codec).unwrap()], inner(codec)].concat()).collect()
+    }
+
+    #[test]
+    fn every_codec_is_fuzzed() {
+        let chains = CASES.iter().map(|(_, _, _, chain)| serde_json::from_str(chain).unwrap());
+        let fuzzed: Vec<CodecSpec> = chains.flat_map(|chain| codecs_in(&chain)).collect();
+        for (namespace, name) in codec::supported_codecs() {
+            let is_fuzzed = fuzzed.iter().any(|codec| codec.namespace == namespace && codec.name == name);
+            assert!(is_fuzzed, "add a chain with {name} of {namespace:?} to CASES");
         }
     }
 }

@@ -13,8 +13,10 @@ use store::{ChangeOutcome, StoreError};
 
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,
+    backlog::Backlog,
     bulk::{Bulk, VisibleState},
     group::CommitGroup,
+    needs_own_group,
 };
 use crate::{
     checkpoint::CheckpointTask,
@@ -61,23 +63,23 @@ impl Committer {
     }
 
     fn run(mut self, requests: &mpsc::Receiver<Request>) {
-        let mut stopping = false;
-        while !stopping {
-            let Ok(mut next) = requests.recv() else { return };
+        let mut backlog = Backlog::default();
+        while backlog.wait(requests) {
             let mut group = self.new_group();
-            loop {
-                stopping |= matches!(next, Request::Stop);
-                group = self.handle(group, next);
-                if stopping || group.commits() >= MAX_GROUP_COMMITS || group.bytes >= MAX_GROUP_BYTES {
-                    break;
-                }
-                match requests.try_recv() {
-                    Ok(request) => next = request,
-                    Err(_) => break,
-                }
+            while group.commits() < MAX_GROUP_COMMITS
+                && group.bytes < MAX_GROUP_BYTES
+                && let Some(request) = backlog.next_shared(requests)
+            {
+                group = self.handle(group, request);
             }
             self.finish(group);
             self.publisher.freeze_if_large();
+            if let Some(request) = backlog.next_exclusive() {
+                let group = self.new_group();
+                let group = self.handle(group, request);
+                self.finish(group);
+                self.publisher.freeze_if_large();
+            }
         }
         while let Ok(request) = requests.try_recv() {
             request.reject(StoreError::Closed);
@@ -113,7 +115,7 @@ impl Committer {
     ) -> CommitGroup {
         // Changes of prefixes and intents are checked against the visible state only, so such a commit is a group by
         // itself.
-        let exclusive = changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }));
+        let exclusive = needs_own_group(&changes);
         if exclusive && group.has_changes() {
             self.finish(group);
             group = self.new_group();

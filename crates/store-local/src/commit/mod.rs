@@ -5,6 +5,7 @@
 //! acknowledges the commits. A large commit is prepared by its caller, which checks it and writes it to a file of its
 //! own; the committer checks again only the keys that changed since.
 
+mod backlog;
 mod bulk;
 mod committer;
 mod group;
@@ -78,6 +79,16 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
+    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and a
+    /// large commit has been written already.
+    fn is_exclusive(&self) -> bool {
+        match self {
+            Self::Commit { changes, .. } => needs_own_group(changes),
+            Self::Bulk { .. } | Self::Freeze => true,
+            Self::Stop => false,
+        }
+    }
+
     /// Replies with an error.
     pub(crate) fn reject(self, error: StoreError) {
         match self {
@@ -85,6 +96,11 @@ impl Request {
             Self::Freeze | Self::Stop => {}
         }
     }
+}
+
+/// True if the changes concern key ranges or intents, which are validated only against what is visible.
+fn needs_own_group(changes: &[PlainChange]) -> bool {
+    changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
