@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use store::{ByteRange, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, WriteableStore};
+use store::{
+    ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
+    WriteableStore,
+};
 use store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
@@ -229,9 +232,13 @@ fn last_segment(dir: &Path) -> PathBuf {
 async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), kind).await.unwrap();
+    let mut changes = Vec::new();
     for number in 0..100_u8 {
-        set(&store, &format!("small/{number}"), vec![number; 100]).await;
+        let staged = store.stage(&key(&format!("small/{number}")), vec![number; 100].into()).await.unwrap();
+        changes.push(Change::Set { staged, precondition: Precondition::none() });
     }
+    // Two commits, so that even a slow machine copies the index before it has them.
+    store.commit(changes).await.unwrap();
     set(&store, "large", vec![7; 1_000_000]).await;
     let copy = tempfile::tempdir().unwrap();
     // Copy the index while the store is open, before everything is applied.
