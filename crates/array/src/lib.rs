@@ -63,7 +63,8 @@ pub use memory::{
 pub use metadata::error::NodeError;
 pub use node::broken::Broken;
 pub use operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
+    WriteReport,
 };
 pub use options::{EmptyChunks, Options};
 pub use read::{

@@ -164,7 +164,8 @@ pub use node::{
     NodeKind, Patch, UpdatedNode,
 };
 pub use operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
+    WriteReport,
 };
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};

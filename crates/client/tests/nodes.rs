@@ -9,7 +9,7 @@ mod hierarchies {
     use bytes::Bytes;
     use client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
-        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, Patch, Zom, select, zom,
+        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, Zom, select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
@@ -113,7 +113,9 @@ mod hierarchies {
         tree["members"]["mice"]["shape"] = json!([5, 3]);
         let other = zom(&tree);
         let error = nodes.create(&at, &other, &CreateOptions::default()).await.unwrap_err();
-        let NodeError::Differs { path: of, differences } = error else { panic!("{error:?}") };
+        let NodeError::Rejected(NodeRejection::NodeConflict { path: of, differences }) = error else {
+            panic!("{error:?}")
+        };
         let [difference] = &differences[..] else { panic!("{differences:?}") };
         assert_eq!((of, difference.pointer.as_str()), (at.clone(), "/members/mice/shape/0"));
         assert_eq!((&difference.expected, &difference.actual), (&Some(text(json!(5))), &Some(text(json!(4)))));
@@ -122,7 +124,9 @@ mod hierarchies {
 
         let absent = CreateOptions { precondition: Precondition::absent(), ..CreateOptions::default() };
         let error = nodes.create(&at, &other, &absent).await.unwrap_err();
-        let NodeError::PreconditionFailed { current: Some(current), .. } = error else { panic!("{error:?}") };
+        let NodeError::Rejected(NodeRejection::PreconditionFailed { current: Some(current), .. }) = error else {
+            panic!("{error:?}")
+        };
         let replace = CreateOptions {
             if_exists: IfExists::Replace,
             precondition: Precondition::at(current),
@@ -142,7 +146,7 @@ mod hierarchies {
         let declare = async |at: &str| nodes.create(&path(at), &array, &CreateOptions::default()).await.unwrap_err();
         let error = declare("lab/mice/c").await;
         assert!(
-            matches!(&error, NodeError::BelowArray { array: Some(above), .. } if *above == path("lab/mice")),
+            matches!(&error, NodeError::Rejected(NodeRejection::ParentIsArray { array: above, .. }) if *above == path("lab/mice")),
             "{error:?}"
         );
         let error = declare("lab/__odd").await;
@@ -189,7 +193,7 @@ mod hierarchies {
         assert_eq!(changed.zom.root.document().get("attributes").unwrap(), json!({"unit": "mV"}));
         let error = nodes.set_attributes(&at, unit, Precondition::at(before)).await.unwrap_err();
         assert!(
-            matches!(&error, NodeError::PreconditionFailed { current, .. } if *current == changed.version),
+            matches!(&error, NodeError::Rejected(NodeRejection::PreconditionFailed { current, .. }) if *current == changed.version),
             "{error:?}"
         );
         let names = Some(Some(vec![Some("y".to_owned()), None]));

@@ -10,14 +10,17 @@
 //! ```
 //!
 //! [`node`] describes nodes as of one commit, [`create`] and [`convert`] have the options of changes of whole
-//! hierarchies, and [`write`](mod@write) the result of writing elements. There is no logic here and no I/O.
+//! hierarchies, [`write`](mod@write) the result of writing elements, and [`rejection`] the reasons why a change of a node is
+//! rejected. There is no logic here and no I/O.
 
 pub mod convert;
 pub mod create;
 pub mod node;
+pub mod rejection;
 pub mod write;
 
 pub use convert::{ConversionReport, ConvertOptions};
 pub use create::{IfExists, LossPolicy};
 pub use node::{BrokenNode, Depth, LinkTarget, NodeInfo};
+pub use rejection::NodeRejection;
 pub use write::WriteReport;

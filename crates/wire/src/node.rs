@@ -4,7 +4,7 @@
 
 use std::io;
 
-use meta::{Dialect, json::Json};
+use meta::{Dialect, NodePath, PathError, json::Json};
 use operations::LinkTarget;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -183,6 +183,24 @@ impl From<&meta::zom::Violation> for Violation {
         let meta::zom::Violation { pointer, reason } = violation.clone();
         Self { pointer, reason }
     }
+}
+
+/// The JSON form of losses.
+pub fn render_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
+    let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
+        let meta::convert::Loss { pointer, property } = loss.clone();
+        Loss { path: path.to_string(), pointer, property }
+    };
+    losses.iter().map(loss).collect()
+}
+
+/// Parses the JSON form of losses. Fails if a path is not that of a node.
+pub fn parse_losses(losses: &[Loss]) -> Result<Vec<(NodePath, meta::convert::Loss)>, PathError> {
+    let loss = |loss: &Loss| {
+        let Loss { path, pointer, property } = loss.clone();
+        Ok((NodePath::parse(&path)?, meta::convert::Loss { pointer, property }))
+    };
+    losses.iter().map(loss).collect()
 }
 
 /// A member that is present, even if it is `null`, as opposed to a missing one.

@@ -12,7 +12,7 @@ use meta::{
     json::Json,
     zom::MAX_NODES,
 };
-use operations::{BrokenNode, ConversionReport, ConvertOptions, Depth};
+use operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
 use serde_json::json;
 use store::Key;
 
@@ -111,7 +111,7 @@ async fn in_place_edits(
 pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
     let unseen = |node: &&NodeTree| node.kind == NodeKind::Group && node.members.is_none();
     match top.readable().iter().any(unseen) {
-        true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
+        true => Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 })),
         false => Ok(()),
     }
 }
@@ -141,7 +141,7 @@ async fn already_converted(
         let Some(value) = snapshot.get(&key, None).await? else { continue };
         let document = parse_object(value.bytes().await?);
         if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
-            return Err(NodeError::OtherDialect { path, found: Dialect::Draft });
+            return Err(NodeError::Rejected(NodeRejection::DialectConflict { path, dialect: Dialect::Draft }));
         }
         if let Err(error) = document {
             unread.push(Broken::new(&key, &error).at(path.clone(), to));

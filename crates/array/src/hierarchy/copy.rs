@@ -13,7 +13,7 @@ use meta::{
     convert::{ChunkKeyPolicy, Loss},
     zom::{Zom, ZomFormat},
 };
-use operations::{ConversionReport, ConvertOptions, Depth, IfExists};
+use operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
 use store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
@@ -156,7 +156,10 @@ impl Destination {
         place.check_name(path)?;
         let extent = keys::subtree_keys(path, dialect, place.site.root.as_ref())?.prefixes;
         if first_key(context, &extent).await?.is_some() || place.current(context, path).await?.is_some() {
-            return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
+            return Err(NodeError::Rejected(NodeRejection::NodeConflict {
+                path: path.clone(),
+                differences: Vec::new(),
+            }));
         }
         Ok(Self { path: path.clone(), dialect, place, extent })
     }

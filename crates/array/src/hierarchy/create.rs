@@ -7,7 +7,7 @@ use meta::{
     convert::Loss,
     zom::{Difference, MAX_VIOLATIONS, Zom},
 };
-use operations::{IfExists, LossPolicy};
+use operations::{IfExists, LossPolicy, NodeRejection};
 use store::{ChangeOutcome, Key, StoreError};
 
 use super::{
@@ -50,7 +50,7 @@ pub(crate) async fn attempt(
     let current = place.current(context, path).await?;
     let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
     if !declaration.precondition.is_met_by(version) {
-        return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
+        return Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version }));
     }
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
@@ -66,7 +66,7 @@ pub(crate) async fn attempt(
     });
     let plan = planned.await??;
     if declaration.losses == LossPolicy::Reject && !plan.losses.is_empty() {
-        return Err(NodeError::Lossy { dialect, losses: plan.losses });
+        return Err(NodeError::Rejected(NodeRejection::LossyConversion { dialect, losses: plan.losses }));
     }
     let nodes = plan.top.all().len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
     let change = change(context, path, &place, &plan, current.as_ref(), declaration.if_exists);
@@ -116,7 +116,7 @@ async fn change(
                 change.replace(current, &plan.top)?;
                 CreateAction::Replaced
             } else {
-                return Err(NodeError::Differs { path: path.clone(), differences });
+                return Err(NodeError::Rejected(NodeRejection::NodeConflict { path: path.clone(), differences }));
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Erasing nodes.
 
 use meta::{Dialect, NodePath};
-use operations::Depth;
+use operations::{Depth, NodeRejection};
 use store::{ChangeOutcome, KeyCount, Precondition, count_keys};
 
 use super::{create::commit, walk::walker::walk_any};
@@ -25,7 +25,7 @@ pub(crate) async fn attempt(
     let top = walk_any(context, path, dialect, Depth::Levels(0)).await?.top;
     let version = (!top.is_implicit()).then(|| top.own.version());
     if !condition.is_met_by(version) {
-        return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
+        return Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version }));
     }
     let extent = keys::subtree_keys(path, top.dialect, top.root.as_ref())?;
     let mut change_set = ChangeSet::default();

@@ -7,7 +7,7 @@ use meta::{
     documents::{draft, write::draft_entry_point},
     zom::{Members, ZomFormat},
 };
-use operations::Depth;
+use operations::{Depth, NodeRejection};
 use store::{Key, Version as StoreVersion};
 
 use super::{
@@ -61,7 +61,7 @@ impl ParentContext {
         let (around, seen) = ancestors(context, path).await?;
         let above = around.iter().skip(1);
         if let Some((array, _)) = above.clone().find(|(_, documents)| documents.has_array()) {
-            return Err(NodeError::BelowArray { path: path.clone(), array: array.clone() });
+            return Err(NodeError::Rejected(NodeRejection::ParentIsArray { path: path.clone(), array: array.clone() }));
         }
         let there = match context.resolve_node(path, dialect).await {
             Ok(Some(ResolvedNode::Array(resolved))) => Some(resolved.array.model().dialect),
@@ -113,7 +113,7 @@ impl ParentContext {
         let snapshot = context.store.snapshot(&keys).await?;
         for (array, key) in arrays {
             if snapshot.head(&key)?.is_some() {
-                return Err(NodeError::BelowArray { path: path.clone(), array });
+                return Err(NodeError::Rejected(NodeRejection::ParentIsArray { path: path.clone(), array }));
             }
             self.seen.push((key, None));
         }
@@ -143,7 +143,7 @@ impl ParentContext {
         let Some((_, documents)) = self.around.first() else { return Ok(()) };
         match documents.readable().next() {
             Some(found) if !documents.dialects().contains(&self.site.dialect) => {
-                Err(NodeError::OtherDialect { path: path.clone(), found })
+                Err(NodeError::Rejected(NodeRejection::DialectConflict { path: path.clone(), dialect: found }))
             }
             _ => Ok(()),
         }

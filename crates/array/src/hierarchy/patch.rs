@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use meta::{Dialect, NodePath, documents::NodePatch};
-use operations::Depth;
+use operations::{Depth, NodeRejection};
 use store::{Precondition, StoreError};
 
 use super::{
@@ -37,7 +37,7 @@ pub(crate) async fn attempt(
 ) -> Result<Option<Dialect>, NodeError> {
     let judge = |version| match condition.is_met_by(version) {
         true => Ok(()),
-        false => Err(NodeError::PreconditionFailed { path: path.clone(), current: version }),
+        false => Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version })),
     };
     let (change_set, dialect) = match context.resolve_node(path, dialect).await? {
         Some(ResolvedNode::Array(resolved)) => {

@@ -8,7 +8,7 @@ use meta::{
     json::Change,
     zom::{Zom, ZomFormat},
 };
-use operations::IfExists;
+use operations::{IfExists, NodeRejection};
 use store::{Key, Version as StoreVersion};
 
 use super::{
@@ -140,12 +140,12 @@ impl TreeDiff {
             if let Some(found) = conflicting_dialect(&node, &before, &beside)
                 && !is_gone
             {
-                return Err(NodeError::OtherDialect { path: node.path, found });
+                return Err(NodeError::Rejected(NodeRejection::DialectConflict { path: node.path, dialect: found }));
             }
             // Nothing was resolved below a broken node, so its members are erased with it at their current versions.
             let orphan = orphan(&node, &before, &beside).filter(|_| !is_gone);
             if let Some(key) = orphan.filter(|_| existing == IfExists::Fail) {
-                return Err(NodeError::StrayKeys { key: key.clone(), path: node.path });
+                return Err(NodeError::Rejected(NodeRejection::StrayKeys { key: key.clone(), path: node.path }));
             }
             let erased = if is_gone || orphan.is_some() { &beside } else { &BTreeMap::new() };
             place_documents(change_set, &node, &before, &beside, erased);

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use meta::NodePath;
-use operations::IfExists;
+use operations::{IfExists, NodeRejection};
 use store::{Key, PageRequest, Prefix};
 
 use crate::{
@@ -57,7 +57,9 @@ pub(crate) async fn settle(
         let places = node_prefixes(array)?;
         match (first_key(context, &places).await?, existing) {
             (None, _) => places.into_iter().for_each(|place| change_set.check_empty(place)),
-            (Some(key), IfExists::Fail) => return Err(NodeError::StrayKeys { path: array.path.clone(), key }),
+            (Some(key), IfExists::Fail) => {
+                return Err(NodeError::Rejected(NodeRejection::StrayKeys { path: array.path.clone(), key }));
+            }
             (Some(_), IfExists::Replace) => places.into_iter().for_each(|place| change_set.erase_prefix(place)),
             (Some(_), IfExists::Adopt) => {}
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use bytes::Bytes;
 use meta::documents::write::StoredNode;
+use operations::NodeRejection;
 use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
 use super::error::NodeError;
@@ -150,7 +151,10 @@ impl ChangeSet {
     /// Stages all values. Fails if there are more changes than one commit can have.
     pub(crate) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
         if self.len() > MAX_COMMIT_CHANGES {
-            return Err(NodeError::TooManyChanges { changes: self.len() as u64, limit: MAX_COMMIT_CHANGES });
+            return Err(NodeError::Rejected(NodeRejection::TooManyChanges {
+                changes: self.len() as u64,
+                limit: MAX_COMMIT_CHANGES as u64,
+            }));
         }
         let mut changes = Vec::with_capacity(self.len());
         for (key, PendingChange { seen, action }) in self.keys {

@@ -48,7 +48,7 @@ impl NodeModel {
     pub(crate) fn convert(&self, path: &NodePath, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, NodeError> {
         match self {
             Self::Array(model) => convert::array(model, to, chunks)
-                .map_err(|source| NodeError::Inconvertible { path: path.clone(), source }),
+                .map_err(|source| NodeError::Unconvertible { path: path.clone(), source }),
             Self::Group(model) => Ok(convert::group(model, to)),
         }
     }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use array::{ArrayError, CreateAction, Depth, NodeError};
+use array::{ArrayError, CreateAction, Depth, NodeError, NodeRejection};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
@@ -131,7 +131,7 @@ async fn create_fails_if_parent_becomes_an_array() {
         store.json("g/other/zarr.json", &v3_array(&[3])).await;
         interference.write_before_commit(key, document);
         let rejected = store.declare("/g/x", &v3_array(&[3])).await;
-        assert!(matches!(rejected, Err(NodeError::BelowArray { .. })), "{key}");
+        assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::ParentIsArray { .. }))), "{key}");
         assert_eq!(store.keys().await.len(), 2, "{key}");
     }
 }
@@ -142,12 +142,15 @@ async fn create_compares_with_a_concurrently_created_node() {
     interference.write_before_commit("a/zarr.json", v3_array(&[3]));
     assert_eq!(store.declare("/a", &v3_array(&[3])).await.unwrap().action, CreateAction::Unchanged);
     interference.write_before_commit("b/zarr.json", v3_array(&[4]));
-    assert!(matches!(store.declare("/b", &v3_array(&[3])).await, Err(NodeError::Differs { .. })));
+    assert!(matches!(
+        store.declare("/b", &v3_array(&[3])).await,
+        Err(NodeError::Rejected(NodeRejection::NodeConflict { .. }))
+    ));
     assert_eq!(store.all("/b").await["shape"], json!([4]));
     // The same for a node below the one to be created.
     interference.write_before_commit("c/x/zarr.json", v3_array(&[4]));
     let tree = v3_group(&json!({"x": v3_array(&[3])}));
-    assert!(matches!(store.declare("/c", &tree).await, Err(NodeError::Differs { .. })));
+    assert!(matches!(store.declare("/c", &tree).await, Err(NodeError::Rejected(NodeRejection::NodeConflict { .. }))));
 }
 
 #[tokio::test]
@@ -180,7 +183,7 @@ async fn erase_retries_unless_its_precondition_fails() {
     let version = store.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     interference.write_before_commit("a/zarr.json", v3_array(&[4]));
     let rejected = store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
-    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { .. })));
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { .. }))));
     interference.write_before_commit("a/zarr.json", v3_array(&[5]));
     assert_eq!(store.erase("/a").await.unwrap(), 1);
 }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use array::{ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, LossPolicy, NodeError};
+use array::{
+    ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, LossPolicy, NodeError, NodeRejection,
+};
 use meta::Dialect;
 use serde_json::json;
 use store::{Key, Precondition};
@@ -62,7 +64,10 @@ async fn copy_to_an_occupied_path_is_rejected() {
     for occupied in ["/there", "/d"] {
         assert!(store.copy("/d/x", occupied, Dialect::V3).await.is_err(), "{occupied}");
     }
-    assert!(matches!(store.copy("/d/x", "/there/x", Dialect::V3).await, Err(NodeError::BelowArray { .. })));
+    assert!(matches!(
+        store.copy("/d/x", "/there/x", Dialect::V3).await,
+        Err(NodeError::Rejected(NodeRejection::ParentIsArray { .. }))
+    ));
     assert_eq!(store.keys().await, ["d/meta/root/x.array.json", "d/zarr.json", "there/zarr.json"]);
 }
 
@@ -132,13 +137,16 @@ async fn draft_nodes_are_created_below_the_entry_point() {
     let inside = store.declare("/d/g/deep/x", &v3_array(&[3])).await.unwrap();
     assert_eq!(inside.node.dialect, Dialect::Draft);
     assert_eq!(store.keys().await.len(), 5, "the group above it is implied");
-    assert!(matches!(store.declare("/d/a/x", &v3_array(&[3])).await, Err(NodeError::BelowArray { .. })));
+    assert!(matches!(
+        store.declare("/d/a/x", &v3_array(&[3])).await,
+        Err(NodeError::Rejected(NodeRejection::ParentIsArray { .. }))
+    ));
     assert!(store.declare("/d/g", &v3_array(&[3])).await.is_err());
     store.replace("/d/g", &v3_array(&[3])).await.unwrap();
     assert_eq!(store.keys().await[1..3], ["d/meta/root/a.array.json", "d/meta/root/g.array.json"]);
     store.declare("/v3", &v3_group(&json!({}))).await.unwrap();
     let rejected = store.declare_as("/v3", &tree, Dialect::Draft).await;
-    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::V3, .. })));
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::DialectConflict { dialect: Dialect::V3, .. }))));
 }
 
 #[tokio::test]
@@ -159,7 +167,10 @@ async fn models_are_mapped_between_dialects() {
         let declaration = CreateOptions { dialect: Some(Dialect::V2), losses, ..CreateOptions::default() };
         store.nodes.create(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
     };
-    let Err(NodeError::Lossy { losses, .. }) = declare(LossPolicy::Reject).await else { panic!("it was accepted") };
+    let Err(NodeError::Rejected(NodeRejection::LossyConversion { losses, .. })) = declare(LossPolicy::Reject).await
+    else {
+        panic!("it was accepted")
+    };
     assert!(losses.iter().any(|(path, _)| path.to_string() == "/lost"));
     assert_eq!(declare(LossPolicy::Allow).await.unwrap().action, CreateAction::Created);
     let compared = store.nodes.compare(&path("/two"), None, zom(&v3_group(&json!({"a": v3_array(&[4])}))), 9).await;

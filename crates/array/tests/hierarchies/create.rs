@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use array::{CreateAction, CreateOptions, Depth, IfExists, NodeError};
+use array::{CreateAction, CreateOptions, Depth, IfExists, NodeError, NodeRejection};
 use meta::Dialect;
 use serde_json::{Value, json};
 use store::Precondition;
@@ -48,7 +48,9 @@ async fn different_node_is_rejected_with_differences() {
     store.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "b": v3_array(&[3])}))).await.unwrap();
     let before = store.all("/g").await;
     let declared = v3_group(&json!({"a": v3_array(&[4])}));
-    let Err(NodeError::Differs { path, differences }) = store.declare("/g", &declared).await else {
+    let Err(NodeError::Rejected(NodeRejection::NodeConflict { path, differences })) =
+        store.declare("/g", &declared).await
+    else {
         panic!("it was accepted")
     };
     assert_eq!(path.to_string(), "/g");
@@ -95,11 +97,11 @@ async fn create_respects_preconditions() {
         store.nodes.create(&path("/g"), &Arc::new(zom(&document)), &declaration).await
     };
     let rejected = declare(v3_group(&json!({})), Precondition::present()).await;
-    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { current: None, .. })));
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { current: None, .. }))));
     let created = declare(v3_group(&json!({})), Precondition::absent()).await.unwrap();
     let version = created.node.version.unwrap();
     let rejected = declare(v3_array(&[1]), Precondition::absent()).await;
-    assert!(matches!(rejected, Err(NodeError::PreconditionFailed { current: Some(_), .. })));
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { current: Some(_), .. }))));
     let replaced = declare(v3_array(&[1]), Precondition::at(version)).await.unwrap();
     assert_ne!(replaced.node.version.unwrap(), version);
     assert!(declare(v3_array(&[2]), Precondition::at(version)).await.is_err());
@@ -111,16 +113,21 @@ async fn node_at_an_invalid_place_is_rejected() {
     store.declare("/a", &v3_array(&[3])).await.unwrap();
     store.declare("/b", &v2_array(&[3])).await.unwrap();
     for (below, array) in [("/a/x", "/a"), ("/a/x/y", "/a"), ("/b/x", "/b")] {
-        let Err(NodeError::BelowArray { array: found, .. }) = store.declare(below, &v3_array(&[1])).await else {
+        let Err(NodeError::Rejected(NodeRejection::ParentIsArray { array: found, .. })) =
+            store.declare(below, &v3_array(&[1])).await
+        else {
             panic!("{below} was accepted")
         };
         assert_eq!(found.to_string(), array);
     }
     store.json("d/zarr.json", &entry_point()).await;
     let rejected = store.declare_as("/d", &v3_group(&json!({})), Dialect::V3).await;
-    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::Draft, .. })));
+    assert!(matches!(
+        rejected,
+        Err(NodeError::Rejected(NodeRejection::DialectConflict { dialect: Dialect::Draft, .. }))
+    ));
     let rejected = store.declare_as("/b", &v3_array(&[3]), Dialect::V3).await;
-    assert!(matches!(rejected, Err(NodeError::OtherDialect { found: Dialect::V2, .. })));
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::DialectConflict { dialect: Dialect::V2, .. }))));
     let rejected = store.declare("/__x", &v3_array(&[1])).await;
     assert!(matches!(rejected, Err(NodeError::Name { .. })));
     let long = format!("/{}", "x".repeat(1020));

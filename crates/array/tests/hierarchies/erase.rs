@@ -1,4 +1,4 @@
-use array::{ArrayError, Depth, NodeError};
+use array::{ArrayError, Depth, NodeError, NodeRejection};
 use meta::Dialect;
 use serde_json::json;
 use store::{KeyCount, Precondition};
@@ -94,7 +94,7 @@ async fn erase_respects_preconditions() {
     let version = store.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     store.patch("/a", &json!({"attributes": {"n": 1}})).await.unwrap();
     let erased = store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
-    assert!(matches!(erased, Err(NodeError::PreconditionFailed { .. })));
+    assert!(matches!(erased, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { .. }))));
     let version = store.node("/a", Depth::Levels(0)).await.unwrap().version.unwrap();
     assert_eq!(store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await.unwrap(), KeyCount::exact(1));
 }

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use array::{Arrays, ConvertOptions, CreateOptions, ElementSource, IfExists, NodeError, Options, SettledIntents};
+use array::{
+    Arrays, ConvertOptions, CreateOptions, ElementSource, IfExists, NodeError, NodeRejection, Options, SettledIntents,
+};
 use codec::Elements;
 use futures::StreamExt;
 use meta::{
@@ -230,7 +232,9 @@ async fn existing_keys_are_rejected_erased_or_adopted() {
                 match existing {
                     IfExists::Fail => {
                         let is_named = |error: &NodeError| match error {
-                            NodeError::StrayKeys { path: at, key } => *at == path("/a") && key.as_str() == chunk,
+                            NodeError::Rejected(NodeRejection::StrayKeys { path: at, key }) => {
+                                *at == path("/a") && key.as_str() == chunk
+                            }
                             _ => false,
                         };
                         assert!(declared.as_ref().is_err_and(is_named), "{case}: {declared:?}");
@@ -255,7 +259,7 @@ async fn key_set_during_create_is_rejected() {
     let (store, interference) = InterferingStore::create();
     interference.write_before_commit("a/c/0", json!(1));
     let rejected = store.declare("/a", &v3_array(&[2])).await;
-    assert!(matches!(rejected, Err(NodeError::StrayKeys { .. })), "{rejected:?}");
+    assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::StrayKeys { .. }))), "{rejected:?}");
     assert_eq!(store.keys().await, ["a/c/0"]);
     let (store, interference) = InterferingStore::create();
     store.declare("/g", &v3_group(&json!({}))).await.unwrap();

@@ -1,4 +1,5 @@
 use array::NodeError;
+use array::NodeRejection;
 use meta::documents::NodePatch;
 use serde_json::json;
 use store::Precondition;
@@ -90,7 +91,9 @@ async fn patch_respects_preconditions() {
     };
     let changed = patch(r#"{"shape": [4]}"#, Precondition::at(version)).await.unwrap();
     let rejected = patch(r#"{"shape": [5]}"#, Precondition::at(version)).await;
-    let Err(NodeError::PreconditionFailed { current, .. }) = rejected else { panic!("the patch succeeded") };
+    let Err(NodeError::Rejected(NodeRejection::PreconditionFailed { current, .. })) = rejected else {
+        panic!("the patch succeeded")
+    };
     assert_eq!(current, changed.version);
     let same = patch(r#"{"shape": [4]}"#, Precondition::none()).await.unwrap();
     assert_eq!(same.version, changed.version, "nothing changed");

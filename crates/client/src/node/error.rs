@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use meta::{
-    Dialect, NodePath,
-    convert::Loss,
-    zom::{Difference, Violation},
-};
-use store::Version;
+use meta::{NodePath, zom::Violation};
+use operations::NodeRejection;
 
 use crate::error::{RequestError, TransportError};
 
@@ -26,12 +22,9 @@ pub enum NodeError {
         /// The path.
         path: NodePath,
     },
-    /// The hierarchy exceeds the server's limit for one request or response.
-    #[error("the hierarchy has more than {limit} nodes, the limit of a request or response")]
-    TooManyNodes {
-        /// The limit.
-        limit: u64,
-    },
+    /// The state of the hierarchy rules the operation out.
+    #[error(transparent)]
+    Rejected(#[from] NodeRejection),
     /// The ZOM violates its schema, or contains an invalid document.
     #[error("invalid ZOM: {detail}")]
     InvalidZom {
@@ -56,52 +49,6 @@ pub enum NodeError {
         /// Position of the error in the patch, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
     },
-    /// A different node exists.
-    #[error("a different node exists at {path}")]
-    Differs {
-        /// The path.
-        path: NodePath,
-        /// The differences, as far as the server returned them.
-        differences: Vec<Difference>,
-    },
-    /// The path of a new array has keys that are not part of a node.
-    #[error("keys exist below the path of the new array {path}")]
-    StrayKeys {
-        /// Path of the array.
-        path: NodePath,
-        /// One of the keys.
-        key: Option<String>,
-    },
-    /// The precondition is false.
-    #[error("precondition failed for {path}{}", current.map(|version| format!(": its version is {version}")).unwrap_or_default())]
-    PreconditionFailed {
-        /// The path.
-        path: NodePath,
-        /// Current version of the node, if it exists.
-        current: Option<Version>,
-    },
-    /// The new node would lie below an array.
-    #[error("{path} lies below an array")]
-    BelowArray {
-        /// Path of the new node.
-        path: NodePath,
-        /// The array.
-        array: Option<NodePath>,
-    },
-    /// The path is reserved by a hierarchy of another dialect.
-    #[error("{path} is reserved: it holds the metadata of a hierarchy of another dialect")]
-    OtherDialect {
-        /// The path.
-        path: NodePath,
-        /// Dialect of that hierarchy.
-        dialect: Option<Dialect>,
-    },
-    /// The dialect cannot represent the node without loss, and the request does not allow losses.
-    #[error("the dialect cannot represent the node without loss")]
-    Lossy {
-        /// The losses, with the path of their node.
-        losses: Vec<(NodePath, Loss)>,
-    },
     /// The dialects share no chunk keys, so that the conversion needs a [target path](crate::ConvertOptions::target).
     #[error("{detail}")]
     NotInPlace {
@@ -110,21 +57,13 @@ pub enum NodeError {
     },
     /// The array cannot be represented in the dialect.
     #[error("{detail}")]
-    Inconvertible {
+    Unconvertible {
         /// Path of the array.
         path: NodePath,
         /// Position in its document, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
         /// Reason.
         detail: String,
-    },
-    /// The operation exceeds the server's limit for the changes of one commit.
-    #[error("the operation needs {changes} changes; the limit of a commit is {limit}")]
-    TooManyChanges {
-        /// Number of changes.
-        changes: u64,
-        /// The limit.
-        limit: u64,
     },
     /// The request exceeds the server's limit.
     #[error("the request is longer than {limit} bytes")]

@@ -1,11 +1,12 @@
 //! Conversion of unsuccessful responses into errors.
 
-use meta::{NodePath, convert::Loss, zom::Violation};
+use meta::{NodePath, zom::Violation};
+use operations::NodeRejection;
 use reqwest::StatusCode;
 use wire::{
-    etag,
     problem::{Members, Problem, ProblemType},
     query::TARGET,
+    rejection,
 };
 
 use super::NodeError;
@@ -23,40 +24,22 @@ pub(super) fn into_failure(mut response: ErrorResponse, path: &NodePath) -> Fail
 
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> NodeError {
+    if let Some(rejection) = rejection::from_problem(&problem) {
+        return rejection.into();
+    }
     let detail = problem.message().to_owned();
     let Problem { kind, members, .. } = problem;
     let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
-        (ProblemType::TooManyNodes, Some(limit)) => NodeError::TooManyNodes { limit },
         (ProblemType::InvalidZom, _) => NodeError::InvalidZom { detail, violations: violations(members) },
         (ProblemType::InvalidNodeName, _) => NodeError::InvalidName { path, detail },
         (ProblemType::InvalidPatch, _) => NodeError::InvalidPatch { detail, pointer: members.pointer },
-        (ProblemType::NodeConflict, _) => {
-            let differences = members.differences.into_iter().map(Into::into).collect();
-            NodeError::Differs { path, differences }
-        }
-        (ProblemType::StrayKeys, _) => NodeError::StrayKeys { path, key: members.key },
-        (ProblemType::PreconditionFailed, _) => {
-            NodeError::PreconditionFailed { path, current: members.current.as_deref().and_then(etag::parse) }
-        }
-        (ProblemType::ParentIsArray, _) => {
-            let array = members.array.as_deref().and_then(|array| NodePath::parse(array).ok());
-            NodeError::BelowArray { path, array }
-        }
-        (ProblemType::DialectConflict, _) => {
-            NodeError::OtherDialect { path, dialect: members.dialect.and_then(|name| name.parse().ok()) }
-        }
-        (ProblemType::LossyConversion, _) => NodeError::Lossy { losses: losses(members, &path) },
-        (ProblemType::Unconvertible, _) => NodeError::Inconvertible { path, pointer: members.pointer, detail },
+        (ProblemType::Unconvertible, _) => NodeError::Unconvertible { path, pointer: members.pointer, detail },
         (ProblemType::MissingParameter, _) if members.parameter.as_deref() == Some(TARGET) => {
             NodeError::NotInPlace { detail }
         }
-        (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
-            Some(changes) => NodeError::TooManyChanges { changes, limit },
-            None => remote(response, detail),
-        },
         (ProblemType::BodyTooLarge, Some(limit)) => NodeError::RequestTooLarge { limit },
         (ProblemType::UnsupportedNode, _) => {
             NodeError::Unsupported { path, needs: members.unsupported.unwrap_or(detail) }
@@ -84,7 +67,13 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         ) => NodeError::Forbidden { detail },
         // This client does not send such requests, or these concern keys and elements.
         (
-            ProblemType::InvalidKey
+            ProblemType::NodeConflict
+            | ProblemType::StrayKeys
+            | ProblemType::PreconditionFailed
+            | ProblemType::ParentIsArray
+            | ProblemType::DialectConflict
+            | ProblemType::LossyConversion
+            | ProblemType::InvalidKey
             | ProblemType::InvalidPath
             | ProblemType::InvalidHeader
             | ProblemType::UnknownParameter
@@ -138,17 +127,6 @@ fn violations(members: Members) -> Vec<Violation> {
     violations.map(|violation| Violation { pointer: violation.pointer, reason: violation.reason }).collect()
 }
 
-/// The losses of a conversion. A loss without a valid path concerns the requested node.
-fn losses(members: Members, requested: &NodePath) -> Vec<(NodePath, Loss)> {
-    let losses = members.losses.into_iter();
-    losses
-        .map(|loss| {
-            let path = NodePath::parse(&loss.path).unwrap_or_else(|_| requested.clone());
-            (path, Loss { pointer: loss.pointer, property: loss.property })
-        })
-        .collect()
-}
-
 /// The error of a response without a known problem type, perhaps of an intermediary.
 fn from_status(response: &ErrorResponse, path: &NodePath) -> NodeError {
     let status = response.status;
@@ -156,7 +134,9 @@ fn from_status(response: &ErrorResponse, path: &NodePath) -> NodeError {
         _ if status.is_success() => NodeError::Protocol { detail: format!("unexpected status {status}") },
         StatusCode::UNAUTHORIZED => NodeError::Unauthorized,
         StatusCode::FORBIDDEN => NodeError::Forbidden { detail: "no reason given".into() },
-        StatusCode::PRECONDITION_FAILED => NodeError::PreconditionFailed { path: path.clone(), current: None },
+        StatusCode::PRECONDITION_FAILED => {
+            NodeRejection::PreconditionFailed { path: path.clone(), current: None }.into()
+        }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
             NodeError::Busy { retry_after: response.retry_after }
         }
@@ -197,7 +177,7 @@ mod tests {
             unsupported: Some("the codec x".into()),
             array: Some("/above".into()),
             dialect: Some("draft".into()),
-            current: Some(etag::text(Version::from_u128(5))),
+            current: Some(wire::etag::text(Version::from_u128(5))),
             parameter: Some("target".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference {
@@ -263,8 +243,6 @@ mod tests {
         let error_of = |kind| full_problem(kind).error;
         let error = error_of(ProblemType::NoSuchNode);
         assert!(matches!(&error, NodeError::NoSuchNode { path } if *path == named), "{error:?}");
-        let error = error_of(ProblemType::TooManyNodes);
-        assert!(matches!(error, NodeError::TooManyNodes { limit: 7 }), "{error:?}");
         let error = error_of(ProblemType::InvalidZom);
         assert!(
             matches!(&error, NodeError::InvalidZom { detail, violations }
@@ -273,30 +251,14 @@ mod tests {
         );
         let error = error_of(ProblemType::InvalidPatch);
         assert!(matches!(&error, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{error:?}");
-        let error = error_of(ProblemType::NodeConflict);
-        assert!(
-            matches!(&error, NodeError::Differs { path, differences } if *path == named
-                && differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none()),
-            "{error:?}"
-        );
-        let error = error_of(ProblemType::PreconditionFailed);
-        assert!(matches!(error, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{error:?}");
         let error = error_of(ProblemType::ParentIsArray);
-        assert!(
-            matches!(&error, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
-            "{error:?}"
-        );
-        let error = error_of(ProblemType::DialectConflict);
-        assert!(matches!(&error, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{error:?}");
-        let error = error_of(ProblemType::LossyConversion);
-        assert!(
-            matches!(&error, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
-            "{error:?}"
-        );
+        let NodeError::Rejected(NodeRejection::ParentIsArray { path, array }) = error else { panic!("{error:?}") };
+        assert_eq!((path, array.to_string().as_str()), (named, "/above"));
+        let error = error_of(ProblemType::PreconditionFailed);
+        let NodeError::Rejected(NodeRejection::PreconditionFailed { current, .. }) = error else { panic!("{error:?}") };
+        assert_eq!(current, Some(at));
         let error = error_of(ProblemType::MissingParameter);
         assert!(matches!(&error, NodeError::NotInPlace { detail } if detail == "why"), "{error:?}");
-        let error = error_of(ProblemType::TooManyChanges);
-        assert!(matches!(error, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{error:?}");
         let error = error_of(ProblemType::UnsupportedNode);
         assert!(matches!(&error, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{error:?}");
         let error = error_of(ProblemType::Busy);
@@ -310,6 +272,7 @@ mod tests {
             ProblemType::TooManyChanges,
             ProblemType::BodyTooLarge,
             ProblemType::CorruptValue,
+            ProblemType::NodeConflict,
         ] {
             let error = failure(Problem::new(kind)).error;
             let title = kind.title();
@@ -317,8 +280,6 @@ mod tests {
         }
         let error = failure(Problem::new(ProblemType::MissingParameter)).error;
         assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
-        let error = failure(Problem::new(ProblemType::NodeConflict)).error;
-        assert!(matches!(&error, NodeError::Differs { path, .. } if path.to_string() == "/requested"), "{error:?}");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl NodeRequest {
                 .map(|other| Ok((path(&other.path)?, other.dialect)))
                 .collect::<Result<_, RequestError>>()?,
             broken: source.broken.into_iter().map(broken).collect::<Result<_, RequestError>>()?,
-            losses: losses(source.losses)?,
+            losses: losses(&source.losses)?,
             links: source.links.into_iter().map(link).collect(),
         };
         Ok(Members { node, next })
@@ -174,7 +174,7 @@ impl NodeRequest {
         let request = transport.request(Method::POST, &self.target(query));
         let response = self.send(transport, request, deadline).await?;
         let ConvertReport { nodes, chunks, losses: lost } = response.json(MAX_RESPONSE_BYTES).await?;
-        Ok(ConversionReport { nodes, chunks, losses: losses(lost)? })
+        Ok(ConversionReport { nodes, chunks, losses: losses(&lost)? })
     }
 
     async fn get(&self, transport: &Transport, query: &NodeQuery, deadline: Deadline) -> Attempt<Response> {
@@ -230,9 +230,8 @@ fn path(text: &str) -> Result<NodePath, RequestError> {
     NodePath::parse(text).map_err(|error| RequestError::protocol(format!("invalid node path {text:?}: {error}")))
 }
 
-fn losses(losses: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, RequestError> {
-    let loss = |node::Loss { path: of, pointer, property }| Ok((path(&of)?, Loss { pointer, property }));
-    losses.into_iter().map(loss).collect()
+fn losses(losses: &[node::Loss]) -> Result<Vec<(NodePath, Loss)>, RequestError> {
+    node::parse_losses(losses).map_err(|error| RequestError::protocol(format!("a loss has an invalid path: {error}")))
 }
 
 fn broken(node: node::BrokenNode) -> Result<BrokenNode, RequestError> {

@@ -20,11 +20,11 @@ use store::Precondition;
 use wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
-    node::{ConvertReport, ValidateReport},
+    node::{ConvertReport, ValidateReport, render_losses},
     query::{Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
 };
 
-use self::render::{NodeRenderer, to_wire_losses};
+use self::render::NodeRenderer;
 use crate::{
     engine::Engine,
     error::ApiError,
@@ -134,7 +134,7 @@ pub(crate) async fn convert(
 ) -> Result<Json<ConvertReport>, ApiError> {
     let options = ConvertOptions { dialect: query.into, target: query.target };
     let report = engine.hierarchies().convert(&path, query.dialect, &options).await?;
-    let losses = to_wire_losses(&report.losses);
+    let losses = render_losses(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
 

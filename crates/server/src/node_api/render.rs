@@ -13,7 +13,7 @@ use store::Version;
 use wire::{
     etag,
     headers::{BROKEN, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
-    node::{BrokenDocument, BrokenNode, Link, Loss, OtherNode, Source},
+    node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
     problem::{Members, Problem, ProblemType},
     query::{Form, Include, NodeQuery},
 };
@@ -171,15 +171,6 @@ impl NodeRenderer {
     }
 }
 
-/// Converts losses to their form in responses.
-pub(super) fn to_wire_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
-    let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
-        let meta::convert::Loss { pointer, property } = loss.clone();
-        Loss { path: path.to_string(), pointer, property }
-    };
-    losses.iter().map(loss).collect()
-}
-
 fn source(info: &NodeInfo) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
     let link = |(link, target): &(meta::extensions::Link, LinkTarget)| {
@@ -196,7 +187,7 @@ fn source(info: &NodeInfo) -> Source {
         implicit: info.implicit,
         other_dialects: info.other_dialects.iter().map(other).collect(),
         broken: info.broken.iter().map(broken).collect(),
-        losses: to_wire_losses(&info.losses),
+        losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
 use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
+use operations::NodeRejection;
 use store::{Cursor, Key, ListableStore, ReadableStore, StoreError};
 
 pub(crate) use self::{
@@ -167,7 +168,7 @@ fn with_dialect(nodes: &NodeClient, dialect: Option<Dialect>) -> NodeClient {
 fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {
     match error {
         array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => NodeReadError::NotFound { path },
-        array::NodeError::TooManyNodes { limit } => {
+        array::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
             NodeReadError::TooManyNodes { path: path.clone(), limit: limit as u64 }
         }
         error => NodeReadError::Local { path: path.clone(), source: Box::new(error) },
@@ -177,7 +178,9 @@ fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {
 fn server_error(error: client::NodeError, path: &NodePath) -> NodeReadError {
     match error {
         client::NodeError::NoSuchNode { path } => NodeReadError::NotFound { path },
-        client::NodeError::TooManyNodes { limit } => NodeReadError::TooManyNodes { path: path.clone(), limit },
+        client::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
+            NodeReadError::TooManyNodes { path: path.clone(), limit }
+        }
         error => NodeReadError::Server { path: path.clone(), source: Box::new(error) },
     }
 }

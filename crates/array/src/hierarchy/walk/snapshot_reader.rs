@@ -9,6 +9,7 @@ use meta::{
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
     zom::MAX_NODES,
 };
+use operations::NodeRejection;
 use store::{Key, PageRequest, Prefix, Snapshot, ValueMeta, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -238,7 +239,7 @@ impl<'a> SnapshotReader<'a> {
         let rest = MAX_LISTED.saturating_sub(self.entries);
         let listed = match scanned {
             Some(listed) if listed.prefixes.len() + listed.keys.len() > rest => {
-                return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+                return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
             }
             Some(listed) => listed,
             None => {
@@ -319,7 +320,7 @@ async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed
         listed.prefixes.extend(found.prefixes.iter().map(|prefix| prefix.name().to_owned()));
         listed.keys.extend(found.keys.iter().map(|entry| entry.key.name().to_owned()));
         if listed.prefixes.len() + listed.keys.len() > most {
-            return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
         }
         match found.cursor {
             Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),

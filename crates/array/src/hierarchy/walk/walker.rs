@@ -11,7 +11,7 @@ use meta::{
     documents::draft,
     zom::{MAX_NODES, Members},
 };
-use operations::Depth;
+use operations::{Depth, NodeRejection};
 use store::{Key, Prefix, Version};
 
 use super::{
@@ -329,7 +329,7 @@ impl<'a> Walker<'a> {
         reserved: &'static [&'static str],
     ) -> Result<(), NodeError> {
         if self.items.len() >= MAX_NODES {
-            return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
         }
         self.items.push(WalkItem::new(branch, Some(parent), level, reserved));
         Ok(())

@@ -1,0 +1,121 @@
+//! Rejected changes of nodes as problem documents, in both directions.
+
+use meta::NodePath;
+use operations::NodeRejection;
+use store::Key;
+
+use crate::{
+    etag, node,
+    problem::{Members, Problem, ProblemType},
+};
+
+/// The problem document of a rejection.
+pub fn to_problem(rejection: &NodeRejection) -> Problem {
+    let at = |path: &NodePath| Members { path: Some(path.to_string()), ..Members::default() };
+    let (kind, members) = match rejection {
+        NodeRejection::NodeConflict { path, differences } => {
+            let differences = differences.iter().map(Into::into).collect();
+            (ProblemType::NodeConflict, Members { differences, ..at(path) })
+        }
+        NodeRejection::StrayKeys { path, key } => {
+            (ProblemType::StrayKeys, Members { key: Some(key.to_string()), ..at(path) })
+        }
+        NodeRejection::PreconditionFailed { path, current } => {
+            (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(path) })
+        }
+        NodeRejection::ParentIsArray { path, array } => {
+            (ProblemType::ParentIsArray, Members { array: Some(array.to_string()), ..at(path) })
+        }
+        NodeRejection::DialectConflict { path, dialect } => {
+            (ProblemType::DialectConflict, Members { dialect: Some(dialect.to_string()), ..at(path) })
+        }
+        NodeRejection::LossyConversion { dialect, losses } => {
+            let (dialect, losses) = (Some(dialect.to_string()), node::render_losses(losses));
+            (ProblemType::LossyConversion, Members { dialect, losses, ..Members::default() })
+        }
+        NodeRejection::TooManyNodes { limit } => {
+            (ProblemType::TooManyNodes, Members { limit: Some(*limit), ..Members::default() })
+        }
+        NodeRejection::TooManyChanges { changes, limit } => {
+            let (changes, limit) = (Some(*changes), Some(*limit));
+            (ProblemType::TooManyChanges, Members { changes, limit, ..Members::default() })
+        }
+    };
+    Problem::new(kind).with_detail(rejection.to_string()).with_members(members)
+}
+
+/// Parses the rejection in a problem document; `None` for other problem types, and if a member is missing or invalid.
+pub fn from_problem(problem: &Problem) -> Option<NodeRejection> {
+    let Members { path, key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
+    let path = || NodePath::parse(path.as_deref()?).ok();
+    let dialect = || dialect.as_deref()?.parse().ok();
+    Some(match problem.kind {
+        ProblemType::NodeConflict => NodeRejection::NodeConflict {
+            path: path()?,
+            differences: differences.iter().cloned().map(Into::into).collect(),
+        },
+        ProblemType::StrayKeys => NodeRejection::StrayKeys { path: path()?, key: Key::parse(key.as_deref()?).ok()? },
+        ProblemType::PreconditionFailed => {
+            NodeRejection::PreconditionFailed { path: path()?, current: current.as_deref().and_then(etag::parse) }
+        }
+        ProblemType::ParentIsArray => {
+            NodeRejection::ParentIsArray { path: path()?, array: NodePath::parse(array.as_deref()?).ok()? }
+        }
+        ProblemType::DialectConflict => NodeRejection::DialectConflict { path: path()?, dialect: dialect()? },
+        ProblemType::LossyConversion => {
+            NodeRejection::LossyConversion { dialect: dialect()?, losses: node::parse_losses(losses).ok()? }
+        }
+        ProblemType::TooManyNodes => NodeRejection::TooManyNodes { limit: (*limit)? },
+        ProblemType::TooManyChanges => NodeRejection::TooManyChanges { changes: (*changes)?, limit: (*limit)? },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use meta::{Dialect, convert::Loss, json::Json, zom::Difference};
+    use serde_json::json;
+    use store::Version;
+
+    use super::*;
+
+    fn path(text: &str) -> NodePath {
+        NodePath::parse(text).unwrap()
+    }
+
+    fn rejections() -> Vec<NodeRejection> {
+        let difference =
+            Difference { pointer: "/shape/1".into(), expected: Some(Json::compact(&json!(1))), actual: None };
+        let loss = Loss { pointer: "/order".into(), property: "the order".into() };
+        vec![
+            NodeRejection::NodeConflict { path: path("/a"), differences: vec![difference] },
+            NodeRejection::StrayKeys { path: path("/a"), key: Key::parse("a/c/0").unwrap() },
+            NodeRejection::PreconditionFailed { path: path("/a"), current: Some(Version::from_u128(5)) },
+            NodeRejection::PreconditionFailed { path: path("/"), current: None },
+            NodeRejection::ParentIsArray { path: path("/a/b"), array: path("/a") },
+            NodeRejection::DialectConflict { path: path("/a"), dialect: Dialect::Draft },
+            NodeRejection::LossyConversion { dialect: Dialect::V2, losses: vec![(path("/a/b"), loss)] },
+            NodeRejection::TooManyNodes { limit: 7 },
+            NodeRejection::TooManyChanges { changes: 8, limit: 7 },
+        ]
+    }
+
+    #[test]
+    fn rejections_round_trip() {
+        for rejection in rejections() {
+            let json = to_problem(&rejection).to_json();
+            let problem = Problem::from_json(&json).unwrap();
+            assert_eq!(problem.detail, rejection.to_string());
+            assert_eq!(from_problem(&problem), Some(rejection));
+        }
+    }
+
+    #[test]
+    fn incomplete_and_other_problems_are_no_rejections() {
+        for rejection in rejections() {
+            let problem = Problem { members: Members::default(), ..to_problem(&rejection) };
+            assert_eq!(from_problem(&problem), None, "{rejection}");
+        }
+        assert_eq!(from_problem(&Problem::new(ProblemType::NoSuchNode)), None);
+    }
+}
