@@ -301,10 +301,10 @@ async fn root_array_is_read() {
 
 #[tokio::test]
 async fn head_without_length_keeps_the_connection() {
-    let server = RunningServer::start(server::Settings::default()).await;
-    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    let running = RunningServer::start(server::Settings::default()).await;
+    let server = TestServer { router: axum::Router::new(), store: running.store.clone() };
     matrix(&server).await;
-    let mut raw = server.connect().await;
+    let mut raw = running.connect().await;
     raw.send("HEAD /array/m HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let head = raw.until("\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("\r\ncontent-length"), "{head}");
@@ -315,14 +315,14 @@ async fn head_without_length_keeps_the_connection() {
 
 #[tokio::test]
 async fn late_failure_aborts_the_response() {
-    let server = RunningServer::start(with_small_slabs()).await;
-    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    let running = RunningServer::start(with_small_slabs()).await;
+    let server = TestServer { router: axum::Router::new(), store: running.store.clone() };
     v3(&server, "tall", json!("uint8"), &[64, 16_384], &[1, 16_384], json!(7)).await;
     put(&server, "tall/c/60/0", b"junk".to_vec()).await;
     for format in ["raw", "json"] {
         let request =
             format!("GET /array/tall?format={format} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let answer = server.exchange(&request).await;
+        let answer = running.exchange(&request).await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         match format {
