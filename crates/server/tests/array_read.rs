@@ -189,7 +189,8 @@ async fn etag_depends_on_elements_and_format() {
     assert_eq!(failed.problem(ProblemType::PreconditionFailed).members.current.as_deref(), Some(first.as_str()));
     server.get("/array/m", &[("if-match", "other")]).await.problem(ProblemType::InvalidHeader);
 
-    // A chunk that is not concerned leaves it, one that is changes it, even into what cannot be read.
+    // A change of an unrelated chunk keeps the tag; a change of a selected chunk changes it, even to an undecodable
+    // one.
     put(&server, "m/c/1/0", vec![0; 24]).await;
     assert_eq!(first, tag("/array/m?select=0", &[]).await);
     put(&server, "m/c/0/0", b"junk".to_vec()).await;
@@ -199,7 +200,7 @@ async fn etag_depends_on_elements_and_format() {
     assert_ne!(first, tag("/array/m?select=0", &[]).await);
 }
 
-/// A site with `long`: 100,000 times the byte 7, more than one buffer.
+/// A server with `long`: 100,000 bytes of value 7, more than one buffer.
 async fn long_array() -> TestServer {
     let server = TestServer::new();
     v3(&server, "long", json!("uint8"), &[100_000], &[30_000], json!(7)).await;
@@ -332,7 +333,7 @@ async fn late_failure_aborts_the_response() {
     }
 }
 
-/// Answers of more than 128 KiB come in several slabs.
+/// Settings under which responses of more than 128 KiB take several slabs.
 fn with_small_slabs() -> server::Settings {
     let arrays = server::ArrayOptions { slab_memory: 1 << 18, ..server::ArrayOptions::default() };
     server::Settings { arrays, ..server::Settings::default() }
