@@ -173,7 +173,7 @@ async fn limits_suggest_smaller_selections() {
     let problem = assert_problem(&server, "/array/m?select=1:3,2:4", ProblemType::TooManyChunks).await;
     assert_eq!((problem.members.chunks, problem.members.limit), (Some(4), Some(2)));
 
-    // Few bytes in memory, and many as text.
+    // Few bytes in memory, but a long text.
     v3(&server, "wide", json!("uint8"), &[1 << 40, 0], &[1, 1], json!(0)).await;
     let problem = assert_problem(&server, "/array/wide", ProblemType::SelectionTooLarge).await;
     assert_eq!(problem.members.limit, Some(32));
@@ -186,7 +186,7 @@ async fn limits_suggest_smaller_selections() {
     assert_eq!((two.members.size, two.members.limit), (Some(80), Some(32)), "{}", two.detail);
 }
 
-/// What is refused as text names a part of it that is not, also where only the text is too long.
+/// A selection too large as text is answered with a smaller one that fits.
 #[tokio::test]
 async fn suggested_selection_fits_as_text() {
     let limits = Limits { selection: 1 << 20, text_selection: 64, ..Limits::default() };
@@ -211,7 +211,7 @@ async fn suggested_selection_fits_as_text() {
         let fits = server.get(path.trim_end_matches('&'), &[]).await;
         assert_eq!(fits.status, StatusCode::OK, "{path}: {}", fits.text());
     }
-    // Of points there is no leading part.
+    // A selection of points has no leading part.
     let points: Vec<_> = (0..80).map(|number| [number % 10, number % 60]).collect();
     let answer = post(&server, "/array/a?read", json!({"points": points}).to_string()).await;
     assert_eq!(answer.problem(ProblemType::SelectionTooLarge).members.smaller, None);

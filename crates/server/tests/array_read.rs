@@ -189,7 +189,8 @@ async fn etag_depends_on_elements_and_format() {
     assert_eq!(failed.problem(ProblemType::PreconditionFailed).members.current.as_deref(), Some(first.as_str()));
     server.get("/array/m", &[("if-match", "other")]).await.problem(ProblemType::InvalidHeader);
 
-    // A chunk that is not concerned leaves it, one that is changes it, even into what cannot be read.
+    // A change of an unrelated chunk keeps the tag; a change of a selected chunk changes it, even to an undecodable
+    // one.
     put(&server, "m/c/1/0", vec![0; 24]).await;
     assert_eq!(first, tag("/array/m?select=0", &[]).await);
     put(&server, "m/c/0/0", b"junk".to_vec()).await;
@@ -199,7 +200,7 @@ async fn etag_depends_on_elements_and_format() {
     assert_ne!(first, tag("/array/m?select=0", &[]).await);
 }
 
-/// A site with `long`: 100,000 times the byte 7, more than one buffer.
+/// A server with `long`: 100,000 bytes of value 7, more than one buffer.
 async fn long_array() -> TestServer {
     let server = TestServer::new();
     v3(&server, "long", json!("uint8"), &[100_000], &[30_000], json!(7)).await;
@@ -301,10 +302,10 @@ async fn root_array_is_read() {
 
 #[tokio::test]
 async fn head_without_length_keeps_the_connection() {
-    let server = RunningServer::start(server::Settings::default()).await;
-    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    let running = RunningServer::start(server::Settings::default()).await;
+    let server = TestServer { router: axum::Router::new(), store: running.store.clone() };
     matrix(&server).await;
-    let mut raw = server.connect().await;
+    let mut raw = running.connect().await;
     raw.send("HEAD /array/m HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let head = raw.until("\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("\r\ncontent-length"), "{head}");
@@ -315,14 +316,14 @@ async fn head_without_length_keeps_the_connection() {
 
 #[tokio::test]
 async fn late_failure_aborts_the_response() {
-    let server = RunningServer::start(with_small_slabs()).await;
-    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    let running = RunningServer::start(with_small_slabs()).await;
+    let server = TestServer { router: axum::Router::new(), store: running.store.clone() };
     v3(&server, "tall", json!("uint8"), &[64, 16_384], &[1, 16_384], json!(7)).await;
     put(&server, "tall/c/60/0", b"junk".to_vec()).await;
     for format in ["raw", "json"] {
         let request =
             format!("GET /array/tall?format={format} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let answer = server.exchange(&request).await;
+        let answer = running.exchange(&request).await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
         match format {
@@ -332,7 +333,7 @@ async fn late_failure_aborts_the_response() {
     }
 }
 
-/// Answers of more than 128 KiB come in several slabs.
+/// Settings under which responses of more than 128 KiB take several slabs.
 fn with_small_slabs() -> server::Settings {
     let arrays = server::ArrayOptions { slab_memory: 1 << 18, ..server::ArrayOptions::default() };
     server::Settings { arrays, ..server::Settings::default() }

@@ -23,7 +23,7 @@ use wire::{
     problem::{Problem, ProblemType},
 };
 
-/// What a write did, which has to have gone well.
+/// The report of a successful write.
 #[track_caller]
 fn assert_written(answer: &TestResponse) -> WriteAnswer {
     assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
@@ -95,14 +95,14 @@ async fn scalars_and_full_arrays_are_written() {
     assert_eq!(elements(&server, "/array/m?select=1,2").await, json!("NaN"));
     assert_eq!(assert_written(&server.put("/array/m/", &[], floats(24)).await).chunks_written, 4);
     assert_eq!(elements(&server, "/array/m?select=3,5").await, json!(23.0));
-    // Nothing of a chunk that is full of the fill value is kept.
+    // Chunks full of the fill value are erased.
     let report = assert_written(&server.put("/array/m?select=:,:3", &json, "0").await);
     assert_eq!((report.chunks_written, report.chunks_erased), (0, 2));
     assert_eq!(server.value("m/c/0/0").await, None);
-    // An old array is big-endian, and its elements are written as all others.
+    // The v2 array is big-endian in storage only.
     assert_written(&server.put("/array/g/old?select=1:", &[], vec![1, 0, 2, 0]).await);
     assert_eq!(server.value("g/old/0").await.unwrap(), &[0, 5, 0, 1, 0, 2][..]);
-    // A region of nothing.
+    // An empty region.
     assert_eq!(assert_written(&server.put("/array/m?select=2:2", &[], "").await).chunks_written, 0);
 }
 
@@ -113,7 +113,7 @@ async fn elements_of_variable_length_are_written() {
     let json = [("content-type", "application/json")];
     assert_written(&server.put("/array/s?select=1:3", &json, r#"["é", "long enough"]"#).await);
     assert_eq!(elements(&server, "/array/s").await, json!(["", "é", "long enough", ""]));
-    // What is answered raw is taken raw.
+    // Raw responses are accepted as raw bodies.
     let raw = server.get("/array/s?format=raw&select=:0:-1", &[]).await.body;
     assert_written(&server.put("/array/s?select=1:", &[], raw).await);
     assert_eq!(elements(&server, "/array/s").await, json!(["", "", "long enough", "é"]));
@@ -164,7 +164,7 @@ async fn preconditions_are_checked() {
     assert_eq!(server.all().await, before);
 }
 
-/// The problem with a write that changes nothing.
+/// The problem of a rejected write, after which nothing has changed.
 async fn assert_problem(
     server: &TestServer,
     method: Method,
@@ -188,7 +188,7 @@ async fn mismatched_bodies_are_rejected() {
                 .await;
         let members = problem.members;
         assert_eq!(members.expected, Some(16));
-        // Of what comes in pieces it is known only that there is more.
+        // The exact number is unknown for a streamed body.
         assert!(matches!(members.actual, Some(12 | 17..=20)), "{members:?}");
     }
     let json = [("content-type", "application/json")];
@@ -294,7 +294,7 @@ async fn writes_over_a_connection() {
     let running = RunningServer::over(store, Settings::default()).await;
     let head = "host: localhost\r\n";
 
-    // The client waits for a word before it sends the body, and the elements come in chunks.
+    // The client waits for 100 Continue, and the elements arrive in pieces.
     let mut raw = running.connect().await;
     raw.send(&format!("PUT /array/text HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: 4\r\n\r\n")).await;
     assert_eq!(raw.until("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -305,7 +305,7 @@ async fn writes_over_a_connection() {
     assert!(raw.until("}").await.starts_with("HTTP/1.1 200 OK"));
     assert_eq!(server.value("text/c/0").await.unwrap(), "aXYd");
 
-    // Nobody is made to send what is refused anyway.
+    // A rejected request gets no 100 Continue.
     for (path, status) in
         [("/array/none", 404), ("/array/text?select=9", 400), ("/array/text?select=0:2", 400), ("/array/text?x", 400)]
     {
@@ -316,7 +316,7 @@ async fn writes_over_a_connection() {
         assert!(answer.contains("connection: close"), "{path}: {answer}");
     }
 
-    // What breaks off leaves everything as it was.
+    // An aborted upload changes nothing.
     let mut raw = running.connect().await;
     raw.send(&format!("PUT /array/text HTTP/1.1\r\n{head}content-length: 4\r\n\r\nab")).await;
     raw.close_sending().await;

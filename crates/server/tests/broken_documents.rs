@@ -20,7 +20,7 @@ use wire::{node::Source, problem::ProblemType};
 const OCTETS: (&str, &str) = ("content-type", "application/octet-stream");
 const V2_GROUP: &str = r#"{"zarr_format": 2}"#;
 
-/// The texts that are no document.
+/// Texts that are not valid documents.
 const INVALID_DOCUMENTS: [&[u8]; 4] = [b"", b"{", b"[1]", b"{\"a\": \"\xff\"}"];
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn members_of_other_dialects_are_counted() {
     assert_eq!((source.other_dialects[0].path.as_str(), source.broken[0].path.as_str()), ("/g/new", "/g/empty"));
 }
 
-/// Where one of two documents at a path is broken, the other one's node is there for whoever asks for it.
+/// If one of two documents at a path is broken, the node of the other one can be read.
 #[tokio::test]
 async fn broken_counterpart_document_is_reported() {
     let server = common::arrays::matrix_server().await;
@@ -179,7 +179,7 @@ async fn broken_counterpart_document_is_reported() {
     assert!(lost.as_array().unwrap().iter().any(|loss| loss["path"] == "/g/old"), "{lost}");
 }
 
-/// What is not supported is not broken, but nothing can be made of it in another model.
+/// An unsupported document is not broken, but cannot be mapped to another model.
 #[tokio::test]
 async fn unsupported_documents_are_returned_unchanged() {
     let server = common::arrays::matrix_server().await;
@@ -197,7 +197,7 @@ async fn unsupported_documents_are_returned_unchanged() {
     assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
 }
 
-/// A group of which nothing is known but that there is a broken node below it.
+/// Groups of which only a broken member is known.
 #[tokio::test]
 async fn groups_with_only_broken_members_are_listed() {
     for (key, dialect) in [("lab/in/bad/.zarray", "v2"), ("lab/in/bad/.zgroup", "v2"), ("lab/in/bad/zarr.json", "v3")] {
@@ -213,7 +213,7 @@ async fn groups_with_only_broken_members_are_listed() {
         assert_eq!(server.get("/node/?depth=all", &[]).await.header("zarr-broken"), "1");
         let read = server.get("/node/lab/in?dialect=draft", &[]).await;
         read.problem(ProblemType::NoSuchNode);
-        // A node that can be read says more of the group, however deep it is.
+        // A readable descendant reveals the group, at any depth.
         put(&server, "lab/in/deep/er/.zgroup", V2_GROUP.into()).await;
         assert_eq!(server.get("/node/lab/in", &[]).await.header("zarr-dialect"), "v2", "{key}");
         assert_eq!(server.delete("/node/lab", &[]).await.status, StatusCode::OK);

@@ -22,14 +22,14 @@ use wire::{node::Source, problem::ProblemType};
 
 const OCTETS: (&str, &str) = ("content-type", "application/octet-stream");
 
-/// A group with a readable array, `good`, and a node `bad` beside it.
+/// A group with a readable array, `good`, and a broken node, `bad`.
 #[derive(Clone, Copy, Debug)]
 struct BrokenLocation {
     group: &'static str,
     dialect: &'static str,
-    /// What the keys of the group's members begin with, and those of their chunks.
+    /// The key prefixes of the group's members and of their chunks.
     keys: [&'static str; 2],
-    /// The documents of the group and of those above it.
+    /// The documents of the group and its ancestors.
     documents: &'static [(&'static str, &'static str)],
 }
 
@@ -100,11 +100,11 @@ fn draft_array() -> Value {
     })
 }
 
-/// A broken node somewhere.
+/// A fault at a location.
 #[derive(Clone, Debug)]
 struct Case {
     location: BrokenLocation,
-    /// The document of `bad` that is broken, and what it is.
+    /// The key and content of the broken document.
     key: String,
     text: Vec<u8>,
 }
@@ -200,7 +200,7 @@ async fn broken_nodes_are_reported_with_key_and_reason() {
             assert!((5..=200).contains(&broken.problem.reason.len()), "{broken:?}");
             assert!(source.other_dialects.is_empty(), "{source:?}");
         }
-        // Asked for itself, it is refused by its key.
+        // Requests for the broken node itself name its key.
         for path in [case.child("node", "bad"), case.child("array", "bad"), case.child("node", "bad?as=v3")] {
             let problem = server.get(&path, &[]).await.problem(ProblemType::InvalidMetadata);
             assert_eq!(problem.members.key.as_deref(), Some(case.key.as_str()), "{path} {case:?}");
@@ -242,7 +242,7 @@ async fn broken_node_is_a_difference() {
         assert_eq!(differences.len(), 1, "{report}");
         assert_eq!(differences[0]["pointer"], "/members/bad");
         assert_eq!(differences[0]["actual"]["problem"]["key"], case.key);
-        // Something declared in its place is another node.
+        // A node created in its place is a different one.
         let mut declared = zom.clone();
         declared["members"]["bad"] = zom["members"]["good"].clone();
         let report = server.json(Method::POST, &case.group(&format!("?validate&{dialect}")), &declared).await.json();
@@ -343,7 +343,7 @@ async fn siblings_of_a_broken_node_are_changed() {
     }
 }
 
-/// The texts that are no document.
+/// Texts that are not valid documents.
 const INVALID_DOCUMENTS: [&[u8]; 4] = [b"", b"{", b"[1]", b"{\"a\": \"\xff\"}"];
 
 #[tokio::test]
@@ -353,7 +353,7 @@ async fn elements_are_read_despite_broken_attributes() {
         let case = Case { location, key: "lab/in/good/.zattrs".to_owned(), text: text.to_vec() };
         let server = case.server().await;
         let good = case.child("array", "good");
-        // The copy has the attributes of before, which stay in it.
+        // The consolidated copy keeps the previous attributes.
         let copies = json!({"zarr_consolidated_format": 1, "metadata": {"good/.zattrs": {"n": 1}}});
         put(&server, "lab/in/.zmetadata", copies.to_string().into_bytes()).await;
         assert_eq!(server.get(&good, &[]).await.json(), json!([5, 6]));
@@ -381,7 +381,7 @@ async fn elements_are_read_despite_broken_attributes() {
         assert_eq!(source.broken[0].problem.key, case.key);
         assert_eq!(server.get(&good, &[]).await.json(), json!([7, 6, 8]), "a refused patch changed something");
 
-        // Those of a group make it broken.
+        // Broken attributes of a group make it a broken node.
         let server = TestServer::new();
         put(&server, "g/.zgroup", V2_GROUP.into()).await;
         put(&server, "g/.zattrs", text.to_vec()).await;

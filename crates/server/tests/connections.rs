@@ -171,7 +171,7 @@ fn with_connections(connections: usize) -> Settings {
     Settings { limits: Limits { connections, ..Limits::default() }, ..Settings::default() }
 }
 
-/// A connection with an upload under way.
+/// A connection with an upload in progress.
 async fn busy(server: &RunningServer, key: &str) -> RawConnection {
     let mut raw = server.connect().await;
     raw.send(&put(&format!("/store/{key}"), "Content-Length: 2\r\nExpect: 100-continue\r\n")).await;
@@ -198,7 +198,7 @@ async fn excess_connection_gets_503() {
 #[tokio::test]
 async fn longest_idle_connection_is_evicted() {
     let server = RunningServer::start(with_connections(3)).await;
-    // One that never said anything, one in the middle of a head, and one between two requests, which is the youngest.
+    // A silent connection, one in the middle of a head, and one between two requests, which is the youngest.
     let mut silent = server.connect().await;
     sleep(Duration::from_millis(20)).await;
     let mut halfway = server.connect().await;
@@ -214,7 +214,7 @@ async fn longest_idle_connection_is_evicted() {
         assert!(between.until("}").await.starts_with("HTTP/1.1 200 "));
         new.send("hi").await;
         new.until(END).await;
-        // It stays, and is used again, so that the next to go is another.
+        // It stays and is used again, so another one is evicted next.
         new.send(&put("/store/v", "Content-Length: 2\r\nExpect: 100-continue\r\n")).await;
         new.until(END).await;
         std::mem::forget(new);
@@ -242,7 +242,7 @@ async fn monitoring_is_served_while_all_slots_are_busy() {
     for number in 0..4 {
         uploads.push(busy(&server, &number.to_string()).await);
     }
-    // More than there is room for outside.
+    // More than the slots for rejections.
     let mut silent = Vec::new();
     for _ in 0..20 {
         silent.push(server.connect().await);
@@ -272,13 +272,13 @@ async fn trickling_upload_times_out() {
     });
     let mut answer = Vec::new();
     let begun = Instant::now();
-    // What was still sent after the answer resets the connection in the end.
+    // Data sent after the response finally resets the connection.
     let _ =
         timeout(Duration::from_secs(8), tokio::io::AsyncReadExt::read_to_end(&mut read, &mut answer)).await.unwrap();
     assert_response(&String::from_utf8(answer).unwrap(), 408, "body-timeout");
     assert!(begun.elapsed() >= Duration::from_millis(400));
     trickle.abort();
-    // Ten times as fast is fast enough.
+    // Ten times the minimum rate is fast enough.
     let mut raw = server.connect().await;
     raw.send(&put("/store/quick", "Content-Length: 2000\r\n")).await;
     for _ in 0..20 {
@@ -312,7 +312,7 @@ async fn unsupported_transfer_codings_are_rejected() {
     {
         assert_response(&server.exchange(&(put("/store/v", coding) + body)).await, 400, "invalid-header");
     }
-    // These do not come so far that a problem document could be written.
+    // hyper rejects these before a problem document can be written.
     for framing in [
         "Transfer-Encoding: gzip\r\n",
         "Transfer-Encoding: chunked, gzip\r\n",

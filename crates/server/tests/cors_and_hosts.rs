@@ -79,7 +79,7 @@ async fn page_without_origin_cannot_change() {
         assert_eq!(server.put("/store/allowed", &named, "2").await.status.as_u16() / 100, 2, "{page}");
     }
     assert_eq!(server.value("v").await.unwrap(), "1");
-    // Whoever uses the browser, and what is not known to be a page (Fetch Metadata, 2.3).
+    // A user's own navigation, and unknown values (Fetch Metadata, section 2.3).
     for site_of in ["none", "something-new"] {
         let put = server.put("/store/v", &[("sec-fetch-site", site_of)], "2").await;
         assert_eq!(put.status, StatusCode::NO_CONTENT, "{site_of}");

@@ -15,8 +15,8 @@ use wire::problem::ProblemType;
 const PRESENT: &str = "text/csv; charset=utf-8; header=present";
 const ABSENT: &str = "text/csv; charset=utf-8; header=absent";
 
-/// A site with `named`, of two rows and three columns `x` of the numbers 0 to 5; `line`, three numbers along `t`; `plain` without names of its
-/// dimensions; and `people`, two structs.
+/// A server with `named`: two rows and three columns `x` with the numbers 0 to 5; `line`: three numbers along `t`;
+/// `plain`: unnamed dimensions; and `people`: two structs.
 async fn server() -> TestServer {
     let server = TestServer::new();
     for (path, shape, names) in

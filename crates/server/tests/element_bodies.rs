@@ -32,7 +32,7 @@ fn text(length: usize) -> Value {
     json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 4 * length}})
 }
 
-/// What one array answers is taken by another, in each form that both have.
+/// Each response of one array is accepted as a body by another, in each common format.
 #[tokio::test]
 async fn responses_are_accepted_as_bodies() {
     let server = TestServer::new();
@@ -138,7 +138,7 @@ async fn bodies_match_selections_and_appends() {
     assert_eq!(server.get("/array/m?select=5:,:2", &[]).await.json(), json!([[6.0, 7.0], [1.0, 2.0], [9.0, 9.0]]));
 }
 
-/// What is written to a view is written where the view shows it.
+/// A write to a view changes the elements that the view shows.
 #[tokio::test]
 async fn views_are_written_through() {
     let server = TestServer::new();
@@ -183,7 +183,7 @@ async fn mismatched_bodies_are_rejected() {
             }
             _ => {}
         }
-        // Nothing is announced: what is wrong is found in the stream.
+        // Without an announced length, errors are found in the stream.
         let pieces: Vec<_> =
             body.chunks(1).map(|piece| Ok::<_, std::io::Error>(Bytes::copy_from_slice(piece))).collect();
         write(&server, &path, media_type, Body::from_stream(stream::iter(pieces))).await.problem(kind);

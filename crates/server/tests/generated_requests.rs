@@ -10,7 +10,7 @@ use http::{HeaderValue, Request, Uri};
 use proptest::prelude::*;
 use store::{PageRequest, Precondition};
 
-/// Pieces of paths and queries that mean something, and some that do not.
+/// Fragments of paths and queries, meaningful and not.
 fn target() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "/",
@@ -100,7 +100,7 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     (name, prop::collection::vec(text, 0..6).prop_map(|texts| texts.concat().into_bytes()))
 }
 
-/// The same for elements.
+/// The same for `/array`.
 fn elements_target() -> impl Strategy<Value = String> {
     let path = prop::sample::select(vec![
         "/array/m",
@@ -149,7 +149,7 @@ fn elements_target() -> impl Strategy<Value = String> {
         .prop_map(|(path, parameters)| format!("{path}?{}", parameters.join("&")))
 }
 
-/// The same for nodes.
+/// The same for `/node`.
 fn node_target() -> impl Strategy<Value = String> {
     let path = prop::sample::select(vec![
         "/node/m",
@@ -193,7 +193,7 @@ fn node_target() -> impl Strategy<Value = String> {
         .prop_map(|(path, parameters)| format!("{path}?{}", parameters.join("&")))
 }
 
-/// A body that is nearly a node, or a patch of one.
+/// Nearly valid nodes and patches.
 fn node_body() -> impl Strategy<Value = Vec<u8>> {
     let member = prop::sample::select(vec![
         "\"zarr_format\":3",
@@ -226,7 +226,7 @@ fn node_body() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(member, 0..10).prop_map(|members| format!("{{{}}}", members.join(",")).into_bytes())
 }
 
-/// A body that is nearly a request.
+/// Nearly valid requests for elements.
 fn elements_body() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         "{",
@@ -252,7 +252,7 @@ fn elements_body() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat().into_bytes())
 }
 
-/// Sends what can be sent, and looks at what every answer has.
+/// Sends a request if it is valid HTTP, and checks the response.
 fn assert_valid_response(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, body: Vec<u8>) {
     let Ok(uri) = target.parse::<Uri>() else { return };
     let mut request = Request::builder().method(method).uri(uri).header("host", "localhost");
@@ -276,7 +276,7 @@ fn assert_valid_response(method: &str, target: &str, headers: Vec<(&'static str,
         if answer.status.is_client_error() && method != "HEAD" {
             assert_eq!(answer.header("content-type"), "application/problem+json");
         }
-        // The store works as before, whatever is in it now.
+        // The store still works.
         let page = server.store.list(PageRequest::first(10)).await.unwrap();
         let key = page.keys.first().map_or_else(|| "a".parse().unwrap(), |entry| entry.key.clone());
         server.store.erase(&key, Precondition::none()).await.unwrap();

@@ -38,7 +38,7 @@ fn request_of(number: u128, mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// The lines of the metrics of what is shared, as names and numbers.
+/// The metrics of shared resources.
 async fn shared_server(server: &TestServer) -> Vec<(String, u64)> {
     let text = server.get("/metrics", &[]).await;
     let lines = text.text().lines().filter(|line| !line.starts_with('#'));
@@ -49,7 +49,7 @@ async fn shared_server(server: &TestServer) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Waits until nothing is taken any more, and nobody waits.
+/// Waits until nothing is taken and nothing waits.
 async fn assert_all_released(server: &TestServer) {
     let begun = std::time::Instant::now();
     loop {
@@ -66,7 +66,7 @@ async fn assert_all_released(server: &TestServer) {
     }
 }
 
-/// `[[0,0],[1,0],…]`: points that each are in a chunk of their own.
+/// `[[0,0],[1,0],…]`: points that each lie in another chunk.
 fn points(count: u64) -> String {
     json!({"points": (0..count).map(|row| [row, 0]).collect::<Vec<_>>()}).to_string()
 }
@@ -82,14 +82,14 @@ async fn request_holding_memory_does_not_wait() {
     v3_with(&server, "b", json!("uint8"), &[1 << 20, 2 << 20], &[1, 2 << 20], json!(0), gzip()).await;
     let read = |count| server.send(request(Method::POST, "/array/b?read", points(count)));
     assert_eq!(read(2000).await.status(), StatusCode::OK);
-    // The body finds its memory, and its plan does not.
+    // The body gets memory, but the plan does not.
     let others = served.arrays().memory().claim(Caller::new(7)).take(12 * MIB).await.unwrap();
     let begun = Instant::now();
     let answer = common::read(read(2000).await).await;
     let detail = answer.problem(ProblemType::Busy).detail;
     assert!(detail.contains("--max-memory"), "{detail}");
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    // A request that has nothing waits.
+    // A request that holds nothing waits.
     let more = served.arrays().memory().claim(Caller::new(8)).take(2 * MIB).await.unwrap();
     let waiting = server.get("/array/a?select=:3000&format=raw", &[]);
     let (answer, ()) = tokio::join!(waiting, async {
@@ -99,7 +99,7 @@ async fn request_holding_memory_does_not_wait() {
     });
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 12_000));
     assert_eq!(begun.elapsed(), TIMEOUT / 2);
-    // What is sent as it is in memory holds it until it is sent.
+    // A passthrough response holds its memory until it is sent.
     drop((answer, more));
     assert_all_released(&server).await;
 }
@@ -137,7 +137,7 @@ async fn caller_with_half_of_memory_gets_429() {
     }
 }
 
-/// Everything that is answered with the default is answered with the least memory, or refused in a way that says what is missing.
+/// Requests that succeed by default also succeed with the minimum of memory, or the error names what is missing.
 #[tokio::test]
 async fn minimum_memory_serves_typical_requests() {
     let (server, _) = low_memory_server(TIMEOUT);
@@ -162,7 +162,7 @@ async fn minimum_memory_serves_typical_requests() {
     assert_all_released(&server).await;
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Finished,
@@ -203,7 +203,7 @@ async fn all_memory_is_released() {
     let clients = (0..30).map(|number| {
         let (server, request) = (server.clone(), request_of(number as u128 % 4, asked(number)));
         tokio::spawn(async move {
-            // One goes away before the answer, one in the middle of it, and one takes it to its end.
+            // One client leaves before the response, one during it, and one reads all of it.
             let patience = if number % 3 == 0 { Duration::from_millis(number as u64) } else { Duration::from_secs(60) };
             let Ok(answer) = timeout(patience, server.send(request)).await else { return Outcome::Left };
             let refused = !answer.status().is_success();
@@ -223,7 +223,7 @@ async fn all_memory_is_released() {
     for outcome in [Outcome::Left, Outcome::Refused, Outcome::Finished] {
         assert!(outcomes.contains(&outcome), "{outcomes:?}");
     }
-    // Each kind alone, where there is memory.
+    // Each kind alone, with sufficient memory.
     for number in 0..10 {
         drop(read(server.send(asked(number)).await).await);
     }
@@ -231,7 +231,7 @@ async fn all_memory_is_released() {
     assert_eq!(server.get("/array/a?select=4,0", &[]).await.text(), "0");
 }
 
-/// Rows are written whole, each by one client, and rows are appended, with memory for about one write at a time.
+/// Clients write full rows and append rows, with memory for about one write at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_finish_with_little_memory() {
     let patience = Duration::from_millis(500);
@@ -240,7 +240,7 @@ async fn writes_finish_with_little_memory() {
         let server = Arc::new(server);
         let row = 1 << 20;
         v3_with(&server, "a", json!("uint8"), &[16, row], &[3, row / 4], json!(0), gzip()).await;
-        // Some of it is never there.
+        // Part of the memory is never available.
         let others = served.arrays().memory().claim(Caller::new(9)).take(round as u64 * 2 * MIB).await.unwrap();
         let write = |number: usize| {
             let body = vec![number as u8 + 1; row as usize];

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use server::{Access, Settings};
 use wire::problem::{Problem, ProblemType};
 
-/// The problem with a request that changes nothing.
+/// The problem of a rejected request, after which nothing has changed.
 async fn assert_problem(server: &TestServer, method: Method, path: &str, body: &Value, kind: ProblemType) -> Problem {
     let before = server.all().await;
     let answer = server.json(method, path, body).await;
@@ -186,10 +186,10 @@ async fn invalid_bodies_are_rejected() {
     let large = Body::from_stream(futures::stream::iter(pieces));
     let problem = send(&[], large).await.problem(ProblemType::BodyTooLarge);
     assert_eq!(problem.members.limit, Some(64 << 20));
-    // As curl sends what it is told nothing of.
+    // curl's default media type.
     let form = [("content-type", "application/x-www-form-urlencoded")];
     assert_eq!(server.request(Method::PUT, "/node/form", &form, text.clone()).await.status, StatusCode::CREATED);
-    // In pieces, and without saying what it is.
+    // In pieces, and without a media type.
     let (head, tail) = text.split_at(10);
     let pieces = [head.to_owned(), tail.to_owned()].map(Ok::<_, std::io::Error>);
     assert_eq!(send(&[], Body::from_stream(futures::stream::iter(pieces))).await.status, StatusCode::CREATED);
@@ -222,7 +222,7 @@ async fn read_only_client_cannot_change_nodes() {
         }
     }
     assert_eq!(server.all().await, before);
-    // What reads is for every page, also where its method is POST.
+    // Safe operations are open to every page, even with POST.
     assert_eq!(ask(Method::POST, "/node/a?validate", "https://other.example").await.status, StatusCode::OK);
     assert_eq!(ask(Method::GET, "/node/a", "https://other.example").await.status, StatusCode::OK);
     assert_eq!(ask(Method::POST, "/node/a?convert=v3", "https://viewer.example").await.status, StatusCode::OK);

@@ -57,7 +57,7 @@ async fn depth_limits_the_tree() {
     assert_eq!(group.json()["members"]["old"]["dtype"], old["dtype"]);
     assert_eq!(group.json()["zarr_format"], 2);
     assert!(server.get("/node/g?depth=0", &[]).await.json().get("members").is_none());
-    // At the limit nothing is said of the members of groups.
+    // Members of groups at the depth limit are omitted.
     put(&server, "g/deep/.zgroup", br#"{"zarr_format": 2}"#.to_vec()).await;
     let one = server.get("/node/g?depth=1", &[]).await.json();
     assert!(one["members"]["deep"].get("members").is_none());
@@ -123,7 +123,7 @@ async fn etag_match_returns_304() {
         let members = failed.problem(ProblemType::PreconditionFailed).members;
         assert_eq!((members.current.as_deref(), members.path.as_deref()), (Some(tag.as_str()), Some("/m")));
     }
-    // The tag of a group is that of its own documents, so only the answer without members can be known.
+    // A group's tag covers its own documents only, so 304 requires a response without members.
     let tag = server.get("/node/g", &[]).await.header("etag").to_owned();
     for (path, status) in [
         ("/node/g", StatusCode::OK),
@@ -243,7 +243,7 @@ async fn invalid_member_pages_are_rejected() {
     ] {
         server.get(&format!("/node/g?{query}"), &[]).await.problem(problem);
     }
-    // A cursor is good for its own group.
+    // A cursor belongs to one group.
     let cursor = server.get("/node/?limit=1", &[]).await;
     let cursor = cursor.header("zarr-cursor");
     assert!(!cursor.is_empty());

@@ -56,7 +56,7 @@ async fn tree_is_created_in_one_request() {
     assert_eq!(server.all().await, before, "nothing is written where all is equal");
 }
 
-/// The example of ZEP 6 as it stands there.
+/// The example of ZEP 6, unchanged.
 #[tokio::test]
 async fn specification_example_is_created() {
     let server = TestServer::new();

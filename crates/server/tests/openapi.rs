@@ -36,7 +36,7 @@ fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value))
 }
 
-/// Each operation of the file, as its path, its method and what it says.
+/// The operations of the document: path, method and description.
 fn operations(document: &Value) -> Vec<(String, String, Value)> {
     let of_path = |(path, item): (&str, &Value)| {
         let methods = object(item).filter(|(name, _)| METHODS.contains(name));
@@ -69,7 +69,7 @@ async fn every_route_is_served() {
         assert!(allowed.header("allow").split(", ").any(|allowed| allowed == method.as_str()), "{method} {allowed:?}");
         let answer = server.request(method.clone(), &path, &[], "").await;
         if method == Method::HEAD {
-            // It has no document that would say why.
+            // HEAD has no problem document that names the reason.
             let get = server.get(&path, &[]).await;
             assert_eq!((answer.status, &answer.body[..]), (get.status, &b""[..]), "{path}");
             continue;
@@ -87,7 +87,7 @@ fn head_has_the_responses_of_get() {
     let mut found = 0;
     for (path, item) in object(&document["paths"]) {
         let (get, head) = (&item["get"]["responses"], &item["head"]["responses"]);
-        // Ranges are of bodies, which `HEAD` does not have; that a prefix has a slash is what only `GET` says.
+        // Only `GET` has ranges and redirects to a prefix.
         let ranges = ["206", "416"].map(str::to_owned).into();
         let of_get: BTreeSet<_> = names(get).difference(&ranges).cloned().collect();
         let of_get_only: Vec<_> = of_get.difference(&names(head)).cloned().collect();
@@ -104,7 +104,7 @@ fn head_has_the_responses_of_get() {
     assert_eq!(found, 69);
 }
 
-/// Answers to `asked` that a document does not have any more after it was changed in one place.
+/// Removes parts of the document, and checks that responses are then reported as undocumented.
 #[tokio::test]
 async fn undocumented_responses_are_detected() {
     let server = TestServer::new();
@@ -172,7 +172,7 @@ fn every_problem_type_has_a_valid_example() {
     }
 }
 
-/// The problems that a response has as examples, each of which has to have the response's status.
+/// The problem types in the examples of a response, each of which has to have the response's status.
 fn problems_of(status: Option<&str>, response: &Value) -> Vec<ProblemType> {
     let examples = &response["content"]["application/problem+json"]["examples"];
     let Some(examples) = examples.as_object() else { return Vec::new() };
@@ -200,7 +200,7 @@ fn every_problem_type_is_documented() {
     }
 }
 
-/// Whoever takes memory may have too much of it already, and be told so.
+/// An operation that takes memory may exceed the caller's share.
 #[test]
 fn operations_that_take_memory_document_429() {
     let listings = ["listPrefix", "headListPrefix", "listRoot", "headListRoot"];

@@ -27,13 +27,13 @@ use store::{BackendErrorKind, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
-/// What no request here provokes: the operation, the status, and why.
+/// Statuses that no request here provokes: operation, status and reason.
 const UNREACHABLE: &[(&str, &str, &str)] = &[
     ("metrics", "500", "metrics that cannot be written as text would be a mistake of the program"),
     ("headMetrics", "500", "as `metrics`"),
 ];
 
-/// How the paths of nodes end that take much memory, and so are asked for only where there is little.
+/// Path suffixes of nodes that take much memory; requested only from servers with little of it.
 const LARGE_PATHS: [&str; 3] = ["/large", "/huge", "/wide"];
 
 /// A request that may succeed.
@@ -66,7 +66,7 @@ impl TestRequest {
     }
 }
 
-/// What was answered to the requests of an operation.
+/// The statuses observed for one operation.
 #[derive(Debug, Default)]
 struct ObservedStatuses {
     statuses: BTreeSet<String>,
@@ -101,7 +101,7 @@ const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "d
         "codecs": ["bytes"], "chunk_key_encoding": "default", "dimension_names": ["x"],
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
 
-/// The queries of an operation, with the bodies that go with them.
+/// The queries of an operation with their bodies.
 fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'static str)] {
     match (template, method) {
         ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
@@ -134,7 +134,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
     }
 }
 
-/// The paths of an operation: of what is there, of what is not, and of what is broken.
+/// The paths of an operation: existing, missing and broken.
 fn paths(template: &str) -> Vec<&str> {
     match template {
         "/store/{key}" => vec!["/store/k", "/store/new", "/store/g"],
@@ -166,7 +166,7 @@ fn paths(template: &str) -> Vec<&str> {
     }
 }
 
-/// The requests of an operation: each of its uses for each path.
+/// The requests of an operation: each query for each path.
 fn requests(template: &str, method: &str) -> Vec<TestRequest> {
     let operations_of = operations_of(template, method);
     let headers = [("host", "localhost:8000"), ("content-type", "application/json")];
@@ -185,7 +185,7 @@ fn is_large(path: &str) -> bool {
     LARGE_PATHS.iter().any(|end| path.ends_with(end))
 }
 
-/// A node of each kind, and nothing else.
+/// Sets one node of each kind.
 async fn fill(server: &TestServer) {
     server.store.erase_prefix(&Prefix::root()).await.unwrap();
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
@@ -195,17 +195,17 @@ async fn fill(server: &TestServer) {
         .await;
     v3_with(server, "junk", json!("uint8"), &[4], &[2], json!(0), json!([bytes, {"name": "crc32c"}])).await;
     put(server, "junk/c/0", b"junk".to_vec()).await;
-    // Elements are stored as integers of a byte, which cannot hold all of them.
+    // Elements are stored as single bytes, which cannot represent all of them.
     let narrow = json!({"name": "numcodecs.astype", "configuration": {"encode_dtype": "|u1", "decode_dtype": "<f8"}});
     v3_with(server, "narrow", json!("float64"), &[4], &[4], json!(0), json!([narrow, {"name": "bytes"}])).await;
     put(server, "g/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec()).await;
     put(server, "broken/zarr.json", b"{".to_vec()).await;
-    // The entry point of a hierarchy of the draft cannot be read.
+    // An unreadable entry point of a draft hierarchy.
     put(server, "lost/zarr.json", br#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}"#.to_vec()).await;
     put(server, "lost/meta/root/x.group.json", b"{}".to_vec()).await;
 }
 
-/// Groups with attributes of 300 KiB and of 5 MiB.
+/// Groups with attributes of 300 KiB and 5 MiB.
 static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| group(300 << 10));
 static HUGE: LazyLock<Vec<u8>> = LazyLock::new(|| group(5 << 20));
 
@@ -214,7 +214,7 @@ fn group(size: usize) -> Vec<u8> {
     json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": text}}).to_string().into_bytes()
 }
 
-/// Nodes that take much memory.
+/// Sets nodes that take much memory.
 async fn fill_large(server: &TestServer) {
     fill(server).await;
     server.set("large/zarr.json", &LARGE).await;
@@ -222,13 +222,13 @@ async fn fill_large(server: &TestServer) {
     v3(server, "wide", json!("uint8"), &[4 << 20], &[4 << 20], json!(0)).await;
 }
 
-/// Settings with which little is too much.
+/// Settings with small limits.
 fn small_limits() -> Settings {
     let limits = Limits { value: 8, selection: 1, text_selection: 1, read_request: 8, ..Limits::default() };
     Settings { limits, ..Settings::default() }
 }
 
-/// The request, and changes of its headers.
+/// The request, and variants of its headers.
 fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
     let mut found = vec![request.without_host(), request.with("host", "rebound.example")];
     for (name, value) in [
@@ -249,7 +249,7 @@ fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
     found
 }
 
-/// Sites on which all requests of an operation are made.
+/// Servers for all requests of an operation.
 struct TestServers {
     ordinary: TestServer,
     small_limits: TestServer,
@@ -272,7 +272,7 @@ impl TestServers {
         }
     }
 
-    /// Makes a request as it is, changed, with a body that stops coming, and where the server or its store can do no more.
+    /// Sends a request unchanged, in variants, with a stalled body, and to servers whose store fails.
     async fn request(&self, request: &TestRequest, answers: &mut ObservedStatuses) {
         let path = request.target.split('?').next().unwrap_or_default();
         if is_large(path) {
@@ -299,7 +299,7 @@ impl TestServers {
         answers.request(&failing_server(|_| StoreError::Closed), request).await;
     }
 
-    /// Makes a request that takes much memory, where there is little, and where the same caller has most of that.
+    /// Sends a request that takes much memory to a server with little of it, and while its caller holds most of that.
     async fn request_large(&self, request: &TestRequest, answers: &mut ObservedStatuses) {
         fill_large(&self.low_memory_server).await;
         answers.request(&self.low_memory_server, request).await;

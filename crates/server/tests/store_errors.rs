@@ -64,7 +64,7 @@ async fn store_errors_map_to_problems() {
     ] {
         let server = failing_server(how);
         let mut answers = vec![server.put("/store/a", &[], "1").await];
-        // Only sets need space, and only changes a store that takes them.
+        // Only sets need space, and only changes need a writable store.
         if kind != ProblemType::OutOfSpace {
             answers.extend(erase_requests(&server).await);
         }
@@ -86,7 +86,7 @@ async fn non_empty_prefix_names_its_first_key() {
         prefix: Prefix::parse("some/").expect("a prefix"),
         key: key.clone(),
     });
-    // No store refuses to erase a prefix for this, so the contract does not have it.
+    // No store returns this error when erasing a prefix, so the contract does not document it.
     let request = http::Request::delete("/store/a/").header("host", "localhost").body(axum::body::Body::empty());
     let answer = read(server.send_unchecked(request.unwrap()).await).await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
@@ -107,7 +107,7 @@ async fn readiness_reports_writability() {
     assert_eq!(failing_server(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
 }
 
-/// A store with one value of two pieces, of which some are damaged.
+/// A store with one value of two pieces, some of which are corrupt.
 struct CorruptStore {
     store: MemoryStore,
     first_is: Result<(), ()>,

@@ -179,7 +179,7 @@ async fn overwrite_within_a_second_is_not_304() {
         let head = server.head("/store/v", &[]).await;
         second(wire::time::parse_rfc3339(head.header("zarr-modified")).unwrap())
     };
-    // Until both are of one second.
+    // Until both fall into the same second.
     let (old, date) = loop {
         let old = server.set("v", b"old").await;
         let (first, date) = (modified().await, server.get("/store/v", &[]).await.header("last-modified").to_owned());

@@ -1,4 +1,4 @@
-//! Every kind of body, of JSON of about 1 MiB that is odd.
+//! Odd JSON bodies of about 1 MiB, for every kind of body.
 
 use http::Method;
 

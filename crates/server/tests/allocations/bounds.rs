@@ -1,9 +1,9 @@
-//! What requests may allocate: about one and a half times what was measured.
+//! Bounds of allocations by requests, about 1.5 times the measured values.
 
-/// The operation, of what, its status, the most bytes at a time, and the most allocations.
+/// The operation, its subject, the status, the peak of allocated bytes, and the number of allocations.
 pub(crate) type Bound = (&'static str, &'static str, u16, u64, u64);
 
-/// Of arrays of odd shapes.
+/// Bounds for arrays of odd shapes.
 #[rustfmt::skip]
 pub(crate) const OF_SHAPES: &[Bound] = &[
     ("GET raw", "nothing of some", 200, 26_000, 460),
@@ -318,7 +318,7 @@ pub(crate) const OF_SHAPES: &[Bound] = &[
     ("DELETE prefix", "no dimension", 200, 7_000, 60),
 ];
 
-/// Of bodies of 1 MiB.
+/// Bounds for bodies of 1 MiB.
 #[rustfmt::skip]
 pub(crate) const OF_BODIES: &[Bound] = &[
     ("PUT attributes", "zeros", 201, 11_026_000, 570),

@@ -1,4 +1,4 @@
-//! What is allocated while something is done.
+//! A counting allocator.
 
 use std::{
     alloc::System,
@@ -18,18 +18,18 @@ static ALLOCATED: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// What was allocated.
+/// The allocations during a future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allocated {
-    /// The most bytes at a time.
+    /// The peak of allocated bytes.
     pub(crate) peak: u64,
-    /// How many allocations there were.
+    /// The number of allocations.
     pub(crate) count: u64,
 }
 
 struct Counter;
 
-/// Counts what is allocated by all threads. One at a time may ask.
+/// Counts the allocations of all threads while a future runs. Only one caller at a time is supported.
 pub(crate) async fn counted<T>(done: impl Future<Output = T>) -> (T, Allocated) {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| AllocationRegistry::set_global_tracker(Counter).unwrap());

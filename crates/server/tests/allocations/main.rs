@@ -1,5 +1,5 @@
-//! What requests allocate: how much at a time, and how often. Every operation on arrays of the oddest shapes, and every kind of body of the oddest JSON, has a bound in
-//! [`bounds`], which is about one and a half times what was measured.
+//! Allocations by requests: their peak and their number. Every operation on arrays of odd shapes, and every kind of
+//! body with odd JSON, has a bound in [`bounds`] of about 1.5 times the measured values.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,20 +24,20 @@ use http::{Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use tokio::sync::Mutex;
 
-/// A body that takes long, in bytes.
+/// The size, in bytes, from which a body counts as large.
 const LARGE: usize = 64 << 10;
 
-/// All threads are counted, so one test runs at a time.
+/// Allocations of all threads are counted, so the tests run one at a time.
 static SERIAL: Mutex<()> = Mutex::const_new(());
 
-/// A request that is counted.
+/// A measured request.
 #[derive(Clone, Debug)]
 struct Case {
-    /// What it asks for.
+    /// The operation.
     operation: &'static str,
-    /// Of what.
+    /// Its subject.
     of: &'static str,
-    /// Keys that there are.
+    /// The existing keys.
     keys: Vec<(String, Vec<u8>)>,
     /// The method.
     method: Method,
@@ -50,7 +50,7 @@ struct Case {
 }
 
 impl Case {
-    /// The status, and what was allocated until the end of the answer.
+    /// Returns the status and the allocations until the end of the response.
     async fn run(&self) -> (StatusCode, Allocated) {
         let server = TestServer::new();
         for (key, value) in &self.keys {
@@ -70,15 +70,15 @@ impl Case {
     }
 }
 
-/// Runs all cases, and fails with the rows that are beyond their bounds, as they would have to be.
+/// Runs all cases, and fails with a corrected row for each case that exceeds its bounds.
 async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
-    // To make the cases allocates as well.
+    // Creating the cases allocates as well.
     let _alone = SERIAL.lock().await;
     let cases = cases();
     let number = cases.len();
     let mut beyond = String::new();
     for case in cases {
-        // What is made once for all is made by the first one, which needs no large body for it.
+        // The first request initializes statics; it needs no large body.
         let body = if case.body.len() > LARGE { b"{}".to_vec() } else { case.body.clone() };
         Case { body, ..case.clone() }.run().await;
         let (status, Allocated { peak, count }) = case.run().await;
@@ -108,7 +108,7 @@ async fn odd_json_bodies_allocate_little() {
 #[tokio::test]
 async fn allocations_are_counted() {
     let _alone = SERIAL.lock().await;
-    // The runtime of the test that had the lock before is given back meanwhile, which would count as memory of this one that was freed.
+    // The runtime of the previous test is being freed, which would count as memory freed by this one.
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     let ((), all) = counted(async {
         let first = vec![1_u8; 1000];

@@ -10,7 +10,7 @@ use crate::{
 
 const LARGE: u64 = 1 << 62;
 
-/// Each of the operations on each of the arrays.
+/// Each operation on each array.
 pub(crate) fn cases() -> Vec<Case> {
     shapes()
         .into_iter()
@@ -18,13 +18,13 @@ pub(crate) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// An array, and what of it is asked for.
+/// An array and its requests.
 struct Shape {
     name: &'static str,
     document: Value,
     select: String,
     chunk: Option<(String, Vec<u8>)>,
-    /// A body with all that is selected, as JSON.
+    /// A JSON body with all selected elements.
     elements: Value,
 }
 

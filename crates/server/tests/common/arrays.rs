@@ -1,16 +1,16 @@
-//! Small arrays as raw keys: uncompressed, so that the tests need no encoder.
+//! Small uncompressed arrays, set as raw keys.
 
 use serde_json::{Value, json};
 
 use super::TestServer;
 
-/// Sets a v3 array of one chunk per whole, whose elements are these bytes.
+/// Sets a v3 array and one chunk that covers it, with these bytes.
 pub async fn v3(server: &TestServer, path: &str, data_type: Value, shape: &[u64], chunk: &[u64], fill: Value) {
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
     v3_with(server, path, data_type, shape, chunk, fill, json!([bytes])).await;
 }
 
-/// The same with other codecs.
+/// Sets a v3 array with these codecs.
 pub async fn v3_with(
     server: &TestServer,
     path: &str,
@@ -51,8 +51,8 @@ pub fn floats(count: u16) -> Vec<u8> {
     (0..count).flat_map(|number| f32::from(number).to_le_bytes()).collect()
 }
 
-/// A site with `m`, the float32 matrix of 4 rows and 6 columns of the numbers 0 to 23, in four chunks of 2 rows and 3 columns; and `g`, a
-/// group with the v2 array `g/old`: the big-endian int16 5, 6, 7.
+/// A server with `m`, a float32 matrix of 4 rows and 6 columns with the numbers 0 to 23, in four chunks of 2 rows and 3
+/// columns; and `g`, a group with the v2 array `g/old`: the big-endian int16 values 5, 6, 7.
 pub async fn matrix_server() -> TestServer {
     let server = TestServer::new();
     matrix(&server).await;
@@ -66,7 +66,7 @@ pub async fn matrix_server() -> TestServer {
     server
 }
 
-/// Sets the matrix of [`site`].
+/// Sets the matrix of [`matrix_server`].
 pub async fn matrix(server: &TestServer) {
     v3(server, "m", json!("float32"), &[4, 6], &[2, 3], json!(0.0)).await;
     for row in 0..2_u16 {

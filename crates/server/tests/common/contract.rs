@@ -1,4 +1,5 @@
-//! `openapi.yaml`, against which every answer is checked that a test gets through [`Site`](super::Site) or [`Running`](super::Running).
+//! Checks of every response that a test receives through [`TestServer`](super::TestServer) or
+//! [`RunningServer`](super::RunningServer) against `openapi.yaml`.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -15,11 +16,12 @@ pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
     Contract::parse(&std::fs::read_to_string(path).unwrap())
 });
 
-/// The responses that any request may get, as the description at the top of the document says. Their names are those of `components/responses`.
+/// Responses that any request may get, according to the document's description, by their names in
+/// `components/responses`.
 const TO_ANY_REQUEST: [(u16, &str); 4] =
     [(400, "BadRequest"), (403, "ForbiddenHost"), (501, "TransferCodedBody"), (503, "Busy")];
 
-/// The headers that every answer may have, beyond those of its response.
+/// Headers that every response may have in addition to its own.
 const OF_EVERY_ANSWER: [&str; 9] = [
     "access-control-allow-origin",
     "access-control-expose-headers",
@@ -32,7 +34,7 @@ const OF_EVERY_ANSWER: [&str; 9] = [
     "x-request-id",
 ];
 
-/// The headers that every answer has to have.
+/// Headers that every response must have.
 const REQUIRED: [&str; 3] = ["access-control-allow-origin", "x-content-type-options", "x-request-id"];
 
 const PROBLEM: &str = "application/problem+json";
@@ -43,7 +45,7 @@ pub struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-/// The method and the path of a request, without the query.
+/// The method and path of a request, without the query.
 #[derive(Clone, Debug)]
 pub struct RequestInfo {
     method: Method,
@@ -55,7 +57,7 @@ impl RequestInfo {
         Self { method: method.clone(), path: uri.path().to_owned() }
     }
 
-    /// The request of a text as it is sent; `None` if it is not HTTP.
+    /// Parses the text of a request; `None` if it is not HTTP.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split("\r\n").next()?.split(' ');
         let (method, uri, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -63,7 +65,7 @@ impl RequestInfo {
         version.starts_with("HTTP/1.").then(|| Self::new(&method, &uri))
     }
 
-    /// The template of the path, by the rules that the document's description has.
+    /// The path template, by the rules in the document's description.
     fn template(&self) -> String {
         let is_prefix = |rest: &str| rest.ends_with('/') || rest.to_ascii_lowercase().ends_with("%2f");
         let below =
@@ -92,11 +94,11 @@ impl Contract {
         &self.document
     }
 
-    /// Checks the status, the headers and, if there is one, the body of an answer.
+    /// Checks the status and headers of a response, and its body if given.
     ///
     /// # Panics
     ///
-    /// If the document does not have such an answer to the request.
+    /// If the document does not describe this response to the request.
     #[track_caller]
     pub fn check(&self, asked: &RequestInfo, status: StatusCode, headers: &HeaderMap, body: Option<&[u8]>) {
         if let Err(reason) = self.try_check(asked, status, headers, body) {
@@ -105,7 +107,7 @@ impl Contract {
         }
     }
 
-    /// As [`check`](Self::check); the error is the first difference.
+    /// Like [`check`](Self::check), but returns the first difference.
     pub fn try_check(
         &self,
         asked: &RequestInfo,
@@ -135,7 +137,7 @@ impl Contract {
         }
     }
 
-    /// The responses to a request with this status, the operation's own first.
+    /// The responses documented for this request and status, those of the operation first.
     fn responses(&self, asked: &RequestInfo, status: StatusCode) -> Vec<String> {
         let template = asked.template();
         let item = pointer("", &["paths", &template]);
@@ -205,7 +207,7 @@ impl Contract {
         }
     }
 
-    /// Checks a problem document: its schema, and that its type is among the examples.
+    /// Checks a problem document against its schema, and its type against the documented examples.
     fn check_problem(&self, schema: &str, known: &[String], body: &[u8]) -> Result<(), String> {
         self.validate_text(schema, body)?;
         let problem: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
@@ -220,7 +222,7 @@ impl Contract {
         }
         match serde_json::from_slice(text) {
             Ok(value) => self.validate(schema, &value),
-            // Attributes may have the bare words that Python writes, see `getNode`.
+            // Attributes may contain the bare words that Python writes; see `getNode`.
             Err(_)
                 if [b"NaN".as_slice(), b"Infinity"]
                     .iter()
@@ -247,7 +249,7 @@ impl Contract {
         validators.entry(schema.to_owned()).or_insert_with(make).clone()
     }
 
-    /// The pointer that a reference at this place leads to, or the place itself.
+    /// Resolves a reference at this pointer; returns the pointer itself if there is none.
     fn resolved(&self, place: String) -> String {
         let reference = self.at(&place).and_then(|value| value["$ref"].as_str());
         reference.and_then(|reference| reference.strip_prefix('#')).map_or(place.clone(), str::to_owned)
@@ -258,12 +260,12 @@ impl Contract {
     }
 }
 
-/// A JSON pointer with more segments.
+/// Appends segments to a JSON pointer.
 fn pointer(base: &str, segments: &[&str]) -> String {
     segments.iter().fold(base.to_owned(), |base, segment| base + "/" + &segment.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The media type of an answer without its parameters.
+/// The media type of a response without parameters.
 fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

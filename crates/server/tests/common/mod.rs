@@ -1,4 +1,4 @@
-//! What the tests share: an app over a store in memory, requests to it, and raw connections.
+//! Test servers, requests to them, and raw connections.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ pub struct TestServer {
     pub store: Arc<dyn TransactionalStore>,
 }
 
-/// A site with the least memory that there may be, and the app that it is of.
+/// A server with the minimum of memory, and its app.
 pub fn low_memory_server(patience: Duration) -> (TestServer, App) {
     let arrays = ArrayOptions {
         max_memory: 16 << 20,
@@ -51,7 +51,7 @@ pub fn low_memory_server(patience: Duration) -> (TestServer, App) {
     (TestServer { router: router(served.clone()), store }, served)
 }
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub struct TestResponse {
     pub status: StatusCode,
@@ -78,7 +78,7 @@ impl TestServer {
         wire::etag::text(written.version)
     }
 
-    /// The `Last-Modified` of a key, once conditions with it hold.
+    /// The `Last-Modified` date of a key, once conditions with it can hold.
     pub async fn last_modified_once_valid(&self, path: &str) -> String {
         loop {
             let found = self.head(path, &[]).await;
@@ -95,7 +95,7 @@ impl TestServer {
         Some(found.bytes().await.unwrap())
     }
 
-    /// Sends a request and checks the head of the answer against the contract.
+    /// Sends a request and checks the head of the response against the contract.
     pub async fn send(&self, request: Request<Body>) -> Response {
         let info = RequestInfo::new(request.method(), request.uri());
         let response = self.send_unchecked(request).await;
@@ -103,7 +103,7 @@ impl TestServer {
         response
     }
 
-    /// Sends a request without a check of the answer, which takes memory of its own.
+    /// Sends a request without checking the response, since the check allocates.
     pub async fn send_unchecked(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
@@ -143,14 +143,14 @@ impl TestServer {
         self.request(method, path, &[("content-type", "application/json")], body.to_string()).await
     }
 
-    /// Every key with the version of its value.
+    /// All keys with their versions.
     pub async fn all(&self) -> Vec<(Key, store::Version)> {
         let page = self.store.list(PageRequest::first(1000)).await.unwrap();
         assert!(page.cursor.is_none());
         page.keys.into_iter().map(|entry| (entry.key, entry.meta.version)).collect()
     }
 
-    /// Every key.
+    /// All keys.
     pub async fn keys(&self) -> Vec<String> {
         self.all().await.into_iter().map(|(key, _)| key.to_string()).collect()
     }
@@ -180,7 +180,7 @@ impl TestResponse {
         std::str::from_utf8(&self.body).unwrap()
     }
 
-    /// The problem document, which has to be of this type and to agree with the status and the request id.
+    /// The problem document, after checking its type, status and request id.
     #[track_caller]
     pub fn problem(&self, kind: ProblemType) -> Problem {
         assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
@@ -193,7 +193,7 @@ impl TestResponse {
     }
 }
 
-/// A server on a port of its own.
+/// A server listening on a port of its own.
 pub struct RunningServer {
     pub address: std::net::SocketAddr,
     pub store: Arc<dyn TransactionalStore>,
@@ -221,7 +221,7 @@ impl RunningServer {
         RawConnection(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Sends bytes on a connection of their own and reads what comes until the server closes it. The first answer is checked against the
+    /// Sends a request on a new connection and reads until the server closes it. Checks the first response against the
     /// contract.
     pub async fn exchange(&self, request: &str) -> String {
         let mut raw = self.connect().await;
@@ -231,7 +231,7 @@ impl RunningServer {
         answer
     }
 
-    /// Tells the server to stop, without waiting for it.
+    /// Begins the shutdown without waiting for it.
     pub fn stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
@@ -241,7 +241,7 @@ impl RunningServer {
     }
 }
 
-/// Checks the head of the first answer to a request against the contract, unless the answer is the parser's own.
+/// Checks the head of the first response against the contract, unless hyper's parser wrote it.
 fn check_text(request: &str, answer: &str) {
     let answer = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(answer);
     let (Some(info), Some((head, _))) = (RequestInfo::parse(request), answer.split_once("\r\n\r\n")) else { return };
@@ -257,7 +257,7 @@ fn check_text(request: &str, answer: &str) {
     }
 }
 
-/// A connection without any library in between.
+/// A raw connection.
 pub struct RawConnection(pub TcpStream);
 
 impl RawConnection {
@@ -265,7 +265,7 @@ impl RawConnection {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Says that nothing more is sent.
+    /// Shuts down the sending side.
     pub async fn close_sending(&mut self) {
         self.0.shutdown().await.unwrap();
     }
@@ -276,7 +276,7 @@ impl RawConnection {
         String::from_utf8(bytes).unwrap()
     }
 
-    /// Reads until `end` has come.
+    /// Reads until the text ends with `end`.
     pub async fn until(&mut self, end: &str) -> String {
         let mut bytes = Vec::new();
         while !String::from_utf8_lossy(&bytes).ends_with(end) {

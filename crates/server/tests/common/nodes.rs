@@ -1,4 +1,4 @@
-//! Nodes as JSON.
+//! JSON documents of nodes.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub fn v2_group(members: Value) -> Value {
     json!({"zarr_format": 2, "attributes": {}, "members": members})
 }
 
-/// The value with another one at a place.
+/// The value with the member at `pointer` replaced.
 pub fn with(mut json: Value, pointer: &str, value: Value) -> Value {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     json.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert(name.to_owned(), value);
