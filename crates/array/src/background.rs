@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 /// The name of the threads.
-const NAME: &str = "zarrd-background";
+pub(crate) const NAME: &str = "zarrd-background";
 
 /// What is added to the nice value of the threads: where cores are short, the scheduler of the system gives them a ninth of
 /// what it gives to others.

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_element_everywhere() {
+    fn all_equal_compares_every_element() {
         let fixed = |bytes: &'static [u8]| Elements::Fixed(Bytes::from_static(bytes));
         assert!(fixed(b"ababab").all_equal(b"ab") && fixed(b"").all_equal(b"ab") && fixed(b"ab").all_equal(b"ab"));
         assert!(
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_elements() {
+    fn builder_rejects_elements_beyond_its_budget() {
         let mut builder = VariableBuilder::new(3 * 8 + 5);
         for element in [&b"ab"[..], b"", b"cde"] {
             builder.push(element).unwrap();

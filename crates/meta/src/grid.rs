@@ -1,40 +1,40 @@
-//! Chunk grids: which elements each chunk has.
+//! Chunk grids.
 
 use std::{ops::Range, sync::Arc};
 
 use crate::limits::MAX_EXTENT;
 
-/// The chunk grid of an array. One [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
+/// The chunk grid of an array, with one [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
 ///
-/// Edge chunks are stored in full, with elements beyond the array's shape that no selection has.
+/// Edge chunks are stored in full, with elements beyond the array's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkGrid {
     dimensions: Vec<DimensionGrid>,
 }
 
-/// The grid of one dimension.
+/// The chunk boundaries along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DimensionGrid {
-    /// Pieces of one length, at least 1
-    /// (v3: [regular grids](https://zarr-specs.readthedocs.io/en/latest/v3/chunk-grids/regular-grid/index.html)).
+    /// Chunks of one length, at least 1 (v3: [regular
+    /// grids](https://zarr-specs.readthedocs.io/en/latest/v3/chunk-grids/regular-grid/index.html)).
     Regular {
-        /// The length of a piece.
+        /// The length of a chunk.
         length: u64,
     },
-    /// Pieces of these lengths (zarr-extensions: `rectilinear`). `ends[i]` is where piece `i` ends; the ends increase.
+    /// Chunks of individual lengths (zarr-extensions: `rectilinear`).
     Rectilinear {
-        /// The end of each chunk.
+        /// The end of each chunk, in increasing order.
         ends: Arc<[u64]>,
     },
 }
 
 impl ChunkGrid {
-    /// A grid of one cut per dimension.
+    /// Creates a grid.
     pub fn new(dimensions: Vec<DimensionGrid>) -> Self {
         Self { dimensions }
     }
 
-    /// A regular grid. `None` if a length is 0 or larger than any array.
+    /// Creates a regular grid; `None` if a length is 0 or exceeds the maximum extent.
     pub fn regular(chunk_shape: &[u64]) -> Option<Self> {
         let length = |&length: &u64| (1..=MAX_EXTENT).contains(&length).then_some(DimensionGrid::Regular { length });
         Some(Self { dimensions: chunk_shape.iter().map(length).collect::<Option<_>>()? })
@@ -49,7 +49,7 @@ impl ChunkGrid {
         self.dimensions.iter().map(length).collect()
     }
 
-    /// The cut of each dimension.
+    /// The grids of the dimensions.
     pub fn dimensions(&self) -> &[DimensionGrid] {
         &self.dimensions
     }
@@ -67,7 +67,7 @@ impl ChunkGrid {
 }
 
 impl DimensionGrid {
-    /// Chunks of these lengths. `None` if a length is 0, or their sum is larger than any array.
+    /// Chunks of these lengths; `None` if a length is 0, or their sum exceeds the maximum extent.
     pub fn rectilinear(lengths: impl IntoIterator<Item = u64>) -> Option<Self> {
         let ends = lengths.into_iter().scan(0_u64, |end, length| {
             let next = end.checked_add(length).filter(|&next| length > 0 && next <= MAX_EXTENT);
@@ -77,7 +77,7 @@ impl DimensionGrid {
         Some(Self::Rectilinear { ends: ends.collect::<Option<_>>()? })
     }
 
-    /// True if there is a piece for each of `extent` elements.
+    /// True if the chunks cover an extent.
     pub fn covers(&self, extent: u64) -> bool {
         match self {
             Self::Regular { .. } => true,
@@ -85,7 +85,7 @@ impl DimensionGrid {
         }
     }
 
-    /// The chunk with the element at `position`; `None` beyond the last chunk.
+    /// The index of the chunk with the element at `position`; `None` beyond the last chunk.
     pub fn chunk_index(&self, position: u64) -> Option<u64> {
         match self {
             Self::Regular { length } => position.checked_div(*length),
@@ -96,7 +96,7 @@ impl DimensionGrid {
         }
     }
 
-    /// The extent of a chunk; `None` if it does not exist. The last regular one may end beyond the array's extent.
+    /// The range of a chunk; `None` if it does not exist. The last regular chunk may end beyond the array's extent.
     pub fn chunk_bounds(&self, index: u64) -> Option<Range<u64>> {
         match self {
             Self::Regular { length } => {
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Every piece of a dimension, one after the other, until `extent` is covered or there are no more.
+    /// The chunks of a dimension until `extent` is covered or there are no more, as a reference.
     fn naive(lengths: impl Iterator<Item = u64>, extent: u64) -> Vec<Range<u64>> {
         let mut pieces = Vec::new();
         let mut start = 0;
@@ -162,14 +162,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn regular_pieces(length in 1_u64..20, extent in 0_u64..100) {
+        fn regular_chunks_match_the_reference(length in 1_u64..20, extent in 0_u64..100) {
             let grid = DimensionGrid::Regular { length };
             check(&grid, &naive(std::iter::repeat(length), extent), extent);
             prop_assert!(grid.covers(extent));
         }
 
         #[test]
-        fn rectilinear_pieces(lengths in prop::collection::vec(1_u64..9, 0..12), extent in 0_u64..80) {
+        fn rectilinear_chunks_match_the_reference(lengths in prop::collection::vec(1_u64..9, 0..12), extent in 0_u64..80) {
             let grid = DimensionGrid::rectilinear(lengths.iter().copied()).unwrap();
             check(&grid, &naive(lengths.iter().copied(), extent), extent);
             let total: u64 = lengths.iter().sum();
@@ -179,9 +179,10 @@ mod tests {
         }
     }
 
-    /// The worked examples of the specifications: v3 and draft "Regular grids", zarr-extensions "Rectilinear chunk grid".
+    /// Worked examples of the specifications: "Regular grids" of v3 and the draft, "Rectilinear chunk grid" of
+    /// zarr-extensions.
     #[test]
-    fn examples() {
+    fn examples_of_the_specifications_hold() {
         let grid = ChunkGrid::regular(&[5, 20, 400]).unwrap();
         let along = |f: &dyn Fn(&DimensionGrid, u64) -> u64, positions: [u64; 3]| -> Vec<u64> {
             grid.dimensions().iter().zip(positions).map(|(dimension, position)| f(dimension, position)).collect()
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_chunks() {
+    fn chunk_shape_requires_indices_of_the_rank() {
         let grid = ChunkGrid::regular(&[2, 3]).unwrap();
         assert_eq!(grid.chunk_shape(&[u64::MAX / 4, 1]), Some(vec![2, 3]));
         assert_eq!(grid.chunk_shape(&[1]), None);
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn no_grids() {
+    fn empty_and_oversized_chunks_are_rejected() {
         assert_eq!(ChunkGrid::regular(&[1, 0]), None);
         assert_eq!(ChunkGrid::regular(&[MAX_EXTENT + 1]), None);
         assert_eq!(DimensionGrid::rectilinear([1, 0]), None);
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_arrays() {
+    fn largest_extent_does_not_overflow() {
         let grid = ChunkGrid::regular(&[MAX_EXTENT]).unwrap();
         assert_eq!(grid.dimensions()[0].num_chunks(MAX_EXTENT), 1);
         assert_eq!(grid.dimensions()[0].chunk_index(MAX_EXTENT - 1), Some(0));

@@ -1,53 +1,53 @@
-//! The names that nodes may have.
+//! Rules for node names.
 //!
-//! The rules of the dialects, and one of our own: a name that a document has (`zarr.json`, `.zarray` …) is none of a node, also not in another dialect, since one
-//! hierarchy can have documents of both v2 and v3.
+//! These are the rules of the dialects, and one more: the name of a metadata document (`zarr.json`, `.zarray` …) is reserved
+//! in v2 and v3, because a hierarchy can have documents of both.
 
 use crate::{Dialect, text::truncated};
 
-/// A dialect does not allow a node of this name.
+/// A dialect does not allow a node name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dialect} allows no node {name}: {reason}")]
 pub struct NameError {
     /// The dialect.
     pub dialect: Dialect,
-    /// The name, cut to a length that can be shown.
+    /// The name, truncated.
     pub name: String,
     /// The reason.
     pub reason: &'static str,
 }
 
-/// The longest name in bytes, and the longest path of a node without its leading `/`: a key has at most 1024, and the longest that a node of v2 or v3 has to have ends
-/// in `/zarr.json`.
+/// The maximum length of a node name, and of a node path without its leading `/`, in bytes: a key has at most 1024
+/// bytes, and the longest metadata key of v2 and v3 ends in `/zarr.json`.
 pub const MAX_NAME_LEN: usize = 1014;
 
 /// The names of the documents of v2 and v3 below the prefix of their node.
-const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+const DOCUMENT_NAMES: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
-/// The longest name in the draft, in characters.
-const MAX_DRAFT_LEN: usize = 255;
+/// The maximum length of a node name in the draft, in characters.
+const MAX_DRAFT_NAME_CHARS: usize = 255;
 
-/// Checks the name of a node that is to be created.
+/// Validates the name of a new node.
 ///
 /// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
 /// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not of periods only, without the prefix `__`. The characters that it only recommends
 ///   are not enforced.
 /// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)): without `\`, which is read as `/` there.
 /// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
-///   `.`, and not of periods only.
+///   `.`, and not only periods.
 pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
-    let refused = general(name).or_else(|| match dialect {
+    let reason = violates_general_rules(name).or_else(|| match dialect {
         Dialect::V2 => v2(name),
         Dialect::V3 => v3(name),
         Dialect::Draft => draft(name),
     });
-    match refused {
+    match reason {
         Some(reason) => Err(NameError { dialect, name: truncated(name), reason }),
         None => Ok(()),
     }
 }
 
-fn general(name: &str) -> Option<&'static str> {
+fn violates_general_rules(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
         "." | ".." => Some("it means another node"),
@@ -62,14 +62,14 @@ fn v2(name: &str) -> Option<&'static str> {
     if name.contains('\\') {
         return Some("it has a \"\\\", which is read as a \"/\"");
     }
-    a_document(name)
+    is_document_name(name)
 }
 
 fn v3(name: &str) -> Option<&'static str> {
     if name.starts_with("__") {
         return Some("it begins with \"__\", which is reserved");
     }
-    only_periods(name).or_else(|| a_document(name))
+    has_only_periods(name).or_else(|| is_document_name(name))
 }
 
 fn draft(name: &str) -> Option<&'static str> {
@@ -77,31 +77,31 @@ fn draft(name: &str) -> Option<&'static str> {
     if !name.bytes().all(allowed) {
         return Some("it has other characters than a-z, A-Z, 0-9, \"-\", \"_\" and \".\"");
     }
-    if name.len() > MAX_DRAFT_LEN {
+    if name.len() > MAX_DRAFT_NAME_CHARS {
         return Some("it is longer than 255 characters");
     }
-    only_periods(name)
+    has_only_periods(name)
 }
 
-fn only_periods(name: &str) -> Option<&'static str> {
+fn has_only_periods(name: &str) -> Option<&'static str> {
     name.bytes().all(|byte| byte == b'.').then_some("it has periods only")
 }
 
-fn a_document(name: &str) -> Option<&'static str> {
-    DOCUMENTS.contains(&name).then_some("documents are called so")
+fn is_document_name(name: &str) -> Option<&'static str> {
+    DOCUMENT_NAMES.contains(&name).then_some("it is reserved for metadata documents")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// In which dialects a name is allowed.
+    /// The dialects that allow a name.
     fn allowed(name: &str) -> Vec<&'static str> {
         Dialect::ALL.into_iter().filter(|&dialect| check(dialect, name).is_ok()).map(Dialect::name).collect()
     }
 
     #[test]
-    fn rules_of_the_dialects() {
+    fn node_names_follow_the_rules_of_each_dialect() {
         for (name, dialects) in [
             ("foo", &["v3", "v2", "draft"][..]),
             ("Foo-1_2.3", &["v3", "v2", "draft"]),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths() {
+    fn node_names_have_a_maximum_length() {
         assert_eq!(allowed(&"a".repeat(255)), ["v3", "v2", "draft"]);
         assert_eq!(allowed(&"a".repeat(256)), ["v3", "v2"]);
         assert_eq!(allowed(&"a".repeat(MAX_NAME_LEN)), ["v3", "v2"]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told() {
+    fn error_truncates_and_escapes_the_name() {
         let error = check(Dialect::V3, "__a\n").unwrap_err();
         assert_eq!(error.to_string(), "v3 allows no node __a\u{fffd}: it has a control character");
     }

@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip_and_damage() {
+    fn records_round_trip_and_detect_every_damage() {
         let key = Key::parse("a/b").unwrap();
         let file = FileRef { id: FileId(5 << 40 | 77), size: 9_999, checksum: 3 };
         for location in
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn file_ids() {
+    fn file_ids_parse_and_format() {
         let id = FileId(FileId::first_of(3) + 0x1_02fe);
         assert_eq!((id.epoch(), id.directory(), id.path().as_str()), (3, 0x02, "02/00000300000102fe"));
         assert_eq!(FileId::from_name("00000300000102fe"), Some(id));

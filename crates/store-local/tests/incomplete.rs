@@ -14,7 +14,7 @@ async fn open(dir: &Path, kind: IndexKind, purpose: Purpose) -> Result<LocalStor
 }
 
 #[tokio::test]
-async fn a_store_that_is_to_be_filled_is_refused_until_it_is() {
+async fn an_incomplete_store_does_not_open() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let key = Key::parse("a").unwrap();
@@ -43,7 +43,7 @@ async fn a_store_that_is_to_be_filled_is_refused_until_it_is() {
 }
 
 #[tokio::test]
-async fn only_a_new_store_can_be_filled_and_only_one_process_fills_it() {
+async fn filling_requires_a_new_store_and_locks_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Sled, Purpose::Fill).await.unwrap();
     let busy = open(dir.path(), IndexKind::Sled, Purpose::Use).await;

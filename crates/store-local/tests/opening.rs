@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use store::{ByteRange, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, WriteableStore};
+use store::{
+    ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
+    WriteableStore,
+};
 use store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
@@ -99,7 +102,7 @@ async fn store_with_a_short_log(kind: IndexKind) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched() {
+async fn a_flipped_bit_in_the_index_is_harmless_or_rejected_without_changes() {
     for kind in KINDS {
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
@@ -125,7 +128,7 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
 }
 
 #[tokio::test]
-async fn a_truncated_or_missing_index_is_refused_unless_the_log_has_everything() {
+async fn a_truncated_or_missing_index_is_rejected_unless_the_log_is_complete() {
     for kind in KINDS {
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
@@ -160,7 +163,7 @@ fn copy_index(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
+async fn an_older_index_is_updated_from_the_log_or_rejected() {
     for kind in KINDS {
         for rounds in [1, 3] {
             let dir = closed_store(kind).await;
@@ -190,7 +193,7 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_log_is_refused() {
+async fn an_older_log_is_rejected() {
     for kind in KINDS {
         let dir = closed_store(kind).await;
         let older = tempfile::tempdir().unwrap();
@@ -209,7 +212,7 @@ async fn an_older_copy_of_the_log_is_refused() {
 }
 
 #[tokio::test]
-async fn the_index_of_another_store_is_refused() {
+async fn the_index_of_another_store_is_rejected() {
     for kind in KINDS {
         let (dir, other) = (closed_store(kind).await, closed_store(kind).await);
         copy_index(&other.path().join("index"), &dir.path().join("index"));
@@ -229,9 +232,13 @@ fn last_segment(dir: &Path) -> PathBuf {
 async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), kind).await.unwrap();
+    let mut changes = Vec::new();
     for number in 0..100_u8 {
-        set(&store, &format!("small/{number}"), vec![number; 100]).await;
+        let staged = store.stage(&key(&format!("small/{number}")), vec![number; 100].into()).await.unwrap();
+        changes.push(Change::Set { staged, precondition: Precondition::none() });
     }
+    // Two commits, so that even a slow machine copies the index before it has them.
+    store.commit(changes).await.unwrap();
     set(&store, "large", vec![7; 1_000_000]).await;
     let copy = tempfile::tempdir().unwrap();
     // Copy the index while the store is open, before everything is applied.
@@ -240,7 +247,7 @@ async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
+async fn a_torn_frame_at_the_end_of_the_log_is_ignored_and_a_damaged_one_in_the_middle_is_rejected() {
     for kind in KINDS {
         let dir = crashed_store(kind).await;
         let segment = last_segment(dir.path());
@@ -268,7 +275,7 @@ async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
 }
 
 #[tokio::test]
-async fn damaged_files_of_the_store_itself_are_named() {
+async fn damaged_metadata_files_are_named() {
     let dir = closed_store(IndexKind::Sled).await;
     for name in ["zarrd.json", "log/0000000000000002.log"] {
         let path = dir.path().join(name);
@@ -295,7 +302,7 @@ async fn damaged_files_of_the_store_itself_are_named() {
 }
 
 #[tokio::test]
-async fn a_store_has_one_owner_and_one_index() {
+async fn a_store_has_one_process_and_one_kind_of_index() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     match open(dir.path(), IndexKind::Sled).await {
@@ -315,7 +322,7 @@ fn open_files(dir: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_store_that_is_dropped_without_closing_lets_go_of_everything() {
+async fn dropping_an_open_store_releases_its_files_and_lock() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), kind).await.unwrap();
@@ -335,7 +342,7 @@ async fn a_store_that_is_dropped_without_closing_lets_go_of_everything() {
 }
 
 #[tokio::test]
-async fn a_directory_with_other_files_is_not_made_a_store() {
+async fn a_directory_with_foreign_files_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("thesis.tex"), "x").unwrap();
     assert!(matches!(open(dir.path(), IndexKind::Sled).await, Err(OpenError::NotAStore { .. })));
@@ -343,7 +350,7 @@ async fn a_directory_with_other_files_is_not_made_a_store() {
 }
 
 #[tokio::test]
-async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
+async fn reads_and_checks_report_the_key_of_a_damaged_value() {
     for kind in KINDS {
         let dir = closed_store(kind).await;
         let file = value_files(dir.path()).remove(0);
@@ -378,7 +385,7 @@ async fn expect_corrupt(store: &LocalStore, range: Option<ByteRange>) {
 }
 
 #[tokio::test]
-async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
+async fn a_missing_or_truncated_value_file_is_reported_as_corruption() {
     let dir = closed_store(IndexKind::Sled).await;
     let file = value_files(dir.path()).remove(0);
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
@@ -397,7 +404,7 @@ async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
 }
 
 #[tokio::test]
-async fn files_that_a_crash_left_are_collected_and_others_are_not() {
+async fn only_orphaned_value_files_are_collected() {
     let dir = closed_store(IndexKind::Sled).await;
     let file = value_files(dir.path()).remove(0);
     let orphan = file.with_file_name(format!("{:016x}", (1_u64 << 40) | 0xff));
@@ -434,7 +441,7 @@ async fn overwriting_does_not_grow_the_store() {
 }
 
 #[tokio::test]
-async fn long_keys_that_share_a_prefix_make_no_blob() {
+async fn long_keys_with_a_common_prefix_need_no_blob_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     let sets = (0..3000).map(|number| {
@@ -448,7 +455,7 @@ async fn long_keys_that_share_a_prefix_make_no_blob() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_left_gives_up_what_it_holds() {
+async fn an_unused_snapshot_expires() {
     use store::TransactionalStore;
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: std::time::Duration::from_secs(1), ..Options::default() };

@@ -68,7 +68,7 @@ async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_snapshot_retains_its_own_values_and_no_others() {
+async fn a_snapshot_retains_only_its_values() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::open(dir.path(), Options::new(kind)).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_snapshot_retains_its_own_values_and_no_others() {
 }
 
 #[tokio::test]
-async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
+async fn aborted_uploads_do_not_extend_unused_snapshots() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: Duration::from_secs(1), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
@@ -108,7 +108,7 @@ async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
 }
 
 #[tokio::test]
-async fn the_oldest_snapshot_is_cut_off_when_too_much_is_retained() {
+async fn the_oldest_snapshot_expires_when_too_much_is_retained() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { max_pinned_bytes: Some(50_000), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
@@ -129,7 +129,7 @@ async fn the_oldest_snapshot_is_cut_off_when_too_much_is_retained() {
 }
 
 #[tokio::test]
-async fn small_values_of_snapshots_beyond_the_memory_for_them_are_gone_once_they_are_replaced() {
+async fn replaced_small_values_beyond_the_memory_limit_of_snapshots_expire() {
     let dir = tempfile::tempdir().unwrap();
     let store = LocalStore::open(dir.path(), Options::default()).await.unwrap();
     let names: Vec<Key> = (0..3000).map(|number| key(&format!("a/{number}"))).collect();
@@ -162,7 +162,7 @@ async fn small_values_of_snapshots_beyond_the_memory_for_them_are_gone_once_they
 }
 
 #[tokio::test]
-async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
+async fn compaction_frees_the_space_of_erased_keys() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::open(dir.path(), Options::new(kind)).await.unwrap();
@@ -206,7 +206,7 @@ async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
 }
 
 #[tokio::test]
-async fn a_compaction_copies_what_is_changed_meanwhile() {
+async fn a_compaction_includes_concurrent_changes() {
     use futures::TryStreamExt;
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();

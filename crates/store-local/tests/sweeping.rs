@@ -23,7 +23,7 @@ async fn fill(store: &LocalStore) {
     store.commit(changes).await.unwrap();
 }
 
-async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
+async fn assert_listings_are_complete_while_keys_are_moved(index: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { commit_buffer_bytes: Some(64 << 10), ..Options::new(index) };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
@@ -47,11 +47,11 @@ async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_is_whole_while_sled_moves_keys() {
-    a_listing_is_whole_while_keys_are_moved(IndexKind::Sled).await;
+async fn listings_are_complete_while_a_sweep_moves_keys_in_sled() {
+    assert_listings_are_complete_while_keys_are_moved(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_is_whole_while_redb_moves_keys() {
-    a_listing_is_whole_while_keys_are_moved(IndexKind::Redb).await;
+async fn listings_are_complete_while_a_sweep_moves_keys_in_redb() {
+    assert_listings_are_complete_while_keys_are_moved(IndexKind::Redb).await;
 }

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_at_the_limits_of_the_grammar() {
+    fn keys_are_validated() {
         for good in ["a", "a/b", ".zarray", "...", "a..", "c/0/1", "Ä/中", "a b", "%2F", &"k".repeat(1024)] {
             assert_eq!(Key::parse(good).map(|key| key.to_string()), Ok(good.to_owned()));
         }
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes() {
+    fn prefixes_are_validated_and_compared() {
         assert_eq!(Prefix::parse(""), Ok(Prefix::root()));
         assert_eq!(Prefix::parse("a"), Err(KeyError::NoTrailingSlash));
         assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { offset: 0 }));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_own_listing_only() {
+    fn cursors_are_valid_for_one_listing_of_one_store() {
         let (signer, root) = (CursorSigner::new(7), Prefix::root());
         let cursor = signer.sign(ListingKind::Keys, &root, "a/b");
         assert_eq!(signer.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges() {
+    fn ranges_are_clipped_to_the_value() {
         assert_eq!(ByteRange::bounded(3, 3), Err(ByteRangeError));
         assert_eq!(ByteRange::last(0), Err(ByteRangeError));
         let bounded = |start, end| ByteRange::bounded(start, end).unwrap();

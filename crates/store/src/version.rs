@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_form() {
+    fn versions_round_trip_as_text() {
         let version = Version::from_u128(0xab << 64);
         assert_eq!(version.to_string(), "00000000000000ab0000000000000000");
         assert_eq!(version.to_string().parse(), Ok(version));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn preconditions() {
+    fn preconditions_compare_versions() {
         let (one, two) = (Version::from_u128(1), Version::from_u128(2));
         for (precondition, when_absent, at_one, at_two) in [
             (Precondition::none(), true, true, true),

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_sums() {
+    fn checksum_matches_known_values() {
         let all: Vec<u8> = (0..=255).cycle().take(768).collect();
         let known: [(&[u8], [u8; 4]); 7] = [
             (b"a", [0x00, 0x61, 0x00, 0x61]),

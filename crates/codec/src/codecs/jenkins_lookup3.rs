@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_hashes() {
+    fn hash_matches_known_values() {
         let known: [(&[u8], &[u8], u32, u32); 9] = [
             (b"", b"abcdefghijklmnop", 0, 0x1134_7272),
             (b"", b"", 0, 0xdead_beef),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_as_if_it_were_before_the_bytes() {
+    fn prefix_is_hashed_before_the_bytes() {
         let bytes: Vec<u8> = (0..60).collect();
         for split in 0..=bytes.len() {
             for end in split..=bytes.len() {

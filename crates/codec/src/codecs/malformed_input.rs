@@ -45,7 +45,7 @@ fn is_checksum(name: &str) -> bool {
 }
 
 #[test]
-fn what_numcodecs_writes_is_read() {
+fn output_of_numcodecs_is_decoded() {
     for (name, codec, raw, encoded) in samples() {
         let len = raw.len() as u64;
         for limit in [len, len + 1, 2 * len, 1 << 40, u64::MAX] {
@@ -58,7 +58,7 @@ fn what_numcodecs_writes_is_read() {
 }
 
 #[test]
-fn too_little_room_is_said_so() {
+fn output_beyond_the_limit_is_rejected() {
     for (name, codec, raw, encoded) in samples() {
         for limit in [0, 1, raw.len() as u64 / 2, raw.len() as u64 - 1] {
             let error = codec.decode(encoded.clone(), limit).unwrap_err();
@@ -72,7 +72,7 @@ fn too_little_room_is_said_so() {
 }
 
 #[test]
-fn what_is_cut_off_is_an_error() {
+fn truncated_input_is_rejected() {
     for (name, codec, raw, encoded) in samples() {
         for end in 0..encoded.len() {
             let decoded = codec.decode(encoded.slice(..end), raw.len() as u64);
@@ -82,7 +82,7 @@ fn what_is_cut_off_is_an_error() {
 }
 
 #[test]
-fn what_follows_the_end_is_an_error() {
+fn trailing_bytes_are_rejected() {
     for (name, codec, raw, encoded) in samples() {
         for after in [&b"x"[..], b"\x1f\x8b", b"BZh", b"\xfd7zXZ", &[0; 3]] {
             let longer: Bytes = [&encoded, after].concat().into();
@@ -95,7 +95,7 @@ fn what_follows_the_end_is_an_error() {
 }
 
 #[test]
-fn no_flipped_bit_does_harm() {
+fn flipped_bits_are_detected_or_stay_within_the_limit() {
     for (name, codec, raw, encoded) in samples() {
         for (at, bit) in (0..encoded.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut flipped = encoded.to_vec();
@@ -109,7 +109,7 @@ fn no_flipped_bit_does_harm() {
 }
 
 #[test]
-fn several_streams_are_one() {
+fn concatenated_streams_are_decoded() {
     for (name, codec, raw, encoded) in samples() {
         let twice: Bytes = [&encoded[..], &encoded[..]].concat().into();
         let decoded = codec.decode(twice.clone(), 2 * raw.len() as u64);
@@ -125,7 +125,7 @@ fn several_streams_are_one() {
 }
 
 #[test]
-fn bombs_are_not_set_off() {
+fn decompression_bombs_stop_at_the_limit() {
     for (name, json) in [
         ("gzip", "{}"),
         ("zlib", "{}"),
@@ -152,7 +152,7 @@ fn bombs_are_not_set_off() {
 
 /// Bytes that declare far more than they hold, which are rejected under any limit.
 #[test]
-fn declarations_are_not_believed() {
+fn declared_sizes_are_not_trusted() {
     let blosc = |flags: u8, type_size: u8, numbers: [u32; 3], rest: &[u8]| -> Vec<u8> {
         let numbers = numbers.into_iter().flat_map(u32::to_le_bytes);
         [2, 1, flags, type_size].into_iter().chain(numbers).chain(rest.iter().copied()).collect()
@@ -198,7 +198,7 @@ fn declarations_are_not_believed() {
 }
 
 #[test]
-fn frames_may_leave_their_length_open() {
+fn zstd_frames_without_content_size_are_decoded() {
     let codec = numcodec("zstd", "{}");
     let raw: Vec<u8> = (0..5_000_000_u32).map(|at| (at / 1000) as u8).collect();
     let open = zstd::stream::encode_all(&raw[..], 1).unwrap();
@@ -221,7 +221,7 @@ fn frames_may_leave_their_length_open() {
 }
 
 #[test]
-fn wrong_configurations_are_refused() {
+fn invalid_configurations_are_rejected() {
     use Namespace::{Numcodecs, V3};
     let wrong = [
         (V3, "gzip", r#"{"level": 10}"#),
@@ -294,7 +294,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_is_encoded_is_decoded(raw in bytes()) {
+    fn encoded_bytes_roundtrip(raw in bytes()) {
         for (name, json) in configured() {
             let codec = numcodec(name, &json);
             let encoded = codec.encode(raw.clone().into()).unwrap();
@@ -308,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn no_junk_does_harm(junk in prop::collection::vec(any::<u8>(), 0..300), keep in 0..40_usize, limit in 0..5000_u64) {
+    fn random_input_never_panics(junk in prop::collection::vec(any::<u8>(), 0..300), keep in 0..40_usize, limit in 0..5000_u64) {
         for (name, codec, _, encoded) in samples() {
             let start = encoded.slice(..keep.min(encoded.len()));
             if let Ok(decoded) = codec.decode([&start[..], &junk].concat().into(), limit) {

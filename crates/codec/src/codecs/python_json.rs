@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_writes() {
+    fn output_matches_python() {
         let known = [
             (json!({"b": 1, "a": [1.5, null, true]}), r#"{"a":[1.5,null,true],"b":1}"#),
             (json!("hé😀"), r#""h\u00e9\ud83d\ude00""#),

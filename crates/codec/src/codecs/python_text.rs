@@ -122,7 +122,7 @@ mod tests {
 
     /// `"aé😀".encode(name).hex()`.
     #[test]
-    fn as_python_encodes() {
+    fn encodings_match_python() {
         for (name, text, hex) in [
             ("UTF-8", "aé😀", "61c3a9f09f9880"),
             ("utf-16", "aé😀", "fffe6100e9003dd800de"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text() {
+    fn invalid_text_is_rejected() {
         for (name, bytes) in [
             ("utf-8", &b"\xff"[..]),
             ("ascii", b"\xc3\xa9"),

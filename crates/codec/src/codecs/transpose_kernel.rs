@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_go_where_they_belong((shape, order, size) in cases()) {
+        fn transposition_matches_the_reference((shape, order, size) in cases()) {
             let len = shape.iter().product::<u64>() as usize;
             let bytes: Vec<u8> = (0..len * size).map(|byte| (byte % 251) as u8).collect();
             let permutation = Permutation::new(&shape, &order).unwrap().with_element_size(Some(size));

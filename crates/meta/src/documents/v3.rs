@@ -1,9 +1,8 @@
 //! Documents of v3: one `zarr.json` per node.
 //!
 //! Specification: [Zarr v3.1](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#metadata), with the generic `extensions` of
-//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other member that the
-//! specification does not name has to be an object with `"must_understand": false`. An optional member of the specification that is `null` is read as
-//! one that is not there, as zarr-python does.
+//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other unknown member must be an object with `"must_understand": false`. As by zarr-python, an optional member that is
+//! `null` is treated as missing.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,7 +20,7 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// A node: what a `zarr.json` describes.
+/// The node that a `zarr.json` describes.
 #[derive(Clone, Debug)]
 pub enum Node {
     /// An array.
@@ -53,7 +52,7 @@ pub fn node(zarr_json: impl Into<Bytes>) -> Result<Node, DocumentError> {
     read(json::read(zarr_json)?)
 }
 
-/// Reads what a `zarr.json` says.
+/// Reads a parsed `zarr.json`.
 pub fn read(document: Json) -> Result<Node, DocumentError> {
     let kind = json::description(&document, &["zarr_format", "node_type"])?;
     let root = JsonPath::root(&kind);
@@ -74,7 +73,7 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
     let root = JsonPath::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
     check_members(&document, ARRAY_MEMBERS)?;
-    let listed = extensions(&root)?;
+    let entries = extensions(&root)?;
     let codecs = codecs(&root.required("codecs")?)?;
     let grid = grid(&root.required("chunk_grid")?, &shape, &codecs)?;
     let data_type = root.required("data_type")?;
@@ -83,9 +82,9 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
     let fill_value =
         parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
     let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
-    no_storage_transformers(&root)?;
+    reject_storage_transformers(&root)?;
     let host = NodeContext::Array { shape: shape.clone(), data_type: &data_type };
-    let extensions = extensions::resolve_extensions(&listed, host)?;
+    let extensions = extensions::resolve_extensions(&entries, host)?;
     Ok(ArrayModel {
         dialect: Dialect::V3,
         dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
@@ -115,7 +114,7 @@ fn group(document: Json) -> Result<GroupModel, DocumentError> {
     })
 }
 
-/// Fails if a member is unknown and must be understood.
+/// Fails if an unknown member must be understood.
 fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
     let ignorable = |value: &Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
     let unknown = |member: &Member| !known.iter().any(|name| member.is_named(name)) && !ignorable(&member.value);
@@ -135,21 +134,21 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
         return Err(list.invalid("is empty"));
     }
     let extension = |place: JsonPath<'a>| {
-        let named = Named::parse(&place)?;
+        let named = NamedConfiguration::parse(&place)?;
         let must_understand = place.value.is_string() || parts::must_understand(&place)?;
         ExtensionEntry::new(place, named.name, named.configuration, must_understand)
     };
     list.items()?.map(extension).collect()
 }
 
-/// A name, or an object of a name and a configuration
-/// ([extension definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
-struct Named<'a> {
+/// A name, or an object with a name and a configuration ([extension
+/// definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
+struct NamedConfiguration<'a> {
     name: &'a str,
     configuration: Option<JsonPath<'a>>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedConfiguration<'a> {
     fn parse(place: &JsonPath<'a>) -> Result<Self, DocumentError> {
         if let Some(name) = place.value.as_str() {
             return Ok(Self { name, configuration: None });
@@ -161,7 +160,7 @@ impl<'a> Named<'a> {
         Ok(Self { name: place.required("name")?.text()?, configuration: place.member_or_null("configuration")? })
     }
 
-    /// The configuration of what cannot do without.
+    /// The configuration, if it is required.
     fn configuration(self, place: &JsonPath<'_>) -> Result<JsonPath<'a>, DocumentError> {
         self.configuration.ok_or_else(|| DocumentError::Missing { pointer: place.pointer_to("configuration") })
     }
@@ -177,7 +176,7 @@ fn codecs(place: &JsonPath<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
 }
 
 fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
-    let named = Named::parse(place)?;
+    let named = NamedConfiguration::parse(place)?;
     match named.name {
         "regular" => {
             let configuration = named.configuration(place)?;
@@ -190,16 +189,16 @@ fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<Chu
     }
 }
 
-/// The shape of the inner chunks if chunks are shards, which have to be multiples of it; empty otherwise.
+/// The shape of the inner chunks if chunks are shards, whose shape is a multiple of it; empty otherwise.
 fn inner_chunk_shape(codecs: &[CodecSpec]) -> Vec<u64> {
     let shape = codecs.iter().find(|codec| codec.name == "sharding_indexed");
     let shape = shape.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array());
     shape.and_then(|shape| shape.iter().map(Value::as_u64).collect()).unwrap_or_default()
 }
 
-/// Reads the configuration of a
-/// [rectilinear grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): per dimension one length, or a list
-/// of lengths `v` and of runs `[v, n]`, which is `n` times `v`.
+/// Reads the configuration of a [rectilinear
+/// grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): for each dimension one
+/// length, or a list of lengths `v` and of runs `[v, n]` of `n` times `v`.
 fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
     configuration.only(&["kind", "chunk_shapes"])?;
     let kind = configuration.required("kind")?;
@@ -208,13 +207,13 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
     }
     let place = configuration.required("chunk_shapes")?;
     parts::check_rank(&place, shape.len())?;
-    let mut left = MAX_LISTED_CHUNKS;
+    let mut remaining = MAX_LISTED_CHUNKS;
     let dimension = |(place, &extent): (JsonPath<'_>, &u64)| {
         if place.value.is_number() {
             return Ok(DimensionGrid::Regular { length: positive(&place)? });
         }
-        let lengths = lengths(&place, &mut left)?;
-        let grid = DimensionGrid::rectilinear(lengths)
+        let chunk_lengths = chunk_lengths(&place, &mut remaining)?;
+        let grid = DimensionGrid::rectilinear(chunk_lengths)
             .ok_or_else(|| place.invalid("has chunks that are longer than any array"))?;
         match grid.covers(extent) {
             true => Ok(grid),
@@ -224,24 +223,24 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
     Ok(ChunkGrid::new(place.items()?.zip(shape).map(dimension).collect::<Result<_, _>>()?))
 }
 
-/// The lengths of the pieces of one dimension. As many as `left` says may still be listed.
-fn lengths(place: &JsonPath<'_>, left: &mut u64) -> Result<Vec<u64>, DocumentError> {
-    let mut lengths = Vec::new();
+/// The chunk lengths of one dimension, at most `remaining` of them.
+fn chunk_lengths(place: &JsonPath<'_>, remaining: &mut u64) -> Result<Vec<u64>, DocumentError> {
+    let mut chunk_lengths = Vec::new();
     for item in place.items()? {
         let (length, count) = match item.value {
-            Value::Array(_) => run(&item)?,
+            Value::Array(_) => length_and_count(&item)?,
             _ => (positive(&item)?, 1),
         };
-        *left = left
+        *remaining = remaining
             .checked_sub(count)
             .ok_or_else(|| place.invalid(format!("has more than {MAX_LISTED_CHUNKS} chunks")))?;
-        lengths.extend((0..count).map(|_| length));
+        chunk_lengths.extend((0..count).map(|_| length));
     }
-    Ok(lengths)
+    Ok(chunk_lengths)
 }
 
 /// Reads `[v, n]`.
-fn run(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
+fn length_and_count(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
     let mut numbers = place.items()?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
@@ -257,7 +256,7 @@ fn positive(place: &JsonPath<'_>) -> Result<u64, DocumentError> {
 }
 
 fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
-    let named = Named::parse(place)?;
+    let named = NamedConfiguration::parse(place)?;
     let (form, default) = match named.name {
         "default" => (ChunkKeyForm::Default, Separator::Slash),
         "v2" => (ChunkKeyForm::V2, Separator::Dot),
@@ -270,10 +269,10 @@ fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
     Ok(ChunkKeyEncoding { form, separator })
 }
 
-fn no_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
+fn reject_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
     let Some(place) = root.member_or_null("storage_transformers")? else { return Ok(()) };
     match place.items()?.next() {
-        Some(first) => Err(first.unsupported(Feature::StorageTransformer, Named::parse(&first)?.name)),
+        Some(first) => Err(first.unsupported(Feature::StorageTransformer, NamedConfiguration::parse(&first)?.name)),
         None => Ok(()),
     }
 }
@@ -289,10 +288,11 @@ fn dimension_names(place: Option<JsonPath<'_>>, rank: usize) -> Result<Vec<Optio
     place.items()?.map(name).collect()
 }
 
-/// The member of a group's document with the documents of the nodes below.
+/// The member of a group's document with its consolidated metadata.
 pub const CONSOLIDATED: &str = "consolidated_metadata";
 
-/// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
+/// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Other kinds are ignored if
+/// they are optional.
 fn consolidated(document: &Json) -> Result<Option<ConsolidatedMetadata>, DocumentError> {
     let Some(consolidated) = document.get(CONSOLIDATED).filter(|consolidated| !consolidated.is_null()) else {
         return Ok(None);

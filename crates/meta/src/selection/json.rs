@@ -1,4 +1,4 @@
-//! JSON read piece by piece, so that errors know their place and nothing is held that is not asked for.
+//! Incremental parsing of a request's JSON, so that errors have a location and only requested values are stored.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{
     text::{excerpt, whole_number},
 };
 
-/// The kind of a JSON value, as far as it matters to a request.
+/// The type of a JSON value, as far as requests distinguish it.
 pub(super) enum Shape {
     Object,
     Array,
@@ -30,7 +30,7 @@ pub(super) fn shape(value: &RawValue) -> Shape {
     }
 }
 
-/// Checks a whole body: one JSON value, however deep.
+/// Validates a body as one JSON value of any depth.
 pub(super) fn document(body: &[u8]) -> Result<&RawValue, RequestError> {
     serde_json::from_slice(body).map_err(not_json)
 }
@@ -43,14 +43,14 @@ pub(super) fn elements<'de>(
 ) -> Result<(), RequestError> {
     let Shape::Array = shape(value) else { return Err(unexpected(value, expected)) };
     let mut at = 0;
-    let mut refused = None;
+    let mut first_error = None;
     let step = |value| {
-        let answer = each(at, value).map_err(|error| error.under(at));
+        let result = each(at, value).map_err(|error| error.under(at));
         at += 1;
-        answer.map_err(|error| refused = Some(error)).is_ok()
+        result.map_err(|error| first_error = Some(error)).is_ok()
     };
-    let walked = Deserializer::from_str(value.get()).deserialize_seq(Elements(step));
-    refused.map_or_else(|| walked.map_err(not_json), Err)
+    let visited = Deserializer::from_str(value.get()).deserialize_seq(Elements(step));
+    first_error.map_or_else(|| visited.map_err(not_json), Err)
 }
 
 /// Calls `each` with the name and the value of every member of an object.
@@ -60,24 +60,25 @@ pub(super) fn members<'de>(
     mut each: impl FnMut(&str, &'de RawValue) -> Result<(), RequestError>,
 ) -> Result<(), RequestError> {
     let Shape::Object = shape(value) else { return Err(unexpected(value, expected)) };
-    let mut refused = None;
-    let step = |name: String, value: &'de RawValue| each(&name, value).map_err(|error| refused = Some(error)).is_ok();
-    let walked = Deserializer::from_str(value.get()).deserialize_map(Members(step));
-    refused.map_or_else(|| walked.map_err(not_json), Err)
+    let mut first_error = None;
+    let step =
+        |name: String, value: &'de RawValue| each(&name, value).map_err(|error| first_error = Some(error)).is_ok();
+    let visited = Deserializer::from_str(value.get()).deserialize_map(Members(step));
+    first_error.map_or_else(|| visited.map_err(not_json), Err)
 }
 
-/// The text of a string.
+/// The value of a string.
 pub(super) fn text(value: &RawValue, expected: &'static str) -> Result<String, RequestError> {
     let Shape::Text = shape(value) else { return Err(unexpected(value, expected)) };
     serde_json::from_str(value.get()).map_err(not_json)
 }
 
-/// A whole number. One that an `i64` does not hold becomes the nearest one that it does.
+/// An integer; one that does not fit an `i64` becomes the nearest one that does.
 pub(super) fn integer(value: &RawValue, expected: &'static str) -> Result<i64, RequestError> {
     whole_number(value.get()).ok_or_else(|| unexpected(value, expected))
 }
 
-/// The error that `value` is not what is expected.
+/// The error for a value of another type.
 pub(super) fn unexpected(value: &RawValue, expected: &'static str) -> RequestError {
     RequestErrorKind::Unexpected { expected, found: excerpt(value.get()) }.into()
 }
@@ -86,7 +87,7 @@ fn not_json(error: serde_json::Error) -> RequestError {
     RequestErrorKind::NotJson(error).into()
 }
 
-/// Steps over an array for as long as the function says so.
+/// Visits the items of an array while the function returns true.
 struct Elements<F>(F);
 
 impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<F> {
@@ -99,14 +100,14 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<F> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
         while let Some(value) = elements.next_element()? {
             if !(self.0)(value) {
-                return Err(A::Error::custom("refused"));
+                return Err(A::Error::custom("first_error"));
             }
         }
         Ok(())
     }
 }
 
-/// Steps over an object for as long as the function says so.
+/// Visits the members of an object while the function returns true.
 struct Members<F>(F);
 
 impl<'de, F: FnMut(String, &'de RawValue) -> bool> Visitor<'de> for Members<F> {
@@ -119,7 +120,7 @@ impl<'de, F: FnMut(String, &'de RawValue) -> bool> Visitor<'de> for Members<F> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
         while let Some((name, value)) = members.next_entry()? {
             if !(self.0)(name, value) {
-                return Err(A::Error::custom("refused"));
+                return Err(A::Error::custom("first_error"));
             }
         }
         Ok(())

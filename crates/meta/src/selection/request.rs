@@ -1,4 +1,4 @@
-//! The selection of a request with a body.
+//! Read requests with a JSON body.
 
 use serde_json::value::RawValue;
 
@@ -16,25 +16,25 @@ use super::{
 pub enum ReadRequest {
     /// One selection.
     Select(Selection),
-    /// Single elements, each by its coordinates. The result has one dimension.
+    /// Single elements by their coordinates. The result has one dimension.
     Points(Vec<Vec<i64>>),
-    /// Selections that all give the same shape, stacked along a new first dimension.
+    /// Selections with results of the same shape, stacked along a new first dimension.
     Stack(Vec<Selection>),
 }
 
-/// A [`ReadRequest`] that was applied to a shape and lies within it.
+/// A [`ReadRequest`] that was resolved against a shape and lies within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ResolvedSelection {
     /// One region.
     Region(Region),
     /// Single elements.
     Points(Points),
-    /// At least one region; all give the same shape.
+    /// At least one region; all have results of the same shape.
     Stack(Vec<Region>),
 }
 
 impl ReadRequest {
-    /// Reads the JSON of a request: an object with one of the members `select`, `points` and `stack`.
+    /// Parses the JSON of a request: an object with one of the members `select`, `points` and `stack`.
     ///
     /// ```
     /// use meta::selection::ReadRequest;
@@ -50,7 +50,7 @@ impl ReadRequest {
     /// # Ok::<(), meta::selection::RequestError>(())
     /// ```
     ///
-    /// The caller bounds the body. What is made of it takes at most some ten times as much memory, and 64 MiB.
+    /// The caller limits the size of the body. The request takes at most about ten times as much memory, plus 64 MiB.
     pub fn from_json(body: &[u8]) -> Result<Self, RequestError> {
         let mut request = None;
         json::members(json::document(body)?, "an object", |name, value| {
@@ -69,12 +69,12 @@ impl ReadRequest {
         request.ok_or_else(|| RequestErrorKind::NotExactlyOneMember.into())
     }
 
-    /// Applies the request to an array of this shape.
+    /// Resolves the request against a shape.
     pub fn resolve(&self, shape: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         match self {
             Self::Select(selection) => selection.resolve(shape).map(ResolvedSelection::Region),
             Self::Points(points) => Points::resolve(points, shape).map(ResolvedSelection::Points),
-            // Single elements, one on the other, are points; what is wrong with one is reported as of a stack.
+            // A stack of single elements is a list of points; its errors are reported as those of a stack.
             Self::Stack(selections) => match stacked_points(selections, shape) {
                 Some(points) => Ok(ResolvedSelection::Points(points)),
                 None => resolve_stack(selections, shape).map(ResolvedSelection::Stack),
@@ -109,7 +109,7 @@ impl ResolvedSelection {
     }
 }
 
-/// The elements of a stack of which each selection is an index for each dimension; `None` for any other.
+/// The points of a stack whose selections are single elements; `None` for other stacks.
 fn stacked_points(selections: &[Selection], shape: &[u64]) -> Option<Points> {
     let index = |item: &Item| match item {
         Item::Index(index) => Some(*index),
@@ -185,7 +185,7 @@ fn slice(value: &RawValue) -> Result<Slice, RequestError> {
 fn points(value: &RawValue) -> Result<Vec<Vec<i64>>, RequestError> {
     let mut points = Vec::new();
     json::elements(value, "an array of points", |_, value| {
-        bounded(&points, MAX_POINTS, "points")?;
+        check_limit(&points, MAX_POINTS, "points")?;
         points.push(integers(value, MAX_RANK, "coordinates of a point")?);
         Ok(())
     })?;
@@ -196,7 +196,7 @@ fn stack(value: &RawValue) -> Result<Vec<Selection>, RequestError> {
     let mut selections = Vec::new();
     let mut items = 0;
     json::elements(value, "an array of selections", |_, value| {
-        bounded(&selections, MAX_STACKED_SELECTIONS, "selections in a stack")?;
+        check_limit(&selections, MAX_STACKED_SELECTIONS, "selections in a stack")?;
         let selection = selection(value)?;
         items += selection.items.len();
         if items > MAX_STACKED_ITEMS {
@@ -211,15 +211,15 @@ fn stack(value: &RawValue) -> Result<Vec<Selection>, RequestError> {
 fn integers(value: &RawValue, limit: usize, what: &'static str) -> Result<Vec<i64>, RequestError> {
     let mut integers = Vec::new();
     json::elements(value, "an array of whole numbers", |_, value| {
-        bounded(&integers, limit, what)?;
+        check_limit(&integers, limit, what)?;
         integers.push(json::integer(value, "a whole number")?);
         Ok(())
     })?;
     Ok(integers)
 }
 
-/// True if one more may be added to `values`.
-fn bounded<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
+/// Fails if `values` has no room for another one.
+fn check_limit<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
     if values.len() < limit { Ok(()) } else { Err(too_many(what, limit)) }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_a_request() {
+    fn all_forms_of_requests_are_parsed() {
         for (json, expected) in [
             (r#"{"select": "0:10, ::2"}"#, "0:10,::2"),
             (r#" {"select" : [ ] } "#, ""),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_and_where() {
+    fn errors_have_a_reason_and_a_pointer() {
         for (json, expected) in [
             ("", "this is not JSON: EOF while parsing a value at line 1 column 0"),
             ("{} 1", "this is not JSON: trailing characters at line 1 column 4"),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_does_not_fit_says_why() {
+    fn invalid_stacks_have_a_reason() {
         for (json, expected) in [
             (
                 r#"{"stack": ["0:2", "1:3", "3:9"]}"#,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn limits_are_enforced() {
         let many = |element: &str, count: usize| vec![element; count].join(",");
         for (json, expected, pointer) in [
             (

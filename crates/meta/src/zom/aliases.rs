@@ -1,26 +1,27 @@
-//! What may be written in another way in a ZOM that is declared, and how it is stored.
+//! Alternative notations in requests, and their stored forms.
 //!
-//! | version, member | as it may be | as it is stored |
+//! | version, member | notation | stored form |
 //! |---|---|---|
 //! | v3 `data_type` | a `dtype` of v2 that begins with `<`, `>` or a bar: `"<f4"` | its name in v3: `"float32"` |
 //! | v3 `codecs`, also those of shards; v2 `filters` and `compressor` | the name of a class of numcodecs: `"GZip"` | that of the codec: `"gzip"`; see [`CLASSES`] |
-//! | v3 `codecs`, also those of shards | no codec makes bytes of the array | `bytes` does, with an `endian` where there is a byte order: that of the `dtype`, or little; of texts and byte strings, `vlen-utf8` and `vlen-bytes` do |
-//! | v3 `codecs`, also those of shards | `bytes` without the `endian` that the data type needs, as pydantic-zarr's `from_array` has it | with it: that of the `dtype`, or little |
-//! | v3 `configuration` of anything named | `null` | not there |
-//! | v3 `storage_transformers`, `dimension_names` | `null` | not there |
-//! | v3 `consolidated_metadata` of a group | anything, since the members say what it says | not there |
-//! | v3 `attributes`; v2 and v3 | `null`; not there | `{}` |
-//! | v2 `filters` | `{}`, `[]`, not there | `null` |
-//! | v2 `dimension_separator` | not there | `"."` |
+//! | v3 `codecs`, also those of shards | no array-to-bytes codec | `bytes`, with an `endian` for multi-byte words: that of the `dtype`, or little; `vlen-utf8` and `vlen-bytes` for strings and byte strings |
+//! | v3 `codecs`, also those of shards | `bytes` without the `endian` that the data type needs, as by pydantic-zarr's `from_array` | with the `endian` of the `dtype`, or little |
+//! | v3 `configuration` of anything named | `null` | missing |
+//! | v3 `storage_transformers`, `dimension_names` | `null` | missing |
+//! | v3 `consolidated_metadata` of a group | anything, because it repeats the members | missing |
+//! | v3 `attributes`; v2 and v3 | `null`; missing | `{}` |
+//! | v2 `filters` | `{}`, `[]`, missing | `null` |
+//! | v2 `dimension_separator` | missing | `"."` |
 //!
-//! The first five are in ZEP 6's own examples. What is not as expected stays as it is, for the reader of documents to refuse.
+//! The first five are in the examples of ZEP 6. Invalid values do not change; the reader of documents rejects them.
 
 use serde_json::{Map, Value, json};
 
 use super::ZomFormat;
 use crate::data_type::{self, DataType, Layout, StoredOrder, V2Context};
 
-/// The classes of numcodecs: what they are called in v2, and in v3. In v3 this is a codec of the specification or the registry where it is configured alike.
+/// The classes of numcodecs, with their ids in v2 and their names in v3: those of registered codecs if the
+/// configurations are the same.
 static CLASSES: &[(&str, &str, &str)] = &[
     ("Adler32", "adler32", "numcodecs.adler32"),
     ("AsType", "astype", "numcodecs.astype"),
@@ -48,8 +49,8 @@ static CLASSES: &[(&str, &str, &str)] = &[
     ("Zstd", "zstd", "zstd"),
 ];
 
-/// The codecs of v3 from array to array. If no codec makes bytes of the array, that is certain only if all codecs are
-/// among these and the next.
+/// The array-to-array codecs of v3. An array-to-bytes codec is only certainly missing if all codecs are in this list
+/// and the next.
 const ARRAY_TO_ARRAY: &[&str] = &[
     "bitround",
     "numcodecs.astype",
@@ -62,7 +63,7 @@ const ARRAY_TO_ARRAY: &[&str] = &[
     "transpose",
 ];
 
-/// The codecs of v3 that make bytes of bytes.
+/// The bytes-to-bytes codecs of v3.
 const BYTES_TO_BYTES: &[&str] = &[
     "blosc",
     "crc32c",
@@ -83,16 +84,16 @@ const BYTES_TO_BYTES: &[&str] = &[
     "zstd",
 ];
 
-/// Normalises what describes an array.
-pub(super) fn normalise_array(version: ZomFormat, document: &mut Map<String, Value>) {
-    match version {
+/// Normalizes the described members of an array.
+pub(super) fn normalize_array(format: ZomFormat, document: &mut Map<String, Value>) {
+    match format {
         ZomFormat::V2 => array_v2(document),
         ZomFormat::V3 => array_v3(document),
     }
 }
 
-/// Normalises what describes a group of v3.
-pub(super) fn normalise_group(document: &mut Map<String, Value>) {
+/// Normalizes the described members of a v3 group.
+pub(super) fn normalize_group(document: &mut Map<String, Value>) {
     extensions(document);
 }
 
@@ -103,9 +104,9 @@ fn array_v2(document: &mut Map<String, Value>) {
     }
     document.entry("dimension_separator").or_insert_with(|| json!("."));
     let filters = document.get_mut("filters").and_then(Value::as_array_mut);
-    filters.into_iter().flatten().for_each(|filter| named(filter, "id", id_of_class));
+    filters.into_iter().flatten().for_each(|filter| replace_class_name(filter, "id", class_to_id));
     if let Some(compressor) = document.get_mut("compressor") {
-        named(compressor, "id", id_of_class);
+        replace_class_name(compressor, "id", class_to_id);
     }
 }
 
@@ -117,7 +118,7 @@ fn array_v3(document: &mut Map<String, Value>) {
     }
     extensions(document);
     for name in ["data_type", "chunk_grid", "chunk_key_encoding"] {
-        document.get_mut(name).into_iter().for_each(without_null);
+        document.get_mut(name).into_iter().for_each(remove_null_configuration);
     }
     let order = document.get_mut("data_type").and_then(data_type).unwrap_or(StoredOrder::Little);
     let data_type = document.get("data_type").cloned().unwrap_or_default();
@@ -127,18 +128,23 @@ fn array_v3(document: &mut Map<String, Value>) {
 }
 
 fn extensions(document: &mut Map<String, Value>) {
-    document.get_mut("extensions").and_then(Value::as_array_mut).into_iter().flatten().for_each(without_null);
+    document
+        .get_mut("extensions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .for_each(remove_null_configuration);
 }
 
-/// Takes away a `configuration` that is `null`.
-fn without_null(named: &mut Value) {
-    let Some(object) = named.as_object_mut() else { return };
+/// Removes a `configuration` that is `null`.
+fn remove_null_configuration(replace_class_name: &mut Value) {
+    let Some(object) = replace_class_name.as_object_mut() else { return };
     if object.get("configuration").is_some_and(Value::is_null) {
         object.shift_remove("configuration");
     }
 }
 
-/// Normalises a data type. Returns the byte order that it implies, if any.
+/// Normalizes a data type. Returns the byte order that it implies.
 fn data_type(json: &mut Value) -> Option<StoredOrder> {
     if !json.as_str()?.starts_with(['<', '>', '|']) {
         return None;
@@ -148,45 +154,45 @@ fn data_type(json: &mut Value) -> Option<StoredOrder> {
     Some(order)
 }
 
-/// Normalises the codecs of an array of a data type, and of the chunks in shards of it.
+/// Normalizes the codecs of an array, and of the inner chunks of shards.
 fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     for codec in list.iter_mut() {
-        without_null(codec);
-        named(codec, "name", name_of_class);
+        remove_null_configuration(codec);
+        replace_class_name(codec, "name", class_to_v3_name);
         let Some(configuration) = codec.get_mut("configuration") else { continue };
         if let Some(Value::Array(inner)) = configuration.get_mut("codecs") {
             codecs(inner, data_type, order);
         }
         if let Some(Value::Array(inner)) = configuration.get_mut("index_codecs") {
-            inner.iter_mut().for_each(without_null);
-            inner.iter_mut().for_each(|codec| named(codec, "name", name_of_class));
+            inner.iter_mut().for_each(remove_null_configuration);
+            inner.iter_mut().for_each(|codec| replace_class_name(codec, "name", class_to_v3_name));
         }
     }
-    let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| to_bytes(&data_type, order));
-    if let Some(bytes) = list.iter_mut().find(|codec| name_of(codec) == Some("bytes") && !is_configured(codec)) {
-        if let Some(codec) = codec.filter(is_configured) {
+    let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| array_to_bytes_codec(&data_type, order));
+    if let Some(bytes) = list.iter_mut().find(|codec| name_of(codec) == Some("bytes") && !has_configuration(codec)) {
+        if let Some(codec) = codec.filter(has_configuration) {
             *bytes = codec;
         }
         return;
     }
-    let Some(place) = place_of_missing(list) else { return };
-    list.splice(place..place, codec);
+    let Some(position) = missing_codec_position(list) else { return };
+    list.splice(position..position, codec);
 }
 
-/// The position at which the array-to-bytes codec is missing, if it certainly is.
-fn place_of_missing(codecs: &[Value]) -> Option<usize> {
+/// The index at which the array-to-bytes codec is missing; `None` if it may be present.
+fn missing_codec_position(codecs: &[Value]) -> Option<usize> {
     let names: Option<Vec<_>> = codecs.iter().map(name_of).collect();
     let names = names?;
     let arrays = names.iter().take_while(|name| ARRAY_TO_ARRAY.contains(name)).count();
     names.iter().skip(arrays).all(|name| BYTES_TO_BYTES.contains(name)).then_some(arrays)
 }
 
-/// True if anything is said of how a codec does it.
-fn is_configured(codec: &Value) -> bool {
+/// True if a codec has a configuration other than `{}`.
+fn has_configuration(codec: &Value) -> bool {
     codec.get("configuration").and_then(Value::as_object).is_some_and(|configuration| !configuration.is_empty())
 }
 
-/// The name of a codec that is written well.
+/// The name of a well-formed codec.
 fn name_of(codec: &Value) -> Option<&str> {
     match codec {
         Value::String(name) => Some(name),
@@ -197,8 +203,9 @@ fn name_of(codec: &Value) -> Option<&str> {
     }
 }
 
-/// The codec that makes bytes of arrays of a data type; of other types of variable length than texts and byte strings there is none in v3.
-fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
+/// The default array-to-bytes codec of a data type; `None` for types of variable length other than strings and byte
+/// strings.
+fn array_to_bytes_codec(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
     match data_type.layout() {
         Layout::Fixed(layout) if layout.words.is_empty() => Some(json!({"name": "bytes"})),
         Layout::Fixed(_) => match order {
@@ -214,20 +221,19 @@ fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
     }
 }
 
-/// Replaces the class name of a codec by its own name: the codec itself if it is just a name, or else this member of
-/// it.
-fn named(codec: &mut Value, member: &str, name_of_class: impl Fn(&str) -> Option<&'static str>) {
+/// Replaces the class name of a codec by its codec name, in the codec itself if it is a string, or else in this member.
+fn replace_class_name(codec: &mut Value, member: &str, class_to_v3_name: impl Fn(&str) -> Option<&'static str>) {
     let name = if codec.is_string() { Some(codec) } else { codec.get_mut(member) };
     let Some(Value::String(name)) = name else { return };
-    if let Some(own) = name_of_class(name) {
-        own.clone_into(name);
+    if let Some(codec_name) = class_to_v3_name(name) {
+        codec_name.clone_into(name);
     }
 }
 
-fn id_of_class(class: &str) -> Option<&'static str> {
+fn class_to_id(class: &str) -> Option<&'static str> {
     CLASSES.iter().find(|(name, ..)| *name == class).map(|(_, id, _)| *id)
 }
 
-fn name_of_class(class: &str) -> Option<&'static str> {
+fn class_to_v3_name(class: &str) -> Option<&'static str> {
     CLASSES.iter().find(|(name, ..)| *name == class).map(|(.., name)| *name)
 }

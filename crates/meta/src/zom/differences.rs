@@ -1,6 +1,6 @@
-//! Differences between two structures.
+//! Comparison of two ZOMs.
 
-use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escaped};
+use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escape_pointer};
 use crate::json::{Json, Kind};
 
 pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Difference> {
@@ -16,23 +16,23 @@ pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Differen
 struct Comparison {
     format: ZomFormat,
     limit: usize,
-    /// The location of the nodes.
+    /// The location of the compared nodes.
     pointer: String,
     differences: Vec<Difference>,
 }
 
 impl Comparison {
     fn nodes(&mut self, declared: &Node, found: &Node) {
-        let version = self.format;
+        let format = self.format;
         match (declared, found) {
             (Node::Array(declared), Node::Array(found)) => {
-                self.documents(declared, found, |document| canonical::array(version, document));
+                self.documents(declared, found, |document| canonical::array(format, document));
             }
             (Node::Group(declared), Node::Group(found)) => {
-                let canonical = |document: &Json| canonical::group(version, document);
+                let canonical = |document: &Json| canonical::group(format, document);
                 match declared.document == found.document {
                     true => {}
-                    // Pointers have the names of JSON.
+                    // Pointers use the member names of JSON.
                     false => self.documents(
                         &rename_for_json(&declared.document),
                         &rename_for_json(&found.document),
@@ -47,7 +47,7 @@ impl Comparison {
         }
     }
 
-    /// Compares members. A group of which no members are found has none.
+    /// Compares members. A group without known members is treated as empty.
     fn members(&mut self, declared: &Members<Node>, found: Option<&Members<Node>>) {
         let none = Members::new();
         let found = found.unwrap_or(&none);
@@ -58,7 +58,7 @@ impl Comparison {
                 return;
             }
             self.pointer.push_str("/members/");
-            self.pointer.push_str(&escaped(name));
+            self.pointer.push_str(&escape_pointer(name));
             match (declared.get(name), found.get(name)) {
                 (Some(declared), Some(found)) => self.nodes(declared, found),
                 (declared, found) => self.differ(declared, found),
@@ -71,18 +71,20 @@ impl Comparison {
         if declared == found {
             return;
         }
-        let mut places = Vec::new();
-        let left = self.limit.saturating_sub(self.differences.len());
+        let mut paths = Vec::new();
+        let remaining = self.limit.saturating_sub(self.differences.len());
         canonical(declared).differences(&canonical(found), &mut Vec::new(), &mut |path| {
             let path = nearest_location(declared, path);
-            if !places.contains(&path) {
-                places.push(path);
+            if !paths.contains(&path) {
+                paths.push(path);
             }
-            places.len() < left
+            paths.len() < remaining
         });
-        for path in places.into_iter().take(left) {
+        for path in paths.into_iter().take(remaining) {
             let difference = Difference {
-                pointer: path.iter().fold(self.pointer.clone(), |pointer, name| format!("{pointer}/{}", escaped(name))),
+                pointer: path
+                    .iter()
+                    .fold(self.pointer.clone(), |pointer, name| format!("{pointer}/{}", escape_pointer(name))),
                 expected: declared.at(&path),
                 actual: found.at(&path),
             };
@@ -90,7 +92,7 @@ impl Comparison {
         }
     }
 
-    /// Nodes differ as a whole.
+    /// Records that nodes differ as a whole.
     fn differ(&mut self, declared: Option<&Node>, found: Option<&Node>) {
         if self.is_full() {
             return;
@@ -105,7 +107,7 @@ impl Comparison {
     }
 }
 
-/// The location in the request of a difference between the canonical documents: the nearest whose parent exists. A
+/// The location in the request of a difference between canonical documents: the nearest one whose parent exists. A
 /// codec that is just a name has no configuration to point to.
 fn nearest_location(declared: &Json, path: &[String]) -> Vec<String> {
     let mut path = path.to_vec();

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_retains_what_its_keys_had_and_nothing_else() {
+    fn a_pin_retains_only_the_files_of_its_keys() {
         let (pins, collector, _dir) = pins(1000);
         let pin = Pin::new(&pins, || 5, collector);
         // Before the keys are resolved, every file that is replaced later is retained.
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_reader_is_cut_off_when_too_much_is_retained() {
+    fn the_oldest_pin_ends_when_too_much_is_retained() {
         let (pins, collector, _dir) = pins(25);
         let readers: Vec<Pin> = (0..3).map(|_| Pin::new(&pins, || 0, collector.clone())).collect();
         for (reader, id) in readers.iter().zip(1..) {

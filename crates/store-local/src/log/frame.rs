@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_reads_back_and_no_flipped_bit_or_cut_does() {
+    fn frames_round_trip_and_detect_every_damage() {
         let mut payload = BytesMut::new();
         let operations = operations();
         operations.iter().for_each(|operation| operation.encode(&mut payload));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_payload_is_no_sequence_of_operations() {
+    fn truncated_payloads_do_not_decode() {
         let mut payload = BytesMut::new();
         operations().iter().for_each(|operation| operation.encode(&mut payload));
         let payload = payload.freeze();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_waits_until_another_is_closed() {
+    fn opening_a_file_waits_for_a_descriptor() {
         let (_dir, directory) = directory(RESERVED_DESCRIPTORS + 2 * MIN_DESCRIPTORS);
         let mut open: Vec<ValueFile> =
             (0..MIN_DESCRIPTORS).map(|id| directory.create_file(FileId(id)).unwrap()).collect();

@@ -64,7 +64,7 @@ mod tests {
     proptest! {
         /// Compares the lookups with a linear search.
         #[test]
-        fn keys_are_erased_by_the_prefixes_above_them(
+        fn lookups_agree_with_a_linear_search(
             erases in prop::collection::vec("([ab]/){0,3}", 0..12),
             key in "([ab]/){0,3}[ab]",
             at in 0_u64..14,

@@ -19,7 +19,7 @@ async fn set(store: &MemoryStore, at: &str, payload: Payload) -> Result<PutResul
 }
 
 #[tokio::test]
-async fn a_value_has_a_limit() {
+async fn values_beyond_the_size_limit_are_rejected() {
     let store = MemoryStore::with_limits(MemoryLimits { value_bytes: 100, total_bytes: 10_000 });
     set(&store, "a", streamed(100)).await.unwrap();
     for payload in [streamed(101), vec![0; 101].into(), Payload { size: Some(101), ..streamed(0) }] {
@@ -30,7 +30,7 @@ async fn a_value_has_a_limit() {
 }
 
 #[tokio::test]
-async fn the_total_has_a_limit_and_what_is_erased_is_free_again() {
+async fn the_total_size_is_limited_and_erasing_frees_space() {
     let store = MemoryStore::with_limits(MemoryLimits { value_bytes: 1_000, total_bytes: 202 });
     set(&store, "a", streamed(100)).await.unwrap();
     set(&store, "b", streamed(100)).await.unwrap();
@@ -46,7 +46,7 @@ async fn the_total_has_a_limit_and_what_is_erased_is_free_again() {
 }
 
 #[tokio::test]
-async fn space_is_taken_as_long_as_anybody_holds_the_bytes() {
+async fn space_is_released_with_the_last_reader() {
     let store = MemoryStore::new();
     let used = || store.0.space.used();
     let staged = store.stage(&key("a"), streamed(99)).await.unwrap();
@@ -69,7 +69,7 @@ async fn space_is_taken_as_long_as_anybody_holds_the_bytes() {
 }
 
 #[tokio::test]
-async fn content_that_is_too_long_is_refused_while_it_streams() {
+async fn payloads_longer_than_announced_are_rejected_while_they_stream() {
     let store = MemoryStore::new();
     let endless = stream::repeat_with(|| Ok(Bytes::from_static(&[0; 10])));
     let payload = Payload { size: Some(25), ..Payload::from_stream(endless) };

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_match_is_written_and_read() {
+    fn every_kind_of_match_roundtrips() {
         for period in [1, 2, 3, 7, 31, 255, 256, 8190, 8191, 8192, 8193, 8194, 60000, MAX_DISTANCE, MAX_DISTANCE + 1] {
             for len in [64, 300, 20000, 3 * period + 100] {
                 let bytes = periodic(len, period);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn malformed_streams_are_rejected() {
         let mut decoded = [0; 64];
         let cases: [(&[u8], &str); 6] = [
             (&[], "nothing"),
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_compressed_is_decompressed(bytes in prop::collection::vec(0..4_u8, 0..3000)) {
+        fn compressed_bytes_roundtrip(bytes in prop::collection::vec(0..4_u8, 0..3000)) {
             if let Some(stream) = compress(&bytes) {
                 let mut decoded = vec![0; bytes.len()];
                 decompress(&stream, &mut decoded).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn no_stream_does_harm(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
+        fn random_streams_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
             let _ = decompress(&stream, &mut vec![0; room]);
         }
     }

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_bits_have_their_places() {
+    fn shuffle_moves_bytes_and_bits_into_planes() {
         let elements: Vec<u8> = (0..16).collect();
         let mut planes = vec![0; 16];
         shuffle(2, &elements, &mut planes);
@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shuffling_is_undone(size in 1..40_usize, elements in prop::collection::vec(any::<u8>(), 0..6000)) {
+        fn byte_shuffle_roundtrips(size in 1..40_usize, elements in prop::collection::vec(any::<u8>(), 0..6000)) {
             let mut planes = vec![0; elements.len()];
             let mut back = vec![0; elements.len()];
             shuffle(size, &elements, &mut planes);
@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn shuffling_bits_is_undone(size in 1..20_usize, count in 0..300_usize, rest in 0..20_usize, seed in any::<u64>()) {
+        fn bit_shuffle_roundtrips(size in 1..20_usize, count in 0..300_usize, rest in 0..20_usize, seed in any::<u64>()) {
             let len = size * count + rest % size;
             let elements: Vec<u8> = (0..len as u64).map(|at| (at.wrapping_mul(seed | 1) >> 23) as u8).collect();
             let (mut planes, mut bits, mut back) = (vec![0; len], vec![0; len], vec![0; len]);

@@ -222,7 +222,7 @@ mod tests {
     use super::{conversions::double_to_half, *};
 
     #[test]
-    fn float64_becomes_float16_in_one_step() {
+    fn float64_is_rounded_to_float16_once() {
         let tiny = 2_f64.powi(-24);
         let values = [
             (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40), 15361),
@@ -243,7 +243,7 @@ mod tests {
 
     /// `np.result_type` of each pair.
     #[test]
-    fn types_meet_as_in_numpy() {
+    fn result_type_matches_numpy() {
         let names = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16";
         let table = [
             "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_dtypes() {
+    fn dtype_names_of_numpy_are_parsed() {
         assert_eq!(
             Dtype::parse(">f8").map(|dtype| (dtype.number, dtype.order())),
             Some((Number::Float64, StoredOrder::Big))

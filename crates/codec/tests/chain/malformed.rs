@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn lying_lengths_of_variable_elements() {
+fn wrong_lengths_of_variable_elements_are_rejected() {
     let chain = v3_chain(&json!("string"), &[2], &json!(["vlen-utf8"])).unwrap();
     let good = "02000000 01000000 61 02000000 c3a9";
     let decode = |text: &str| chain.decode(hex(&text.replace(' ', "")).into(), BUDGET);
@@ -29,7 +29,7 @@ fn lying_lengths_of_variable_elements() {
 }
 
 #[test]
-fn lying_json() {
+fn malformed_json_is_rejected() {
     let specs = model(&json!([["numcodecs", "json2", {}]]));
     let data_type = parse_v2(&json!("|O"), V2Context { object_codec: specs.first() }).unwrap().0;
     let chain = chain(&data_type, &[2, 1], &specs).unwrap();

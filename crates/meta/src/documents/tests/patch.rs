@@ -32,7 +32,7 @@ fn stored(model: &ArrayModel, body: Value) -> Result<StoredNode, String> {
 }
 
 #[test]
-fn patches_that_are_none() {
+fn malformed_patches_are_rejected() {
     for (body, reason) in [
         (json!([]), " the document is not an object"),
         (json!({"attributes": null}), "/attributes is not an object"),
@@ -54,7 +54,7 @@ fn patches_that_are_none() {
 
 /// The test cases of RFC 7396 whose patch is an object.
 #[test]
-fn merging() {
+fn attributes_are_merged() {
     for (target, patch, result) in [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
         (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
@@ -76,7 +76,7 @@ fn merging() {
 }
 
 #[test]
-fn arrays_of_v3() {
+fn patch_changes_v3_arrays() {
     let mut document = v3::base();
     document["x"] = json!({"must_understand": false});
     document["extensions"] =
@@ -111,7 +111,7 @@ fn arrays_of_v3() {
 }
 
 #[test]
-fn views() {
+fn patch_has_the_shape_of_the_view() {
     let mut array = v3_array(&v3::base());
     array.view_offset = vec![2, 3];
     assert_eq!(of_array(&array, json!({"shape": [10, 0]})).unwrap()["shape"], json!([12, 3]));
@@ -122,7 +122,7 @@ fn views() {
 }
 
 #[test]
-fn listed_chunks_end_somewhere() {
+fn shape_beyond_a_rectilinear_grid_is_rejected() {
     let mut document = v3::base();
     document["shape"] = json!([5, 7]);
     document["chunk_grid"] =
@@ -136,7 +136,7 @@ fn listed_chunks_end_somewhere() {
 }
 
 #[test]
-fn arrays_of_v2() {
+fn patch_changes_v2_arrays() {
     let zattrs = json!({"a": 1, "_ARRAY_DIMENSIONS": ["x", "y"]});
     let array = super::super::v2::array(bytes(&v2::base()), Some(bytes(&zattrs))).unwrap();
     let changed =
@@ -154,7 +154,7 @@ fn arrays_of_v2() {
 }
 
 #[test]
-fn chunks_that_zarr_python_wrote_as_empty() {
+fn empty_chunks_of_zarr_python_get_a_length() {
     let mut document = v2::base();
     document["shape"] = json!([0, 7]);
     document["chunks"] = json!([0, 3]);
@@ -165,7 +165,7 @@ fn chunks_that_zarr_python_wrote_as_empty() {
 }
 
 #[test]
-fn filters_of_the_draft_are_no_attribute_to_change() {
+fn filters_of_the_draft_cannot_be_changed() {
     let mut document = draft::base();
     document["attributes"] = json!({"filters": [{"id": "delta", "dtype": "<f8"}], "a": 1});
     let array = super::super::draft::array(bytes(&document), "a").unwrap();
@@ -180,7 +180,7 @@ fn filters_of_the_draft_are_no_attribute_to_change() {
 }
 
 #[test]
-fn groups() {
+fn patch_changes_groups() {
     let document = json!({"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {}}});
     let group = v3_group(bytes(&document));
@@ -228,7 +228,7 @@ fn texts(node: &StoredNode) -> String {
 }
 
 #[test]
-fn bytes_that_are_not_named_stay() {
+fn patch_preserves_all_other_bytes() {
     for (array, text) in strange_arrays() {
         assert_eq!(texts(&stored(&array, json!({})).unwrap()), text);
         assert_eq!(texts(&stored(&array, json!({"shape": [5, 7], "attributes": {}})).unwrap()), text);
@@ -248,7 +248,7 @@ fn bytes_that_are_not_named_stay() {
 }
 
 #[test]
-fn new_attributes_of_v2_are_laid_out_as_new_documents_are() {
+fn new_attributes_of_v2_are_formatted() {
     let array = super::super::v2::array(bytes(&v2::base()), None).unwrap();
     let changed = stored(&array, json!({"attributes": {"a": {"b": [1]}}})).unwrap();
     assert_eq!(changed.document.to_bytes(), bytes(&v2::base()));
@@ -261,7 +261,7 @@ fn new_attributes_of_v2_are_laid_out_as_new_documents_are() {
 proptest! {
     /// What is patched with any JSON is refused, or can still be read.
     #[test]
-    fn any_patch(attributes in any_json(), patched in any_json()) {
+    fn random_patches_never_panic(attributes in any_json(), patched in any_json()) {
         let mut document = v3::base();
         document["attributes"] = json!({"a": attributes});
         let array = v3_array(&document);
@@ -277,7 +277,7 @@ proptest! {
 
 /// A merge patch could not say what becomes of such a member.
 #[test]
-fn names_that_cannot_be_read_are_refused() {
+fn names_with_lone_surrogates_are_rejected() {
     for patch in [r#"{"attributes": {"\ud800": 1}}"#, r#"{"attributes": {"a": [{"\ud800": 1}]}}"#] {
         assert_eq!(NodePatch::parse(patch).unwrap_err().pointer, "/attributes");
     }

@@ -1,11 +1,11 @@
-//! Whatever a stranger sends, the server answers, and keeps its store in order.
+//! Generated requests: every one gets a valid response and leaves the store consistent.
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions only, and these have helpers")]
 
 mod common;
 
 use axum::body::Body;
-use common::{Site, arrays, read};
+use common::{TestServer, arrays, read};
 use http::{HeaderValue, Request, Uri};
 use proptest::prelude::*;
 use store::{PageRequest, Precondition};
@@ -253,7 +253,7 @@ fn elements_body() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// Sends what can be sent, and looks at what every answer has.
-fn answered(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, body: Vec<u8>) {
+fn assert_valid_response(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, body: Vec<u8>) {
     let Ok(uri) = target.parse::<Uri>() else { return };
     let mut request = Request::builder().method(method).uri(uri).header("host", "localhost");
     for (name, value) in headers {
@@ -264,22 +264,22 @@ fn answered(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, b
     let request = request.body(Body::from(body)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let site = Site::new();
-        site.set("a", b"value").await;
-        site.set("b/a", b"").await;
+        let server = TestServer::new();
+        server.set("a", b"value").await;
+        server.set("b/a", b"").await;
         if !target.starts_with("/store") {
-            arrays::matrix(&site).await;
+            arrays::matrix(&server).await;
         }
-        let answer = read(site.send(request).await).await;
+        let answer = read(server.send(request).await).await;
         assert!(!answer.status.is_server_error(), "{answer:?}");
         assert!(!answer.header("x-request-id").is_empty());
         if answer.status.is_client_error() && method != "HEAD" {
             assert_eq!(answer.header("content-type"), "application/problem+json");
         }
         // The store works as before, whatever is in it now.
-        let page = site.store.list(PageRequest::first(10)).await.unwrap();
+        let page = server.store.list(PageRequest::first(10)).await.unwrap();
         let key = page.keys.first().map_or_else(|| "a".parse().unwrap(), |entry| entry.key.clone());
-        site.store.erase(&key, Precondition::none()).await.unwrap();
+        server.store.erase(&key, Precondition::none()).await.unwrap();
     });
 }
 
@@ -287,17 +287,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn every_request_has_a_good_answer(
+    fn every_store_request_gets_a_valid_response(
         method in prop::sample::select(vec!["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST", "PROPFIND"]),
         target in target(),
         headers in prop::collection::vec(header(), 0..4),
         body in prop::collection::vec(any::<u8>(), 0..64),
     ) {
-        answered(method, &target, headers, body);
+        assert_valid_response(method, &target, headers, body);
     }
 
     #[test]
-    fn every_request_for_elements_has_a_good_answer(
+    fn every_array_request_gets_a_valid_response(
         method in prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "PUT"]),
         target in elements_target(),
         headers in prop::collection::vec(header(), 0..3),
@@ -305,17 +305,17 @@ proptest! {
         body in elements_body(),
     ) {
         let kind = ("content-type", kind.as_bytes().to_vec());
-        answered(method, &target, headers.into_iter().chain([kind]).collect(), body);
+        assert_valid_response(method, &target, headers.into_iter().chain([kind]).collect(), body);
     }
 
     #[test]
-    fn every_request_for_a_node_has_a_good_answer(
+    fn every_node_request_gets_a_valid_response(
         method in prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "PUT", "PATCH", "DELETE"]),
         target in node_target(),
         headers in prop::collection::vec(header(), 0..2),
         body in node_body(),
     ) {
         let json = ("content-type", b"application/json".to_vec());
-        answered(method, &target, headers.into_iter().chain([json]).collect(), body);
+        assert_valid_response(method, &target, headers.into_iter().chain([json]).collect(), body);
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with changes of nodes: each with its own problem, and nothing written.
+//! Invalid changes of nodes: each has a problem type and writes nothing.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,8 +10,8 @@ mod common;
 
 use axum::body::Body;
 use common::{
-    Answer, Site,
-    arrays::site,
+    TestResponse, TestServer,
+    arrays::matrix_server,
     nodes::{v2_array, v3_array, v3_group, with},
 };
 use http::{Method, StatusCode};
@@ -20,10 +20,10 @@ use server::{Access, Settings};
 use wire::problem::{Problem, ProblemType};
 
 /// The problem with a request that changes nothing.
-async fn refused(site: &Site, method: Method, path: &str, body: &Value, kind: ProblemType) -> Problem {
-    let before = site.all().await;
-    let answer = site.json(method, path, body).await;
-    assert_eq!(site.all().await, before, "{path}");
+async fn assert_problem(server: &TestServer, method: Method, path: &str, body: &Value, kind: ProblemType) -> Problem {
+    let before = server.all().await;
+    let answer = server.json(method, path, body).await;
+    assert_eq!(server.all().await, before, "{path}");
     answer.problem(kind)
 }
 
@@ -32,8 +32,8 @@ fn array() -> Value {
 }
 
 #[tokio::test]
-async fn what_is_no_zom() {
-    let site = site().await;
+async fn invalid_zom_is_rejected() {
+    let server = matrix_server().await;
     for (zom, pointer) in [
         (json!([]), ""),
         (json!({}), "/zarr_format"),
@@ -42,56 +42,65 @@ async fn what_is_no_zom() {
         (v3_group(json!({"a": with(array(), "/chunk_grid", json!({}))})), "/members/a/chunk_grid"),
         (v3_group(json!({"a": 5})), "/members/a"),
     ] {
-        let problem = refused(&site, Method::PUT, "/node/new", &zom, ProblemType::InvalidZom).await;
+        let problem = assert_problem(&server, Method::PUT, "/node/new", &zom, ProblemType::InvalidZom).await;
         let members = problem.members;
         let first = members.violations.first().unwrap();
         assert_eq!(members.pointer.as_deref(), Some(first.pointer.as_str()));
         assert!(first.pointer.starts_with(pointer) && !first.reason.is_empty(), "{zom}: {first:?}");
     }
-    let text = site.put("/node/new", &[("content-type", "application/json")], "{").await;
+    let text = server.put("/node/new", &[("content-type", "application/json")], "{").await;
     let problem = text.problem(ProblemType::InvalidZom);
     assert_eq!(problem.members.pointer.as_deref(), Some(""));
 }
 
 #[tokio::test]
-async fn names_and_places() {
-    let site = site().await;
+async fn invalid_names_and_parents_are_rejected() {
+    let server = matrix_server().await;
     for name in ["__x", "..."] {
         let problem =
-            refused(&site, Method::PUT, &format!("/node/{name}"), &array(), ProblemType::InvalidNodeName).await;
+            assert_problem(&server, Method::PUT, &format!("/node/{name}"), &array(), ProblemType::InvalidNodeName)
+                .await;
         let path = format!("/{name}");
         assert_eq!((problem.members.path, problem.members.dialect.as_deref()), (Some(path), Some("v3")));
     }
-    let problem = refused(&site, Method::PUT, "/node/m/below", &array(), ProblemType::ParentIsArray).await;
+    let problem = assert_problem(&server, Method::PUT, "/node/m/below", &array(), ProblemType::ParentIsArray).await;
     assert_eq!((problem.members.path.as_deref(), problem.members.array.as_deref()), (Some("/m/below"), Some("/m")));
     for len in [1015, 1016, 1023, 1024] {
         let path = format!("/node/{}", "n".repeat(len));
         for body in [array(), json!({"zarr_format": 3, "node_type": "group"})] {
-            let problem = refused(&site, Method::PUT, &path, &body, ProblemType::InvalidNodeName).await;
+            let problem = assert_problem(&server, Method::PUT, &path, &body, ProblemType::InvalidNodeName).await;
             assert!(problem.detail.contains("1024"), "{len}");
         }
-        refused(&site, Method::PUT, &format!("{path}?dialect=v2&allow_lossy"), &array(), ProblemType::InvalidNodeName)
-            .await;
-        site.get(&path, &[]).await.problem(ProblemType::NoSuchNode);
-        site.delete(&path, &[]).await.problem(ProblemType::NoSuchNode);
+        assert_problem(
+            &server,
+            Method::PUT,
+            &format!("{path}?dialect=v2&allow_lossy"),
+            &array(),
+            ProblemType::InvalidNodeName,
+        )
+        .await;
+        server.get(&path, &[]).await.problem(ProblemType::NoSuchNode);
+        server.delete(&path, &[]).await.problem(ProblemType::NoSuchNode);
     }
-    refused(&site, Method::PUT, &format!("/node/{}", "n".repeat(1025)), &array(), ProblemType::InvalidPath).await;
+    assert_problem(&server, Method::PUT, &format!("/node/{}", "n".repeat(1025)), &array(), ProblemType::InvalidPath)
+        .await;
     let longest = format!("/node/{}", "n".repeat(1014));
     let group = json!({"zarr_format": 3, "node_type": "group"});
-    assert_eq!(site.json(Method::PUT, &longest, &group).await.status, StatusCode::CREATED);
+    assert_eq!(server.json(Method::PUT, &longest, &group).await.status, StatusCode::CREATED);
     for path in ["/node/a/../b", "/node//a", "/node/a//b", "/node/%2Fa", "/node/a%00"] {
-        refused(&site, Method::PUT, path, &array(), ProblemType::InvalidPath).await;
+        assert_problem(&server, Method::PUT, path, &array(), ProblemType::InvalidPath).await;
     }
 }
 
 #[tokio::test]
-async fn what_a_dialect_does_not_say() {
-    let site = site().await;
+async fn lossy_create_is_rejected() {
+    let server = matrix_server().await;
     let named = with(v3_array("uint8", &[4, 4], &[2, 2]), "/dimension_names", json!(["y", null]));
-    let problem = refused(&site, Method::PUT, "/node/new?dialect=v2", &named, ProblemType::LossyConversion).await;
+    let problem =
+        assert_problem(&server, Method::PUT, "/node/new?dialect=v2", &named, ProblemType::LossyConversion).await;
     assert_eq!(problem.members.dialect.as_deref(), Some("v2"));
     assert!(problem.members.losses.iter().any(|loss| loss.pointer.starts_with("/dimension_names")));
-    let created = site.json(Method::PUT, "/node/new?dialect=v2&allow_lossy", &named).await;
+    let created = server.json(Method::PUT, "/node/new?dialect=v2&allow_lossy", &named).await;
     assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
     let lost = problem.members.losses.len().to_string();
     assert_eq!(created.header("zarr-losses"), lost, "what was lost is told");
@@ -102,44 +111,46 @@ async fn what_a_dialect_does_not_say() {
             "chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
         }}]),
     );
-    let problem = refused(&site, Method::PUT, "/node/more?dialect=v2", &sharded, ProblemType::Unconvertible).await;
+    let problem =
+        assert_problem(&server, Method::PUT, "/node/more?dialect=v2", &sharded, ProblemType::Unconvertible).await;
     assert!(problem.members.pointer.unwrap().starts_with("/codecs"));
 }
 
 #[tokio::test]
-async fn conversions() {
-    let site = site().await;
-    let refused =
-        async |query: &str, kind| refused(&site, Method::POST, &format!("/node/{query}"), &json!({}), kind).await;
-    let problem = refused("m?convert=v2", ProblemType::Unconvertible).await;
+async fn invalid_conversions_are_rejected() {
+    let server = matrix_server().await;
+    let assert_problem = async |query: &str, kind| {
+        assert_problem(&server, Method::POST, &format!("/node/{query}"), &json!({}), kind).await
+    };
+    let problem = assert_problem("m?convert=v2", ProblemType::Unconvertible).await;
     assert_eq!(problem.members.pointer.as_deref(), Some("/chunk_key_encoding"), "the chunks have other keys");
-    refused("m?convert=v2&target=/copy&allow_lossy", ProblemType::UnknownParameter).await;
-    refused("none?convert=v3", ProblemType::NoSuchNode).await;
-    refused("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;
-    let problem = refused("g?convert=draft", ProblemType::MissingParameter).await;
+    assert_problem("m?convert=v2&target=/copy&allow_lossy", ProblemType::UnknownParameter).await;
+    assert_problem("none?convert=v3", ProblemType::NoSuchNode).await;
+    assert_problem("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;
+    let problem = assert_problem("g?convert=draft", ProblemType::MissingParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("target"));
-    let problem = refused("g?convert=v3&target=/m/g", ProblemType::ParentIsArray).await;
+    let problem = assert_problem("g?convert=v3&target=/m/g", ProblemType::ParentIsArray).await;
     assert_eq!(problem.members.array.as_deref(), Some("/m"));
-    refused("g?convert=v3&target=/__g", ProblemType::InvalidNodeName).await;
-    refused("g?convert=v3&depth=1", ProblemType::UnknownParameter).await;
-    let told = site.json(Method::POST, "/node/m?convert=v2&target=/copy", &json!({})).await.json();
+    assert_problem("g?convert=v3&target=/__g", ProblemType::InvalidNodeName).await;
+    assert_problem("g?convert=v3&depth=1", ProblemType::UnknownParameter).await;
+    let told = server.json(Method::POST, "/node/m?convert=v2&target=/copy", &json!({})).await.json();
     let losses = told["losses"].as_array().unwrap();
     assert!(!losses.is_empty() && losses.iter().all(|loss| loss["path"] == "/m"), "what was there stays: {told}");
 }
 
 #[tokio::test]
-async fn trees_that_are_too_large() {
-    let site = Site::new();
+async fn oversized_trees_are_rejected() {
+    let server = TestServer::new();
     let group = json!({"zarr_format": 3, "node_type": "group"});
     let members: serde_json::Map<_, _> = (0..100_000).map(|name| (name.to_string(), group.clone())).collect();
     let zom = with(group, "/members", Value::Object(members));
-    let problem = refused(&site, Method::PUT, "/node/new", &zom, ProblemType::TooManyNodes).await;
+    let problem = assert_problem(&server, Method::PUT, "/node/new", &zom, ProblemType::TooManyNodes).await;
     assert_eq!(problem.members.limit, Some(100_000));
 }
 
 #[tokio::test]
-async fn patches() {
-    let site = site().await;
+async fn invalid_patches_are_rejected() {
+    let server = matrix_server().await;
     for (path, patch, pointer) in [
         ("/node/m", json!({"shape": [4]}), "/shape"),
         ("/node/m", json!({"shape": [4, -1]}), "/shape/1"),
@@ -150,17 +161,18 @@ async fn patches() {
         ("/node/m", json!([]), ""),
         ("/node/g", json!({"shape": [4]}), "/shape"),
     ] {
-        let problem = refused(&site, Method::PATCH, path, &patch, ProblemType::InvalidPatch).await;
+        let problem = assert_problem(&server, Method::PATCH, path, &patch, ProblemType::InvalidPatch).await;
         assert!(problem.members.pointer.unwrap().starts_with(pointer), "{patch}");
     }
-    refused(&site, Method::PATCH, "/node/none", &json!({"attributes": {}}), ProblemType::NoSuchNode).await;
-    refused(&site, Method::PATCH, "/node/m?depth=0", &json!({}), ProblemType::UnknownParameter).await;
+    assert_problem(&server, Method::PATCH, "/node/none", &json!({"attributes": {}}), ProblemType::NoSuchNode).await;
+    assert_problem(&server, Method::PATCH, "/node/m?depth=0", &json!({}), ProblemType::UnknownParameter).await;
 }
 
 #[tokio::test]
-async fn bodies() {
-    let site = site().await;
-    let send = async |headers: &[(&str, &str)], body: Body| site.ask(Method::PUT, "/node/new", headers, body).await;
+async fn invalid_bodies_are_rejected() {
+    let server = matrix_server().await;
+    let send =
+        async |headers: &[(&str, &str)], body: Body| server.request(Method::PUT, "/node/new", headers, body).await;
     let text = array().to_string();
     let problem =
         send(&[("content-type", "text/yaml")], text.clone().into()).await.problem(ProblemType::UnsupportedMediaType);
@@ -176,7 +188,7 @@ async fn bodies() {
     assert_eq!(problem.members.limit, Some(64 << 20));
     // As curl sends what it is told nothing of.
     let form = [("content-type", "application/x-www-form-urlencoded")];
-    assert_eq!(site.ask(Method::PUT, "/node/form", &form, text.clone()).await.status, StatusCode::CREATED);
+    assert_eq!(server.request(Method::PUT, "/node/form", &form, text.clone()).await.status, StatusCode::CREATED);
     // In pieces, and without saying what it is.
     let (head, tail) = text.split_at(10);
     let pieces = [head.to_owned(), tail.to_owned()].map(Ok::<_, std::io::Error>);
@@ -184,14 +196,14 @@ async fn bodies() {
 }
 
 #[tokio::test]
-async fn who_may_change() {
+async fn read_only_client_cannot_change_nodes() {
     let settings = Settings { origins: vec!["https://viewer.example".parse().unwrap()], ..Settings::default() };
-    let site = Site::with(settings);
-    site.json(Method::PUT, "/node/a", &v2_array("|u1", &[4], &[2])).await;
-    let before = site.all().await;
-    let ask = async |method: Method, path: &str, origin: &str| -> Answer {
+    let server = TestServer::with(settings);
+    server.json(Method::PUT, "/node/a", &v2_array("|u1", &[4], &[2])).await;
+    let before = server.all().await;
+    let ask = async |method: Method, path: &str, origin: &str| -> TestResponse {
         let headers = [("origin", origin), ("content-type", "application/json")];
-        site.ask(method, path, &headers, v2_array("|u1", &[4], &[2]).to_string()).await
+        server.request(method, path, &headers, v2_array("|u1", &[4], &[2]).to_string()).await
     };
     let changes = [
         (Method::PUT, "/node/b"),
@@ -209,16 +221,16 @@ async fn who_may_change() {
             ask(method.clone(), path, origin).await.problem(ProblemType::ForbiddenOrigin);
         }
     }
-    assert_eq!(site.all().await, before);
+    assert_eq!(server.all().await, before);
     // What reads is for every page, also where its method is POST.
     assert_eq!(ask(Method::POST, "/node/a?validate", "https://other.example").await.status, StatusCode::OK);
     assert_eq!(ask(Method::GET, "/node/a", "https://other.example").await.status, StatusCode::OK);
     assert_eq!(ask(Method::POST, "/node/a?convert=v3", "https://viewer.example").await.status, StatusCode::OK);
 
-    let only = Site::over(site.store.clone(), Settings { access: Access::Read, ..Settings::default() });
+    let only = TestServer::over(server.store.clone(), Settings { access: Access::Read, ..Settings::default() });
     let before = only.all().await;
     for (method, path) in changes {
-        only.ask(method, path, &[], "").await.problem(ProblemType::ReadOnlyAccess);
+        only.request(method, path, &[], "").await.problem(ProblemType::ReadOnlyAccess);
     }
     assert_eq!(only.get("/node/a", &[]).await.status, StatusCode::OK);
     let same = only.json(Method::POST, "/node/a?validate", &v2_array("|u1", &[4], &[2])).await;
@@ -227,9 +239,9 @@ async fn who_may_change() {
 }
 
 #[tokio::test]
-async fn preflights() {
+async fn preflight_depends_on_query() {
     let settings = Settings { origins: vec!["https://viewer.example".parse().unwrap()], ..Settings::default() };
-    let site = Site::with(settings);
+    let server = TestServer::with(settings);
     for (path, origin, methods) in [
         ("/node/a", "https://viewer.example", "GET, HEAD, PUT, PATCH, DELETE, POST, OPTIONS"),
         ("/node/a", "https://other.example", "GET, HEAD, POST, OPTIONS"),
@@ -240,7 +252,7 @@ async fn preflights() {
         ("/array/a?append=0", "https://other.example", "GET, HEAD, OPTIONS"),
     ] {
         let asked = [("origin", origin), ("access-control-request-method", "PATCH")];
-        let answer = site.ask(Method::OPTIONS, path, &asked, "").await;
+        let answer = server.request(Method::OPTIONS, path, &asked, "").await;
         assert_eq!(answer.header("access-control-allow-methods"), methods, "{path} {origin}");
     }
 }

@@ -1,4 +1,4 @@
-//! What clients are told when the store fails.
+//! Errors of the store.
 
 #![allow(
     clippy::panic,
@@ -12,7 +12,7 @@ use std::{io, sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::{Answer, Site, failing::failing, read};
+use common::{TestResponse, TestServer, failing::failing_server, read};
 use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -23,28 +23,29 @@ use store::{
 };
 use wire::problem::ProblemType;
 
-async fn erasures(site: &Site) -> Vec<Answer> {
-    vec![site.delete("/store/a", &[]).await, site.delete("/store/a/", &[]).await]
+async fn erase_requests(server: &TestServer) -> Vec<TestResponse> {
+    vec![server.delete("/store/a", &[]).await, server.delete("/store/a/", &[]).await]
 }
 
-async fn reads(site: &Site) -> Vec<Answer> {
+async fn read_requests(server: &TestServer) -> Vec<TestResponse> {
     let html = [("accept", "text/html")];
     let lines = [("accept", "application/x-ndjson")];
     vec![
-        site.get("/store/a", &[]).await,
-        site.get("/store/a", &[("range", "bytes=0-1")]).await,
-        site.get("/store/a/", &[]).await,
-        site.get("/store/a/", &html).await,
-        site.get("/store/a/?list=keys", &[]).await,
-        site.get("/store/a/?list=keys", &lines).await,
-        site.get("/array/a", &[]).await,
-        site.ask(http::Method::POST, "/array/a?read", &[("content-type", "application/json")], r#"{"points": []}"#)
+        server.get("/store/a", &[]).await,
+        server.get("/store/a", &[("range", "bytes=0-1")]).await,
+        server.get("/store/a/", &[]).await,
+        server.get("/store/a/", &html).await,
+        server.get("/store/a/?list=keys", &[]).await,
+        server.get("/store/a/?list=keys", &lines).await,
+        server.get("/array/a", &[]).await,
+        server
+            .request(http::Method::POST, "/array/a?read", &[("content-type", "application/json")], r#"{"points": []}"#)
             .await,
     ]
 }
 
 #[tokio::test]
-async fn each_failure_has_its_problem() {
+async fn store_errors_map_to_problems() {
     fn damaged(key: &Key) -> StoreError {
         StoreError::corrupt(key.clone(), "the file secret/1 is missing")
     }
@@ -61,14 +62,14 @@ async fn each_failure_has_its_problem() {
         (|_| StoreError::Busy { retry_after: None }, ProblemType::Busy),
         (|_| panic!("secret"), ProblemType::Internal),
     ] {
-        let site = failing(how);
-        let mut answers = vec![site.put("/store/a", &[], "1").await];
+        let server = failing_server(how);
+        let mut answers = vec![server.put("/store/a", &[], "1").await];
         // Only sets need space, and only changes a store that takes them.
         if kind != ProblemType::OutOfSpace {
-            answers.extend(erasures(&site).await);
+            answers.extend(erase_requests(&server).await);
         }
         if ![ProblemType::OutOfSpace, ProblemType::ReadOnlyStore].contains(&kind) {
-            answers.extend(reads(&site).await);
+            answers.extend(read_requests(&server).await);
         }
         for answer in answers {
             let problem = answer.problem(kind);
@@ -80,28 +81,30 @@ async fn each_failure_has_its_problem() {
 }
 
 #[tokio::test]
-async fn a_prefix_that_is_not_empty_is_named_with_its_first_key() {
-    let site =
-        failing(|key| StoreError::NotEmpty { prefix: Prefix::parse("some/").expect("a prefix"), key: key.clone() });
+async fn non_empty_prefix_names_its_first_key() {
+    let server = failing_server(|key| StoreError::NotEmpty {
+        prefix: Prefix::parse("some/").expect("a prefix"),
+        key: key.clone(),
+    });
     // No store refuses to erase a prefix for this, so the contract does not have it.
     let request = http::Request::delete("/store/a/").header("host", "localhost").body(axum::body::Body::empty());
-    let answer = read(site.send_unchecked(request.unwrap()).await).await;
+    let answer = read(server.send_unchecked(request.unwrap()).await).await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
     let members = answer.problem(ProblemType::PrefixNotEmpty).members;
     assert_eq!((members.prefix.as_deref(), members.key.as_deref()), (Some("some/"), Some("some/key")));
 }
 
 #[tokio::test]
-async fn readiness() {
-    let ready = Site::new().get("/readyz", &[]).await;
+async fn readiness_reports_writability() {
+    let ready = TestServer::new().get("/readyz", &[]).await;
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": true})));
-    let full = failing(|_| StoreError::OutOfSpace).get("/readyz", &[]).await;
+    let full = failing_server(|_| StoreError::OutOfSpace).get("/readyz", &[]).await;
     let out_of_space = ProblemType::OutOfSpace.uri();
     assert_eq!((full.status, full.json()), (StatusCode::OK, json!({"writable": false, "problem": out_of_space})));
-    let read_only = failing(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
+    let read_only = failing_server(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
     read_only.problem(ProblemType::ReadOnlyStore);
-    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::ShuttingDown);
-    assert_eq!(failing(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
+    failing_server(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::ShuttingDown);
+    assert_eq!(failing_server(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
 }
 
 /// A store with one value of two pieces, of which some are damaged.
@@ -127,17 +130,19 @@ impl StoreWrapper for CorruptStore {
 }
 
 #[tokio::test]
-async fn damage_at_the_beginning_is_an_answer_of_its_own() {
-    let site = Site::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Err(()) }), Settings::default());
-    let problem = site.get("/store/a", &[]).await.problem(ProblemType::CorruptValue);
+async fn early_corruption_is_a_problem_document() {
+    let server =
+        TestServer::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Err(()) }), Settings::default());
+    let problem = server.get("/store/a", &[]).await.problem(ProblemType::CorruptValue);
     assert_eq!(problem.members.key.as_deref(), Some("a"));
 }
 
 #[tokio::test]
-async fn damage_further_on_breaks_the_answer_off() {
-    let site = Site::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Ok(()) }), Settings::default());
+async fn late_corruption_aborts_the_response() {
+    let server =
+        TestServer::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Ok(()) }), Settings::default());
     let request = http::Request::get("/store/a").header("host", "localhost").body(axum::body::Body::empty());
-    let response = site.send(request.unwrap()).await;
+    let response = server.send(request.unwrap()).await;
     assert_eq!(response.status(), StatusCode::OK);
     let mut body = response.into_body();
     assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "12");

@@ -1,24 +1,24 @@
-//! What operators ask.
+//! Monitoring endpoints.
 
 mod common;
 
-use common::Site;
+use common::TestServer;
 use http::StatusCode;
 
 #[tokio::test]
-async fn health() {
-    let health = Site::new().get("/healthz", &[]).await;
+async fn health_is_ok() {
+    let health = TestServer::new().get("/healthz", &[]).await;
     assert_eq!((health.status, health.json()["version"].is_string()), (StatusCode::OK, true));
 }
 
 #[tokio::test]
-async fn metrics() {
-    let site = Site::new();
-    site.put("/store/v", &[], "12345").await;
-    site.get("/store/v", &[]).await;
-    site.get("/store/v", &[]).await;
-    site.get("/store/absent", &[]).await;
-    let metrics = site.get("/metrics", &[]).await;
+async fn metrics_are_exported() {
+    let server = TestServer::new();
+    server.put("/store/v", &[], "12345").await;
+    server.get("/store/v", &[]).await;
+    server.get("/store/v", &[]).await;
+    server.get("/store/absent", &[]).await;
+    let metrics = server.get("/metrics", &[]).await;
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
     let text = metrics.text();
     for line in [
