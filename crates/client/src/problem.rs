@@ -25,16 +25,8 @@ pub(crate) async fn read_failure(response: Response, key: Option<&Key>) -> Faile
 
 /// Converts an unsuccessful response to a request for `key`, or for no single key.
 pub(crate) fn into_failure(response: ErrorResponse, key: Option<&Key>) -> FailedAttempt<StoreError> {
-    let (execution, retry_after) = (response.execution(), response.retry_after);
-    FailedAttempt { error: into_error(response, key), execution, retry_after }
-}
-
-/// Converts an unsuccessful response into an error.
-pub(crate) fn into_error(mut response: ErrorResponse, key: Option<&Key>) -> StoreError {
-    match response.problem.take() {
-        Some(problem) => from_problem(&response, problem, key),
-        None => from_status(&response, key),
-    }
+    response
+        .into_failure(|response, problem| from_problem(response, problem, key), |response| from_status(response, key))
 }
 
 /// The match is exhaustive, so that every new problem type has to be handled here.
@@ -185,10 +177,11 @@ mod tests {
             current: Some("\"0000000000000000000000000000002a\"".into()),
             ..Members::default()
         };
-        into_error(
+        into_failure(
             response(Problem::new(kind).with_detail("why").with_members(members)),
             Key::parse("requested").ok().as_ref(),
         )
+        .error
     }
 
     fn response(problem: Problem) -> ErrorResponse {
@@ -249,10 +242,10 @@ mod tests {
             ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {
-            let error = into_error(response(Problem::new(kind)), None);
+            let error = into_failure(response(Problem::new(kind)), None).error;
             assert!(matches!(error.backend_source(), Some(RemoteError::Status { .. })), "{kind:?}: {error:?}");
         }
-        let error = into_error(response(Problem::new(ProblemType::LengthMismatch)), None);
+        let error = into_failure(response(Problem::new(ProblemType::LengthMismatch)), None).error;
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
 }

@@ -22,7 +22,7 @@ use wire::{
 use crate::{
     deadline::Deadline,
     error::{RequestError, TransportError},
-    retry::Execution,
+    retry::{Execution, FailedAttempt},
 };
 
 /// Maximum size of a problem document, in bytes.
@@ -160,6 +160,20 @@ impl ErrorResponse {
     /// The type of the problem document.
     pub(crate) fn kind(&self) -> Option<ProblemType> {
         self.problem.as_ref().map(|problem| problem.kind)
+    }
+
+    /// Converts the response into a failure: by its problem document, or without one by its status.
+    pub(crate) fn into_failure<E>(
+        mut self,
+        from_problem: impl FnOnce(&Self, Problem) -> E,
+        from_status: impl FnOnce(&Self) -> E,
+    ) -> FailedAttempt<E> {
+        let (execution, retry_after) = (self.execution(), self.retry_after);
+        let error = match self.problem.take() {
+            Some(problem) => from_problem(&self, problem),
+            None => from_status(&self),
+        };
+        FailedAttempt { error, execution, retry_after }
     }
 
     /// The execution state of the request.

@@ -60,7 +60,7 @@ impl WriteableStore for HttpStore {
             Readiness { writable: false, problem } => {
                 let (request, problem) = (String::new(), problem.map(Problem::new));
                 let response = ErrorResponse { status: StatusCode::OK, request, retry_after: None, problem };
-                Err(problem::into_error(response, None))
+                Err(problem::into_failure(response, None).error)
             }
         }
     }

@@ -40,7 +40,7 @@ impl ElementsRequest {
         transport: &Transport,
         deadline: Deadline,
     ) -> Result<ElementsResponse, FailedAttempt<ArrayError>> {
-        self.into_elements(transport.send(self.build(transport), deadline).await?).await
+        self.elements_of(transport.send(self.build(transport), deadline).await?).await
     }
 
     /// Requests the elements; `None` if their version is still `version`.
@@ -58,7 +58,7 @@ impl ElementsRequest {
                 response.discard().await;
                 Ok(None)
             }
-            _ => self.into_elements(response).await.map(Some),
+            _ => self.elements_of(response).await.map(Some),
         }
     }
 
@@ -78,7 +78,7 @@ impl ElementsRequest {
         Ok(self.elements(transport, deadline).await?.description)
     }
 
-    async fn into_elements(&self, response: Response) -> Result<ElementsResponse, FailedAttempt<ArrayError>> {
+    async fn elements_of(&self, response: Response) -> Result<ElementsResponse, FailedAttempt<ArrayError>> {
         if response.status() != StatusCode::OK {
             return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }

@@ -13,13 +13,9 @@ use super::NodeError;
 use crate::{response::ErrorResponse, retry::FailedAttempt};
 
 /// Converts an unsuccessful response to a request for the node at `path`.
-pub(super) fn into_failure(mut response: ErrorResponse, path: &NodePath) -> FailedAttempt<NodeError> {
-    let (execution, retry_after) = (response.execution(), response.retry_after);
-    let error = match response.problem.take() {
-        Some(problem) => from_problem(&response, problem, path),
-        None => from_status(&response, path),
-    };
-    FailedAttempt { error, execution, retry_after }
+pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAttempt<NodeError> {
+    response
+        .into_failure(|response, problem| from_problem(response, problem, path), |response| from_status(response, path))
 }
 
 /// The match is exhaustive, so that every new problem type has to be handled here.

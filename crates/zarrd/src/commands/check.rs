@@ -14,7 +14,7 @@ use crate::{
 
 const IN_USE: &str = "stop it first, or let it run: a server verifies every value that it reads";
 
-/// Checks.
+/// Runs the command.
 pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let store = signals.finish(open_for_reading(&config.store, IN_USE)).await?;

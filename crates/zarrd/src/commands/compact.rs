@@ -14,7 +14,7 @@ use crate::{
 
 const IN_USE: &str = "if that is a zarrd server, it compacts its index by itself; else stop it first";
 
-/// Compacts.
+/// Runs the command.
 pub(super) async fn run(config: CompactConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let store = signals.finish(open_existing_for_writing(&config.store, config.write, IN_USE)).await?;

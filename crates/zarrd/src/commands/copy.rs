@@ -16,7 +16,7 @@ use crate::{
 
 const IN_USE: &str = "if that is a zarrd server, stop it first";
 
-/// Copies.
+/// Runs the command.
 pub(super) async fn run(config: CopyConfig) -> Result<(), Error> {
     if directory_state(&config.to)? == DirectoryState::NotEmpty {
         return Err(Error::CopyTargetNotEmpty { location: config.to });

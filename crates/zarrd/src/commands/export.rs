@@ -12,7 +12,7 @@ use crate::{
     ui::Progress,
 };
 
-/// Exports.
+/// Runs the command.
 pub(super) async fn run(config: ExportConfig) -> Result<(), Error> {
     if let Endpoint::Local(location) = &config.from {
         check_outside_store(&config.to, location)?;

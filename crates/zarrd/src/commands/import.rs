@@ -14,7 +14,7 @@ use crate::{
     ui::Progress,
 };
 
-/// Imports.
+/// Runs the command.
 pub(super) async fn run(config: ImportConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let source = signals.unless_stopped(source(&config)).await?;

@@ -15,7 +15,7 @@ use crate::{
 /// Maximum number of concurrent requests for nodes of other dialects.
 const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-/// Lists.
+/// Runs the command.
 pub(super) async fn run(config: NodeConfig, detail: Detail) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;

@@ -17,7 +17,7 @@ use crate::{
 /// Number of levels that are requested at a time. The depth of JSON that can be parsed is limited to a multiple of it.
 const LEVELS_PER_REQUEST: u32 = 32;
 
-/// Shows.
+/// Runs the command.
 pub(super) async fn run(config: NodeConfig, depth: Option<u32>) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;

@@ -110,7 +110,7 @@ struct LossReport {
     property: String,
 }
 
-/// Shows.
+/// Runs the command.
 pub(super) async fn run(config: NodeConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;
