@@ -4,11 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::text::truncated;
 
-/// One codec of a chain, as a document configures it.
+/// The configuration of one codec of a chain.
 ///
-/// The chain of a model is always in the order of encoding, and complete: first any number of codecs from arrays to arrays, then exactly one
-/// from an array to bytes, then any number from bytes to bytes. v2 and the draft, whose documents say some of it elsewhere, are
-/// read into the same form:
+/// The chain of a model is complete and in the order of encoding: array-to-array codecs, exactly one array-to-bytes
+/// codec, bytes-to-bytes codecs. v2 and the draft, which specify parts of it in other members, are read into the same form:
 ///
 /// - order `F` is a `transpose` with the reversed permutation;
 /// - the byte order of a `dtype` is a `bytes` with that `endian`, or [`CodecSpec::MIXED_ENDIAN`] for a struct whose fields differ;

@@ -1,40 +1,40 @@
-//! Chunk grids: which elements each chunk has.
+//! Chunk grids.
 
 use std::{ops::Range, sync::Arc};
 
 use crate::limits::MAX_EXTENT;
 
-/// The chunk grid of an array. One [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
+/// The chunk grid of an array, with one [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
 ///
-/// Edge chunks are stored in full, with elements beyond the array's shape that no selection has.
+/// Edge chunks are stored in full, with elements beyond the array's shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkGrid {
     dimensions: Vec<DimensionGrid>,
 }
 
-/// The grid of one dimension.
+/// The chunk boundaries along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DimensionGrid {
-    /// Pieces of one length, at least 1
-    /// (v3: [regular grids](https://zarr-specs.readthedocs.io/en/latest/v3/chunk-grids/regular-grid/index.html)).
+    /// Chunks of one length, at least 1 (v3: [regular
+    /// grids](https://zarr-specs.readthedocs.io/en/latest/v3/chunk-grids/regular-grid/index.html)).
     Regular {
-        /// The length of a piece.
+        /// The length of a chunk.
         length: u64,
     },
-    /// Pieces of these lengths (zarr-extensions: `rectilinear`). `ends[i]` is where piece `i` ends; the ends increase.
+    /// Chunks of individual lengths (zarr-extensions: `rectilinear`).
     Rectilinear {
-        /// The end of each chunk.
+        /// The end of each chunk, in increasing order.
         ends: Arc<[u64]>,
     },
 }
 
 impl ChunkGrid {
-    /// A grid of one cut per dimension.
+    /// Creates a grid.
     pub fn new(dimensions: Vec<DimensionGrid>) -> Self {
         Self { dimensions }
     }
 
-    /// A regular grid. `None` if a length is 0 or larger than any array.
+    /// Creates a regular grid; `None` if a length is 0 or exceeds the maximum extent.
     pub fn regular(chunk_shape: &[u64]) -> Option<Self> {
         let length = |&length: &u64| (1..=MAX_EXTENT).contains(&length).then_some(DimensionGrid::Regular { length });
         Some(Self { dimensions: chunk_shape.iter().map(length).collect::<Option<_>>()? })
@@ -49,7 +49,7 @@ impl ChunkGrid {
         self.dimensions.iter().map(length).collect()
     }
 
-    /// The cut of each dimension.
+    /// The grids of the dimensions.
     pub fn dimensions(&self) -> &[DimensionGrid] {
         &self.dimensions
     }
@@ -67,7 +67,7 @@ impl ChunkGrid {
 }
 
 impl DimensionGrid {
-    /// Chunks of these lengths. `None` if a length is 0, or their sum is larger than any array.
+    /// Chunks of these lengths; `None` if a length is 0, or their sum exceeds the maximum extent.
     pub fn rectilinear(lengths: impl IntoIterator<Item = u64>) -> Option<Self> {
         let ends = lengths.into_iter().scan(0_u64, |end, length| {
             let next = end.checked_add(length).filter(|&next| length > 0 && next <= MAX_EXTENT);
@@ -77,7 +77,7 @@ impl DimensionGrid {
         Some(Self::Rectilinear { ends: ends.collect::<Option<_>>()? })
     }
 
-    /// True if there is a piece for each of `extent` elements.
+    /// True if the chunks cover an extent.
     pub fn covers(&self, extent: u64) -> bool {
         match self {
             Self::Regular { .. } => true,
@@ -85,7 +85,7 @@ impl DimensionGrid {
         }
     }
 
-    /// The chunk with the element at `position`; `None` beyond the last chunk.
+    /// The index of the chunk with the element at `position`; `None` beyond the last chunk.
     pub fn chunk_index(&self, position: u64) -> Option<u64> {
         match self {
             Self::Regular { length } => position.checked_div(*length),
@@ -96,7 +96,7 @@ impl DimensionGrid {
         }
     }
 
-    /// The extent of a chunk; `None` if it does not exist. The last regular one may end beyond the array's extent.
+    /// The range of a chunk; `None` if it does not exist. The last regular chunk may end beyond the array's extent.
     pub fn chunk_bounds(&self, index: u64) -> Option<Range<u64>> {
         match self {
             Self::Regular { length } => {
@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// Every piece of a dimension, one after the other, until `extent` is covered or there are no more.
+    /// The chunks of a dimension until `extent` is covered or there are no more, as a reference.
     fn naive(lengths: impl Iterator<Item = u64>, extent: u64) -> Vec<Range<u64>> {
         let mut pieces = Vec::new();
         let mut start = 0;
@@ -179,7 +179,8 @@ mod tests {
         }
     }
 
-    /// The worked examples of the specifications: v3 and draft "Regular grids", zarr-extensions "Rectilinear chunk grid".
+    /// Worked examples of the specifications: "Regular grids" of v3 and the draft, "Rectilinear chunk grid" of
+    /// zarr-extensions.
     #[test]
     fn examples_of_the_specifications_hold() {
         let grid = ChunkGrid::regular(&[5, 20, 400]).unwrap();

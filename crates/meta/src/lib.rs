@@ -1,11 +1,33 @@
-//! Zarr metadata as pure values: the documents of three dialects, and the one model that they are read into.
+//! Zarr metadata as values, without I/O: documents of three dialects and their common model.
 //!
-//! Everything above this crate sees an [`ArrayModel`], whatever wrote the array: Zarr
-//! [v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html),
-//! [v3](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html), or the
-//! [2020 draft of v3](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html). Nothing here does I/O.
+//! ```text
+//!   zarr.json │ .zarray + .zattrs │ draft: meta/root/…      stored documents (bytes)
+//!        │              ▲
+//!        │ documents    │ documents::write, documents::patch
+//!        ▼              │
+//!   ArrayModel, GroupModel  ──── convert ────►  documents of another dialect, and the losses
+//!        │              ▲
+//!        │ zom          │ zom::Zom::parse
+//!        ▼              │
+//!   Zarr Object Model (ZEP 6)                               JSON of requests and responses
+//! ```
 //!
-//! Documents come from strangers. Whatever they declare is bounded by [`limits`] before it is allocated or looped over.
+//! The dialects are Zarr [v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html),
+//! [v3](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html), and the
+//! [2020 draft of v3](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html). All crates above
+//! this one work with an [`ArrayModel`], whatever the dialect of its document is.
+//!
+//! # Concepts
+//!
+//! - [`documents`] validates a document and reads it into a model, which keeps the document: edits change only the bytes of
+//!   the edited members, and unknown members are preserved ([`json::Json`]).
+//! - [`data_type`] defines the elements of arrays and their notations; [`codecs`] has the configurations of codecs, which the
+//!   crate `codec` implements; [`extensions`] are those of ZEP 10; [`grid`] and [`chunk_keys`] locate chunks.
+//! - [`convert`] translates between dialects and lists what is lost. [`zom`] is the structure of a hierarchy in one JSON text.
+//! - [`selection`] parses selections and resolves them against a shape.
+//!
+//! Documents and requests are untrusted: everything that they declare is checked against [`limits`] before it is allocated
+//! or looped over.
 
 pub mod chunk_keys;
 pub mod codecs;

@@ -1,4 +1,4 @@
-//! The one model of an array.
+//! The common model of arrays.
 
 use crate::{
     Dialect,
@@ -10,42 +10,42 @@ use crate::{
     json::{Json, Kind},
 };
 
-/// An array, whatever wrote it.
+/// An array of any dialect.
 #[derive(Clone, Debug)]
 pub struct ArrayModel {
     /// The dialect of its document.
     pub dialect: Dialect,
-    /// The extent of each dimension as it is stored; at most [`MAX_RANK`](crate::limits::MAX_RANK) of at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
+    /// The stored shape: at most [`MAX_RANK`](crate::limits::MAX_RANK) extents of at most
+    /// [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
     pub shape: Vec<u64>,
-    /// The type of the elements.
+    /// The data type of the elements.
     pub data_type: DataType,
-    /// The element that missing chunks are full of, as it is in memory.
+    /// The element that missing chunks consist of, as it is in memory.
     pub fill_value: Vec<u8>,
-    /// Its chunk grid, of the shape's rank. Of a sharded array, that of the shards.
+    /// The chunk grid, of the shape's rank. For a sharded array it is the grid of the shards.
     pub grid: ChunkGrid,
     /// The encoding of chunk keys.
     pub chunk_keys: ChunkKeyEncoding,
-    /// The keys of chunks begin with this, from the root of the hierarchy's store prefix: empty or with a `/` at its end. For v2 and v3 it is
-    /// relative to the node's own prefix (and so empty); for the draft, to the prefix of the hierarchy's root (`data/root/foo/`).
+    /// The prefix of chunk keys, empty or ending in `/`. For v2 and v3 it is relative to the node's prefix, and so
+    /// empty; for the draft it is relative to the prefix of the hierarchy (`data/root/foo/`).
     pub chunk_prefix: String,
-    /// The chain, in the order of encoding.
+    /// The codec chain, in the order of encoding.
     pub codecs: Vec<CodecSpec>,
-    /// The names of the dimensions, as many as the shape has; `None` for those without.
+    /// The names of the dimensions; `None` for unnamed ones.
     pub dimension_names: Vec<Option<String>>,
     /// The user's attributes.
     pub attributes: Json,
-    /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
+    /// The extensions (ZEP 10) in the document; each of them is supported or optional.
     pub extensions: Vec<Extension>,
-    /// The start of the view that the array is, one index per dimension: all 0 unless it has the extension
-    /// `example.offset`. Selections, and every shape that clients see, are those of the view:
-    /// [`view_shape`](Self::view_shape).
+    /// The start of the view that the array is, one index per dimension; all 0 without the extension `example.offset`.
+    /// Selections, and every shape that clients see, are relative to it: [`view_shape`](Self::view_shape).
     pub view_offset: Vec<u64>,
-    /// The document as it was read, with whatever else it has.
+    /// The document as read, including unknown members.
     pub document: Json,
 }
 
 impl ArrayModel {
-    /// The shape of the view: the stored elements from the [origin](Self::origin) on.
+    /// The shape of the view: the stored elements from the [`view_offset`](Self::view_offset) on.
     pub fn view_shape(&self) -> Vec<u64> {
         self.shape.iter().zip(&self.view_offset).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
     }
@@ -57,9 +57,9 @@ impl ArrayModel {
         ChunkKeyDecoder::new(self.chunk_keys, num_chunks)
     }
 
-    /// True if every reader takes missing chunks for full of the fill value. With `null`, elements that were never
-    /// written are undefined, and zarr-python 2.x returns uninitialised memory; with the number that it writes for
-    /// elements of variable length it returns that number.
+    /// True if every reader fills missing chunks with the fill value. With `null`, unwritten elements are undefined,
+    /// and zarr-python 2.x returns uninitialized memory; with a number for elements of variable length it returns that
+    /// number.
     pub fn fill_value_is_agreed(&self) -> bool {
         match self.document.get("fill_value").map(|fill_value| fill_value.kind()) {
             None | Some(Kind::Null) => false,
@@ -68,7 +68,7 @@ impl ArrayModel {
         }
     }
 
-    /// True if an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
+    /// True if an extension requires that chunks of only fill values are not stored; otherwise the server decides.
     pub fn skips_empty_chunks(&self) -> bool {
         self.extensions.iter().any(|extension| extension.effect == ExtensionEffect::SkipEmptyChunks)
     }

@@ -1,40 +1,40 @@
-//! The names that nodes may have.
+//! Rules for node names.
 //!
-//! The rules of the dialects, and one of our own: a name that a document has (`zarr.json`, `.zarray` …) is none of a node, also not in another dialect, since one
-//! hierarchy can have documents of both v2 and v3.
+//! These are the rules of the dialects, and one more: the name of a metadata document (`zarr.json`, `.zarray` …) is reserved
+//! in v2 and v3, because a hierarchy can have documents of both.
 
 use crate::{Dialect, text::truncated};
 
-/// A dialect does not allow a node of this name.
+/// A dialect does not allow a node name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dialect} allows no node {name}: {reason}")]
 pub struct NameError {
     /// The dialect.
     pub dialect: Dialect,
-    /// The name, cut to a length that can be shown.
+    /// The name, truncated.
     pub name: String,
     /// The reason.
     pub reason: &'static str,
 }
 
-/// The longest name in bytes, and the longest path of a node without its leading `/`: a key has at most 1024, and the longest that a node of v2 or v3 has to have ends
-/// in `/zarr.json`.
+/// The maximum length of a node name, and of a node path without its leading `/`, in bytes: a key has at most 1024
+/// bytes, and the longest metadata key of v2 and v3 ends in `/zarr.json`.
 pub const MAX_NAME_LEN: usize = 1014;
 
 /// The names of the documents of v2 and v3 below the prefix of their node.
 const DOCUMENT_NAMES: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
-/// The longest name in the draft, in characters.
+/// The maximum length of a node name in the draft, in characters.
 const MAX_DRAFT_NAME_CHARS: usize = 255;
 
-/// Checks the name of a node that is to be created.
+/// Validates the name of a new node.
 ///
 /// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
 /// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not of periods only, without the prefix `__`. The characters that it only recommends
 ///   are not enforced.
 /// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)): without `\`, which is read as `/` there.
 /// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
-///   `.`, and not of periods only.
+///   `.`, and not only periods.
 pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
     let reason = violates_general_rules(name).or_else(|| match dialect {
         Dialect::V2 => v2(name),
@@ -95,7 +95,7 @@ fn is_document_name(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// In which dialects a name is allowed.
+    /// The dialects that allow a name.
     fn allowed(name: &str) -> Vec<&'static str> {
         Dialect::ALL.into_iter().filter(|&dialect| check(dialect, name).is_ok()).map(Dialect::name).collect()
     }

@@ -1,18 +1,18 @@
-//! The paths of nodes.
+//! Paths of nodes.
 
 use std::fmt;
 
 /// The path of a node from the root of the store, e.g. `/lab/exp1/foo`; the root is `/`.
 ///
-/// Its segments are those of a store prefix: none is empty, `.` or `..`, and none has a control character. A dialect's
-/// narrower rules for names are enforced where nodes are created.
+/// Segments are not empty, not `.` or `..`, and have no control characters. The narrower rules of dialects are enforced
+/// when nodes are created.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodePath {
-    /// The segments joined by `/`, without one at either end; empty for the root.
+    /// The segments, joined by `/`; empty for the root.
     inner: String,
 }
 
-/// The reason why a text is not a [`NodePath`].
+/// A text is not a [`NodePath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A segment is empty.
@@ -21,24 +21,24 @@ pub enum PathError {
     /// A segment is `.` or `..`.
     #[error("a segment of the path is `.` or `..`")]
     DotSegment,
-    /// A control character.
+    /// The path has a control character.
     #[error("there is a control character in the path")]
     ControlCharacter,
-    /// The text is longer than any key.
+    /// The path is longer than any key.
     #[error("the path is longer than {MAX_PATH_LEN} bytes")]
     TooLong,
 }
 
-/// The longest path in bytes: what leaves no room for the shortest metadata key names no node.
+/// The maximum length of a path in bytes: longer ones leave no room for a metadata key.
 const MAX_PATH_LEN: usize = 1024;
 
 impl NodePath {
-    /// The root.
+    /// The root path.
     pub fn root() -> Self {
         Self { inner: String::new() }
     }
 
-    /// Parses a path. One `/` at the beginning and one at the end mean nothing.
+    /// Parses a path; one leading and one trailing `/` are ignored.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let text = text.strip_prefix('/').unwrap_or(text);
         let inner = text.strip_suffix('/').unwrap_or(text);
@@ -64,22 +64,22 @@ impl NodePath {
         self.inner.is_empty()
     }
 
-    /// The path without the leading `/`: `lab/exp1/foo`, and the empty text for the root.
+    /// The path without the leading `/`: `lab/exp1/foo`; empty for the root.
     pub fn relative(&self) -> &str {
         &self.inner
     }
 
-    /// The text that keys of the node begin with: `lab/exp1/foo/`, and the empty text for the root.
+    /// The prefix of the node's keys: `lab/exp1/foo/`; empty for the root.
     pub fn key_prefix(&self) -> String {
         if self.is_root() { String::new() } else { format!("{}/", self.inner) }
     }
 
-    /// The last segment; the root has none.
+    /// The last segment; `None` for the root.
     pub fn name(&self) -> Option<&str> {
         self.inner.rsplit('/').next().filter(|name| !name.is_empty())
     }
 
-    /// The node that holds this one; none holds the root.
+    /// The parent; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         if self.is_root() {
             return None;
@@ -88,12 +88,12 @@ impl NodePath {
         Some(Self { inner: inner.to_owned() })
     }
 
-    /// The nodes above this one, the nearest first, the root last.
+    /// The ancestors, from the parent to the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
         std::iter::successors(self.parent(), Self::parent)
     }
 
-    /// The part of this path below `ancestor`, without a leading `/`; `Some("")` for the ancestor itself.
+    /// The path relative to `ancestor`, without a leading `/`; `Some("")` for the ancestor itself.
     pub fn relative_to<'a>(&'a self, ancestor: &Self) -> Option<&'a str> {
         if ancestor.is_root() {
             return Some(&self.inner);

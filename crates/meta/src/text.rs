@@ -1,9 +1,9 @@
-//! Text of strangers, made fit for messages.
+//! Client-supplied text in messages.
 
-/// The most characters of a stranger's text that a message repeats.
+/// The maximum number of characters of client-supplied text in a message.
 const MAX_TRUNCATED_CHARS: usize = 80;
 
-/// A text cut to a length that can be shown, with U+FFFD for its control characters.
+/// A text truncated for messages, with U+FFFD for control characters.
 pub(crate) fn truncated(text: &str) -> String {
     text.chars()
         .take(MAX_TRUNCATED_CHARS)
@@ -11,7 +11,7 @@ pub(crate) fn truncated(text: &str) -> String {
         .collect()
 }
 
-/// The JSON pointer to a member of what another one points to, its name cut to a length that can be shown.
+/// The JSON pointer to a member of the value at another pointer, with the name truncated.
 pub(crate) fn pointer_to(parent: &str, name: &str) -> String {
     format!("{parent}/{}", truncated(name).replace('~', "~0").replace('/', "~1"))
 }

@@ -209,7 +209,7 @@ pub(crate) enum Command {
     Tree(TreeArgs),
     /// Show a node's metadata
     #[command(after_help = INFO_EXAMPLES)]
-    ValueMeta(InfoArgs),
+    Info(InfoArgs),
     /// Read every value of a store and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),

@@ -1,10 +1,7 @@
 //! Documents of the 2020 draft of v3: one entry point per hierarchy, and a document per array and explicit group.
 //!
-//! Specification: [Zarr core protocol 3.0-dev](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#metadata). Of the
-//! 2019 draft there is the list `codecs` in place of `compressor`; of what zarr-python 2.13 to 2.18 wrote, there are `filters` in the attributes,
-//! structured types and objects as extension types, and the storage transformer that makes
-//! [shards](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Members that the draft does not name are
-//! reserved for later versions, which are compatible: they are ignored, and kept.
+//! Specification: [Zarr core protocol 3.0-dev](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#metadata). Also supported are the list `codecs` of the 2019 draft in place of `compressor`, and the output of zarr-python 2.13 to 2.18:
+//! `filters` in the attributes, structured types and objects as extension types, and the sharding [storage transformer](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Unknown members are reserved for compatible later versions: they are ignored and preserved.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -25,7 +22,7 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// The members of the document of an array, the older ones and those that only zarr-python writes included.
+/// The members of an array's document, including older ones and those that only zarr-python writes.
 pub(crate) const ARRAY_MEMBERS: &[&str] = &[
     "shape",
     "data_type",
@@ -47,13 +44,13 @@ const ENTRY_POINT_MEMBERS: &[&str] = &["zarr_format", "metadata_encoding", "meta
 pub struct EntryPoint {
     /// The suffix of the keys of metadata documents, usually `.json`.
     pub metadata_key_suffix: String,
-    /// The extensions of the whole hierarchy, none of which has to be understood.
+    /// The extensions of the hierarchy, all of them optional.
     pub extensions: Vec<Extension>,
-    /// The document as it was read.
+    /// The document as read.
     pub document: Json,
 }
 
-/// The URIs that stand for JSON as the draft describes it: of the draft, of a later name of it, and of the first versions.
+/// URIs of the draft's JSON encoding: of the draft, of its later name, and of its first versions.
 const JSON_ENCODINGS: [&str; 3] = [
     "https://purl.org/zarr/spec/protocol/core/3.0",
     "https://purl.org/zarr/spec/core/3.0",
@@ -64,17 +61,17 @@ pub(crate) const CODECS: &str = "https://purl.org/zarr/spec/codec/";
 
 pub(crate) const SHARDING: &str = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0";
 
-/// The longest suffix of metadata keys, in bytes.
+/// The maximum length of the suffix of metadata keys, in bytes.
 const MAX_SUFFIX_LEN: usize = 64;
 
 impl EntryPoint {
-    /// The key of the metadata of the array at `path`, which is below the hierarchy's root and without a leading `/`; the root is the empty text. Keys
-    /// are below the prefix of the hierarchy.
+    /// The metadata key of the array at `path`, below the prefix of the hierarchy. The path is relative to the root of
+    /// the hierarchy, without a leading `/`; the root is the empty text.
     pub fn array_key(&self, path: &str) -> String {
         self.metadata_key(path, "array")
     }
 
-    /// The key of the metadata of the group at `path`.
+    /// The metadata key of the group at `path`.
     pub fn group_key(&self, path: &str) -> String {
         self.metadata_key(path, "group")
     }
@@ -99,7 +96,7 @@ fn root_prefix(kind: &str, path: &str) -> String {
     if path.is_empty() { format!("{kind}/root/") } else { format!("{kind}/root/{path}/") }
 }
 
-/// True if a `zarr.json` is the entry point of a hierarchy of the draft: an object whose `zarr_format` is a URI. That of v3 is a number.
+/// True if a `zarr.json` is the entry point of a draft hierarchy: its `zarr_format` is a URI, not a number.
 pub fn is_entry_point(zarr_json: &Bytes) -> bool {
     text::read(zarr_json.clone()).is_ok_and(|document| has_uri(&document))
 }
@@ -135,12 +132,12 @@ pub fn entry_point(zarr_json: impl Into<Bytes>) -> Result<EntryPoint, DocumentEr
     })
 }
 
-/// Reads the document of the array at `path`, as [`EntryPoint::array_key`] has it.
+/// Reads the document of the array at `path`, the path of [`EntryPoint::array_key`].
 pub fn array(document: impl Into<Bytes>, path: &str) -> Result<ArrayModel, DocumentError> {
     read_array(text::read(document)?, path)
 }
 
-/// Reads what the document of the array at `path` says.
+/// Reads the parsed document of the array at `path`.
 pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentError> {
     let description = text::description(&document, ARRAY_MEMBERS)?;
     let root = JsonPath::root(&description);
@@ -183,7 +180,7 @@ pub fn group(document: impl Into<Bytes>) -> Result<GroupModel, DocumentError> {
     read_group(text::read(document)?)
 }
 
-/// Reads what the document of a group says.
+/// Reads the parsed document of a group.
 pub fn read_group(document: Json) -> Result<GroupModel, DocumentError> {
     let description = text::description(&document, &["extensions"])?;
     Ok(GroupModel {
@@ -195,7 +192,7 @@ pub fn read_group(document: Json) -> Result<GroupModel, DocumentError> {
     })
 }
 
-/// True if the last segment of a URI is a version with the major number 3.
+/// True if the last segment of a URI is a version with major number 3.
 fn has_major_3(uri: &str) -> bool {
     uri.contains("://") && uri.rsplit('/').next().is_some_and(|version| is_version(version, "3"))
 }
@@ -210,8 +207,8 @@ fn is_version(text: &str, major: &str) -> bool {
     }
 }
 
-/// Reads the suffix of metadata keys, which has the characters of the draft's keys without `/`: with one, the keys of a node's metadata
-/// would be below the node.
+/// Reads the suffix of metadata keys. It has the characters of the draft's keys except `/`, which would put the
+/// metadata keys of a node below the node.
 fn suffix(place: &JsonPath<'_>) -> Result<String, DocumentError> {
     let suffix = place.text()?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
@@ -235,7 +232,8 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
     list.items()?.map(extension).collect()
 }
 
-/// The codecs that the document names: zarr-python's filters first, then the compressor, or the pipeline of the 2019 draft.
+/// The codecs that the document lists: the filters of zarr-python, then the compressor or the pipeline of the 2019
+/// draft.
 fn named_codecs(root: &JsonPath<'_>, attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
     let mut named = filters(attributes)?;
     let pipeline = root.member_or_null("codecs")?;
@@ -248,10 +246,11 @@ fn named_codecs(root: &JsonPath<'_>, attributes: &Json) -> Result<Vec<CodecSpec>
     Ok(named)
 }
 
-/// The attribute in which zarr-python keeps filters.
+/// The attribute in which zarr-python stores filters.
 pub(crate) const FILTERS: &str = "filters";
 
-/// The filters that zarr-python keeps in the attributes. What is no list of objects with an `id` is something else of the user's.
+/// The filters of zarr-python in the attributes; `None` if the attribute is not a list of objects with an `id`, and so
+/// belongs to the user.
 pub(crate) fn filters_of(attributes: &Json) -> Option<Json> {
     let is_filter = |value: Json| value.get("id").is_some_and(|id| id.kind() == Kind::String);
     attributes.get(FILTERS).filter(|filters| filters.kind() == Kind::Array && filters.items().all(is_filter))
@@ -273,7 +272,7 @@ fn codec(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
     Ok(CodecSpec::numcodecs(id, parts::configuration(place.member_or_null("configuration")?)?))
 }
 
-/// The id in the URI of a codec, which may have a version 1 behind it.
+/// The id in the URI of a codec, which may end in a version 1.
 fn codec_id(uri: &str) -> Option<&str> {
     let name = uri.strip_prefix(CODECS)?;
     let id = match name.split_once('/') {
@@ -283,7 +282,7 @@ fn codec_id(uri: &str) -> Option<&str> {
     (!id.is_empty()).then_some(id)
 }
 
-/// Reads a data type. zarr-python writes objects, which a filter says more of, and structured types with the `dtype` of v2 as the extension's type.
+/// Reads a data type. For objects and structured types, zarr-python writes the `dtype` of v2 as the extension's type.
 fn element_type(data_type: &Value, first_filter: Option<&CodecSpec>) -> Result<(DataType, StoredOrder), TypeError> {
     let context = V2Context { object_codec: first_filter };
     match data_type.get("type") {
@@ -293,7 +292,7 @@ fn element_type(data_type: &Value, first_filter: Option<&CodecSpec>) -> Result<(
     }
 }
 
-/// The type of the one field without a name as which zarr-python writes unstructured voids: `[["", "|V4"]]`.
+/// The type of the only field, without a name, by which zarr-python writes unstructured voids: `[["", "|V4"]]`.
 fn unnamed_field(fields: &[Value]) -> Option<&Value> {
     let [field] = fields else { return None };
     let [name, data_type] = field.as_array()?.as_slice() else { return None };
@@ -307,7 +306,7 @@ fn memory_order(place: &JsonPath<'_>) -> Result<parts::MemoryOrder, DocumentErro
     }
 }
 
-/// Reads a regular grid: the shape of its chunks, and how their keys are written.
+/// Reads a regular grid: the shape of its chunks, and their key encoding.
 fn chunk_grid(place: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
     if let Some(extension) = place.member("extension")? {
         return Err(place.unsupported(Feature::ChunkGrid, extension.text()?));
@@ -322,8 +321,8 @@ fn chunk_grid(place: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKey
     Ok((chunk_shape, ChunkKeyEncoding { form: ChunkKeyForm::Draft, separator }))
 }
 
-/// Reads the storage transformers, all of which have to make shards. The first makes shards of chunks, the next shards of those, and so on. The answer is the
-/// shape of the outermost shards and their chain.
+/// Adds the storage transformers to a chain: the first one makes shards of chunks, the next one shards of those, and so
+/// on. Returns the shape of the outermost shards and their chain.
 fn with_sharding_transformers(
     root: &JsonPath<'_>,
     mut shape: Vec<u64>,
@@ -348,7 +347,7 @@ fn with_sharding_transformers(
     Ok((shape, codecs))
 }
 
-/// The shape of the shards that one storage transformer makes of chunks.
+/// The shape of the shards of one storage transformer.
 fn shard_shape(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
     let extension = place.required("extension")?.text()?;
     if extension != SHARDING {
@@ -367,8 +366,8 @@ fn shard_shape(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, Do
     lengths.collect::<Option<_>>().ok_or_else(|| place.invalid("makes a shard that is empty or larger than any array"))
 }
 
-/// The number of chunks of a shard along each dimension. zarr-python writes one number less if a dimension stems from
-/// the data type, `[1]` if there are no dimensions, and accepts a bare number for a list of it.
+/// The number of chunks per shard along each dimension. zarr-python omits the number of a dimension that stems from the
+/// data type, writes `[1]` for arrays without dimensions, and accepts a bare number for a list of one.
 fn chunks_per_shard(place: &JsonPath<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
     let mut counts = match place.value.is_number() {
         true => vec![place.unsigned()?],

@@ -9,28 +9,28 @@ use crate::{
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
 
-/// The reason why a document is invalid. Names from the document are truncated.
+/// Errors of documents. Names from the document are truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// It is longer than [`MAX_DOCUMENT_SIZE`].
+    /// The document is larger than [`MAX_DOCUMENT_SIZE`].
     #[error("the document has {size} bytes, more than {MAX_DOCUMENT_SIZE}")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
     },
-    /// The members that describe the node would take more memory than [`MAX_DOCUMENT_MEMORY`].
+    /// The parsed members would take more memory than [`MAX_DOCUMENT_MEMORY`].
     #[error("the values that describe the node take more than {MAX_DOCUMENT_MEMORY} bytes of memory")]
     TooMuchMemory,
-    /// It is not JSON, or nested too deeply.
+    /// The document is not JSON, or nested too deeply.
     #[error("the document is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
-    /// A number is too large for a float, or a string has a lone surrogate, where a value is required.
+    /// A value cannot be represented: a number is too large for a float, or a string has a lone surrogate.
     #[error("the document has a value that cannot be read: {0}")]
     UnreadableValue(#[source] serde_json::Error),
-    /// It is JSON, but no object.
+    /// The document is JSON, but not an object.
     #[error("the document is not an object")]
     NotAnObject,
-    /// Its `zarr_format` is another one.
+    /// The `zarr_format` is that of another dialect.
     #[error("zarr_format is {found} where it has to be {expected}")]
     WrongFormat {
         /// The required type.
@@ -38,7 +38,7 @@ pub enum DocumentError {
         /// The actual type.
         found: String,
     },
-    /// Its `node_type` is neither `array` nor `group`.
+    /// The `node_type` is neither `array` nor `group`.
     #[error("node_type is {found}, neither \"array\" nor \"group\"")]
     WrongNodeType {
         /// The actual value.
@@ -50,15 +50,15 @@ pub enum DocumentError {
         /// The required location.
         pointer: String,
     },
-    /// A member is not what it has to be.
+    /// A member is invalid.
     #[error("{pointer} {reason}")]
     Invalid {
-        /// The location; the empty text is the whole document.
+        /// The location; empty for the document.
         pointer: String,
         /// The error, which continues "the member".
         reason: String,
     },
-    /// The data type is not understood.
+    /// The data type is unknown or invalid.
     #[error("{pointer}: {source}")]
     DataType {
         /// The location.
@@ -66,7 +66,7 @@ pub enum DocumentError {
         /// The error.
         source: TypeError,
     },
-    /// The fill value is not one of the data type.
+    /// The fill value is not an element of the data type.
     #[error("{pointer}: {source}")]
     FillValue {
         /// The location.
@@ -74,7 +74,7 @@ pub enum DocumentError {
         /// The error.
         source: ValueError,
     },
-    /// An entry of the list of codecs is not understood.
+    /// An entry of the list of codecs is malformed.
     #[error("{pointer}: {source}")]
     Codec {
         /// The location.
@@ -82,7 +82,7 @@ pub enum DocumentError {
         /// The error.
         source: CodecSpecError,
     },
-    /// An extension, or an unknown member, has to be understood and is not.
+    /// An extension or unknown member must be understood, but is not supported.
     #[error("{pointer}: the extension {name} has to be understood and is not supported")]
     Extension {
         /// The location.
@@ -90,14 +90,14 @@ pub enum DocumentError {
         /// The extension's name or URI.
         name: String,
     },
-    /// A part of the format that others can extend is of a kind that is not supported.
+    /// An extension point has an unsupported value.
     #[error("{pointer}: the {feature} {name} is not supported")]
     Unsupported {
         /// The location.
         pointer: String,
         /// The feature.
         feature: Feature,
-        /// The name or URI that it has.
+        /// The name or URI of the value.
         name: String,
     },
     /// The `.zattrs` of the node is invalid.
@@ -105,14 +105,14 @@ pub enum DocumentError {
     Attributes(#[source] Box<DocumentError>),
 }
 
-/// The parts of the format that others can extend, apart from data types, codecs and extensions as such.
+/// Extension points other than data types, codecs and extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// The chunk grid.
     ChunkGrid,
     /// The chunk key encoding.
     ChunkKeyEncoding,
-    /// In which order the elements of a chunk are (draft).
+    /// The memory order of chunks (draft).
     ChunkMemoryLayout,
     /// The URI of a codec (draft).
     Codec,

@@ -1,4 +1,4 @@
-//! From bytes to documents, and from documents to the members that describe a node.
+//! Parsing of documents, and extraction of the members that describe a node.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -10,10 +10,11 @@ use crate::{
     text::pointer_to,
 };
 
-/// The member of a node document that has the user's attributes.
+/// The member with the user's attributes in a node document.
 pub(crate) const ATTRIBUTES: &str = "attributes";
 
-/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT_SIZE`] bytes, nested in at most [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels.
+/// Parses a document: a JSON object of at most [`MAX_DOCUMENT_SIZE`] bytes, nested at most
+/// [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels deep.
 pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
     let bytes = bytes.into();
     if bytes.len() > MAX_DOCUMENT_SIZE {
@@ -23,7 +24,7 @@ pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
     if document.is_object() { Ok(document) } else { Err(DocumentError::NotAnObject) }
 }
 
-/// The members of a document that have these names, without its attributes, as one object. It takes at most [`MAX_DOCUMENT_MEMORY`] bytes.
+/// The members with these names except the attributes, as one object of at most [`MAX_DOCUMENT_MEMORY`] bytes.
 pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, DocumentError> {
     let mut description = Map::new();
     let mut memory = 0_usize;
@@ -42,7 +43,7 @@ pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, Docu
     Ok(Value::Object(description))
 }
 
-/// The members of an object that was read.
+/// The members of a parsed object.
 pub(crate) fn into_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(members) => members,
@@ -50,7 +51,7 @@ pub(crate) fn into_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A document whose [description] is `after` instead of `before`; everything else stays as it is.
+/// Changes the [description] of a document from `before` to `after`; all other bytes are preserved.
 pub(crate) fn with_description(document: &Json, before: &Map<String, Value>, after: &Map<String, Value>) -> Json {
     let mut edit = ObjectEdit::default();
     for (name, value) in after {

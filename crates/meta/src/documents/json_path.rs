@@ -8,7 +8,7 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// A value of a document and its location, which every error names.
+/// A value of a document with its location, which errors contain.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPath<'a> {
     pub(crate) value: &'a Value,
@@ -31,7 +31,7 @@ impl<'a> JsonPath<'a> {
         Ok(value.map(|value| Self { value, pointer: self.pointer_to(name) }))
     }
 
-    /// A member of an object for which `null` means that it is absent.
+    /// A member of an object; `null` is treated as missing.
     pub(crate) fn member_or_null(&self, name: &str) -> Result<Option<Self>, DocumentError> {
         Ok(self.member(name)?.filter(|place| !place.value.is_null()))
     }
@@ -44,7 +44,7 @@ impl<'a> JsonPath<'a> {
         self.value.as_array().map(Vec::as_slice).ok_or_else(|| self.invalid("is not a list"))
     }
 
-    /// The entries of a list.
+    /// The items of a list.
     pub(crate) fn items(&self) -> Result<impl Iterator<Item = Self> + '_, DocumentError> {
         let item = |(index, value)| Self { value, pointer: format!("{}/{index}", self.pointer) };
         Ok(self.list()?.iter().enumerate().map(item))
@@ -64,7 +64,7 @@ impl<'a> JsonPath<'a> {
         }
     }
 
-    /// Fails if the object has a member of another name, which could change the meaning of the others.
+    /// Fails if the object has other members, which could change its meaning.
     pub(crate) fn only(&self, names: &[&str]) -> Result<(), DocumentError> {
         match self.object()?.keys().find(|name| !names.contains(&name.as_str())) {
             Some(unknown) => Err(self.invalid(format!("has the unknown member {}", truncated(unknown)))),
@@ -72,7 +72,7 @@ impl<'a> JsonPath<'a> {
         }
     }
 
-    /// This is not what it has to be; `reason` continues "the member".
+    /// The error for an invalid value; `reason` continues "the member".
     pub(crate) fn invalid(&self, reason: impl Into<String>) -> DocumentError {
         DocumentError::Invalid { pointer: self.pointer.clone(), reason: reason.into() }
     }

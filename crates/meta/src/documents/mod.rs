@@ -1,10 +1,12 @@
-//! The documents of the three dialects, read strictly and kept whole.
+//! Reading and writing of metadata documents in three dialects.
 //!
-//! [`v2`], [`v3`] and [`draft`] read documents into an [`ArrayModel`](crate::ArrayModel) or a [`GroupModel`]. What a document says
-//! that its dialect does not allow is refused with its place, a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901), and so is
-//! what has to be understood and is not. Everything else is kept in `document`, also what nobody here knows.
+//! [`v2`], [`v3`] and [`draft`] read documents into an [`ArrayModel`](crate::ArrayModel) or a [`GroupModel`]. A member
+//! that the dialect does not allow is an error with a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901), and so is
+//! an unsupported member that must be understood. Everything else is preserved in `document`, including unknown
+//! members.
 //!
-//! Documents are kept as the text that they are ([`Json`]): only the members that describe the node become values. Attributes are text, too.
+//! Documents are kept as text ([`Json`]): only the members that describe the node are parsed into values. Attributes
+//! stay text.
 
 use bytes::Bytes;
 
@@ -32,37 +34,36 @@ pub(crate) use json_path::JsonPath;
 pub(crate) use parts::{XARRAY_NAMES, object as members};
 pub use patch::{ElementImpact, NodePatch, PatchError};
 
-/// Reads a document without looking into it.
+/// Parses a document without interpreting it.
 pub fn parse_object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
     json::read(document)
 }
 
-/// A group, whatever wrote it.
+/// A group of any dialect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupModel {
     /// The dialect of its document.
     pub dialect: Dialect,
     /// The user's attributes.
     pub attributes: Json,
-    /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
+    /// The extensions (ZEP 10) in the document; each of them is supported or optional.
     pub extensions: Vec<Extension>,
-    /// The documents of the nodes below, if the group's own document has them (zarr-python's consolidated metadata in
-    /// v3).
+    /// The consolidated metadata in the group's own document (zarr-python in v3).
     pub consolidated: Option<ConsolidatedMetadata>,
-    /// The document as it was read, with whatever else it has.
+    /// The document as read, including unknown members.
     pub document: Json,
 }
 
-/// The documents of many nodes in one: a copy, which may be older than the documents themselves.
+/// Consolidated metadata: copies of many nodes' documents, which may be older than the originals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsolidatedMetadata {
-    /// The documents by keys, or by paths to which `suffix` is appended to make them keys.
+    /// The documents by key, or by path if `suffix` completes them to keys.
     metadata: Json,
     suffix: &'static str,
 }
 
 impl GroupModel {
-    /// The arrays below that the group's extensions name: levels of a pyramid, arrays on slow storage.
+    /// The arrays that the group's extensions link to, such as the levels of a pyramid.
     pub fn links(&self) -> Vec<Link> {
         let links = |extension: &Extension| match &extension.effect {
             ExtensionEffect::Links(links) => links.clone(),
@@ -73,7 +74,7 @@ impl GroupModel {
 }
 
 impl ConsolidatedMetadata {
-    /// Reads an object of keys, or of paths to which `suffix` is appended to make them keys.
+    /// Reads an object of keys, or of paths that `suffix` completes to keys.
     fn parse(metadata: Json, pointer: &str, suffix: &'static str) -> Result<Self, DocumentError> {
         let invalid = |pointer: String, reason: String| DocumentError::Invalid { pointer, reason };
         if !metadata.is_object() {
@@ -91,7 +92,7 @@ impl ConsolidatedMetadata {
     }
 
     /// The documents with their keys below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are
-    /// objects that have not been checked.
+    /// objects that have not been validated.
     pub fn documents(&self) -> impl Iterator<Item = (String, Json)> + '_ {
         self.metadata.members().filter_map(|member| {
             let path = NodePath::parse(&member.name()?).ok()?;

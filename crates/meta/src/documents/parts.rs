@@ -1,4 +1,4 @@
-//! The parts of documents that dialects have in common.
+//! Members of documents that several dialects share.
 
 use std::iter;
 
@@ -16,16 +16,16 @@ use crate::{
     text::pointer_to,
 };
 
-/// In which order the elements of a chunk are, in v2 and the draft.
+/// The memory order of a chunk's elements, in v2 and the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryOrder {
-    /// The last index changes fastest.
+    /// The last index varies fastest.
     C,
-    /// The first index changes fastest.
+    /// The first index varies fastest.
     F,
 }
 
-/// The type of elements, and how v2 and the draft store them.
+/// The data type of elements with the orders in which v2 and the draft store them.
 pub(super) struct StoredElements<'a> {
     pub(super) data_type: &'a DataType,
     pub(super) byte_order: &'a StoredOrder,
@@ -33,7 +33,7 @@ pub(super) struct StoredElements<'a> {
     pub(super) rank: usize,
 }
 
-/// Reads a shape, whose length is checked first.
+/// Reads a shape of at most [`MAX_RANK`] dimensions.
 pub(super) fn shape(place: &JsonPath<'_>) -> Result<Vec<u64>, DocumentError> {
     let rank = place.list()?.len();
     if rank > MAX_RANK {
@@ -50,8 +50,8 @@ pub(super) fn check_rank(place: &JsonPath<'_>, rank: usize) -> Result<(), Docume
     }
 }
 
-/// Reads the shape of regular chunks. Along dimensions of extent 0, for which zarr-python writes chunks of length 0, such a chunk has the length that
-/// `units` has for the dimension, or 1.
+/// Reads the shape of regular chunks. zarr-python writes chunks of length 0 for dimensions of extent 0; they get the
+/// length in `units`, or 1.
 pub(super) fn chunk_shape(place: &JsonPath<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
     check_rank(place, shape.len())?;
     let units = units.iter().copied().chain(iter::repeat(1));
@@ -64,7 +64,7 @@ pub(super) fn chunk_shape(place: &JsonPath<'_>, shape: &[u64], units: &[u64]) ->
     dimensions.map(length).collect()
 }
 
-/// The grid of regular chunks.
+/// Creates a regular chunk grid.
 pub(super) fn regular(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
     ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk that is larger than any array"))
 }
@@ -77,7 +77,7 @@ pub(super) fn separator(place: &JsonPath<'_>) -> Result<Separator, DocumentError
     }
 }
 
-/// The attributes of a document, by default an empty object.
+/// The attributes of a document; by default an empty object.
 pub(super) fn attributes(document: &Json) -> Result<Json, DocumentError> {
     match document.get(ATTRIBUTES) {
         None => Ok(Json::empty_object()),
@@ -86,7 +86,7 @@ pub(super) fn attributes(document: &Json) -> Result<Json, DocumentError> {
     }
 }
 
-/// The attributes of a document; `null` means none, too.
+/// The attributes of a document; an empty object if they are missing or `null`.
 pub(super) fn attributes_or_null(document: &Json) -> Result<Json, DocumentError> {
     match document.get(ATTRIBUTES) {
         Some(attributes) if attributes.is_null() => Ok(Json::empty_object()),
@@ -98,16 +98,16 @@ fn not_an_object(name: &str) -> DocumentError {
     DocumentError::Invalid { pointer: pointer_to("", name), reason: "is not an object".to_owned() }
 }
 
-/// The members of a configuration, if it is present.
+/// The members of a configuration; empty if it is missing.
 pub(super) fn configuration(place: Option<JsonPath<'_>>) -> Result<Map<String, Value>, DocumentError> {
     place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
 }
 
-/// The attribute in which xarray keeps the names of the dimensions.
+/// The attribute in which xarray stores dimension names.
 pub(crate) const XARRAY_NAMES: &str = "_ARRAY_DIMENSIONS";
 
-/// The names of dimensions that xarray keeps in the attributes of dialects that have none themselves. What is no list of as many strings as there are
-/// dimensions is something else of the user's.
+/// The dimension names that xarray stores in the attributes of v2 and the draft. An attribute other than a list with
+/// one string per dimension belongs to the user.
 pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>> {
     let names = attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array);
     let names = names.filter(|names| names.items().take(rank.saturating_add(1)).count() == rank);
@@ -139,7 +139,7 @@ pub(super) fn memory_order(place: &JsonPath<'_>) -> Result<MemoryOrder, Document
     }
 }
 
-/// Reads a codec as numcodecs configures it: `{"id": "zlib", "level": 1}`.
+/// Reads a codec in the form of numcodecs: `{"id": "zlib", "level": 1}`.
 pub(super) fn numcodecs(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
     let id = place.required("id")?.text()?;
     let mut configuration = place.object()?.clone();
@@ -147,7 +147,7 @@ pub(super) fn numcodecs(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError
     Ok(CodecSpec::numcodecs(id, configuration))
 }
 
-/// Reads a list of codecs, each with `codec`; `None` is an empty one.
+/// Reads a list of codecs, each with `codec`; `None` is an empty list.
 pub(super) fn codecs(
     place: Option<JsonPath<'_>>,
     codec: impl Fn(&JsonPath<'_>) -> Result<CodecSpec, DocumentError>,
@@ -159,8 +159,8 @@ pub(super) fn codecs(
     place.items()?.map(|place| codec(&place)).collect()
 }
 
-/// The chain of an array of v2 or the draft: what puts the elements in order, what makes bytes of them, and then the codecs that the document names.
-/// Of elements of variable length the first of those makes the bytes; `None` where there is none.
+/// The codec chain of an array of v2 or the draft: memory order, array-to-bytes codec, and the listed codecs. The first
+/// listed codec is the array-to-bytes codec of elements of variable length; `None` if it is missing.
 pub(super) fn chain(stored: &StoredElements<'_>, named: Vec<CodecSpec>) -> Option<Vec<CodecSpec>> {
     let mut chain = Vec::new();
     if stored.memory_order == MemoryOrder::F && stored.rank > 1 {
@@ -176,7 +176,7 @@ pub(super) fn chain(stored: &StoredElements<'_>, named: Vec<CodecSpec>) -> Optio
     Some(chain)
 }
 
-/// The codec that makes bytes of elements that have these words.
+/// The `bytes` codec for elements with these words.
 fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
     let endian = match order {
         _ if words.is_empty() => return CodecSpec::v3("bytes", Map::new()),
@@ -190,12 +190,12 @@ fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
     CodecSpec::v3("bytes", object([("endian", json!(endian))]))
 }
 
-/// An object of these members.
+/// Creates an object.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Reads the `must_understand` of an extension; it is true where nothing is said.
+/// Reads the `must_understand` of an extension, by default true.
 pub(super) fn must_understand(extension: &JsonPath<'_>) -> Result<bool, DocumentError> {
     let Some(place) = extension.member("must_understand")? else { return Ok(true) };
     place.value.as_bool().ok_or_else(|| place.invalid("is neither true nor false"))

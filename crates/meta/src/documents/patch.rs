@@ -1,4 +1,4 @@
-//! Updating the metadata of an existing node.
+//! Patches of a node's metadata.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,36 +17,36 @@ use crate::{
     text::pointer_to,
 };
 
-/// The maximum nesting depth of the values of a patch.
+/// The maximum nesting depth of a patch.
 const MAX_DEPTH: usize = 100;
 
-/// The extension that says what elements there are.
+/// The extension with statistics of the elements.
 const STATISTICS: &str = "example.array-statistics";
 
-/// The changes of a node; `None` leaves a property unchanged.
+/// A patch of a node's metadata; `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodePatch {
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes.
     pub attributes: Option<Json>,
-    /// The shape, as a view shows it.
+    /// The new shape of the view.
     pub shape: Option<Vec<u64>>,
-    /// The names of the dimensions; `Some(None)` takes them away.
+    /// The new dimension names; `Some(None)` removes them.
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
-    /// True if the elements change, so that what was counted of them is no longer true.
+    /// The impact on the elements, which may invalidate their statistics.
     pub element_impact: ElementImpact,
 }
 
-/// True if the elements of an array change.
+/// The impact of a change on the elements of an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ElementImpact {
-    /// They stay.
+    /// The elements do not change.
     #[default]
     Unchanged,
-    /// Some are written or go.
+    /// Elements are written, added or removed.
     Changed,
 }
 
-/// The reason why a change is invalid.
+/// A patch is invalid, or does not apply to a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer} {reason}")]
 pub struct PatchError {
@@ -57,9 +57,9 @@ pub struct PatchError {
 }
 
 impl NodePatch {
-    /// Reads the body of a `PATCH`: `{attributes, shape, dimension_names}`.
+    /// Parses the body of a `PATCH`: `{attributes, shape, dimension_names}`.
     ///
-    /// It is read as stored documents are: attributes are taken as they are written, zarr-python's bare `NaN` and infinities included.
+    /// Like stored documents, attributes keep their notation and may have the bare `NaN` and infinities of zarr-python.
     pub fn parse(json: impl Into<Bytes>) -> Result<Self, PatchError> {
         let patch = read::read(json).map_err(|error| patch_error("", error.to_string()))?;
         if patch.depth() > MAX_DEPTH {
@@ -94,10 +94,9 @@ impl NodePatch {
         Ok(node_patch)
     }
 
-    /// The changed documents of an array. Anything that is not named stays byte for byte, unknown members included.
+    /// The patched documents of an array. All other bytes are preserved, including unknown members.
     ///
-    /// The statistics of the extension `example.array-statistics` are dropped if elements change, as they do with the
-    /// shape.
+    /// The statistics of the extension `example.array-statistics` are removed if the shape or the elements change.
     pub fn apply_to_array(&self, model: &ArrayModel) -> Result<StoredNode, PatchError> {
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         let mut elements = self.element_impact;
@@ -132,7 +131,7 @@ impl NodePatch {
         Ok(node)
     }
 
-    /// The changed documents of a group, with its consolidated metadata if it has some.
+    /// The patched documents of a group, including its consolidated metadata.
     pub fn apply_to_group(&self, model: &GroupModel) -> Result<StoredNode, PatchError> {
         if self.shape.is_some() {
             return Err(patch_error("/shape", "is not a group's to have"));
@@ -152,7 +151,7 @@ impl NodePatch {
         }
     }
 
-    /// Checks that documents that grew with their attributes can still be read.
+    /// Fails if new attributes make a document that cannot be read.
     fn check_size(&self, node: &StoredNode) -> Result<(), PatchError> {
         if self.attributes.is_none() {
             return Ok(());
@@ -169,7 +168,7 @@ fn patch_error(pointer: &str, reason: impl Into<String>) -> PatchError {
     PatchError { pointer: pointer.to_owned(), reason: reason.into() }
 }
 
-/// The refusal of a part that is read as in documents.
+/// Converts an error of a member that is read like those of documents.
 fn from_document(error: super::DocumentError) -> PatchError {
     match error {
         super::DocumentError::Invalid { pointer, reason } => PatchError { pointer, reason },
@@ -177,7 +176,7 @@ fn from_document(error: super::DocumentError) -> PatchError {
     }
 }
 
-/// A list with no more entries than it takes to see that it has too many. Lists and objects in it become `false`.
+/// The items of a list, up to one more than the maximum rank. Inner lists and objects become `false`.
 fn bounded_list(json: &Json) -> Result<Value, serde_json::Error> {
     let scalar = |json: Json| match json.kind() {
         Kind::Array | Kind::Object => Ok(Value::Bool(false)),
@@ -203,7 +202,7 @@ fn dimension_names(place: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, 
     Ok(Some(names))
 }
 
-/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored.
+/// Edits the attributes of a node in its dialect. In v2, attributes that become empty are not stored.
 fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     match dialect {
         Dialect::V2 => {
@@ -214,7 +213,7 @@ fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     }
 }
 
-/// The shape to store for what a view is to show.
+/// The stored shape for the shape of a view.
 fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchError> {
     if shape.len() != model.shape.len() {
         let reason = format!("has {} entries for {} dimensions", shape.len(), model.shape.len());
@@ -235,7 +234,8 @@ fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchErro
     Ok(stored)
 }
 
-/// Gives chunks the lengths that they are read with where zarr-python has written 0, which it does for dimensions of extent 0.
+/// Replaces chunk lengths of 0, which zarr-python writes for dimensions of extent 0, by the lengths with which they are
+/// read.
 fn replace_empty_chunk_lengths(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
     let path: &[&str] = match model.dialect {
         Dialect::V2 => &["chunks"],
@@ -248,7 +248,7 @@ fn replace_empty_chunk_lengths(document: &Json, model: &ArrayModel) -> Option<Ob
         return None;
     }
     let length = |(length, grid): (u64, &DimensionGrid)| match (length, model.dialect, grid) {
-        // The draft says it of the chunks in shards, and there it is read as 1.
+        // In the draft, it is the length of chunks in shards, which is read as 1.
         (0, Dialect::V2 | Dialect::V3, DimensionGrid::Regular { length }) => *length,
         (0, ..) => 1,
         (length, ..) => length,

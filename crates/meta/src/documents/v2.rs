@@ -1,6 +1,6 @@
 //! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata`.
 //!
-//! Specification: [Zarr v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html). Members that it does not name are allowed and kept.
+//! Specification: [Zarr v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html). Unknown members are allowed and preserved.
 
 use bytes::Bytes;
 
@@ -14,20 +14,20 @@ use crate::{
     text::truncated,
 };
 
-/// The members of the document of an array, without its attributes.
+/// The members of an array's document, without its attributes.
 pub(crate) const ARRAY_MEMBERS: &[&str] =
     &["zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"];
 
-/// Reads the `.zarray` of an array and its `.zattrs`, if there is one.
+/// Reads the `.zarray` of an array and its `.zattrs`, if present.
 ///
-/// All members that the specification names are required, except for `compressor`, `filters` and `dimension_separator`:
-/// without the first two there is no compressor and there are no filters, as in zarr-python 3, and the last was added
-/// later. The dimension names are those of xarray's attribute `_ARRAY_DIMENSIONS`.
+/// All members of the specification are required except `compressor` and `filters`, whose absence means none as in
+/// zarr-python 3, and `dimension_separator`, which was added later. The dimension names are those of xarray's attribute
+/// `_ARRAY_DIMENSIONS`.
 pub fn array(zarray: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<ArrayModel, DocumentError> {
     read_array(json::read(zarray)?, attributes(zattrs)?)
 }
 
-/// Reads the `.zgroup` of a group and its `.zattrs`, if there is one.
+/// Reads the `.zgroup` of a group and its `.zattrs`, if present.
 pub fn group(zgroup: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<GroupModel, DocumentError> {
     read_group(json::read(zgroup)?, attributes(zattrs)?)
 }

@@ -1,9 +1,8 @@
 //! Documents of v3: one `zarr.json` per node.
 //!
 //! Specification: [Zarr v3.1](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#metadata), with the generic `extensions` of
-//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other member that the
-//! specification does not name has to be an object with `"must_understand": false`. An optional member of the specification that is `null` is read as
-//! one that is not there, as zarr-python does.
+//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other unknown member must be an object with `"must_understand": false`. As by zarr-python, an optional member that is
+//! `null` is treated as missing.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -21,7 +20,7 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// A node: what a `zarr.json` describes.
+/// The node that a `zarr.json` describes.
 #[derive(Clone, Debug)]
 pub enum Node {
     /// An array.
@@ -53,7 +52,7 @@ pub fn node(zarr_json: impl Into<Bytes>) -> Result<Node, DocumentError> {
     read(json::read(zarr_json)?)
 }
 
-/// Reads what a `zarr.json` says.
+/// Reads a parsed `zarr.json`.
 pub fn read(document: Json) -> Result<Node, DocumentError> {
     let kind = json::description(&document, &["zarr_format", "node_type"])?;
     let root = JsonPath::root(&kind);
@@ -115,7 +114,7 @@ fn group(document: Json) -> Result<GroupModel, DocumentError> {
     })
 }
 
-/// Fails if a member is unknown and must be understood.
+/// Fails if an unknown member must be understood.
 fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
     let ignorable = |value: &Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
     let unknown = |member: &Member| !known.iter().any(|name| member.is_named(name)) && !ignorable(&member.value);
@@ -142,8 +141,8 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
     list.items()?.map(extension).collect()
 }
 
-/// A name, or an object of a name and a configuration
-/// ([extension definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
+/// A name, or an object with a name and a configuration ([extension
+/// definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
 struct NamedConfiguration<'a> {
     name: &'a str,
     configuration: Option<JsonPath<'a>>,
@@ -161,7 +160,7 @@ impl<'a> NamedConfiguration<'a> {
         Ok(Self { name: place.required("name")?.text()?, configuration: place.member_or_null("configuration")? })
     }
 
-    /// The configuration of what cannot do without.
+    /// The configuration, if it is required.
     fn configuration(self, place: &JsonPath<'_>) -> Result<JsonPath<'a>, DocumentError> {
         self.configuration.ok_or_else(|| DocumentError::Missing { pointer: place.pointer_to("configuration") })
     }
@@ -190,16 +189,16 @@ fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<Chu
     }
 }
 
-/// The shape of the inner chunks if chunks are shards, which have to be multiples of it; empty otherwise.
+/// The shape of the inner chunks if chunks are shards, whose shape is a multiple of it; empty otherwise.
 fn inner_chunk_shape(codecs: &[CodecSpec]) -> Vec<u64> {
     let shape = codecs.iter().find(|codec| codec.name == "sharding_indexed");
     let shape = shape.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array());
     shape.and_then(|shape| shape.iter().map(Value::as_u64).collect()).unwrap_or_default()
 }
 
-/// Reads the configuration of a
-/// [rectilinear grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): per dimension one length, or a list
-/// of lengths `v` and of runs `[v, n]`, which is `n` times `v`.
+/// Reads the configuration of a [rectilinear
+/// grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): for each dimension one
+/// length, or a list of lengths `v` and of runs `[v, n]` of `n` times `v`.
 fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
     configuration.only(&["kind", "chunk_shapes"])?;
     let kind = configuration.required("kind")?;
@@ -224,7 +223,7 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
     Ok(ChunkGrid::new(place.items()?.zip(shape).map(dimension).collect::<Result<_, _>>()?))
 }
 
-/// The lengths of the pieces of one dimension. As many as `left` says may still be listed.
+/// The chunk lengths of one dimension, at most `remaining` of them.
 fn chunk_lengths(place: &JsonPath<'_>, remaining: &mut u64) -> Result<Vec<u64>, DocumentError> {
     let mut chunk_lengths = Vec::new();
     for item in place.items()? {
@@ -289,10 +288,11 @@ fn dimension_names(place: Option<JsonPath<'_>>, rank: usize) -> Result<Vec<Optio
     place.items()?.map(name).collect()
 }
 
-/// The member of a group's document with the documents of the nodes below.
+/// The member of a group's document with its consolidated metadata.
 pub const CONSOLIDATED: &str = "consolidated_metadata";
 
-/// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
+/// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Other kinds are ignored if
+/// they are optional.
 fn consolidated(document: &Json) -> Result<Option<ConsolidatedMetadata>, DocumentError> {
     let Some(consolidated) = document.get(CONSOLIDATED).filter(|consolidated| !consolidated.is_null()) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Node documents as the values of keys.
+//! Stored documents of nodes.
 
 use std::collections::HashSet;
 
@@ -11,29 +11,28 @@ use crate::{
     json::{Change, Json, ObjectEdit},
 };
 
-/// A node's documents as they are stored, in their own words.
+/// The stored documents of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredNode {
     /// The node's document: a `.zarray`, a `.zgroup`, a `zarr.json`, or a document of the draft.
     pub document: Json,
-    /// The `.zattrs` of v2, if there is one; `None` in the other dialects, whose documents have the attributes.
+    /// The `.zattrs` of v2, if stored; `None` in other dialects, which have attributes in the document.
     pub attributes: Option<Json>,
 }
 
 impl StoredNode {
-    /// The documents of a node, of which `attributes` are the `.zattrs` in v2; those without members are not stored.
+    /// The documents of a node. In v2 `attributes` become the `.zattrs`, unless they are empty.
     pub fn new(dialect: Dialect, document: &Json, attributes: &Json) -> Self {
         let is_stored = dialect == Dialect::V2 && attributes.members().next().is_some();
         Self { document: document.clone(), attributes: is_stored.then(|| attributes.clone()) }
     }
 
-    /// The one document that a node of v3 or the draft has.
+    /// The only document of a node of v3 or the draft.
     pub fn single_document(document: Json) -> Self {
         Self { document, attributes: None }
     }
 
-    /// The stored documents of a node document. In v2 the attributes go into the `.zattrs`, which is left out if they
-    /// are empty.
+    /// Splits a node document into stored documents. In v2 the attributes become the `.zattrs`, unless they are empty.
     pub fn from_node_document(dialect: Dialect, document: &Json) -> Self {
         if dialect != Dialect::V2 {
             return Self::single_document(document.clone());
@@ -49,26 +48,26 @@ impl StoredNode {
         }
     }
 
-    /// The documents in the layout in which new ones are stored.
+    /// The documents in the layout of new ones.
     #[must_use]
     pub fn formatted(&self) -> Self {
         Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
     }
 
-    /// True if two nodes are stored as the same values, however they are written. Attributes without members are as good as none.
+    /// True if two nodes have equal values, regardless of notation. Empty attributes are equal to missing ones.
     pub fn is_equivalent(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());
         self.document.is_equivalent(&other.document) && one.is_equivalent(&two)
     }
 }
 
-/// The node document of an array or a group of v2: its own with the `attributes` of the `.zattrs`.
+/// The node document of v2: the document with the `.zattrs` as its `attributes`.
 pub fn join_v2(document: &Json, attributes: &Json) -> Json {
-    // Were there such a member in the `.zarray`, it would not be the user's attributes.
+    // A member `attributes` of the `.zarray` is not the user's attributes.
     document.with(ATTRIBUTES, Change::SetText(attributes.clone()))
 }
 
-/// The entry point of a new hierarchy of the draft, as zarr-python 2 writes it.
+/// The entry point of a new draft hierarchy, as zarr-python 2 writes it.
 pub fn draft_entry_point() -> Json {
     let document = object([
         ("extensions", json!([])),
@@ -79,30 +78,31 @@ pub fn draft_entry_point() -> Json {
     Json::pretty(&Value::Object(document))
 }
 
-/// The document of a group of v3 without consolidated metadata.
+/// The document of a v3 group without consolidated metadata.
 pub fn strip_consolidated(document: &Json) -> Json {
     document.without(CONSOLIDATED)
 }
 
-/// The document of a group of v3 with consolidated metadata that has nothing yet.
+/// The document of a v3 group with empty consolidated metadata.
 pub fn with_empty_consolidated(document: &Json) -> Json {
     let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
     document.with(CONSOLIDATED, Change::Set(empty))
 }
 
-/// A change of one node in consolidated metadata.
+/// The change of a node in consolidated metadata.
 #[derive(Clone, Debug)]
 pub struct ConsolidatedEntry<'a> {
-    /// The node's path below the group that has the metadata: `a/b`, empty for the group itself.
+    /// The path of the node below the group with the metadata: `a/b`, empty for the group.
     pub path: &'a str,
-    /// Its new documents, without those of the nodes below it; `None` if it is erased with everything below it.
+    /// The new documents of the node, without its descendants; `None` if the node and its descendants are removed.
     pub node: Option<&'a StoredNode>,
 }
 
-/// A document with consolidated metadata after changes of nodes: in v2 a `.zmetadata`, in v3 the `zarr.json` of a group. Where nodes are gone, this comes before what is
-/// there now. A document without such metadata stays as it is, and so does every byte that is not of these nodes.
+/// Updates consolidated metadata: the `.zmetadata` in v2, the `zarr.json` of a group in v3. Removals are applied before
+/// changes. A document without such metadata does not change, and the bytes of other nodes are preserved.
 ///
-/// In v3 the group itself has no copy, and groups are written with consolidated metadata of their own that is empty, as zarr-python does: their members stand beside them.
+/// In v3 the group itself has no entry. As by zarr-python, other groups are written with empty consolidated metadata of
+/// their own, since their members have entries.
 pub fn update_consolidated<'a>(
     dialect: Dialect,
     document: &Json,
@@ -144,12 +144,13 @@ fn edit_consolidated_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNod
     };
     metadata.change(key(present), change);
     metadata.change(key(absent), Change::Remove);
-    // A `.zattrs` without members may be stored, and is as good as none.
+    // Empty `.zattrs` may be stored; they are equal to missing ones.
     let attributes = node.attributes.clone().map_or(Change::Clear, Change::Match);
     metadata.change(key(".zattrs"), attributes);
 }
 
-/// Makes an object say what a document says, beside what else it says: zarr-python 3 puts consolidated metadata into the copies of groups of v2, whose documents have none.
+/// Sets the members of a document and retains others: zarr-python 3 adds consolidated metadata to the entries of v2
+/// groups.
 fn merge_members(document: &Json) -> ObjectEdit {
     let mut edit = ObjectEdit::default();
     for member in document.members() {
@@ -163,7 +164,7 @@ fn is_array_v2(document: &Json) -> bool {
     document.get("shape").is_some()
 }
 
-/// A node's document as consolidated metadata of v3 has it.
+/// The entry of a node in the consolidated metadata of v3.
 fn consolidated_v3(node: &StoredNode) -> Json {
     if node.document.get("node_type").and_then(|kind| kind.to_text()).as_deref() != Some("group") {
         return node.document.clone();

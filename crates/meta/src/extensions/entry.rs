@@ -1,4 +1,4 @@
-//! Extensions as documents list them, and what becomes of them.
+//! Entries of a document's list of extensions.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ use crate::{
 /// The configuration of an extension that has none.
 static NO_CONFIGURATION: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
 
-/// An entry of a list of extensions that is known, or need not be understood.
+/// An extension in a document; it is supported or optional.
 #[derive(Debug)]
 pub(crate) struct ExtensionEntry<'a> {
     location: JsonPath<'a>,
@@ -23,7 +23,7 @@ pub(crate) struct ExtensionEntry<'a> {
 }
 
 impl<'a> ExtensionEntry<'a> {
-    /// An entry at `place`. Fails if it is unknown and must be understood.
+    /// Creates an entry. Fails if it must be understood and is unknown.
     pub(crate) fn new(
         place: JsonPath<'a>,
         name: &'a str,
@@ -48,7 +48,7 @@ impl<'a> ExtensionEntry<'a> {
     }
 }
 
-/// Reads the extensions of a node, each with regard to what those before it make of the node.
+/// Resolves the extensions of a node in their order; each sees the effect of those before it.
 pub(crate) fn resolve_extensions(
     entries: &[ExtensionEntry<'_>],
     mut context: NodeContext<'_>,

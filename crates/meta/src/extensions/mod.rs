@@ -1,12 +1,12 @@
-//! Extensions: what a document says that a reader may have to understand.
+//! Extensions of nodes that readers may have to understand.
 //!
-//! Specification: [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html), whose examples are the extensions known here; the draft's own list is
-//! read the same way. A new extension is one file with an implementation of `Code` and one line in `KNOWN`.
+//! Specification: [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html), whose examples are the supported extensions; the
+//! draft's list of extensions is read in the same way. A new extension is a module with an implementation of
+//! [`ExtensionHandler`] and an entry in [`HANDLERS`].
 //!
-//! An extension that is not known makes its node unreadable, unless it need not be understood. One that is known is read strictly, and has
-//! its effect whether it must be understood or not. Where its configuration is wrong, or it is on a kind of node that it is not for, it is as
-//! if it were not known: the node is refused with the place of the mistake if it must be understood, and else the extension is kept and
-//! means nothing.
+//! An unknown extension makes its node unreadable if it must be understood. A known one is validated, and has its
+//! effect whether or not it must be understood. If its configuration is invalid, or its node has the wrong type, it is
+//! treated as unknown: an error with its location if it must be understood, otherwise it is preserved without effect.
 
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ mod tiered_storage;
 
 pub(crate) use entry::{ExtensionEntry, resolve_extensions};
 
-/// Every extension that is known.
+/// The supported extensions.
 static HANDLERS: &[&dyn ExtensionHandler] = &[
     &offset::Offset,
     &statistics::ArrayStatistics,
@@ -40,7 +40,7 @@ pub struct Extension {
     pub name: String,
     /// Its configuration; empty if there is none.
     pub configuration: Map<String, Value>,
-    /// True if a reader that does not know it must refuse the node.
+    /// True if readers that do not support it must reject the node.
     pub must_understand: bool,
     /// Its effect.
     pub effect: ExtensionEffect,
@@ -49,44 +49,44 @@ pub struct Extension {
 /// The effect of an extension on its node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtensionEffect {
-    /// Nothing: it is not known, or wrong, and need not be understood.
+    /// None: the extension is optional, and unknown or invalid.
     Ignored,
-    /// The array is a view that starts at these indices of the array without the extension.
+    /// The array is a view that starts at these indices of the stored array.
     View {
-        /// One index per dimension, at most the extent.
+        /// One index per dimension, at most its extent.
         offset: Vec<u64>,
     },
-    /// All elements of the array are within this range.
+    /// All elements of the array are within a range.
     Statistics {
-        /// The least element, as it is in memory.
+        /// The smallest element, as it is in memory.
         min: Vec<u8>,
-        /// The largest.
+        /// The largest element.
         max: Vec<u8>,
     },
-    /// Chunks that are full of the fill value are not stored.
+    /// Chunks that consist of the fill value are not stored.
     SkipEmptyChunks,
-    /// Other nodes are named.
+    /// The extension links to other nodes.
     Links(Vec<Link>),
 }
 
-/// Another node that an extension of a group names.
+/// A link from a group's extension to another node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The extension's name.
     pub extension: String,
     /// The location in the group's node document: a JSON pointer.
     pub pointer: String,
-    /// The path that it names, from the group on.
+    /// The linked path, relative to the group.
     pub path: String,
 }
 
-/// True if an extension stays valid when elements of its array were written, or a change of shape added or removed
-/// some. One that does not is dropped by such a change. Unknown ones stay.
+/// True if an extension stays valid when elements of its array are written, added or removed. Such changes drop other
+/// extensions. Unknown ones stay.
 pub fn survives_write(name: &str) -> bool {
     handler(name).is_none_or(ExtensionHandler::survives_write)
 }
 
-/// The start of the view that an array's extensions make of it: the sum of their offsets.
+/// The start of the view that an array's extensions define: the sum of their offsets.
 pub(crate) fn view_offset(extensions: &[Extension], rank: usize) -> Vec<u64> {
     let mut origin = vec![0_u64; rank];
     for extension in extensions {
@@ -102,14 +102,14 @@ pub(crate) fn view_offset(extensions: &[Extension], rank: usize) -> Vec<u64> {
 pub(crate) enum NodeContext<'a> {
     /// An array.
     Array {
-        /// Its shape, as the extensions before this one leave it.
+        /// The shape after the preceding extensions.
         shape: Vec<u64>,
-        /// The type of its elements.
+        /// The data type of the elements.
         data_type: &'a DataType,
     },
     /// A group.
     Group,
-    /// A whole hierarchy of the draft.
+    /// A hierarchy of the draft.
     Hierarchy,
 }
 
@@ -123,12 +123,12 @@ impl NodeContext<'_> {
     }
 }
 
-/// The handler of an extension.
+/// The implementation of an extension.
 pub(crate) trait ExtensionHandler: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// Reads its configuration. `Ok(None)` says that such a node cannot have it.
+    /// Reads the configuration. `Ok(None)` means that the extension is not for this type of node.
     fn read(
         &self,
         configuration: &JsonPath<'_>,
@@ -145,7 +145,7 @@ fn handler(name: &str) -> Option<&'static dyn ExtensionHandler> {
     HANDLERS.iter().copied().find(|handler_entry| handler_entry.name() == name)
 }
 
-/// Reads a list of paths from a group on.
+/// Reads a list of paths relative to a group.
 fn links(extension: &str, list: &JsonPath<'_>) -> Result<Vec<Link>, DocumentError> {
     let link = |place: JsonPath<'_>| {
         let path = place.text()?;

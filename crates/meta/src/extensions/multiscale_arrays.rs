@@ -1,10 +1,10 @@
-//! [`example.multiscale-arrays`](https://zarr.dev/zeps/draft/ZEP0010.html#multiscale-arrays-group): the arrays of a group that are one pyramid.
+//! [`example.multiscale-arrays`](https://zarr.dev/zeps/draft/ZEP0010.html#multiscale-arrays-group): the arrays of a multiscale pyramid.
 //!
 //! ```json
 //! {"name": "example.multiscale-arrays", "must_understand": false, "configuration": {"multiscale": {"datasets": ["path/to/array/1"]}}}
 //! ```
 //!
-//! The paths begin at the group.
+//! The paths are relative to the group.
 
 use super::{ExtensionEffect, ExtensionHandler, NodeContext, links};
 use crate::documents::{DocumentError, JsonPath};

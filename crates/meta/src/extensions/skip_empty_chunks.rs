@@ -1,11 +1,10 @@
-//! [`example.skip_empty_chunks`](https://zarr.dev/zeps/draft/ZEP0010.html#skip-empty-chunks-array): chunks that are full of the fill value are not
-//! stored.
+//! [`example.skip_empty_chunks`](https://zarr.dev/zeps/draft/ZEP0010.html#skip-empty-chunks-array): chunks of only fill values are not stored.
 //!
 //! ```json
 //! "example.skip_empty_chunks"
 //! ```
 //!
-//! It has no configuration.
+//! The extension has no configuration.
 
 use super::{ExtensionEffect, ExtensionHandler, NodeContext};
 use crate::documents::{DocumentError, JsonPath};

@@ -1,10 +1,10 @@
-//! [`example.array-statistics`](https://zarr.dev/zeps/draft/ZEP0010.html#statistics-array): the range of an array's elements.
+//! [`example.array-statistics`](https://zarr.dev/zeps/draft/ZEP0010.html#statistics-array): the range of the elements.
 //!
 //! ```json
 //! {"name": "example.array-statistics", "must_understand": false, "configuration": {"min": 5, "max": 1023}}
 //! ```
 //!
-//! Both are elements of the array's type, as JSON writes them.
+//! Both are elements of the array's data type in JSON notation.
 
 use super::{ExtensionEffect, ExtensionHandler, NodeContext};
 use crate::{

@@ -1,10 +1,10 @@
-//! [`example.tiered-storage`](https://zarr.dev/zeps/draft/ZEP0010.html#tiered-storage-group): the arrays of a group that are slow to read.
+//! [`example.tiered-storage`](https://zarr.dev/zeps/draft/ZEP0010.html#tiered-storage-group): arrays on slow storage.
 //!
 //! ```json
 //! {"name": "example.tiered-storage", "must_understand": false, "configuration": {"slow-arrays": ["path/to/array/1"]}}
 //! ```
 //!
-//! The paths begin at the group.
+//! The paths are relative to the group.
 
 use super::{ExtensionEffect, ExtensionHandler, NodeContext, links};
 use crate::documents::{DocumentError, JsonPath};

@@ -1,4 +1,4 @@
-//! Comparison of two texts by their values.
+//! Comparison of JSON texts by value.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,25 @@ use serde_json::{Number, Value};
 
 use super::{Json, Kind, MAX_DEPTH};
 
-/// The number of digits that every integer of a [`Value`] has room for, with a sign.
+/// The number of digits, with sign, that every integer of a [`Value`] can hold.
 const MAX_DIGITS: usize = 18;
 
 impl Json {
-    /// True if two texts read strictly_equivalent in every reader: they may differ in layout, in the order of names, in members that others of their name override, in the escapes of strings and in
-    /// the digits of floats, and in nothing else. An integer is no float, and -0.0 is not 0.0. Values below [`MAX_DEPTH`] levels are strictly_equivalent where they differ in layout only.
+    /// True if two texts have the same meaning for every reader. They may differ in layout, the order of members,
+    /// overridden duplicate members, string escapes and the digits of floats. An integer is not equal to a float, and
+    /// -0.0 is not equal to 0.0. Values below [`MAX_DEPTH`] levels may differ in layout only.
     pub(crate) fn is_strictly_equivalent(&self, right: &Self) -> bool {
         strictly_equivalent(self, right, MAX_DEPTH)
     }
 
-    /// True if two texts are of left value, however they are written.
+    /// True if two texts have equal values, regardless of notation.
     pub fn is_equivalent(&self, right: &Self) -> bool {
         self.differences(right, &mut Vec::new(), &mut |_| false)
     }
 
-    /// Reports the places where two values differ, as paths, until `report` has enough and says so by `false`; the answer is whether it has not. The order of names, layout, and
-    /// how strings and numbers are written make no difference, down to [`MAX_DEPTH`] levels; below only layout makes none. Arrays of different lengths differ as a whole.
+    /// Reports the paths at which two values differ until `report` returns false; returns false in that case. Layout,
+    /// the order of members and the notation of strings and numbers are ignored, below [`MAX_DEPTH`] levels only
+    /// layout. Arrays of different lengths differ as a whole.
     pub(crate) fn differences(
         &self,
         right: &Self,
@@ -70,7 +72,7 @@ fn object_differences(
     })
 }
 
-/// The members of an object. One whose name cannot be read has it as it is written.
+/// The members of an object by name; names that cannot be decoded keep their notation.
 fn members_by_name(object: &Json) -> BTreeMap<String, Json> {
     let name = |member: &super::Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
     object.members().map(|member| (name(&member), member.value)).collect()
@@ -106,43 +108,43 @@ fn strictly_equivalent(left: &Json, right: &Json, levels: usize) -> bool {
 }
 
 impl Json {
-    /// The bits of a finite float that is written as left, with a point or an exponent.
+    /// The bits of a finite float with a point or an exponent.
     fn float(&self) -> Option<u64> {
         let is_float = self.as_bytes().iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
         let float = is_float.then(|| self.as_str().parse::<f64>().ok())??;
         float.is_finite().then(|| float.to_bits())
     }
 
-    /// True if it is a number without point and exponent.
+    /// True if the number has neither point nor exponent.
     fn is_integer(&self) -> bool {
         self.as_bytes().iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-'))
     }
 }
 
-/// True if two values that are no containers are the same.
+/// True if two values other than arrays and objects are equal.
 fn scalars_are_equal(left: &Json, right: &Json) -> bool {
-    // As values, large integers are floats that are near them.
+    // As values, large integers would be rounded to floats.
     if left.is_integer() && right.is_integer() && left.len().max(right.len()) > MAX_DIGITS {
         return left == right;
     }
     match (left.to_value(), right.to_value()) {
         (Ok(Value::Number(left)), Ok(Value::Number(right))) => numbers_are_equal(&left, &right),
         (Ok(left), Ok(right)) => left == right,
-        // What is no value is the same as what is written in the same way, which these are not.
+        // Texts without a value are only equal if their bytes are.
         _ => false,
     }
 }
 
-/// True if two numbers are the same, however they are written.
+/// True if two numbers are equal, regardless of notation.
 pub(crate) fn numbers_are_equal(left: &Number, right: &Number) -> bool {
     left == right || integer(left).zip(integer(right)).is_some_and(|(left, right)| left == right)
 }
 
-/// The integer that a number is, exactly. Larger floats are none that JSON has as an integer, too.
+/// The exact integer value of a number; `None` for floats that JSON cannot write as an integer.
 fn integer(number: &Number) -> Option<i128> {
     const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < TWO_TO_64);
     let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    // Exact, since the float is a whole number that an `i128` holds.
+    // Exact, because the float is an integer that fits an `i128`.
     integer.or_else(|| float().map(|float| float as i128))
 }

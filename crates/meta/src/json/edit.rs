@@ -1,4 +1,4 @@
-//! Changing members of an object in its text.
+//! Editing of objects in their text.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,72 +10,75 @@ use serde_json::{Value, ser::PrettyFormatter};
 
 use super::{Json, Kind, Member, format};
 
-/// The indentation of documents that have none to go by.
+/// The indentation of documents that have none to copy.
 const INDENT: &[u8] = b"  ";
 
-/// A change of one member of an object.
+/// The change of a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// It has this value.
+    /// Sets the value.
     Set(Value),
-    /// It has this value, byte for byte.
+    /// Sets the value, byte for byte.
     SetText(Json),
-    /// It has this value, in the layout of the document around it.
+    /// Sets the value, in the layout of the surrounding document.
     SetFormatted(Json),
-    /// It says what this says. Whatever says so already unchanged as it is; what is new has the layout of the document around it.
+    /// Sets the value with a minimal edit: equal parts keep their bytes, new ones have the layout of the surrounding
+    /// document.
     Match(Json),
-    /// Removed if present.
+    /// Removes the member.
     Remove,
-    /// Removed, or made an object without members.
+    /// Removes the member unless its value is an empty object.
     Clear,
-    /// Its value is an object that is changed; an empty one first where it is none.
+    /// Edits the value, which becomes an object if it is not.
     Edit(Box<ObjectEdit>),
 }
 
-/// A change of an object.
+/// An edit of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectEdit {
-    /// The changed members, by name; those that are new come last, in this order.
+    /// Changes by member name; new members are appended in this order.
     members: Vec<(String, Change)>,
-    /// The paths of members that go, with all members whose names begin with one of these and `/`; unless they are among `members`.
+    /// Paths of removed members, together with all members whose names start with such a path and `/`, unless they are
+    /// among `members`.
     removed_paths: HashSet<String>,
 }
 
 impl Change {
-    /// A change of the object that a member's value is.
+    /// An edit of the member's value.
     pub fn edit(edit: ObjectEdit) -> Self {
         Self::Edit(Box::new(edit))
     }
 }
 
 impl ObjectEdit {
-    /// A change of one member.
+    /// An edit of one member.
     pub fn single(name: impl Into<String>, change: Change) -> Self {
         Self { members: vec![(name.into(), change)], removed_paths: HashSet::new() }
     }
 
-    /// Changes a member. Of two changes of one member the last one counts.
+    /// Adds a change of a member. The last change of a member counts.
     pub fn change(&mut self, name: impl Into<String>, change: Change) {
         self.members.push((name.into(), change));
     }
 
-    /// Removes the member of this name, and all whose names start with it and `/`; all members if it is empty.
+    /// Removes the member with this name, and all members whose names start with it and `/`; all members if it is
+    /// empty.
     pub fn remove_subtree(&mut self, path: impl Into<String>) {
         self.removed_paths.insert(path.into());
     }
 
-    /// True if it changes nothing.
+    /// True if the edit changes nothing.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.removed_paths.is_empty()
     }
 
-    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)), whose values are taken as they are written.
+    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) whose values keep their notation.
     pub fn merge_patch(patch: &Json) -> Self {
-        // The last of equal names counts, and the others are not worth keeping: they may be a million.
+        // Only the last of duplicate names counts; a patch may have a million of them.
         let mut last: HashMap<String, Change> = HashMap::new();
         let mut names = Vec::new();
         for member in patch.members() {
-            // A name that no value can have cannot be that of a target, either.
+            // A name that cannot be decoded does not match any member.
             let Some(name) = member.name() else { continue };
             let change = match member.value.kind() {
                 Kind::Null => Change::Remove,
@@ -103,7 +106,7 @@ impl ObjectEdit {
 }
 
 impl Json {
-    /// The object with changed members; every other byte unchanged as it is. What is no object is taken for an empty one.
+    /// Applies an edit; all other bytes are preserved. Values other than objects are replaced by an object.
     #[must_use]
     pub fn edited(&self, edit: &ObjectEdit) -> Self {
         if edit.is_empty() && self.is_object() {
@@ -114,13 +117,13 @@ impl Json {
         Self::bare(text).with_padding_of(self)
     }
 
-    /// The object with one changed member.
+    /// Changes one member.
     #[must_use]
     pub fn with(&self, name: &str, change: Change) -> Self {
         self.edited(&ObjectEdit::single(name, change))
     }
 
-    /// The object without a member; the same text if it has none of the name.
+    /// Removes a member; returns the same text if the object has no such member.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         match self.get(name) {
@@ -129,7 +132,7 @@ impl Json {
         }
     }
 
-    /// The array without the elements for which this does not hold; every other byte unchanged as it is.
+    /// Removes the items for which the predicate is false; all other bytes are preserved.
     #[must_use]
     pub fn retaining(&self, predicate: impl Fn(&Self) -> bool) -> Self {
         let mut items = self.items();
@@ -143,24 +146,25 @@ impl Json {
             .with_padding_of(self)
     }
 
-    /// The text as it is stored: indented by two, as zarr-python has it. What would be many times as long for that is on one line.
+    /// The text of a value as documents are stored: indented by two like zarr-python, or on one line if indentation
+    /// would make it many times longer.
     #[must_use]
     pub fn pretty(value: &Value) -> Self {
         Self::bare(render(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
     }
 }
 
-/// The whitespace of an object.
+/// The layout of an object.
 #[derive(Clone, Debug)]
 struct Layout {
-    /// The line break and indentation before the value's closing bracket; `None` if all is on one line.
+    /// The line break and indentation before the closing bracket; `None` if the object is on one line.
     before: Option<Vec<u8>>,
-    /// The indentation of each level.
+    /// The indentation per level.
     unit: Vec<u8>,
 }
 
 impl Layout {
-    /// That of a whole document.
+    /// Detects the layout of a document.
     fn of_document(document: &Json) -> Self {
         match leading_whitespace(document) {
             Some(first) if first.contains(&b'\n') => {
@@ -184,19 +188,19 @@ impl Layout {
     }
 }
 
-/// The whitespace before the first member of an object that has any.
+/// The whitespace before the first member of an object; `None` if it has no members.
 fn leading_whitespace(object: &Json) -> Option<&[u8]> {
     let first = object.members().next()?;
     object.as_bytes().get(1..first.span.start)
 }
 
-/// Writes an object with its changes.
+/// Writes an edited object.
 fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
     let empty = Json::empty_object();
     let json = if json.is_object() { json } else { &empty };
     let source = json.as_bytes();
     let mut changes = PlannedEdits::new(json, edit);
-    // The whitespace before the first member is that of whichever comes to be the first.
+    // The first remaining member gets the whitespace of the original first member.
     let first = leading_whitespace(json);
     let (mut end, mut has_members) = (1, false);
     text.push(b'{');
@@ -227,14 +231,14 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
     text.extend_from_slice(closing);
 }
 
-/// The treatment of a member.
+/// The edit of an existing member.
 enum MemberAction<'a> {
     Retain,
     Remove,
     Change(&'a Change),
 }
 
-/// The changes of an object, each with the index of the last member of its name.
+/// The changes of an object with the index of the last member of each name.
 struct PlannedEdits<'a> {
     edit: &'a ObjectEdit,
     by_name: HashMap<&'a str, (&'a Change, Option<usize>)>,
@@ -269,7 +273,7 @@ impl<'a> PlannedEdits<'a> {
         }
     }
 
-    /// The changes of members that are not there, in their order.
+    /// The changes of missing members, in their order.
     fn new_members(mut self) -> Vec<(&'a str, &'a Change)> {
         let names = self.edit.members.iter().map(|(name, _)| name.as_str());
         let new = |name: &'a str| match self.by_name.remove(name) {
@@ -280,7 +284,7 @@ impl<'a> PlannedEdits<'a> {
     }
 }
 
-/// Writes members behind those that are there, if any were `has_members`. Whether there were some to write.
+/// Appends new members, after existing ones if `has_members` is true. Returns true if any were appended.
 fn append(
     json: &Json,
     new: Vec<(&str, &Change)>,
@@ -306,7 +310,7 @@ fn append(
     is_any
 }
 
-/// True if an object on one line has spaces behind its commas, as Python writes it.
+/// True if an object on one line has spaces after its commas, as Python writes it.
 fn has_space_after_comma(json: &Json) -> bool {
     let mut members = json.members();
     match (members.next(), members.next()) {
@@ -316,7 +320,7 @@ fn has_space_after_comma(json: &Json) -> bool {
     }
 }
 
-/// The colon of an object's members with the whitespace around it.
+/// The colon between name and value, with its whitespace.
 fn colon(json: &Json) -> &[u8] {
     let Some(first) = json.members().next() else { return b": " };
     let begin = first.span.start.saturating_add(first.quoted_name().len());
@@ -324,7 +328,7 @@ fn colon(json: &Json) -> &[u8] {
     json.as_bytes().get(begin..end).unwrap_or(b": ")
 }
 
-/// Writes a changed value. An existing one that is equal unchanged as it is.
+/// Writes a changed value; an equal existing value keeps its bytes.
 fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
     let unchanged = |target: &Json| before.filter(|before| before.is_strictly_equivalent(target));
     match change {
@@ -353,9 +357,9 @@ fn formatted(json: &Json, layout: &Layout, text: &mut Vec<u8>) {
     }
 }
 
-/// The text of a value: on one line, or indented by `layout` if that does not make it many times as long.
+/// The text of a value: indented like `layout` unless that makes it many times longer.
 fn render(value: &Value, layout: &Layout) -> Vec<u8> {
-    // A vector takes every byte, and names are texts.
+    // Writing to a vector cannot fail, and names are strings.
     let compact = serde_json::to_vec(value).unwrap_or_default();
     if layout.before.is_none() {
         return compact;
@@ -369,7 +373,7 @@ fn render(value: &Value, layout: &Layout) -> Vec<u8> {
     }
 }
 
-/// Accepts a bounded number of bytes.
+/// A writer with a maximum size.
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,
@@ -389,7 +393,7 @@ impl io::Write for Bounded {
     }
 }
 
-/// An array's text without some of its elements.
+/// The text of an array without some of its items.
 fn without(text: &[u8], spans: impl Iterator<Item = (std::ops::Range<usize>, bool)>) -> Vec<u8> {
     let mut out = vec![b'['];
     let (mut end, mut has_members, mut first) = (1, false, None);

@@ -1,21 +1,21 @@
-//! Changing the whitespace of a text.
+//! Formatting of JSON texts.
 
 use crate::limits::MAX_DOCUMENT_SIZE;
 
-/// The factor by which a text may grow with indentation, and the size from which that matters.
+/// The maximum growth factors by indentation, of small and large texts.
 const MAX_GROWTH: usize = 8;
 const MAX_GROWTH_OF_LARGE: usize = 2;
 
-/// Texts beyond this length are large.
+/// The length from which a text is large, in bytes.
 const LARGE_TEXT_THRESHOLD: usize = 64 << 10;
 
-/// The longest that a text may become with indentation which has this length on one line.
+/// The maximum indented length of a text with this compact length.
 pub(super) fn max_indented_len(compact: usize) -> usize {
     let factor = if compact > LARGE_TEXT_THRESHOLD { MAX_GROWTH_OF_LARGE } else { MAX_GROWTH };
     compact.saturating_mul(factor).min(MAX_DOCUMENT_SIZE)
 }
 
-/// The text on one line, without whitespace.
+/// Removes all whitespace.
 pub(super) fn compact(text: &[u8]) -> Vec<u8> {
     let mut compact = Vec::with_capacity(text.len());
     tokens(text, |byte, in_string| {
@@ -27,7 +27,7 @@ pub(super) fn compact(text: &[u8]) -> Vec<u8> {
     compact
 }
 
-/// The text indented by two; `None` if that would be too long.
+/// Indents a text by two; `None` if it would become too long.
 pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
     let mut length = 0_usize;
     tokens(text, |byte, in_string| {
@@ -45,7 +45,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
         if closes {
             depth = depth.saturating_sub(1);
         }
-        // An empty one stays on its line.
+        // Empty arrays and objects stay on one line.
         if opened != closes && (opened || closes) {
             write_line_break(&mut out, depth);
         }
@@ -70,7 +70,8 @@ fn write_line_break(out: &mut Vec<u8>, depth: usize) {
     out.resize(out.len() + 2 * depth, b' ');
 }
 
-/// Goes over the bytes of a text with whether they are in a string, its quotes included, as long as `visit` says so. The answer is whether it came to the end.
+/// Calls `visit` with each byte, and true for those of strings including quotes, until it returns false; returns false
+/// in that case.
 fn tokens(text: &[u8], mut visit: impl FnMut(u8, bool) -> bool) -> bool {
     let (mut in_string, mut is_escaped) = (false, false);
     text.iter().all(|&byte| {

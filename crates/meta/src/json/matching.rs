@@ -1,15 +1,15 @@
-//! Making an object say what another one says, with as few changes as that takes.
+//! Minimal edits between objects.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Change, Json, ObjectEdit};
 
-/// The number of levels of objects that are compared member by member. Below, values that differ are replaced.
+/// The maximum depth at which objects are compared member by member; below it, different values are replaced.
 const MAX_LEVELS: usize = 100;
 
 impl ObjectEdit {
-    /// The changes that make an object equal to another; `None` if they are not both objects, or have names that cannot
-    /// be read.
+    /// The edit that makes an object equal to another; `None` if one of them is not an object, or has names that cannot
+    /// be decoded.
     pub(super) fn matching(before: &Json, target: &Json) -> Option<Self> {
         matching(before, target, MAX_LEVELS)
     }
@@ -37,7 +37,7 @@ fn matching(before: &Json, target: &Json, levels: usize) -> Option<ObjectEdit> {
     Some(edit)
 }
 
-/// The members of an object by their names, of each name the last one; `None` of what is no object, or has a name with a lone surrogate.
+/// The last value of each name; `None` if it is not an object, or has a name with a lone surrogate.
 fn last_values(object: &Json) -> Option<HashMap<String, Json>> {
     let members = object.is_object().then(|| object.members())?;
     members.map(|member| Some((member.name()?, member.value))).collect()

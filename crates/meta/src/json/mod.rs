@@ -1,12 +1,13 @@
-//! JSON texts: checked once, then read where they are needed, and edited in place.
+//! JSON texts that are validated once, parsed on demand, and edited in place.
 //!
-//! A [`Json`] is the text of one JSON value. Its parts are slices of the same text, so a document of many values takes no more memory than its text; only what
-//! has to be looked into becomes a [`Value`]. [`Json::edited`] changes what is named and leaves all other bytes as they are: numbers keep their digits, strings their
-//! escapes, objects their order, their layout and names that occur twice.
+//! A [`Json`] is the text of one JSON value. Its members and items are slices of the same text, so a document takes no
+//! more memory than its text; only the parts that are interpreted become a [`Value`]. [`Json::edited`] preserves all
+//! other bytes: digits of numbers, escapes of strings, order, layout and duplicate names.
 //!
-//! Beyond [RFC 8259](https://www.rfc-editor.org/rfc/rfc8259), the bare words `NaN`, `Infinity` and `-Infinity` are values, since zarr-python writes them in attributes; as a [`Value`]
-//! they are strings of the same text. Of a name that an object has twice the last one counts, as in Python. Escapes of lone surrogates are kept in the text and are no [`Value`].
-//! A byte order mark at the beginning is kept as the whitespace around the value is: it is no part of the value, and [`Json::to_whole`] has it.
+//! In addition to [RFC 8259](https://www.rfc-editor.org/rfc/rfc8259), the bare words `NaN`, `Infinity` and `-Infinity`
+//! are values, because zarr-python writes them in attributes; as a [`Value`] they are strings. The last of duplicate
+//! names counts, as in Python. Lone surrogates are preserved in the text but have no [`Value`]. A byte order mark at
+//! the beginning is treated like whitespace around the value: [`Json::to_padded_bytes`] includes it.
 
 use std::{borrow::Cow, fmt, io, ops::Range, sync::Arc};
 
@@ -26,25 +27,25 @@ mod tests;
 pub use edit::{Change, ObjectEdit};
 pub use parts::{Items, Member, Members};
 
-/// The maximum nesting depth of a text, which is that of serde_json.
+/// The maximum nesting depth of a text; that of serde_json.
 pub const MAX_DEPTH: usize = 127;
 
-/// The maximum nesting depth of a stored document; about that of Python. Levels beyond [`MAX_DEPTH`] are kept as text,
-/// and become no [`Value`].
+/// The maximum nesting depth of a stored document; about that of Python. Levels beyond [`MAX_DEPTH`] stay text and have
+/// no [`Value`].
 pub const MAX_DOCUMENT_DEPTH: usize = 1000;
 
-/// The words for floats that JSON does not have.
+/// The words for floats that JSON cannot represent.
 const NON_FINITE_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// The text of one JSON value. Clones and parts share the bytes. Two are equal if the values are written with the same
-/// bytes, whatever surrounds them.
+/// The text of one JSON value. Clones and parts share the bytes. Two are equal if the bytes of the values are,
+/// regardless of surrounding whitespace.
 #[derive(Clone)]
 pub struct Json {
     text: Bytes,
     padding: Option<Arc<Padding>>,
 }
 
-/// The surroundings of a value in the text that was checked: whitespace, and a byte order mark.
+/// The whitespace and byte order mark around a value.
 struct Padding {
     before: Bytes,
     after: Bytes,
@@ -67,15 +68,15 @@ pub enum Kind {
     Object,
 }
 
-/// A text is not JSON.
+/// A JSON syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at line {line} column {column}")]
 pub struct SyntaxError {
     /// The reason, such as "expected a value".
     pub reason: &'static str,
-    /// The line, from 1 on.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The byte within the line, from 1 on.
+    /// The byte in the line, counted from 1.
     pub column: usize,
 }
 
@@ -102,40 +103,40 @@ impl Json {
         Ok(Self::parsed(&text, span))
     }
 
-    /// The value at a place in a text, with what stands around it.
+    /// The value at a span of a text, with the padding around it.
     fn parsed(text: &Bytes, span: Range<usize>) -> Self {
         let (before, after) = (text.slice(..span.start), text.slice(span.end..));
         let is_bare = before.is_empty() && after.is_empty();
         Self { text: text.slice(span), padding: (!is_bare).then(|| Arc::new(Padding { before, after })) }
     }
 
-    /// A text with nothing around it.
+    /// A text without padding.
     fn bare(text: impl Into<Bytes>) -> Self {
         Self { text: text.into(), padding: None }
     }
 
-    /// The value with what stands around another one.
+    /// The value with the padding of another one.
     #[must_use]
     fn with_padding_of(self, other: &Self) -> Self {
         Self { padding: other.padding.clone(), ..self }
     }
 
-    /// A text that is known to be JSON, since it was put together of such.
+    /// A text that is composed of valid JSON.
     pub(crate) fn trusted(text: Vec<u8>) -> Self {
         Self::bare(text)
     }
 
-    /// The object without members.
+    /// An empty object.
     pub const fn empty_object() -> Self {
         Self { text: Bytes::from_static(b"{}"), padding: None }
     }
 
-    /// The object without members, with room for some on lines of their own.
+    /// An empty object whose members are to be on lines of their own.
     pub const fn indented_empty_object() -> Self {
         Self { text: Bytes::from_static(b"{\n}"), padding: None }
     }
 
-    /// The text of a value on one line.
+    /// The compact text of a value.
     pub fn compact(value: &Value) -> Self {
         Self::bare(value.to_string().into_bytes())
     }
@@ -150,7 +151,7 @@ impl Json {
         self.text.clone()
     }
 
-    /// The whole text: the value with what stood around it when it was [parsed](Self::parse), which it keeps when it is [edited](Self::edited).
+    /// The text with the padding around it, which [edits](Self::edited) preserve.
     pub fn to_padded_bytes(&self) -> Bytes {
         match &self.padding {
             None => self.text.clone(),
@@ -163,7 +164,7 @@ impl Json {
         scan::depth(&self.text)
     }
 
-    /// True if all names in it can be read, which those with an escape of a lone surrogate cannot.
+    /// True if all names can be decoded: none has a lone surrogate.
     pub(crate) fn has_readable_names(&self) -> bool {
         match self.kind() {
             Kind::Object => self.members().all(|member| member.name().is_some() && member.value.has_readable_names()),
@@ -174,7 +175,7 @@ impl Json {
 
     /// The text as UTF-8.
     pub fn as_str(&self) -> &str {
-        // It was checked, and is cut between values only.
+        // The text was validated, and is only sliced between values.
         std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
@@ -206,31 +207,32 @@ impl Json {
         self.kind() == Kind::Object
     }
 
-    /// The members of an object in their order, names that occur twice included; none of other values.
+    /// The members of an object in order, including duplicate names; empty for other values.
     pub fn members(&self) -> Members {
         Members::of(self)
     }
 
-    /// The elements of an array; none of other values.
+    /// The items of an array; empty for other values.
     pub fn items(&self) -> Items {
         Items::of(self)
     }
 
-    /// The value of an object's member; the last one if the name occurs twice.
+    /// The value of a member; the last one of duplicate names.
     pub fn get(&self, name: &str) -> Option<Self> {
         self.members().filter(|member| member.is_named(name)).last().map(|member| member.value)
     }
 
-    /// The string that the value is.
+    /// The string value.
     pub fn to_text(&self) -> Option<String> {
         (self.kind() == Kind::String).then(|| serde_json::from_slice(&self.text).ok())?
     }
 
-    /// The value with all that it has. Takes some thirty times the memory of the text at the worst; see [`estimated_memory`](Self::estimated_memory).
+    /// The parsed value. It may take up to about thirty times the memory of the text; see
+    /// [`estimated_value_memory`](Self::estimated_value_memory).
     ///
     /// # Errors
     ///
-    /// Numbers that are too large for a float, and lone surrogates.
+    /// Numbers too large for a float, and lone surrogates.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.text).or_else(|error| match with_quoted_non_finite_words(&self.text) {
             Cow::Borrowed(_) => Err(error),
@@ -238,8 +240,8 @@ impl Json {
         })
     }
 
-    /// An estimate of the bytes of memory that [`to_value`](Self::to_value) takes: a slot in an array that has just doubled, an entry of an object with its name, and the
-    /// first entries of an object.
+    /// An estimate of the memory of [`to_value`](Self::to_value) in bytes: slots of arrays that have just doubled,
+    /// entries of objects with their names, and the first entries of objects.
     pub fn estimated_value_memory(&self) -> usize {
         let value = size_of::<Value>();
         let cost = |byte: &u8| match byte {
@@ -251,8 +253,8 @@ impl Json {
         self.text.iter().map(cost).fold(0, usize::saturating_add)
     }
 
-    /// The text as documents are stored: indented by two, as zarr-python has it. Only whitespace is changed. A text that would be many times as long for that, or longer than a
-    /// document may be, is on one line.
+    /// The text as documents are stored: indented by two like zarr-python. Only whitespace changes. The text is compact
+    /// if indentation would make it many times longer, or longer than a document may be.
     #[must_use]
     pub fn formatted(&self) -> Self {
         Self::bare(format::indented(&self.text).unwrap_or_else(|| format::compact(&self.text)))
@@ -264,7 +266,7 @@ impl Json {
         Self::bare(format::compact(&self.text))
     }
 
-    /// An object of members, each with its name in quotes as it is written.
+    /// An object of these members, each with its quoted name.
     pub fn from_members<'a>(members: impl IntoIterator<Item = (&'a Self, &'a Self)>) -> Self {
         let mut text = vec![b'{'];
         for (name, value) in members {
@@ -279,12 +281,12 @@ impl Json {
         Self::bare(text)
     }
 
-    /// The string of a text.
+    /// A JSON string.
     pub fn string(text: &str) -> Self {
         Self::compact(&Value::from(text))
     }
 
-    /// The value that a path of names and indices leads to.
+    /// The value at a path of names and indices.
     pub fn at(&self, path: &[String]) -> Option<Self> {
         path.iter().try_fold(self.clone(), |json, name| match json.kind() {
             Kind::Object => json.get(name),
@@ -293,9 +295,9 @@ impl Json {
         })
     }
 
-    /// The text with indentation: `indent` stands behind each line break.
+    /// Inserts `indent` after each line break.
     fn reindented(&self, indent: &[u8]) -> Vec<u8> {
-        // Strings have no line breaks of their own.
+        // Strings have no line breaks.
         let mut text = Vec::with_capacity(self.text.len());
         for byte in &self.text {
             text.push(*byte);
@@ -332,7 +334,7 @@ impl Default for Json {
     }
 }
 
-/// Equal as a [`Value`].
+/// Compares parsed values.
 impl PartialEq<Value> for Json {
     fn eq(&self, other: &Value) -> bool {
         self.to_value().is_ok_and(|value| value == *other)
@@ -341,7 +343,7 @@ impl PartialEq<Value> for Json {
 
 impl From<&Map<String, Value>> for Json {
     fn from(members: &Map<String, Value>) -> Self {
-        // A vector takes every byte, and names are texts.
+        // Writing to a vector cannot fail, and names are strings.
         Self::bare(serde_json::to_vec(members).unwrap_or_default())
     }
 }
@@ -352,15 +354,16 @@ impl From<Map<String, Value>> for Json {
     }
 }
 
-/// As the [`Value`] that it is, which is not made. What is none, such as a number beyond all floats, is a string of its text, and so is what is nested deeper than 100 levels: it
-/// may come to stand in another value, which has to be read again.
+/// Serializes like the parsed [`Value`], without building it. Values that cannot be represented, such as numbers beyond
+/// all floats, are serialized as strings, and so are values nested deeper than 100 levels, so that the result can be
+/// parsed inside of another value.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Nested { json: self.clone(), levels: 100 }.serialize(serializer)
     }
 }
 
-/// A value with a bounded number of levels.
+/// A value with a maximum nesting depth.
 struct Nested {
     json: Json,
     levels: usize,
@@ -386,14 +389,14 @@ impl Serialize for Nested {
     }
 }
 
-/// The value of another text, on one line.
+/// Deserializes a value to compact text.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(|value| Self::compact(&value))
     }
 }
 
-/// The text with every bare [word](WORDS) in quotes.
+/// Puts every bare [word](NON_FINITE_WORDS) in quotes.
 fn with_quoted_non_finite_words(text: &[u8]) -> Cow<'_, [u8]> {
     let mut quoted = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! The cursor of arrays and objects, as slices of their text.
+//! Iterators over members and items, as slices of the text.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::{Json, Kind, scan};
 /// A member of an object.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// The name in quotes, as it is written.
+    /// The name with quotes, in its notation.
     name: Json,
     /// The value.
     pub value: Json,
@@ -27,28 +27,28 @@ pub struct Items {
     cursor: Cursor,
 }
 
-/// The cursor between the brackets of a text that was checked.
+/// The position of an iterator in a validated array or object.
 #[derive(Clone, Debug)]
 struct Cursor {
     text: Json,
-    /// The offset of the next part; the end of the text if there is none.
+    /// The offset of the next value; the end of the text if there is none.
     offset: usize,
 }
 
 impl Member {
-    /// The name; `None` if it has an escape of a lone surrogate.
+    /// The name; `None` if it has a lone surrogate.
     pub fn name(&self) -> Option<String> {
         self.name.to_text()
     }
 
-    /// True if this is the name.
+    /// True if the member has this name.
     pub fn is_named(&self, name: &str) -> bool {
         let quoted = self.name.as_bytes();
         let raw = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default();
         raw == name.as_bytes() || raw.contains(&b'\\') && self.name().is_some_and(|found| found == name)
     }
 
-    /// The name in quotes, as it is written.
+    /// The name with quotes, in its notation.
     pub fn quoted_name(&self) -> &Json {
         &self.name
     }
@@ -91,7 +91,7 @@ impl Iterator for Items {
 }
 
 impl Items {
-    /// The span of the next element in the array's text.
+    /// The span of the next item in the array's text.
     pub(super) fn next_span(&mut self) -> Option<Range<usize>> {
         let value = self.cursor.next_value_span()?;
         self.cursor.skip_comma();
@@ -106,7 +106,7 @@ impl Cursor {
         Self { text, offset }
     }
 
-    /// The span of the next value, behind which it goes on.
+    /// The span of the next value; advances to its end.
     fn next_value_span(&mut self) -> Option<Range<usize>> {
         let text = self.text.as_bytes();
         if matches!(text.get(self.offset), None | Some(b'}' | b']')) {
@@ -117,7 +117,7 @@ impl Cursor {
         Some(span)
     }
 
-    /// Goes on behind a comma, if there is one.
+    /// Advances to the next value, or to the end of the text.
     fn skip_comma(&mut self) {
         let text = self.text.as_bytes();
         let at = scan::skip_whitespace(text, self.offset);

@@ -1,4 +1,4 @@
-//! Checking that a text is JSON, and skipping values of texts that were checked.
+//! Validation of JSON, and skipping of values in validated texts.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The maximum nesting depth of a text.
 pub(super) struct Nesting {
     levels: usize,
-    /// The refusal of what is nested deeper.
+    /// The reason for rejecting deeper nesting.
     exceeded: &'static str,
 }
 
-/// Of any text. The tests see that the refusals name the bounds.
+/// The limit of any text. A test compares the reasons with the limits.
 pub(super) const TEXT: Nesting = Nesting { levels: MAX_DEPTH, exceeded: "nested deeper than 127 levels" };
 
-/// Of a stored document.
+/// The limit of a stored document.
 pub(super) const DOCUMENT: Nesting = Nesting { levels: MAX_DOCUMENT_DEPTH, exceeded: "nested deeper than 1000 levels" };
 
 /// The span of the value in a text of one JSON value with surrounding whitespace and an optional byte order mark.
@@ -49,7 +49,7 @@ fn error_at(text: &[u8], at: usize, reason: &'static str) -> SyntaxError {
     SyntaxError { reason, line, column }
 }
 
-/// The end of the value that starts at `at` in a text that was checked.
+/// The end of the value at `at` in a validated text.
 pub(super) fn end_of_value(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     let length = match rest.first() {
@@ -60,7 +60,7 @@ pub(super) fn end_of_value(text: &[u8], at: usize) -> usize {
     at.saturating_add(length)
 }
 
-/// The position of the next byte that is no whitespace.
+/// The position of the next byte that is not whitespace.
 pub(super) fn skip_whitespace(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     at.saturating_add(rest.iter().position(|byte| !is_whitespace(*byte)).unwrap_or(rest.len()))
@@ -70,7 +70,7 @@ fn is_whitespace(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// The length of the string that a text begins with, quotes included.
+/// The length of the string at the start of a text, including quotes.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {
@@ -83,12 +83,12 @@ fn string_len(text: &[u8]) -> usize {
     text.len()
 }
 
-/// The length of the array or object that a text begins with.
+/// The length of the array or object at the start of a text.
 fn container_len(text: &[u8]) -> usize {
     levels(text).find(|(_, depth)| *depth == 0).map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// The brackets of a text, each with its place and how many are open behind it.
+/// The positions of brackets, each with the nesting depth after it.
 fn levels(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let (mut at, mut depth) = (0_usize, 0_usize);
     std::iter::from_fn(move || {
@@ -113,12 +113,12 @@ fn levels(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// The nesting depth of a text that was checked.
+/// The nesting depth of a validated text.
 pub(super) fn depth(text: &[u8]) -> usize {
     levels(text).map(|(_, depth)| depth).max().unwrap_or(0)
 }
 
-/// Reads a text from its beginning on, by the grammar of RFC 8259.
+/// A validating parser of RFC 8259.
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -127,9 +127,9 @@ struct Scanner<'a> {
 type Scanned = Result<(), &'static str>;
 
 impl Scanner<'_> {
-    /// Reads a value with all that is in it. It needs no stack of the thread: what is open is a list of bits.
+    /// Reads a value. It is not recursive: open arrays and objects are on a heap-allocated stack.
     fn value(&mut self, nesting: &Nesting) -> Scanned {
-        // One entry for each array (false) or object (true) that is open.
+        // The open arrays (false) and objects (true).
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.peek() {
@@ -141,7 +141,7 @@ impl Scanner<'_> {
                     self.whitespace();
                     let is_object = byte == b'{';
                     if self.eat(if is_object { b'}' } else { b']' }) {
-                        // An empty one is a value that has been read.
+                        // An empty array or object is complete.
                     } else {
                         open.push(is_object);
                         if is_object {
@@ -161,7 +161,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes on behind a value: to the next one (true), or to the end of all (false).
+    /// Advances after a value: to the next one (true), or to the end of all (false).
     fn close(&mut self, open: &mut Vec<bool>) -> Result<bool, &'static str> {
         while let Some(&is_object) = open.last() {
             self.whitespace();
@@ -180,7 +180,7 @@ impl Scanner<'_> {
         Ok(false)
     }
 
-    /// Reads a member's name and its colon.
+    /// Reads a member's name and colon.
     fn name(&mut self) -> Scanned {
         if self.peek() != Some(b'"') {
             return Err("expected a name in quotes");
@@ -251,7 +251,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Reads digits, if there are any.
+    /// Reads digits; returns false if there are none.
     fn digits(&mut self) -> bool {
         let count = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
         self.at += count;
@@ -264,7 +264,7 @@ impl Scanner<'_> {
             ["true", "false", "null"].iter().chain(&NON_FINITE_WORDS).find(|word| rest.starts_with(word.as_bytes()));
         let Some(word) = word else { return Err("expected a value") };
         self.at += word.len();
-        // `NaNs` is no word.
+        // `NaNs` is not a word.
         match self.peek() {
             Some(byte) if byte.is_ascii_alphanumeric() => Err("expected a value"),
             _ => Ok(()),
@@ -283,7 +283,7 @@ impl Scanner<'_> {
         self.text.get(self.at).copied()
     }
 
-    /// Reads a byte, if it is this one.
+    /// Reads this byte; returns false if it is not the next one.
     fn eat(&mut self, byte: u8) -> bool {
         let is_there = self.peek() == Some(byte);
         self.at += usize::from(is_there);

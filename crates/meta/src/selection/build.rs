@@ -4,18 +4,18 @@ use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 use super::{Item, ReadRequest, Selection, Slice};
 
-/// A [`Selection`], written much as NumPy's index: one item per dimension.
+/// Creates a [`Selection`] in a notation similar to NumPy's index, with one item per dimension.
 ///
-/// | item | what of its dimension |
+/// | item | selection of its dimension |
 /// |---|---|
 /// | `5`, `-1` | one index; the dimension is dropped |
 /// | `2..10`, `..-1`, `3..`, `..` | a slice, without its end; negative from the end |
 /// | `0..10; 2`, `..; -1` | a slice with a step |
 /// | `[1, 5, 9]`, or a `Vec` | these indices, in this order |
-/// | `...` | as many whole dimensions as are not named otherwise |
+/// | `...` | all dimensions without an item |
 ///
-/// Numbers may be of any type of integers. Those that an `i64` does not hold become the nearest one that it does: no array has
-/// such an index, and slices are clamped, so that they keep their meaning.
+/// Numbers may be of any integer type. Those that do not fit an `i64` become the nearest one that does: no array has
+/// such an index, and slices are clamped, so the meaning does not change.
 ///
 /// ```
 /// use meta::select;
@@ -45,7 +45,7 @@ macro_rules! select {
     };
 }
 
-/// A whole number of any type as an index: the nearest one that an `i64` holds.
+/// An integer of any type as an index: the nearest `i64`.
 pub trait ToIndex: Copy {
     /// The index.
     fn to_index(self) -> i64;
@@ -56,7 +56,7 @@ macro_rules! indices {
         $(
             impl ToIndex for $integer {
                 fn to_index(self) -> i64 {
-                    // A number beyond an `i64` is above it or, if the type is signed, below.
+                    // An integer that does not fit an `i64` is above it, or below if it is negative.
                     #[allow(unused_comparisons, reason = "half of the types have no sign")]
                     let nearest = if self < 0 { i64::MIN } else { i64::MAX };
                     i64::try_from(self).unwrap_or(nearest)
@@ -75,7 +75,7 @@ macro_rules! indices {
 indices!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
 
 impl Slice {
-    /// The same slice with a step, which must not be 0: [`Selection::resolve`] refuses that.
+    /// The slice with a step, which must not be 0: [`Selection::resolve`] rejects that.
     #[must_use]
     pub fn by(self, step: impl ToIndex) -> Self {
         Self { step: Some(step.to_index()), ..self }

@@ -1,4 +1,4 @@
-//! JSON read piece by piece, so that errors know their place and nothing is held that is not asked for.
+//! Incremental parsing of a request's JSON, so that errors have a location and only requested values are stored.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{
     text::{excerpt, whole_number},
 };
 
-/// The kind of a JSON value, as far as it matters to a request.
+/// The type of a JSON value, as far as requests distinguish it.
 pub(super) enum Shape {
     Object,
     Array,
@@ -30,7 +30,7 @@ pub(super) fn shape(value: &RawValue) -> Shape {
     }
 }
 
-/// Checks a whole body: one JSON value, however deep.
+/// Validates a body as one JSON value of any depth.
 pub(super) fn document(body: &[u8]) -> Result<&RawValue, RequestError> {
     serde_json::from_slice(body).map_err(not_json)
 }
@@ -67,18 +67,18 @@ pub(super) fn members<'de>(
     first_error.map_or_else(|| visited.map_err(not_json), Err)
 }
 
-/// The text of a string.
+/// The value of a string.
 pub(super) fn text(value: &RawValue, expected: &'static str) -> Result<String, RequestError> {
     let Shape::Text = shape(value) else { return Err(unexpected(value, expected)) };
     serde_json::from_str(value.get()).map_err(not_json)
 }
 
-/// A whole number. One that an `i64` does not hold becomes the nearest one that it does.
+/// An integer; one that does not fit an `i64` becomes the nearest one that does.
 pub(super) fn integer(value: &RawValue, expected: &'static str) -> Result<i64, RequestError> {
     whole_number(value.get()).ok_or_else(|| unexpected(value, expected))
 }
 
-/// The error that `value` is not what is expected.
+/// The error for a value of another type.
 pub(super) fn unexpected(value: &RawValue, expected: &'static str) -> RequestError {
     RequestErrorKind::Unexpected { expected, found: excerpt(value.get()) }.into()
 }
@@ -87,7 +87,7 @@ fn not_json(error: serde_json::Error) -> RequestError {
     RequestErrorKind::NotJson(error).into()
 }
 
-/// Steps over an array for as long as the function says so.
+/// Visits the items of an array while the function returns true.
 struct Elements<F>(F);
 
 impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<F> {
@@ -107,7 +107,7 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<F> {
     }
 }
 
-/// Steps over an object for as long as the function says so.
+/// Visits the members of an object while the function returns true.
 struct Members<F>(F);
 
 impl<'de, F: FnMut(String, &'de RawValue) -> bool> Visitor<'de> for Members<F> {

@@ -1,8 +1,8 @@
-//! Selections: which elements of an array, with NumPy's meaning.
+//! Selections of array elements, with the semantics of NumPy.
 //!
-//! A [`Selection`] is what somebody asks for; applied to a shape it becomes a [`Region`], which is known to lie within.
-//! [`ReadRequest`] adds what a text cannot say well: single points, and many selections at once. In Rust code,
-//! [`select!`](crate::select) writes a selection.
+//! A [`Selection`] is a request; resolved against a shape it becomes a [`Region`], which lies within the shape.
+//! [`ReadRequest`] adds single points and stacks of selections. In Rust code, [`select!`](crate::select) creates a
+//! selection.
 //!
 //! ```
 //! use meta::selection::Selection;
@@ -40,27 +40,27 @@ pub use request_error::{RequestError, RequestErrorKind};
 pub use resolve::SelectionError;
 pub use text::{ItemError, ParseError, ParseErrorKind};
 
-/// The most bytes of a selection's text.
+/// The maximum size of a selection's text in bytes.
 pub const MAX_TEXT_SIZE: usize = 1 << 20;
 
-/// The most items of a selection that is parsed: one per dimension, and an ellipsis that stands for none.
+/// The maximum number of items of a parsed selection: one per dimension, and an ellipsis.
 pub const MAX_ITEMS: usize = MAX_RANK + 1;
 
-/// The most indices of one list in a request's JSON.
+/// The maximum number of indices in a list of a request's JSON.
 pub const MAX_LIST_LEN: usize = 1 << 20;
 
-/// The most points that one request asks for.
+/// The maximum number of points of a request.
 pub const MAX_POINTS: usize = 1 << 20;
 
-/// The most selections that one request stacks.
+/// The maximum number of selections that a request stacks.
 pub const MAX_STACKED_SELECTIONS: usize = 1 << 16;
 
-/// The most items of all the selections that one request stacks, and the most dimensions of all their regions. It keeps the
-/// memory of a stack over an array of high rank near 50 MiB.
+/// The maximum number of items of all stacked selections, and of dimensions of their regions. It limits the memory of a
+/// stack over an array of high rank to about 50 MiB.
 pub const MAX_STACKED_ITEMS: usize = 1 << 19;
 
-/// A selection of elements, not yet applied to a shape: one item per dimension. Dimensions that are not named are
-/// selected in full.
+/// A selection of elements, not yet resolved against a shape: one item per dimension. Other dimensions are selected in
+/// full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The items, in the order of the dimensions.
@@ -74,57 +74,58 @@ pub enum Item {
     Index(i64),
     /// `2:10`, `::4`, `10:0:-2`: a slice, clamped to the extent.
     Slice(Slice),
-    /// `...`: as many whole dimensions as are not named otherwise; at most once.
+    /// `...`: all dimensions without an item; at most once.
     Ellipsis,
-    /// `[1,5,9]` or `(1,5,9)`: these indices of the item's own dimension, in this order, repeats included (orthogonal indexing).
+    /// `[1,5,9]` or `(1,5,9)`: these indices of one dimension, in this order and with repetitions (orthogonal
+    /// indexing).
     List(Vec<i64>),
 }
 
-/// A slice as Python has it.
+/// A Python slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
     /// The start; negative from the end.
     pub start: Option<i64>,
-    /// Before which it ends; negative from the end.
+    /// The end, exclusive; negative from the end.
     pub stop: Option<i64>,
-    /// The step, not 0; 1 where nothing is said.
+    /// The step, not 0; 1 by default.
     pub step: Option<i64>,
 }
 
-/// A selection that was applied to a shape and lies within it: what is read or written.
+/// A selection that was resolved against a shape and lies within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
-    /// One for each dimension of the array.
+    /// One selection for each dimension of the array.
     pub dimensions: Vec<DimensionSelection>,
 }
 
 /// The selection of one dimension; all indices are within its extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DimensionSelection {
-    /// One index; the result has no such dimension.
+    /// One index; the dimension is dropped from the result.
     Index(u64),
-    /// `start`, `start + step`, … `len` of them. `step` is not 0, and 1 where `len` is less than 2, so that its magnitude is
-    /// less than the extent; `start` is 0 where `len` is.
+    /// The indices `start`, `start + step`, …, `len` of them. `step` is not 0, and 1 if `len` is less than 2, so that
+    /// its magnitude is less than the extent; `start` is 0 if `len` is 0.
     Range {
         /// The first index.
         start: u64,
-        /// The distance to the next one.
+        /// The distance between consecutive indices.
         step: i64,
         /// The number of indices.
         len: u64,
     },
-    /// These, in this order.
+    /// These indices, in this order.
     List(Arc<[u64]>),
 }
 
 impl Region {
-    /// The whole of an array of this shape.
+    /// All elements of an array of this shape.
     pub fn full(shape: &[u64]) -> Self {
         let range = |&len: &u64| DimensionSelection::Range { start: 0, step: 1, len };
         Self { dimensions: shape.iter().map(range).collect() }
     }
 
-    /// The shape of the result: without the dimensions of which one index is selected.
+    /// The shape of the result, without dropped dimensions.
     pub fn shape(&self) -> Vec<u64> {
         self.dimensions.iter().filter_map(DimensionSelection::extent).collect()
     }

@@ -2,19 +2,19 @@
 
 use super::{SelectionError, resolve::resolve_index};
 
-/// Elements of an array, each by its coordinates, all of which are within the array. The result has the shape `[len]`.
+/// Elements of an array by their coordinates, which are within its shape. The result has the shape `[len]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Points {
-    /// The number of points, which the coordinates alone do not show if there are no dimensions.
+    /// The number of points, which does not follow from the coordinates if the rank is 0.
     pub len: usize,
     /// The number of coordinates of each point.
     pub rank: usize,
-    /// The coordinates, those of the first point first: `len * rank` of them.
+    /// The coordinates, point by point: `len * rank` of them.
     pub coordinates: Vec<u64>,
 }
 
 impl Points {
-    /// Applies points to an array of this shape; negative coordinates count from the end.
+    /// Resolves points against a shape; negative coordinates count from the end.
     pub fn resolve(points: &[Vec<i64>], shape: &[u64]) -> Result<Self, SelectionError> {
         let rank = shape.len();
         let mut coordinates = Vec::new();

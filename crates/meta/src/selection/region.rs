@@ -1,13 +1,13 @@
-//! Regions made smaller, moved, and written down again.
+//! Shrinking, shifting and formatting of regions.
 
 use std::sync::Arc;
 
 use super::{DimensionSelection, Item, Points, Region, ResolvedSelection, Selection, Slice};
 
 impl Region {
-    /// The leading part of the region that has at most `max_elements`: as many as fit along the first dimension; if not
-    /// even one does, one there and as many as fit along the next, and so on. The region itself if it fits. `None` if
-    /// nothing fits.
+    /// The leading part of the region with at most `max_elements` elements: as many indices as fit along the first
+    /// dimension, or one index there and as many as fit along the next one, and so on. `None` if `max_elements` is 0
+    /// and the region is not empty.
     pub fn shrunk_to(&self, max_elements: u64) -> Option<Self> {
         if self.elements().is_some_and(|elements| elements <= max_elements) {
             return Some(self.clone());
@@ -38,22 +38,21 @@ impl Region {
         Some(Self { dimensions })
     }
 
-    /// The region of a view, as one of the array that the view begins within at `offset`: every index grows by that of its dimension.
+    /// Shifts the region of a view to the array in which the view starts at `offset`.
     #[must_use]
     pub fn shifted(mut self, offset: &[u64]) -> Self {
         self.dimensions.iter_mut().zip(offset).for_each(|(dimension, &offset)| dimension.shift(offset));
         self
     }
 
-    /// The selection that gives this region when it is applied to the shape again.
+    /// The selection that resolves to this region in the same shape.
     pub fn to_selection(&self) -> Selection {
         Selection { items: self.dimensions.iter().map(DimensionSelection::to_item).collect() }
     }
 }
 
 impl ResolvedSelection {
-    /// The region of a view, in the coordinates of the array in which the view starts at `offset`: every index grows by
-    /// that of its dimension.
+    /// Shifts the selection of a view to the array in which the view starts at `offset`.
     #[must_use]
     pub fn shifted(self, offset: &[u64]) -> Self {
         if offset.iter().all(|&offset| offset == 0) {
@@ -78,7 +77,7 @@ impl Points {
 }
 
 impl DimensionSelection {
-    /// Counts the indices from another offset. What has none stays as it is, with its start at 0.
+    /// Adds an offset to the indices; an empty range keeps its start of 0.
     fn shift(&mut self, offset: u64) {
         match self {
             Self::Range { len: 0, .. } => {}
@@ -90,7 +89,7 @@ impl DimensionSelection {
         }
     }
 
-    /// Keeps the first `max_len` indices, which are at least one.
+    /// Truncates the selection to its first `max_len` indices, at least 1.
     fn truncate(&mut self, max_len: u64) {
         match self {
             Self::Index(_) => {}
@@ -118,7 +117,7 @@ impl DimensionSelection {
                 let stop = if step > 0 {
                     Some(start.saturating_add(span).saturating_add(1))
                 } else {
-                    // Before index 0 there is none: -1 would count from the end.
+                    // An end before index 0 is omitted: -1 would count from the end.
                     start.saturating_sub(span).checked_sub(1)
                 };
                 let step = (step != 1).then_some(step);
@@ -129,7 +128,7 @@ impl DimensionSelection {
     }
 }
 
-/// An index, which an extent's bound keeps within an `i64`.
+/// An index as an `i64`, which every extent fits.
 fn signed(index: u64) -> i64 {
     i64::try_from(index).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Item, ReadRequest, Selection, Slice};
 
 impl ReadRequest {
-    /// The JSON that [`from_json`](Self::from_json) reads as the same request, if it is within the limits that there are.
+    /// The JSON of the request, which [`from_json`](Self::from_json) reads if it is within the limits.
     ///
     /// ```
     /// use meta::select;
@@ -37,7 +37,7 @@ fn item(item: &Item) -> Value {
     }
 }
 
-/// The bounds of a slice; defaults are left out.
+/// The bounds of a slice, without defaults.
 fn bounds(slice: Slice) -> Value {
     let bounds = [("start", slice.start), ("stop", slice.stop), ("step", slice.step)];
     let members = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), Value::from(bound?))));

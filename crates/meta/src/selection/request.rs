@@ -1,4 +1,4 @@
-//! The selection of a request with a body.
+//! Read requests with a JSON body.
 
 use serde_json::value::RawValue;
 
@@ -16,25 +16,25 @@ use super::{
 pub enum ReadRequest {
     /// One selection.
     Select(Selection),
-    /// Single elements, each by its coordinates. The result has one dimension.
+    /// Single elements by their coordinates. The result has one dimension.
     Points(Vec<Vec<i64>>),
-    /// Selections that all give the same shape, stacked along a new first dimension.
+    /// Selections with results of the same shape, stacked along a new first dimension.
     Stack(Vec<Selection>),
 }
 
-/// A [`ReadRequest`] that was applied to a shape and lies within it.
+/// A [`ReadRequest`] that was resolved against a shape and lies within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ResolvedSelection {
     /// One region.
     Region(Region),
     /// Single elements.
     Points(Points),
-    /// At least one region; all give the same shape.
+    /// At least one region; all have results of the same shape.
     Stack(Vec<Region>),
 }
 
 impl ReadRequest {
-    /// Reads the JSON of a request: an object with one of the members `select`, `points` and `stack`.
+    /// Parses the JSON of a request: an object with one of the members `select`, `points` and `stack`.
     ///
     /// ```
     /// use meta::selection::ReadRequest;
@@ -50,7 +50,7 @@ impl ReadRequest {
     /// # Ok::<(), meta::selection::RequestError>(())
     /// ```
     ///
-    /// The caller bounds the body. What is made of it takes at most some ten times as much memory, and 64 MiB.
+    /// The caller limits the size of the body. The request takes at most about ten times as much memory, plus 64 MiB.
     pub fn from_json(body: &[u8]) -> Result<Self, RequestError> {
         let mut request = None;
         json::members(json::document(body)?, "an object", |name, value| {
@@ -69,12 +69,12 @@ impl ReadRequest {
         request.ok_or_else(|| RequestErrorKind::NotExactlyOneMember.into())
     }
 
-    /// Applies the request to an array of this shape.
+    /// Resolves the request against a shape.
     pub fn resolve(&self, shape: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         match self {
             Self::Select(selection) => selection.resolve(shape).map(ResolvedSelection::Region),
             Self::Points(points) => Points::resolve(points, shape).map(ResolvedSelection::Points),
-            // Single elements, one on the other, are points; what is wrong with one is reported as of a stack.
+            // A stack of single elements is a list of points; its errors are reported as those of a stack.
             Self::Stack(selections) => match stacked_points(selections, shape) {
                 Some(points) => Ok(ResolvedSelection::Points(points)),
                 None => resolve_stack(selections, shape).map(ResolvedSelection::Stack),
@@ -109,7 +109,7 @@ impl ResolvedSelection {
     }
 }
 
-/// The elements of a stack of which each selection is an index for each dimension; `None` for any other.
+/// The points of a stack whose selections are single elements; `None` for other stacks.
 fn stacked_points(selections: &[Selection], shape: &[u64]) -> Option<Points> {
     let index = |item: &Item| match item {
         Item::Index(index) => Some(*index),
@@ -218,7 +218,7 @@ fn integers(value: &RawValue, limit: usize, what: &'static str) -> Result<Vec<i6
     Ok(integers)
 }
 
-/// True if one more may be added to `values`.
+/// Fails if `values` has no room for another one.
 fn check_limit<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
     if values.len() < limit { Ok(()) } else { Err(too_many(what, limit)) }
 }

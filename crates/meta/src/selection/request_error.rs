@@ -4,40 +4,40 @@ use std::fmt;
 
 use super::{ItemError, ParseError, text::Excerpt};
 
-/// The reason why the JSON of a request is invalid, and its location.
+/// The JSON of a request is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind}{}", PointerSuffix(pointer))]
 pub struct RequestError {
-    /// The place in the body, as a JSON Pointer (RFC 6901); empty for the body itself.
+    /// The location in the body as a JSON pointer (RFC 6901); empty for the body.
     pub pointer: String,
     /// The error.
     #[source]
     pub kind: RequestErrorKind,
 }
 
-/// The error of a request's JSON.
+/// Reasons for rejecting a request's JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestErrorKind {
     /// The body is not JSON.
     #[error("this is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
-    /// Not one of the three members, or more than one.
+    /// None or several of the three members are present.
     #[error("exactly one of `select`, `points` and `stack` is expected")]
     NotExactlyOneMember,
-    /// A value of another kind.
+    /// A value has another type.
     #[error("{expected} is expected, not `{}`", Excerpt(found))]
     Unexpected {
         /// The expected value.
         expected: &'static str,
-        /// The beginning of what was found.
+        /// The found value, truncated.
         found: String,
     },
-    /// A member that a request does not have.
+    /// A member is unknown.
     #[error("`{}` is unknown, known are {known}", Excerpt(name))]
     UnknownMember {
-        /// The beginning of the member's name.
+        /// The member's name, truncated.
         name: String,
-        /// The members that there are.
+        /// The known members.
         known: &'static str,
     },
     /// A member is repeated.
@@ -46,18 +46,18 @@ pub enum RequestErrorKind {
         /// The member's name.
         name: &'static str,
     },
-    /// Too many of something.
+    /// A limit is exceeded.
     #[error("there are at most {limit} {what}")]
     TooMany {
-        /// The excess items.
+        /// The limited items.
         what: &'static str,
         /// The limit.
         limit: usize,
     },
-    /// A stack of nothing, which has no shape.
+    /// A stack has no selections.
     #[error("a stack has at least one selection")]
     EmptyStack,
-    /// A text is not a selection, or not one item of one.
+    /// A text is not a selection, or not a single item.
     #[error(transparent)]
     Text(#[from] ParseError),
     /// An item cannot be added to those before it.
@@ -66,7 +66,7 @@ pub enum RequestErrorKind {
 }
 
 impl RequestError {
-    /// The same error, seen from the value whose member or element `part` holds it.
+    /// The error relative to the parent value, in which `part` is the member or index.
     pub(super) fn under(self, part: impl fmt::Display) -> Self {
         Self { pointer: format!("/{part}{}", self.pointer), ..self }
     }
@@ -78,7 +78,7 @@ impl<T: Into<RequestErrorKind>> From<T> for RequestError {
     }
 }
 
-/// The location, in the text of an error.
+/// The location in an error message.
 struct PointerSuffix<'a>(&'a str);
 
 impl fmt::Display for PointerSuffix<'_> {

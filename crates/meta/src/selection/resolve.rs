@@ -1,13 +1,13 @@
-//! Selections applied to a shape.
+//! Resolution of selections against a shape.
 
 use std::{fmt, iter};
 
 use super::{DimensionSelection, Item, MAX_STACKED_ITEMS, Region, Selection, Slice};
 
-/// The reason why a selection, a point or a stack is invalid for an array.
+/// A selection, a point or a stack is invalid for an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
-    /// More items than dimensions.
+    /// The selection has more items than the array has dimensions.
     #[error("{found} items were given for an array of {rank} dimensions")]
     TooManyItems {
         /// The number of items, without the ellipsis.
@@ -15,26 +15,26 @@ pub enum SelectionError {
         /// The number of dimensions.
         rank: usize,
     },
-    /// More than one ellipsis.
+    /// The selection has more than one ellipsis.
     #[error("a selection has at most one `...`")]
     SecondEllipsis,
-    /// A slice does not move.
+    /// The step of a slice is 0.
     #[error("the step of a slice is not 0, that of dimension {dimension} is")]
     ZeroStep {
-        /// The dimension, from 0.
+        /// The dimension, counted from 0.
         dimension: usize,
     },
-    /// An index does not lie within its dimension.
+    /// An index is outside of its dimension.
     #[error("index {} is out of bounds for dimension {dimension}, {}", Index(*index), Bounds(*extent))]
     OutOfBounds {
-        /// The dimension, from 0.
+        /// The dimension, counted from 0.
         dimension: usize,
-        /// The index that was given; the least or the largest `i64` also stands for what is beyond it.
+        /// The given index; larger magnitudes are clamped to the `i64` range.
         index: i64,
         /// The dimension's extent. Its indices are `-extent..extent`.
         extent: u64,
     },
-    /// A point has another number of coordinates than the array has dimensions.
+    /// The number of coordinates of a point differs from the rank.
     #[error("a point of this array has {rank} coordinates, this one has {found}")]
     PointRank {
         /// The number of the point's coordinates.
@@ -42,7 +42,7 @@ pub enum SelectionError {
         /// The number of dimensions.
         rank: usize,
     },
-    /// A point is wrong.
+    /// A point is invalid.
     #[error("point {point}: {source}")]
     Point {
         /// The index of the point.
@@ -50,16 +50,16 @@ pub enum SelectionError {
         /// The error.
         source: Box<Self>,
     },
-    /// A stack of nothing, which has no shape.
+    /// A stack has no selections.
     #[error("a stack has at least one selection")]
     EmptyStack,
-    /// The regions of a stack have too many dimensions in all.
+    /// The regions of a stack have too many dimensions in total.
     #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in all, these have {found}")]
     StackTooLarge {
         /// The number of dimensions of the results.
         found: usize,
     },
-    /// One of the stacked selections is wrong.
+    /// A stacked selection is invalid.
     #[error("selection {selection} of the stack: {source}")]
     Stacked {
         /// The index of the selection.
@@ -67,20 +67,20 @@ pub enum SelectionError {
         /// The error.
         source: Box<Self>,
     },
-    /// One of the stacked selections gives another shape than the first.
+    /// A stacked selection has another shape than the first one.
     #[error("selection {selection} of the stack gives the shape {found:?}, the first gives {first:?}")]
     ShapesDiffer {
-        /// The first that differs, from 0.
+        /// The index of the first such selection.
         selection: usize,
-        /// The shape that it gives.
+        /// Its shape.
         found: Vec<u64>,
-        /// The shape that the first selection of the stack gives.
+        /// The shape of the first selection.
         first: Vec<u64>,
     },
 }
 
 impl Selection {
-    /// Applies the selection to an array of this shape, whose extents are at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
+    /// Resolves the selection against a shape, whose extents are at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
     pub fn resolve(&self, shape: &[u64]) -> Result<Region, SelectionError> {
         let mut ellipses = self.items.iter().enumerate().filter(|(_, item)| **item == Item::Ellipsis).map(|(n, _)| n);
         let ellipsis = ellipses.next();
@@ -89,7 +89,7 @@ impl Selection {
         }
         let (found, rank) = (self.items.len() - usize::from(ellipsis.is_some()), shape.len());
         let whole = rank.checked_sub(found).ok_or(SelectionError::TooManyItems { found, rank })?;
-        // Without an ellipsis, what is not named is at the end.
+        // Without an ellipsis, the remaining dimensions are at the end.
         let before = self.items.iter().take(ellipsis.unwrap_or(found));
         let after = self.items.iter().skip(ellipsis.map_or(found, |at| at + 1));
         let items = before.map(Some).chain(iter::repeat_n(None, whole)).chain(after.map(Some));
@@ -107,11 +107,10 @@ impl Selection {
 }
 
 impl Slice {
-    /// The indices that the slice selects of a dimension: always a [`DimensionSelection::Range`]. `None` if the step is
-    /// 0.
+    /// The indices of a slice: always a [`DimensionSelection::Range`]. `None` if the step is 0.
     fn clamp(self, extent: u64) -> Option<DimensionSelection> {
         let (step, extent) = (i128::from(self.step.unwrap_or(1)), i128::from(extent));
-        // A slice that goes up begins and ends within `0..=extent`, one that goes down within `-1..=extent - 1`.
+        // An ascending slice is clamped to `0..=extent`, a descending one to `-1..=extent - 1`.
         let (low, high) = match step {
             0 => return None,
             1.. => (0, extent),
@@ -125,7 +124,7 @@ impl Slice {
         let start = self.start.map_or(first, clamp);
         let stop = self.stop.map_or(last, clamp);
         let distance = if step > 0 { stop - start } else { start - stop };
-        // At most the extent, since the distance is.
+        // At most the extent, because the distance is.
         let len = if distance > 0 { (distance - 1) / step.abs() + 1 } else { 0 };
         let (start, step) = match len {
             0 => (0, 1),
@@ -137,14 +136,14 @@ impl Slice {
     }
 }
 
-/// An index counted from the beginning.
+/// Resolves an index that may count from the end.
 pub(super) fn resolve_index(index: i64, dimension: usize, extent: u64) -> Result<u64, SelectionError> {
     let from_start = if index < 0 { extent.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
     let found = from_start.filter(|&found| found < extent);
     found.ok_or(SelectionError::OutOfBounds { dimension, index, extent })
 }
 
-/// An index as an error shows it. A text's number beyond an `i64` was cut to the nearest one.
+/// An index in an error message; `i64` limits also denote clamped numbers.
 struct Index(i64);
 
 impl fmt::Display for Index {
@@ -157,7 +156,7 @@ impl fmt::Display for Index {
     }
 }
 
-/// The bounds of a dimension's indices as an error shows them.
+/// The bounds of a dimension in an error message.
 struct Bounds(u64);
 
 impl fmt::Display for Bounds {

@@ -1,7 +1,6 @@
 //! The text of a selection.
 //!
-//! Items are separated by commas, one per dimension; a comma after the last is allowed. Spaces and tabs may stand around
-//! every number and sign of punctuation, but not within a number. A number is a sequence of decimal digits after an optional
+//! Items are separated by commas, one per dimension; a comma after the last is allowed. Spaces and tabs are allowed around numbers and punctuation, but not within a number. A number is a sequence of decimal digits after an optional
 //! `-` or `+`. A list has round or square brackets, also around a single index. A text without items selects everything.
 
 use std::{
@@ -11,10 +10,10 @@ use std::{
 
 use super::{Item, MAX_ITEMS, MAX_TEXT_SIZE, Selection, Slice};
 
-/// The number of characters of invalid text that are shown.
+/// The maximum number of characters of invalid text in messages.
 const MAX_EXCERPT_CHARS: usize = 24;
 
-/// The reason why a text is not a selection.
+/// A text is not a selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}, at byte {offset}{}", FoundSuffix(found))]
 pub struct ParseError {
@@ -26,10 +25,10 @@ pub struct ParseError {
     pub found: String,
 }
 
-/// The error of a selection's text.
+/// Reasons for rejecting a selection's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
-    /// The text is longer than [`MAX_TEXT`].
+    /// The text is longer than [`MAX_TEXT_SIZE`].
     #[error("a selection has at most {MAX_TEXT_SIZE} bytes, this one has {len}")]
     TooLong {
         /// The text's length in bytes.
@@ -38,39 +37,39 @@ pub enum ParseErrorKind {
     /// An item is missing.
     #[error("an index, a slice, a list or `...` is expected")]
     ExpectedItem,
-    /// An item is followed by something else than a comma.
+    /// An item is not followed by a comma.
     #[error("a `,` or the end is expected after an item")]
     ExpectedComma,
-    /// The text was to hold one item and holds more.
+    /// A text of a single item continues.
     #[error("the end is expected after the only item")]
     ExpectedEnd,
-    /// A sign without digits.
+    /// A sign is not followed by digits.
     #[error("digits are expected after a sign (a `+` does not stand for a space, `%20` does)")]
     ExpectedDigits,
-    /// A list holds something else than whole numbers.
+    /// An entry of a list is not an integer.
     #[error("a list holds whole numbers, and a whole number is expected")]
     ExpectedInteger,
-    /// A list does not end with the bracket that belongs to its first one.
+    /// A list does not end with its bracket.
     #[error("a `,` or the list's `{close}` is expected")]
     ExpectedBracket {
         /// The bracket.
         close: char,
     },
-    /// The item cannot be added to those before it.
+    /// An item is invalid after those before it.
     #[error(transparent)]
     Item(#[from] ItemError),
 }
 
-/// The reason why an item is invalid for any shape.
+/// An item is invalid for any shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
-    /// There are more than [`MAX_ITEMS`].
+    /// There are more than [`MAX_ITEMS`] items.
     #[error("a selection has at most {MAX_ITEMS} items")]
     TooMany,
     /// A second ellipsis.
     #[error("a selection has at most one `...`")]
     SecondEllipsis,
-    /// A slice does not move.
+    /// The step of a slice is 0.
     #[error("the step of a slice is not 0")]
     ZeroStep,
 }
@@ -78,8 +77,8 @@ pub enum ItemError {
 impl Selection {
     /// Parses a text such as `2:10, ::-1, (0,5,-1)`.
     ///
-    /// A number that an `i64` does not hold becomes the nearest one that it does. No array has such an index, and slices are
-    /// clamped, so it keeps its meaning.
+    /// Integers that do not fit an `i64` become the nearest one that does. No array has such an index, and slices are
+    /// clamped, so the meaning does not change.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text)?;
         let mut selection = Self::default();
@@ -95,7 +94,7 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Adds an item that goes with those before it.
+    /// Adds an item; fails if it is invalid after those before it.
     pub(super) fn push(&mut self, item: Item) -> Result<(), ItemError> {
         if self.items.len() >= MAX_ITEMS {
             return Err(ItemError::TooMany);
@@ -110,7 +109,7 @@ impl Selection {
 }
 
 impl Item {
-    /// Parses a text of one item.
+    /// Parses a single item.
     pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text)?;
         scanner.skip_spaces();
@@ -130,8 +129,8 @@ impl FromStr for Selection {
     }
 }
 
-/// The text that is parsed as the same selection, if it is not longer than [`MAX_TEXT`]: without spaces, and with round
-/// brackets, which need no escaping in a URL.
+/// Formats the selection without spaces and with round brackets, which need no escaping in a URL. It parses as
+/// the same selection if it is not longer than [`MAX_TEXT_SIZE`].
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_separated(f, &self.items)
@@ -179,7 +178,7 @@ fn write_separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, values: &[T]) ->
     Ok(())
 }
 
-/// The invalid text, in the text of an error.
+/// The invalid text in an error message.
 struct FoundSuffix<'a>(&'a str);
 
 impl fmt::Display for FoundSuffix<'_> {
@@ -191,7 +190,7 @@ impl fmt::Display for FoundSuffix<'_> {
     }
 }
 
-/// A stranger's text as an error shows it: without characters that would change how the rest is shown.
+/// Client-supplied text in an error message, with unprintable characters escaped.
 pub(super) struct Excerpt<'a>(pub(super) &'a str);
 
 impl fmt::Display for Excerpt<'_> {
@@ -203,7 +202,7 @@ impl fmt::Display for Excerpt<'_> {
     }
 }
 
-/// The beginning of `text`, short enough to be shown.
+/// Truncates a text for an error message.
 pub(super) fn excerpt(text: &str) -> String {
     match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => text.get(..end).into_iter().chain(["…"]).collect(),
@@ -211,14 +210,14 @@ pub(super) fn excerpt(text: &str) -> String {
     }
 }
 
-/// The number that is all of `text`, cut to what an `i64` holds.
+/// Parses a text that is one integer, clamped to the range of `i64`.
 pub(super) fn whole_number(text: &str) -> Option<i64> {
     let mut scanner = Scanner { text, at: 0 };
     let number = scanner.number().ok().flatten();
     number.filter(|_| scanner.peek().is_none())
 }
 
-/// Reads a text from left to right. It stops only before or after ASCII, so `at` is always between two characters.
+/// A parser of selections. It stops only before or after ASCII, so `at` is always a character boundary.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
@@ -243,7 +242,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over `byte` and the spaces after it, if it is the next one.
+    /// Reads `byte` and the spaces after it; returns false if it is not the next byte.
     fn accept(&mut self, byte: u8) -> bool {
         if self.peek() != Some(byte) {
             return false;
@@ -257,7 +256,7 @@ impl<'a> Scanner<'a> {
         self.accept(b',')
     }
 
-    /// One item and the spaces after it.
+    /// Reads an item and the spaces after it.
     fn item(&mut self) -> Result<Item, ParseError> {
         if self.rest().starts_with("...") {
             self.at += 3;
@@ -279,7 +278,7 @@ impl<'a> Scanner<'a> {
         start.map(Item::Index).ok_or_else(|| self.error(ParseErrorKind::ExpectedItem))
     }
 
-    /// The rest of a list after its first bracket, up to `close` and the spaces after it.
+    /// Reads a list after its first bracket, up to `close` and the spaces after it.
     fn list(&mut self, close: u8) -> Result<Item, ParseError> {
         let mut indices = Vec::new();
         while !self.accept(close) {
@@ -292,7 +291,7 @@ impl<'a> Scanner<'a> {
         Ok(Item::List(indices))
     }
 
-    /// A number and the spaces after it, if one is next.
+    /// Reads a number and the spaces after it; `None` if there is none.
     fn number(&mut self) -> Result<Option<i64>, ParseError> {
         let begin = self.at;
         let negative = self.peek() == Some(b'-');
@@ -304,7 +303,7 @@ impl<'a> Scanner<'a> {
         while let Some(digit @ b'0'..=b'9') = self.peek() {
             let tens = number.unwrap_or(0_i64).saturating_mul(10);
             let digit = i64::from(digit - b'0');
-            // A negative number is built downwards, since the least has no counterpart above zero.
+            // Negative numbers are accumulated downwards, because the smallest one has no positive counterpart.
             number = Some(if negative { tens.saturating_sub(digit) } else { tens.saturating_add(digit) });
             self.at += 1;
         }
@@ -325,7 +324,7 @@ impl<'a> Scanner<'a> {
 
     fn error_at(&self, at: usize, kind: ParseErrorKind) -> ParseError {
         let rest = self.text.get(at..).unwrap_or_default();
-        // A piece is what stands before the next comma or bracket, or else that one.
+        // The excerpt ends before the next comma or bracket, or consists of it.
         let end = match rest.find([',', '[', ']', '(', ')']) {
             None => rest.len(),
             Some(end) => end.max(1),

@@ -1,26 +1,27 @@
-//! What may be written in another way in a ZOM that is declared, and how it is stored.
+//! Alternative notations in requests, and their stored forms.
 //!
-//! | version, member | as it may be | as it is stored |
+//! | version, member | notation | stored form |
 //! |---|---|---|
 //! | v3 `data_type` | a `dtype` of v2 that begins with `<`, `>` or a bar: `"<f4"` | its name in v3: `"float32"` |
 //! | v3 `codecs`, also those of shards; v2 `filters` and `compressor` | the name of a class of numcodecs: `"GZip"` | that of the codec: `"gzip"`; see [`CLASSES`] |
-//! | v3 `codecs`, also those of shards | no codec makes bytes of the array | `bytes` does, with an `endian` where there is a byte order: that of the `dtype`, or little; of texts and byte strings, `vlen-utf8` and `vlen-bytes` do |
-//! | v3 `codecs`, also those of shards | `bytes` without the `endian` that the data type needs, as pydantic-zarr's `from_array` has it | with it: that of the `dtype`, or little |
-//! | v3 `configuration` of anything named | `null` | not there |
-//! | v3 `storage_transformers`, `dimension_names` | `null` | not there |
-//! | v3 `consolidated_metadata` of a group | anything, since the members say what it says | not there |
-//! | v3 `attributes`; v2 and v3 | `null`; not there | `{}` |
-//! | v2 `filters` | `{}`, `[]`, not there | `null` |
-//! | v2 `dimension_separator` | not there | `"."` |
+//! | v3 `codecs`, also those of shards | no array-to-bytes codec | `bytes`, with an `endian` for multi-byte words: that of the `dtype`, or little; `vlen-utf8` and `vlen-bytes` for strings and byte strings |
+//! | v3 `codecs`, also those of shards | `bytes` without the `endian` that the data type needs, as by pydantic-zarr's `from_array` | with the `endian` of the `dtype`, or little |
+//! | v3 `configuration` of anything named | `null` | missing |
+//! | v3 `storage_transformers`, `dimension_names` | `null` | missing |
+//! | v3 `consolidated_metadata` of a group | anything, because it repeats the members | missing |
+//! | v3 `attributes`; v2 and v3 | `null`; missing | `{}` |
+//! | v2 `filters` | `{}`, `[]`, missing | `null` |
+//! | v2 `dimension_separator` | missing | `"."` |
 //!
-//! The first five are in ZEP 6's own examples. What is not as expected stays as it is, for the reader of documents to refuse.
+//! The first five are in the examples of ZEP 6. Invalid values do not change; the reader of documents rejects them.
 
 use serde_json::{Map, Value, json};
 
 use super::ZomFormat;
 use crate::data_type::{self, DataType, Layout, StoredOrder, V2Context};
 
-/// The classes of numcodecs: what they are called in v2, and in v3. In v3 this is a codec of the specification or the registry where it is configured alike.
+/// The classes of numcodecs, with their ids in v2 and their names in v3: those of registered codecs if the
+/// configurations are the same.
 static CLASSES: &[(&str, &str, &str)] = &[
     ("Adler32", "adler32", "numcodecs.adler32"),
     ("AsType", "astype", "numcodecs.astype"),
@@ -48,8 +49,8 @@ static CLASSES: &[(&str, &str, &str)] = &[
     ("Zstd", "zstd", "zstd"),
 ];
 
-/// The codecs of v3 from array to array. If no codec makes bytes of the array, that is certain only if all codecs are
-/// among these and the next.
+/// The array-to-array codecs of v3. An array-to-bytes codec is only certainly missing if all codecs are in this list
+/// and the next.
 const ARRAY_TO_ARRAY: &[&str] = &[
     "bitround",
     "numcodecs.astype",
@@ -62,7 +63,7 @@ const ARRAY_TO_ARRAY: &[&str] = &[
     "transpose",
 ];
 
-/// The codecs of v3 that make bytes of bytes.
+/// The bytes-to-bytes codecs of v3.
 const BYTES_TO_BYTES: &[&str] = &[
     "blosc",
     "crc32c",
@@ -83,7 +84,7 @@ const BYTES_TO_BYTES: &[&str] = &[
     "zstd",
 ];
 
-/// Normalises what describes an array.
+/// Normalizes the described members of an array.
 pub(super) fn normalize_array(format: ZomFormat, document: &mut Map<String, Value>) {
     match format {
         ZomFormat::V2 => array_v2(document),
@@ -91,7 +92,7 @@ pub(super) fn normalize_array(format: ZomFormat, document: &mut Map<String, Valu
     }
 }
 
-/// Normalises what describes a group of v3.
+/// Normalizes the described members of a v3 group.
 pub(super) fn normalize_group(document: &mut Map<String, Value>) {
     extensions(document);
 }
@@ -135,7 +136,7 @@ fn extensions(document: &mut Map<String, Value>) {
         .for_each(remove_null_configuration);
 }
 
-/// Takes away a `configuration` that is `null`.
+/// Removes a `configuration` that is `null`.
 fn remove_null_configuration(replace_class_name: &mut Value) {
     let Some(object) = replace_class_name.as_object_mut() else { return };
     if object.get("configuration").is_some_and(Value::is_null) {
@@ -143,7 +144,7 @@ fn remove_null_configuration(replace_class_name: &mut Value) {
     }
 }
 
-/// Normalises a data type. Returns the byte order that it implies, if any.
+/// Normalizes a data type. Returns the byte order that it implies.
 fn data_type(json: &mut Value) -> Option<StoredOrder> {
     if !json.as_str()?.starts_with(['<', '>', '|']) {
         return None;
@@ -153,7 +154,7 @@ fn data_type(json: &mut Value) -> Option<StoredOrder> {
     Some(order)
 }
 
-/// Normalises the codecs of an array of a data type, and of the chunks in shards of it.
+/// Normalizes the codecs of an array, and of the inner chunks of shards.
 fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     for codec in list.iter_mut() {
         remove_null_configuration(codec);
@@ -178,7 +179,7 @@ fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     list.splice(position..position, codec);
 }
 
-/// The position at which the array-to-bytes codec is missing, if it certainly is.
+/// The index at which the array-to-bytes codec is missing; `None` if it may be present.
 fn missing_codec_position(codecs: &[Value]) -> Option<usize> {
     let names: Option<Vec<_>> = codecs.iter().map(name_of).collect();
     let names = names?;
@@ -186,12 +187,12 @@ fn missing_codec_position(codecs: &[Value]) -> Option<usize> {
     names.iter().skip(arrays).all(|name| BYTES_TO_BYTES.contains(name)).then_some(arrays)
 }
 
-/// True if anything is said of how a codec does it.
+/// True if a codec has a configuration other than `{}`.
 fn has_configuration(codec: &Value) -> bool {
     codec.get("configuration").and_then(Value::as_object).is_some_and(|configuration| !configuration.is_empty())
 }
 
-/// The name of a codec that is written well.
+/// The name of a well-formed codec.
 fn name_of(codec: &Value) -> Option<&str> {
     match codec {
         Value::String(name) => Some(name),
@@ -202,7 +203,8 @@ fn name_of(codec: &Value) -> Option<&str> {
     }
 }
 
-/// The codec that makes bytes of arrays of a data type; of other types of variable length than texts and byte strings there is none in v3.
+/// The default array-to-bytes codec of a data type; `None` for types of variable length other than strings and byte
+/// strings.
 fn array_to_bytes_codec(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
     match data_type.layout() {
         Layout::Fixed(layout) if layout.words.is_empty() => Some(json!({"name": "bytes"})),
@@ -219,8 +221,7 @@ fn array_to_bytes_codec(data_type: &DataType, order: &StoredOrder) -> Option<Val
     }
 }
 
-/// Replaces the class name of a codec by its own name: the codec itself if it is just a name, or else this member of
-/// it.
+/// Replaces the class name of a codec by its codec name, in the codec itself if it is a string, or else in this member.
 fn replace_class_name(codec: &mut Value, member: &str, class_to_v3_name: impl Fn(&str) -> Option<&'static str>) {
     let name = if codec.is_string() { Some(codec) } else { codec.get_mut(member) };
     let Some(Value::String(name)) = name else { return };

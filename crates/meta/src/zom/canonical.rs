@@ -1,7 +1,6 @@
-//! Node documents in one form, so that two that say the same are the same.
+//! The canonical form of node documents, for comparison.
 //!
-//! What is not said is put in as its default, what may be written in two ways is written in one. Members that nobody here knows stay as they are, and so does
-//! what cannot be read.
+//! Defaults are added, and of several notations one is chosen. Unknown members and unreadable values do not change.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +17,7 @@ use crate::{
     json::Json,
 };
 
-/// An array's node document in one form. What cannot be read stays as it is.
+/// The canonical form of an array's node document.
 pub(super) fn array(format: ZomFormat, document: &Json) -> Json {
     let known = match format {
         ZomFormat::V2 => v2::ARRAY_MEMBERS,
@@ -30,7 +29,7 @@ pub(super) fn array(format: ZomFormat, document: &Json) -> Json {
     })
 }
 
-/// A group's node document in one form.
+/// The canonical form of a group's node document.
 pub(super) fn group(format: ZomFormat, document: &Json) -> Json {
     match format {
         ZomFormat::V2 => with_attributes(document),
@@ -57,7 +56,7 @@ fn array_v2(document: &mut Map<String, Value>) {
     if let Ok(dtype) = data_type.to_v2(&order) {
         document.insert("dtype".to_owned(), dtype);
     }
-    // Each reader defines the meaning of `null`.
+    // The meaning of `null` depends on the reader.
     let fill_value = document.get("fill_value").filter(|fill_value| !fill_value.is_null());
     let fill_value_element =
         fill_value.and_then(|fill_value| data_type.stored_fill_value(fill_value, Dialect::V2, &order).ok());
@@ -68,7 +67,7 @@ fn array_v2(document: &mut Map<String, Value>) {
     }
 }
 
-/// A filter, if it is written well.
+/// A well-formed filter.
 fn numcodecs(filter: &Value) -> Option<CodecSpec> {
     let mut configuration = filter.as_object()?.clone();
     let id = configuration.shift_remove("id")?;
@@ -92,7 +91,7 @@ fn array_v3(document: &mut Map<String, Value>) {
     document.get_mut("codecs").into_iter().for_each(codecs);
 }
 
-/// The data type, and a fill value of it.
+/// Canonicalizes the data type and the fill value.
 fn fill_value_element(document: &mut Map<String, Value>) {
     let Some(Ok(data_type)) = document.get("data_type").map(data_type::parse_v3) else { return };
     document.insert("data_type".to_owned(), data_type.to_v3());
@@ -128,14 +127,14 @@ fn codecs(list: &mut Value) {
     for codec in list.as_array_mut().into_iter().flatten() {
         expand_name(codec);
         let Some(configuration) = codec.get_mut("configuration") else { continue };
-        // The chains within a shard.
+        // The chains of a shard.
         for inner in ["codecs", "index_codecs"] {
             configuration.get_mut(inner).into_iter().for_each(codecs);
         }
     }
 }
 
-/// A name as an object with a configuration.
+/// Expands a name to an object with a configuration.
 fn expand_name(value: &mut Value) {
     match value {
         Value::String(name) => *value = json!({"name": name, "configuration": {}}),
@@ -144,7 +143,7 @@ fn expand_name(value: &mut Value) {
     }
 }
 
-/// Puts in a default where nothing is said.
+/// Sets a member that is missing or `null`.
 fn set_default(object: &mut Map<String, Value>, name: &str, default: Value) {
     let value = object.entry(name).or_insert(Value::Null);
     if value.is_null() {

@@ -1,4 +1,4 @@
-//! Differences between two structures.
+//! Comparison of two ZOMs.
 
 use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escape_pointer};
 use crate::json::{Json, Kind};
@@ -16,7 +16,7 @@ pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Differen
 struct Comparison {
     format: ZomFormat,
     limit: usize,
-    /// The location of the nodes.
+    /// The location of the compared nodes.
     pointer: String,
     differences: Vec<Difference>,
 }
@@ -32,7 +32,7 @@ impl Comparison {
                 let canonical = |document: &Json| canonical::group(format, document);
                 match declared.document == found.document {
                     true => {}
-                    // Pointers have the names of JSON.
+                    // Pointers use the member names of JSON.
                     false => self.documents(
                         &rename_for_json(&declared.document),
                         &rename_for_json(&found.document),
@@ -47,7 +47,7 @@ impl Comparison {
         }
     }
 
-    /// Compares members. A group of which no members are found has none.
+    /// Compares members. A group without known members is treated as empty.
     fn members(&mut self, declared: &Members<Node>, found: Option<&Members<Node>>) {
         let none = Members::new();
         let found = found.unwrap_or(&none);
@@ -92,7 +92,7 @@ impl Comparison {
         }
     }
 
-    /// Nodes differ as a whole.
+    /// Records that nodes differ as a whole.
     fn differ(&mut self, declared: Option<&Node>, found: Option<&Node>) {
         if self.is_full() {
             return;
@@ -107,7 +107,7 @@ impl Comparison {
     }
 }
 
-/// The location in the request of a difference between the canonical documents: the nearest whose parent exists. A
+/// The location in the request of a difference between canonical documents: the nearest one whose parent exists. A
 /// codec that is just a name has no configuration to point to.
 fn nearest_location(declared: &Json, path: &[String]) -> Vec<String> {
     let mut path = path.to_vec();

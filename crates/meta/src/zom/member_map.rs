@@ -1,13 +1,13 @@
-//! The nodes directly below a group, by name.
+//! The members of a group, by name.
 
 use std::fmt;
 
-/// A map from names to nodes, sorted by name. Unlike a tree it takes no room for entries that it has not got: most groups have few members.
+/// A map from names to nodes, sorted by name. Unlike a tree it has no spare capacity: most groups have few members.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Members<T>(Vec<(String, T)>);
 
 impl<T> Members<T> {
-    /// No members.
+    /// An empty map.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -22,17 +22,17 @@ impl<T> Members<T> {
         self.0.is_empty()
     }
 
-    /// The node of a name.
+    /// The node with a name.
     pub fn get(&self, name: &str) -> Option<&T> {
         self.0.get(self.position(name).ok()?).map(|(_, node)| node)
     }
 
-    /// True if there is a node of a name.
+    /// True if the map has a node with this name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.position(name).is_ok()
     }
 
-    /// Adds a node; the answer is the one that had the name before. Quick for names that come in their order.
+    /// Inserts a node and returns the one that it replaces. Appending in the order of names takes constant time.
     pub fn insert(&mut self, name: String, node: T) -> Option<T> {
         match self.position(&name) {
             Ok(at) => self.0.get_mut(at).map(|(_, before)| std::mem::replace(before, node)),
@@ -43,33 +43,33 @@ impl<T> Members<T> {
         }
     }
 
-    /// The names and nodes in the order of the names.
+    /// The names and nodes, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&String, &T)> {
         self.into_iter()
     }
 
-    /// The names in their order.
+    /// The names in order.
     pub fn keys(&self) -> impl Iterator<Item = &String> {
         self.0.iter().map(|(name, _)| name)
     }
 
-    /// The nodes in the order of the names.
+    /// The nodes in the order of names.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, node)| node)
     }
 
-    /// The nodes in the order of the names, to be changed.
+    /// The mutable nodes in the order of names.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().map(|(_, node)| node)
     }
 
-    /// The names and nodes in the order of the names, the nodes to be changed.
+    /// The names and mutable nodes, in the order of names.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut T)> {
         self.0.iter_mut().map(|(name, node)| (&*name, node))
     }
 
     fn position(&self, name: &str) -> Result<usize, usize> {
-        // Names that come in order are appended.
+        // Names that are inserted in order are appended.
         match self.0.last() {
             Some((last, _)) if last.as_str() < name => Err(self.0.len()),
             _ => self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)),
@@ -89,7 +89,7 @@ impl<T: fmt::Debug> fmt::Debug for Members<T> {
     }
 }
 
-/// Of equal names the last one counts.
+/// The last of duplicate names counts.
 impl<T> FromIterator<(String, T)> for Members<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(members: I) -> Self {
         let mut all: Vec<_> = members.into_iter().collect();

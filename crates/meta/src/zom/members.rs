@@ -1,9 +1,10 @@
-//! What JSON calls a member of a group's document that is itself called `members`.
+//! The JSON name of a member of a group's document that is itself called `members`.
 //!
-//! ZEP 6 renames it to `_members`, and where that is taken to `__members`, and so on. To know on the way back what was renamed, a document that has `_members` (or a longer one)
-//! without having `members` has an underscore more as well: its longest name of the kind is never shown right behind the next shorter one, as that of `members` is.
+//! ZEP 6 renames it to `_members`, or to `__members` if that is taken, and so on. To make this reversible, the longest such name
+//! of a document without `members` gets an additional underscore: it is never just one longer than another name, as the
+//! renamed `members` is.
 //!
-//! | the document has | JSON has |
+//! | names in the document | names in JSON |
 //! |---|---|
 //! | `members` | `_members` |
 //! | `members`, `_members` | `__members` for `members`, and `_members` |
@@ -13,7 +14,7 @@ use crate::json::Json;
 
 const MEMBERS: &str = "members";
 
-/// A document as JSON shows it.
+/// The JSON form of a document, with `members` renamed.
 pub(super) fn rename_for_json(document: &Json) -> Json {
     let names = MembersNames::of(document);
     match (names.has_members, names.longest) {
@@ -23,7 +24,7 @@ pub(super) fn rename_for_json(document: &Json) -> Json {
     }
 }
 
-/// The document that JSON shows; and under which name it has the one that was renamed, as a pair of the document's name and that of JSON.
+/// The document of a JSON form, and the renamed member as a pair of the document's name and that of JSON.
 pub(super) fn restore_names(json: &Json) -> (Json, Option<(String, String)>) {
     let Some(longest) = MembersNames::of(json).longest else { return (json.clone(), None) };
     let shorter = longest.saturating_sub(1);
@@ -32,11 +33,11 @@ pub(super) fn restore_names(json: &Json) -> (Json, Option<(String, String)>) {
     (rename(json, longest, original), Some((prefixed(original), prefixed(longest))))
 }
 
-/// The names of the kind that an object has.
+/// The names of an object that are `members` with any number of underscores before it.
 #[derive(Default)]
 struct MembersNames {
     has_members: bool,
-    /// The number of underscores of the longest, if there is one with any.
+    /// The number of underscores of the longest name that has any.
     longest: Option<usize>,
 }
 
@@ -60,7 +61,7 @@ fn prefixed(count: usize) -> String {
     format!("{}{MEMBERS}", "_".repeat(count))
 }
 
-/// The document with one name for another, at the same place.
+/// Renames a member in place.
 fn rename(document: &Json, from: usize, to: usize) -> Json {
     let (from, to) = (prefixed(from), Json::string(&prefixed(to)));
     let members: Vec<_> = document.members().collect();

@@ -1,11 +1,12 @@
-//! The Zarr Object Model ([ZEP 6](https://zarr.dev/zeps/draft/ZEP0006.html)): a hierarchy's structure as one tree.
+//! The Zarr Object Model ([ZEP 6](https://zarr.dev/zeps/draft/ZEP0006.html)): the structure of a hierarchy as one tree.
 //!
-//! There are two models, that of v2 and that of v3. A node of either is one JSON object, its *node document*: in v3 the `zarr.json`, in v2 the `.zarray` or
-//! `.zgroup` with the `.zattrs` as its `attributes`. A group has its `members` beside that. Hierarchies of the draft are shown by the model of v3.
+//! A ZOM has one of two formats, v2 or v3. Each node is one JSON object, its *node document*: the `zarr.json` in v3,
+//! the `.zarray` or `.zgroup` with the `.zattrs` as its `attributes` in v2. A group also has `members`. Hierarchies of
+//! the draft are converted to the format v3.
 //!
-//! [`Zom::parse`] reads what somebody declares: it is checked, what is written in another way is normalised (the list is in `aliases.rs`), and then it is
-//! read as the documents are read that are stored. Nodes that are stored are shown as they are, but that all have `attributes` and none has consolidated metadata:
-//! [`Node::of_array`], [`Node::of_group`].
+//! [`Zom::parse`] reads a request: it validates the schema, normalizes aliases (listed in `aliases.rs`), and reads each
+//! document like a stored one. [`Node::from_array`] and [`Node::group_from_model`] render stored nodes: with
+//! `attributes`, and without consolidated metadata.
 
 use std::io;
 
@@ -33,19 +34,19 @@ mod tests;
 
 pub use member_map::Members;
 
-/// Whose documents a model has.
+/// The format of a ZOM's node documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZomFormat {
-    /// Those of Zarr v2.
+    /// Documents of Zarr v2.
     V2,
-    /// Those of Zarr v3.
+    /// Documents of Zarr v3.
     V3,
 }
 
-/// A hierarchy's structure, or a part of it.
+/// The structure of a hierarchy or a subtree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zom {
-    /// Whose documents the nodes have.
+    /// The format of the node documents.
     pub format: ZomFormat,
     /// The topmost node.
     pub root: Node,
@@ -63,26 +64,26 @@ pub enum Node {
 /// A group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// Its node document, without `members` and without consolidated metadata. A member of the document that is itself called `members` is `members` here too;
-    /// as JSON it is `_members`, or with as many more underscores as it takes.
+    /// The node document without `members` and consolidated metadata. A member of the document that is itself called
+    /// `members` has this name here; in JSON it is `_members`, or has more underscores if necessary.
     pub document: Json,
-    /// The nodes directly below it, by name; `None` where nothing is said of them.
+    /// The members by name; `None` if they are unspecified.
     pub members: Option<Members<Node>>,
 }
 
-/// The reason why a JSON text is no ZOM.
+/// Errors of parsing a ZOM.
 #[derive(Debug, thiserror::Error)]
 pub enum ZomError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
-    /// It breaks its schema.
+    /// The ZOM violates its schema.
     #[error("{}", first_violation(.violations))]
     Invalid {
-        /// The violations; at least one, at most [`MAX_VIOLATIONS`].
+        /// The violations: at least one, at most [`MAX_VIOLATIONS`].
         violations: Vec<Violation>,
     },
-    /// It has more nodes than a commit has changes.
+    /// The ZOM has more nodes than a commit may change.
     #[error("it has more than {limit} nodes")]
     TooManyNodes {
         /// The limit.
@@ -90,7 +91,7 @@ pub enum ZomError {
     },
 }
 
-/// A place at which a JSON text breaks its schema.
+/// A violation of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// The location: a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) into the text.
@@ -99,25 +100,25 @@ pub struct Violation {
     pub reason: String,
 }
 
-/// A place at which two structures differ.
+/// A difference between two ZOMs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The location: a JSON pointer into the ZOM, `/members/a/shape/0`.
     pub pointer: String,
-    /// The value in the request, if any. Of a node it is the node document.
+    /// The value in the request, if any; for a node its node document.
     pub expected: Option<Json>,
-    /// The stored value, if any. Of a node it is the node document.
+    /// The stored value, if any; for a node its node document.
     pub actual: Option<Json>,
 }
 
-/// The most violations or differences that are returned.
+/// The maximum number of returned violations or differences.
 pub const MAX_VIOLATIONS: usize = 100;
 
-/// The most nodes of one ZOM.
+/// The maximum number of nodes in a ZOM.
 pub const MAX_NODES: usize = 100_000;
 
 impl ZomFormat {
-    /// The model by which a dialect's hierarchies are shown.
+    /// The format for the hierarchies of a dialect.
     pub fn for_dialect(dialect: Dialect) -> Self {
         match dialect {
             Dialect::V2 => Self::V2,
@@ -125,7 +126,7 @@ impl ZomFormat {
         }
     }
 
-    /// The dialect whose documents these are.
+    /// The dialect of the node documents.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::V2 => Dialect::V2,
@@ -133,7 +134,7 @@ impl ZomFormat {
         }
     }
 
-    /// The `zarr_format` of its documents.
+    /// The `zarr_format` of the node documents.
     fn number(self) -> u8 {
         match self {
             Self::V2 => 2,
@@ -143,10 +144,10 @@ impl ZomFormat {
 }
 
 impl Zom {
-    /// Reads a ZOM, normalising aliases. Its `zarr_format` determines the model.
+    /// Parses a ZOM and normalizes aliases. Its `zarr_format` determines the format.
     ///
-    /// Checks the schema and the names of the nodes, and that every document can be read into its model; not whether
-    /// its codecs are valid together. Groups are nested as deep as the 128 levels of JSON allow: 63 of them.
+    /// Validates the schema, the node names, and each document, but not whether codecs are valid together. Groups are
+    /// nested at most 63 deep, by the 128 levels of JSON.
     pub fn parse(json: impl Into<Bytes>) -> Result<Self, ZomError> {
         read::zom(json.into())
     }
@@ -161,7 +162,8 @@ impl Zom {
         self.root.write(to)
     }
 
-    /// Writes every node's document by its path from the topmost node, as one JSON object: the empty text for that one, `/a/b` for others.
+    /// Writes a JSON object with the document of every node by its path from the topmost node: empty for that node,
+    /// `/a/b` for others.
     pub fn write_flat(&self, to: &mut impl io::Write) -> io::Result<()> {
         to.write_all(b"{")?;
         self.root.write_flat(&mut String::new(), to)?;
@@ -173,9 +175,8 @@ impl Zom {
         to_json(|to| self.write_flat(to))
     }
 
-    /// The differences in structure, at most `limit`. The order of names, and the notation of numbers and extensions,
-    /// make no difference, and neither do members that the declared ZOM does not list. Two of different versions differ
-    /// as a whole.
+    /// The structural differences, at most `limit`. The order of names, the notation of numbers and extensions, and
+    /// members that the declared ZOM does not list are ignored. ZOMs of different formats differ as a whole.
     pub fn differences(declared: &Self, found: &Self, limit: usize) -> Vec<Difference> {
         differences::between(declared, found, limit)
     }
@@ -188,18 +189,18 @@ impl Zom {
 }
 
 impl Node {
-    /// An array as it is stored.
+    /// Renders a stored array.
     pub fn from_array(model: &ArrayModel) -> Self {
         Self::Array(node_document(model.dialect, &model.document, &model.attributes))
     }
 
-    /// A group as it is stored, of whose members nothing is said.
+    /// Renders a stored group with unspecified members.
     pub fn group_from_model(model: &GroupModel) -> Group {
         let document = node_document(model.dialect, &model.document, &model.attributes);
         Group { document: strip_consolidated(&document), members: None }
     }
 
-    /// Its node document.
+    /// The node document.
     pub fn document(&self) -> &Json {
         match self {
             Self::Array(document) => document,
@@ -207,12 +208,12 @@ impl Node {
         }
     }
 
-    /// The node and all that is below it as a JSON text.
+    /// The subtree as a JSON text.
     pub fn to_text(&self) -> Json {
         to_json(|to| self.write(to))
     }
 
-    /// Writes the node and all that is below it as JSON.
+    /// Writes the subtree as JSON.
     pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
         let document = self.rendered_document().compacted();
         let Self::Group(Group { members: Some(members), .. }) = self else { return document.write(to) };
@@ -240,7 +241,7 @@ impl Node {
         }
     }
 
-    /// Its node document as JSON shows it.
+    /// The node document in its JSON form.
     fn rendered_document(&self) -> Json {
         match self {
             Self::Array(document) => document.clone(),
@@ -265,15 +266,15 @@ impl Node {
     }
 }
 
-/// The written bytes, as one text.
+/// Collects written JSON.
 fn to_json(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
     let mut text = Vec::new();
-    // A vector takes every byte, and what is written is JSON.
+    // Writing to a vector cannot fail, and the output is JSON.
     let _ = write(&mut text);
     Json::trusted(text)
 }
 
-/// The node document of a node that is stored.
+/// The node document of a stored node.
 fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     match dialect {
         Dialect::V2 => join_v2(document, attributes),
@@ -281,7 +282,7 @@ fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     }
 }
 
-/// A node document with empty `attributes` if it has none: every node of a ZOM has them.
+/// Adds empty `attributes` to a node document without any: every node of a ZOM has them.
 pub fn with_attributes(document: &Json) -> Json {
     if document.get("attributes").is_some_and(|attributes| !attributes.is_null()) {
         return document.clone();

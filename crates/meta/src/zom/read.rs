@@ -1,4 +1,4 @@
-//! Reading a ZOM from a request.
+//! Parsing of ZOMs.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -25,7 +25,7 @@ use crate::{
 const REQUIRED_V2: &[&str] = &["shape", "chunks", "dtype", "compressor", "fill_value", "order"];
 const REQUIRED_V3: &[&str] = &["shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"];
 
-/// The members that only arrays of v2 have. A node with any of them is an array, so that missing members can be named.
+/// Members that only arrays of v2 have. A node with any of them is an array, so that missing members can be reported.
 const ARRAY_ONLY_MEMBERS_V2: &[&str] = &["shape", "chunks", "dtype"];
 
 pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
@@ -48,7 +48,7 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
     }
 }
 
-/// Whose the topmost node is; or which of its members does not say so, and why.
+/// The format of the topmost node; or the name of the member that does not determine it, and the reason.
 fn format(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
     if !root.is_object() {
         return Err(("", "is not an object"));
@@ -61,10 +61,10 @@ fn format(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
     }
 }
 
-/// A node in its text, taken apart in one pass.
+/// The parts of a node's JSON.
 struct NodeParts<'a> {
     json: &'a Json,
-    /// All members but `members`, of each name the last one.
+    /// The members except `members`, the last one of each name.
     other_members: Vec<Member>,
     members: Option<Json>,
 }
@@ -103,19 +103,19 @@ enum Kind {
     Group,
 }
 
-/// The state of the reader.
+/// The state of the parser.
 #[derive(Default)]
 struct Reader {
     /// The current location: a JSON pointer.
     pointer: String,
-    /// The length of the current node's path in bytes, from the topmost node on.
+    /// The length of the current node's path from the topmost node, in bytes.
     path_len: usize,
     nodes: usize,
     violations: Vec<Violation>,
 }
 
 impl Reader {
-    /// Reads a node with everything below it; `None` if it is invalid, or something below it is.
+    /// Reads a node and its descendants; `None` if any of them is invalid.
     fn node(&mut self, json: &Json, format: ZomFormat) -> Result<Option<Node>, ZomError> {
         self.nodes = self.nodes.saturating_add(1);
         if self.nodes > MAX_NODES {
@@ -196,7 +196,7 @@ impl Reader {
         Ok(document.map(|document| Group { document, members }))
     }
 
-    /// Reads a document into its model, and gives it back as it is then. One of its members may have another name in the text.
+    /// Validates a document and returns it in normalized form. `renamed` is a member with another name in the text.
     fn document(
         &mut self,
         document: Json,
@@ -214,13 +214,13 @@ impl Reader {
         }
     }
 
-    /// Reads the nodes directly below a group.
+    /// Reads the members of a group.
     fn members(&mut self, members: &Json, format: ZomFormat) -> Result<Members<Node>, ZomError> {
         let (pointer_len, path_len) = (self.pointer.len(), self.path_len);
         let mut nodes = Vec::new();
         for member in members.members() {
             let (name, json) = (member.name().unwrap_or_default(), member.value);
-            // A longer one cannot be a name, and is truncated.
+            // A longer name is invalid, and truncated in the pointer.
             let location_and_reason = if name.len() > MAX_NAME_LEN { truncated(&name) } else { name.clone() };
             self.pointer.push_str("/members/");
             self.pointer.push_str(&escape_pointer(&location_and_reason));
@@ -243,7 +243,7 @@ impl Reader {
         self.add_violation(&format!("{slash}{name}"), reason)
     }
 
-    /// Notes what is wrong with a document. One of its members may have another name in the text.
+    /// Records the error of a document. `renamed` is a member with another name in the text.
     fn add_document_violation(
         &mut self,
         error: &DocumentError,
@@ -259,7 +259,7 @@ impl Reader {
         self.add_violation(&pointer, &reason)
     }
 
-    /// Records a violation below the current location. Ends the reading once there are enough.
+    /// Records a violation below the current location. Fails once the maximum number is reached.
     fn add_violation(&mut self, pointer: &str, reason: &str) -> Result<(), ZomError> {
         self.violations.push(Violation { pointer: format!("{}{pointer}", self.pointer), reason: reason.to_owned() });
         match self.violations.len() {
@@ -269,12 +269,12 @@ impl Reader {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 pub(super) fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// A node document in which is normalised what may be written in another way.
+/// Normalizes the aliases of a node document.
 fn normalize(document: Json, kind: Kind, format: ZomFormat) -> Result<Json, DocumentError> {
     let known = match (kind, format) {
         (Kind::Array, ZomFormat::V2) => v2::ARRAY_MEMBERS,
@@ -297,7 +297,7 @@ fn normalize(document: Json, kind: Kind, format: ZomFormat) -> Result<Json, Docu
     })
 }
 
-/// Reads a node document of v2, whose attributes are no part of the document that is stored.
+/// Reads a node document of v2, whose attributes are stored separately.
 fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
     let attributes = match document.get("attributes") {
         None => Json::empty_object(),
@@ -315,7 +315,7 @@ fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
     Ok(join_v2(&document, &attributes))
 }
 
-/// The location of a document's error, and the error, which continues "the member".
+/// The location of a document's error, and the reason, which continues "the member".
 fn location_and_reason(error: &DocumentError) -> (String, String) {
     let at = |pointer: &str, reason: String| (pointer.to_owned(), reason);
     match error {

@@ -90,11 +90,11 @@ mod tests {
         for request in [intent(), intent(), Request::Freeze, plain("a"), plain("b")] {
             sender.send(request).unwrap();
         }
-        let mut order = Vec::new();
-        while order.len() < 6 && backlog.wait(&requests) {
+        let (mut order, mut sender) = (Vec::new(), Some(sender));
+        while backlog.wait(&requests) {
             order.extend(std::iter::from_fn(|| backlog.next_shared(&requests)).map(|request| name(&request)));
             order.extend(backlog.next_exclusive().as_ref().map(name));
-            if order.len() == 3 {
+            if let Some(sender) = sender.take() {
                 sender.send(plain("c")).unwrap();
             }
         }

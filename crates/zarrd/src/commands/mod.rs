@@ -62,7 +62,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Tree(args) => {
             ignore_broken_pipe(tree::run(NodeConfig::new(args.node, file, "tree")?, args.depth).await)
         }
-        Command::ValueMeta(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
+        Command::Info(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,

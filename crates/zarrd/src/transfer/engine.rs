@@ -45,7 +45,7 @@ impl Transfer<'_> {
     /// Copies all values. Names and values that cannot be transferred are reported: the former stop the transfer before
     /// it begins unless they are to be skipped, the latter do not prevent the copying of others.
     pub(crate) async fn run(self) -> Result<(), TransferError> {
-        self.list_all().await?;
+        self.list_source().await?;
         self.progress.start_processing();
         let later = self.copy_data().await?;
         for (_, names) in later {
@@ -59,7 +59,7 @@ impl Transfer<'_> {
     }
 
     /// Lists the source, for the totals and for names that cannot be transferred.
-    async fn list_all(&self) -> Result<(), TransferError> {
+    async fn list_source(&self) -> Result<(), TransferError> {
         let counters = self.progress.counters();
         let mut name_check = self.sink.name_check();
         let mut items = self.source.list();

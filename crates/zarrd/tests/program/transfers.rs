@@ -93,7 +93,7 @@ fn too_long_keys_fail_before_anything_is_written() {
     dir.write("tree/good", "1");
     dir.write(&format!("tree/{}", "n".repeat(230)), "2");
     let prefix = vec!["p".repeat(200); 4].join("/");
-    dir.fails(&["import", "tree", &prefix], 1, &["at most 1024 bytes"]);
+    dir.fails(&["import", "tree", &prefix], 1, &["limit of 1024"]);
     dir.succeeds(&["import", "tree", &prefix, "--skip-invalid"]);
 }
 
