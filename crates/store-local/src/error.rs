@@ -66,14 +66,14 @@ pub enum OpenError {
         #[source]
         cause: FileCorruption,
     },
-    /// The index is older than the log: commits between them are missing.
+    /// The index and the log do not fit together: one of them is older, and commits in between are missing.
     #[error(
         "{} is older than the store: it ends with commit {found}, but commit {expected} was acknowledged; \
          put back the index that belongs to the store, or restore the whole store from a copy",
         file.display()
     )]
     StaleIndex {
-        /// The directory of the index.
+        /// The directory that is older: that of the index or of the log.
         file: PathBuf,
         /// The last commit in the file.
         found: u64,
@@ -99,9 +99,6 @@ pub enum FileCorruption {
     /// The file is missing.
     #[error("the file is missing")]
     Missing,
-    /// The file exists, but did not when the store was closed.
-    #[error("the file did not exist when the store was closed")]
-    Unexpected,
     /// A frame of the log fails its check, and later frames follow, so it is not the torn end of the log.
     #[error("damaged at byte {offset}")]
     CorruptFrame {
@@ -117,12 +114,6 @@ pub enum FileCorruption {
     /// The index cannot read its own files.
     #[error("the index could not read its files")]
     Index(#[source] BoxError),
-    /// A record of the index is damaged.
-    #[error("the record of {key} is damaged")]
-    CorruptRecord {
-        /// The key, as far as it is readable.
-        key: String,
-    },
     /// The index lacks entries, or has entries that it should not have.
     #[error("found {found} keys instead of {expected}, or some of them are stale or foreign")]
     KeyCountMismatch {

@@ -81,8 +81,8 @@ impl<B: Into<Bytes>> From<B> for Payload {
 
 impl Staged {
     /// Wraps the data by which a store finds the value again. Only implementations of the traits call this.
-    pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
-        Self { key, size, data: Arc::new(held) }
+    pub fn new(key: Key, size: u64, data: impl Any + Send + Sync) -> Self {
+        Self { key, size, data: Arc::new(data) }
     }
 
     /// The key that the value was staged for.

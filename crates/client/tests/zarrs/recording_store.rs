@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MemoryStore, PageRequest, Payload,
-    Precondition, Prefix, PutResult, ReadableStore, StoreError, ValueMeta, WriteableStore,
+    ByteRange, GetResult, Key, MemoryStore, Precondition, ReadableStore, StoreError, StoreWrapper, WriteableStore,
 };
 
 /// A key, and the requested range of its value.
@@ -41,7 +40,13 @@ impl RecordingStore {
 }
 
 #[async_trait]
-impl ReadableStore for RecordingStore {
+impl StoreWrapper for RecordingStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
+    }
+
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.gets.lock().unwrap().push((key.clone(), range));
         let value = self.store.get(key, range).await;
@@ -50,39 +55,5 @@ impl ReadableStore for RecordingStore {
             self.store.set(key, write.into(), Precondition::none()).await?;
         }
         value
-    }
-
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.store.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for RecordingStore {
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.store.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.store.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        self.store.erase_prefix(prefix).await
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreError> {
-        self.store.check_writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for RecordingStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.store.list_prefix(prefix, page).await
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.store.list_dir(prefix, page).await
     }
 }

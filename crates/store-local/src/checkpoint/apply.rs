@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{Key, Prefix};
+use store::Key;
 
 use super::{
     Checkpointer, VerifyState,
@@ -77,19 +77,13 @@ impl Checkpointer {
                 let started = started.map(|sweep| (sweep.key(), Some(sweep.encode())));
                 self.apply_batch(started.into_iter().collect())?;
             } else {
-                self.erase_directly(number, &prefix, frozen, found)?;
+                self.erase_directly(number, frozen, found)?;
             }
         }
         Ok(sweeps)
     }
 
-    fn erase_directly(
-        &mut self,
-        number: u64,
-        _prefix: &Prefix,
-        frozen: &Memtable,
-        found: Vec<(Bytes, Bytes)>,
-    ) -> Result<(), IndexError> {
+    fn erase_directly(&mut self, number: u64, frozen: &Memtable, found: Vec<(Bytes, Bytes)>) -> Result<(), IndexError> {
         let mut found = found.into_iter().peekable();
         while found.peek().is_some() {
             let limit = self.writer.limit();

@@ -126,7 +126,7 @@ pub(super) async fn sets_of_one_key_are_serialized(store: impl Storage) {
         .await
         .into_iter()
         .collect();
-        assert_eq!(written.len(), 12, "a version was given twice");
+        assert_eq!(written.len(), 12, "a version was assigned twice");
         assert_eq!(
             written.values().filter(|(_, written)| !written.replaced).count(),
             1,

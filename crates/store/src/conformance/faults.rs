@@ -141,7 +141,7 @@ async fn queue_behind_commit<F: FaultInjection + Factory<Store: TransactionalSto
     tokio::time::sleep(SETTLE_TIME).await;
     assert!(first.is_finished(), "the first commit was not answered");
     assert!(!changes.is_finished(), "a commit was answered before it was durable");
-    assert!(!rejected.iter().any(JoinHandle::is_finished), "a commit was refused for one that is not durable");
+    assert!(!rejected.iter().any(JoinHandle::is_finished), "a commit was rejected because of one that is not durable");
     (changes, rejected)
 }
 

@@ -59,7 +59,7 @@ pub(super) struct Model {
     /// The version of the last set of any key, even if it was erased or replaced.
     last: Option<Version>,
     /// All versions assigned so far.
-    given: HashSet<Version>,
+    assigned: HashSet<Version>,
     sets: u64,
 }
 
@@ -177,8 +177,8 @@ impl Model {
     /// Fails if a commit reused a version.
     pub(super) fn assert_changed_state(&mut self, versions: impl IntoIterator<Item = Version>) {
         let versions: HashSet<_> = versions.into_iter().collect();
-        assert!(self.given.is_disjoint(&versions), "a version was given twice");
-        self.given.extend(versions);
+        assert!(self.assigned.is_disjoint(&versions), "a version was assigned twice");
+        self.assigned.extend(versions);
     }
 
     pub(super) fn set(&mut self, at: &str, version: Version, payload: TestValue) {

@@ -55,7 +55,7 @@ pub(super) async fn versions_are_never_reused<F: Reopen>(factory: &F) {
     let mut versions = HashSet::new();
     for _ in 0..3 {
         for at in ["a", "a", "b"] {
-            assert!(versions.insert(put(&store, at, "equal").await), "a version was given again");
+            assert!(versions.insert(put(&store, at, "equal").await), "a version was assigned again");
         }
         assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
         (store, fixture) = factory.reopen(store, fixture).await;
@@ -82,9 +82,9 @@ pub(super) async fn partial_uploads_do_not_persist<F: Reopen>(factory: &F) {
     put(&store, "old", old.payload()).await;
     for at in ["old", "absent"] {
         let chunks: Vec<_> = TestValue::new(2, 1 << 20).chunks().take(20).map(Ok).collect();
-        let content = Payload { size: Some(1 << 20), stream: stream::iter(chunks).chain(stream::pending()).boxed() };
+        let payload = Payload { size: Some(1 << 20), stream: stream::iter(chunks).chain(stream::pending()).boxed() };
         let key = key(at);
-        let set = store.set(&key, content, Precondition::none());
+        let set = store.set(&key, payload, Precondition::none());
         assert!(tokio::time::timeout(Duration::from_millis(50), set).await.is_err(), "a set ended without its content");
     }
     let (store, _fixture) = factory.reopen(store, fixture).await;
@@ -142,15 +142,15 @@ where
     let mut versions = HashSet::new();
     let (mut store, mut fixture) = factory.create().await;
     for nesting in NESTINGS {
-        let mut there = Vec::new();
+        let mut present = Vec::new();
         store.commit(vec![erase_prefix("")]).await.unwrap();
         for (step, below) in nesting.into_iter().enumerate() {
-            let (set, given) = set_some_nested(&store, step, &there).await;
-            assert!(given.into_iter().all(|version| versions.insert(version)), "a version was given again");
+            let (set, assigned) = set_some_nested(&store, step, &present).await;
+            assert!(assigned.into_iter().all(|version| versions.insert(version)), "a version was assigned again");
             store.commit(vec![erase_prefix(below)]).await.unwrap();
             (store, fixture) = factory.reopen(store, fixture).await;
-            there = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
-            assert_holds(&store, &NESTED, &borrowed(&there)).await;
+            present = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
+            assert_holds(&store, &NESTED, &borrowed(&present)).await;
         }
     }
     drop((store, fixture));
@@ -175,8 +175,8 @@ where
         put(&store, "p/5/5", format!("{round}")).await;
         for _ in 0..2 {
             (store, fixture) = factory.reopen(store, fixture).await;
-            let there = [("p/3/3", "kept"), ("p/5/5", &*format!("{round}"))];
-            assert_holds(&store, &["p/0/0", "p/1/1", "p/6/2999"], &there).await;
+            let present = [("p/3/3", "kept"), ("p/5/5", &*format!("{round}"))];
+            assert_holds(&store, &["p/0/0", "p/1/1", "p/6/2999"], &present).await;
         }
         assert_eq!(store.erase_prefix(&prefix("p/3/")).await.unwrap(), KeyCount::exact(1));
     }

@@ -43,7 +43,7 @@ pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected:
     for (at, text) in expected {
         assert_eq!(get(store, at).await.as_deref(), Some(text.as_bytes()), "{at:?}");
     }
-    for at in known.iter().filter(|at| !expected.iter().any(|(there, _)| there == *at)) {
+    for at in known.iter().filter(|at| !expected.iter().any(|(present, _)| present == *at)) {
         assert_eq!(get(store, at).await, None, "{at:?} has a value");
         assert_eq!(store.head(&key(at)).await.unwrap(), None, "{at:?} has a head");
     }
@@ -64,13 +64,13 @@ pub(super) async fn a_commit_erases_a_prefix(store: impl Storage + Transactional
 }
 
 pub(super) async fn a_commit_replaces_what_is_below_a_prefix(store: impl Storage + TransactionalStore) {
-    for place in 0..3 {
+    for position in 0..3 {
         put_names(&store, &SUBTREE).await;
         let before = store.head(&key("a/b")).await.unwrap().unwrap().version;
         let mut changes = vec![set(&store, "a/b", "new").await, set(&store, "a/f/g", "new").await];
-        changes.insert(place, erase_prefix("a/"));
+        changes.insert(position, erase_prefix("a/"));
         let mut outcomes = store.commit(changes).await.unwrap();
-        assert_eq!(outcomes.remove(place), ChangeOutcome::PrefixErased);
+        assert_eq!(outcomes.remove(position), ChangeOutcome::PrefixErased);
         let [replacing, creating] = [written(&outcomes[0]), written(&outcomes[1])];
         assert!(replacing.replaced && !creating.replaced, "sets speak of the state before the commit");
         assert_ne!(replacing.version, before);
@@ -203,9 +203,9 @@ pub(super) async fn sets_and_prefix_erases_are_serialized(store: impl Storage + 
             sets += set;
             erases += erased;
         }
-        let there = u32::from(get(&store, "a/b/c").await.is_some());
-        assert_eq!(sets, erases + there, "as often as it appeared, it was erased, or is there still");
-        assert_eq!(list_keys(&store, "").await.len(), there as usize);
+        let present = u32::from(get(&store, "a/b/c").await.is_some());
+        assert_eq!(sets, erases + present, "each set was erased once, or still exists");
+        assert_eq!(list_keys(&store, "").await.len(), present as usize);
     }
 }
 
@@ -298,7 +298,7 @@ pub(super) async fn set_some_nested(
     for (number, at) in NESTED.into_iter().enumerate().filter(|(number, _)| !(number + step).is_multiple_of(3)) {
         let text = format!("{step} {number}");
         versions.push(put(store, at, text.clone()).await);
-        now.retain(|(there, _)| *there != at);
+        now.retain(|(present, _)| *present != at);
         now.push((at, text));
     }
     now.sort_unstable();
@@ -306,27 +306,27 @@ pub(super) async fn set_some_nested(
 }
 
 pub(super) async fn prefixes_within_each_other_are_set_and_erased(store: impl Storage + TransactionalStore) {
-    let mut given = BTreeSet::new();
+    let mut assigned = BTreeSet::new();
     for nesting in NESTINGS {
-        let mut there = Vec::new();
+        let mut present = Vec::new();
         store.erase_prefix(&prefix("")).await.unwrap();
         for (step, below) in nesting.into_iter().enumerate() {
-            let (set, versions) = set_some_nested(&store, step, &there).await;
+            let (set, versions) = set_some_nested(&store, step, &present).await;
             for version in versions {
-                assert!(given.insert(version), "a version was given twice");
+                assert!(assigned.insert(version), "a version was assigned twice");
             }
             assert_holds(&store, &NESTED, &borrowed(&set)).await;
             let expected = set.iter().filter(|(at, _)| at.starts_with(below)).count() as u64;
             assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), KeyCount::exact(expected), "{below:?}");
             assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), KeyCount::exact(0), "{below:?}");
-            there = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
-            assert_holds(&store, &NESTED, &borrowed(&there)).await;
+            present = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
+            assert_holds(&store, &NESTED, &borrowed(&present)).await;
         }
     }
 }
 
-pub(super) fn borrowed<'s>(there: &'s [(&'static str, String)]) -> Vec<(&'static str, &'s str)> {
-    there.iter().map(|(at, text)| (*at, text.as_str())).collect()
+pub(super) fn borrowed<'s>(present: &'s [(&'static str, String)]) -> Vec<(&'static str, &'s str)> {
+    present.iter().map(|(at, text)| (*at, text.as_str())).collect()
 }
 
 /// Keys below an erased prefix do not exist for later changes either.

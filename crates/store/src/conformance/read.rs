@@ -62,13 +62,13 @@ pub(super) async fn get_head_and_listings_agree(store: impl Storage) {
 
 pub(super) async fn the_time_is_that_of_the_set(store: impl Storage) {
     // Allow for clocks of other machines and file systems.
-    let off = Duration::from_secs(2);
-    let mut last = SystemTime::now() - off;
+    let tolerance = Duration::from_secs(2);
+    let mut last = SystemTime::now() - tolerance;
     for round in 0..3 {
         put(&store, "a", format!("{round}")).await;
         let modified = store.head(&key("a")).await.unwrap().unwrap().modified;
         assert!(modified >= last, "the time goes back from {last:?} to {modified:?}");
-        assert!(modified <= SystemTime::now() + off, "{modified:?} is in the future");
+        assert!(modified <= SystemTime::now() + tolerance, "{modified:?} is in the future");
         let since = modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(since.subsec_nanos() % 1_000_000, 0, "{modified:?} is finer than a millisecond");
         last = modified;
@@ -113,7 +113,7 @@ pub(super) async fn an_open_value_outlives_its_replacement(store: impl Storage) 
         let part = store.get(&key("a"), Some(ByteRange::From(size / 2))).await.unwrap().unwrap();
         let mut started = store.get(&key("a"), None).await.unwrap().unwrap();
         let mut reader = old.reader(&started);
-        reader.take(&started.stream.try_next().await.unwrap().expect("a first piece"));
+        reader.take(&started.stream.try_next().await.unwrap().expect("a first chunk"));
 
         put(&store, "a", new.payload()).await;
         put(&store, "a", new.payload()).await;

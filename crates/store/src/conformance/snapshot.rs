@@ -90,13 +90,13 @@ pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + Tran
 
 pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "a/b", "b"]).await;
-    let some = snapshot(&store, &["a", "none"]).await;
+    let ends = snapshot(&store, &["a", "none"]).await;
     for other in ["a/b", "b", "none/either"] {
-        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
-        let result = some.get(&key(other), None).await;
+        assert_fails!(ends.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
+        let result = ends.get(&key(other), None).await;
         assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == key(other));
     }
-    assert_eq!(some.head(&key("none")).unwrap(), None);
+    assert_eq!(ends.head(&key("none")).unwrap(), None);
     let empty = snapshot(&store, &[]).await;
     assert_fails!(empty.head(&key("a")), StoreError::NotInSnapshot { .. });
 }
@@ -218,7 +218,7 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
             for (number, key) in (0..).zip(&read) {
                 let mut value = snapshot.get(key, None).await.expect("get").expect("a value");
                 let mut reader = payload(generation, number).reader(&value);
-                while let Some(chunk) = value.stream.try_next().await.expect("a piece") {
+                while let Some(chunk) = value.stream.try_next().await.expect("a chunk") {
                     reader.take(&chunk);
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
@@ -241,7 +241,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
     // The first, last and a middle key reveal a partial erase; few keys make for fast reads.
-    let some = [&names[0], &names[KEYS / 2], &names[KEYS - 1]].map(|name| key(name));
+    let ends = [&names[0], &names[KEYS / 2], &names[KEYS - 1]].map(|name| key(name));
     for _ in 0..8 {
         let mut changes = Vec::new();
         for name in &names {
@@ -252,9 +252,9 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
         let erasing = tokio::spawn(async move { eraser.erase_prefix(&prefix("e/")).await.expect("erase_prefix") });
         for look in 1.. {
             let ended = erasing.is_finished();
-            let snapshot = store.snapshot(&some).await.expect("a snapshot");
-            let left = some.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
-            assert!(left == 0 || left == some.len() && !ended, "{left} of {} keys are left", some.len());
+            let snapshot = store.snapshot(&ends).await.expect("a snapshot");
+            let left = ends.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
+            assert!(left == 0 || left == ends.len() && !ended, "{left} of {} keys are left", ends.len());
             if ended {
                 break;
             }

@@ -14,7 +14,7 @@ macro_rules! assert_fails {
     ($result:expr, $form:pat $(if $guard:expr)?) => {
         match $result {
             Err($form) $(if $guard)? => {}
-            other => panic!("instead of {}, this came: {other:?}", stringify!($form $(if $guard)?)),
+            other => panic!("expected {}, got {other:?}", stringify!($form $(if $guard)?)),
         }
     };
 }
@@ -23,20 +23,20 @@ macro_rules! assert_fails {
 pub(super) const SIZES: [u64; 9] = [0, 1, 4_095, 4_096, 4_097, 131_071, 131_072, 131_073, 1_048_576];
 
 pub(super) fn key(text: &str) -> Key {
-    Key::parse(text).unwrap_or_else(|error| panic!("{text:?} is no key: {error}"))
+    Key::parse(text).unwrap_or_else(|error| panic!("{text:?} is not a key: {error}"))
 }
 
 pub(super) fn prefix(text: &str) -> Prefix {
-    Prefix::parse(text).unwrap_or_else(|error| panic!("{text:?} is no prefix: {error}"))
+    Prefix::parse(text).unwrap_or_else(|error| panic!("{text:?} is not a prefix: {error}"))
 }
 
 /// Sets the key unconditionally.
-pub(super) async fn put(store: &impl Storage, at: &str, content: impl Into<Payload>) -> Version {
-    put_written(store, at, content).await.version
+pub(super) async fn put(store: &impl Storage, at: &str, payload: impl Into<Payload>) -> Version {
+    put_with_result(store, at, payload).await.version
 }
 
-pub(super) async fn put_written(store: &impl Storage, at: &str, content: impl Into<Payload>) -> PutResult {
-    let written = store.set(&key(at), content.into(), Precondition::none()).await;
+pub(super) async fn put_with_result(store: &impl Storage, at: &str, payload: impl Into<Payload>) -> PutResult {
+    let written = store.set(&key(at), payload.into(), Precondition::none()).await;
     written.unwrap_or_else(|error| panic!("could not set {at:?}: {error:?}"))
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -
 /// ends.
 fn assert_follows(last: &mut String, names: &[String], limit: usize) {
     let most = PageRequest::first(limit).limit();
-    assert!(names.len() <= most, "a page has {} names, where the limit is {limit}", names.len());
+    assert!(names.len() <= most, "a page has {} names, but the limit is {limit}", names.len());
     assert_ascending(names);
     if let (Some(first), false) = (names.first(), last.is_empty()) {
         assert!(first > last, "a page begins with {first:?}, the one before it ended with {last:?}");
@@ -138,5 +138,5 @@ pub(super) fn assert_ascending(names: &[String]) {
 /// The message of a panic.
 pub(super) fn panic_message(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message")
 }

@@ -17,17 +17,17 @@ use crate::{
 };
 
 /// Stages a value and returns the change that sets it.
-pub(super) async fn set(store: &impl TransactionalStore, at: &str, content: impl Into<Payload>) -> Change {
-    set_if(store, at, content, Precondition::none()).await
+pub(super) async fn set(store: &impl TransactionalStore, at: &str, payload: impl Into<Payload>) -> Change {
+    set_if(store, at, payload, Precondition::none()).await
 }
 
 pub(super) async fn set_if(
     store: &impl TransactionalStore,
     at: &str,
-    content: impl Into<Payload>,
+    payload: impl Into<Payload>,
     precondition: Precondition,
 ) -> Change {
-    let staged = store.stage(&key(at), content.into()).await;
+    let staged = store.stage(&key(at), payload.into()).await;
     Change::Set { staged: staged.unwrap_or_else(|error| panic!("could not stage {at:?}: {error:?}")), precondition }
 }
 
@@ -196,7 +196,7 @@ pub(super) async fn outcomes_are_in_the_order_of_the_changes(store: impl Storage
     assert_eq!(outcomes[4], ChangeOutcome::Erased { existed: true });
     for (at, number) in [("z", 0), ("b", 3), ("a", 5)] {
         let version = written(&outcomes[number]).version;
-        assert!(!before.contains(&version), "{at} has a version that was given before");
+        assert!(!before.contains(&version), "{at} has a version that was assigned before");
         assert_eq!(store.head(&key(at)).await.unwrap().unwrap().version, version, "{at}");
     }
     assert_eq!(list_keys(&store, "").await, ["a", "b", "z"]);
@@ -211,19 +211,19 @@ pub(super) async fn a_failed_commit_changes_nothing(store: impl Storage + Transa
     put_names(&store, &["a", "b", "c"]).await;
     let before = key_pages(&store, "", 10).await;
     let wrong = [erase_if as fn(&str, Precondition) -> Change, check as fn(&str, Precondition) -> Change];
-    for place in 0..4 {
+    for position in 0..4 {
         for (number, wrong) in wrong.iter().enumerate() {
             let mut changes = vec![set(&store, "a", "new").await, erase("b"), set(&store, "d/new", "new").await];
-            changes.insert(place, wrong("c", Precondition::absent()));
+            changes.insert(position, wrong("c", Precondition::absent()));
             let result = store.commit(changes).await;
             assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: Some(_) } if reported == key("c"));
-            assert_eq!(key_pages(&store, "", 10).await, before, "change {number} failed in place {place}");
+            assert_eq!(key_pages(&store, "", 10).await, before, "change {number} failed at position {position}");
         }
         let mut changes = vec![set(&store, "a", "new").await, erase("b")];
-        changes.insert(place % 3, set_if(&store, "e", "new", Precondition::present()).await);
+        changes.insert(position % 3, set_if(&store, "e", "new", Precondition::present()).await);
         let result = store.commit(changes).await;
         assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: None } if reported == key("e"));
-        assert_eq!(key_pages(&store, "", 10).await, before, "a set failed in place {place}");
+        assert_eq!(key_pages(&store, "", 10).await, before, "a set failed at position {position}");
     }
     for name in ["a", "b", "c"] {
         assert_eq!(get(&store, name).await.as_deref(), Some(name.as_bytes()));
@@ -298,22 +298,22 @@ pub(super) async fn too_many_changes_are_rejected(store: impl Storage + Transact
 
 pub(super) async fn staging_fails_like_sets(store: impl Storage + TransactionalStore) {
     for (size, announced) in [(9, 10), (11, 10), (5_000, 4_999), (5_000, 5_001), (1 << 20, 1 << 21)] {
-        let content = || Payload { size: Some(announced), ..TestValue::new(1, size).payload() };
+        let payload = || Payload { size: Some(announced), ..TestValue::new(1, size).payload() };
         // A payload that is too long may be rejected early.
         let fits = |received: u64| {
             if size < announced { received == size } else { (announced + 1..=size).contains(&received) }
         };
-        let result = store.stage(&key("a"), content()).await;
+        let result = store.stage(&key("a"), payload()).await;
         assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
             if reported == announced && fits(received));
-        let result = store.set(&key("a"), content(), Precondition::none()).await;
+        let result = store.set(&key("a"), payload(), Precondition::none()).await;
         assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
             if reported == announced && fits(received));
     }
     for size in [10, 10_000, 1 << 20] {
-        let content = || broken_payload(TestValue::new(1, size), 3, UploadError::TimedOut.into());
-        assert_fails!(store.stage(&key("a"), content()).await, StoreError::Upload(UploadError::TimedOut));
-        let result = store.set(&key("a"), content(), Precondition::none()).await;
+        let payload = || broken_payload(TestValue::new(1, size), 3, UploadError::TimedOut.into());
+        assert_fails!(store.stage(&key("a"), payload()).await, StoreError::Upload(UploadError::TimedOut));
+        let result = store.set(&key("a"), payload(), Precondition::none()).await;
         assert_fails!(result, StoreError::Upload(UploadError::TimedOut));
     }
     assert_absent(&store, "a").await;

@@ -168,8 +168,8 @@ fn plan(
         let payload = model.new_payload(if let Action::Set(len) = action { len } else { 0 });
         planned.push(Planned::Key { at, action, condition, payload });
     }
-    for (place, action, below) in prefixes {
-        planned.insert(place.min(planned.len()), Planned::Prefix { below, action });
+    for (position, action, below) in prefixes {
+        planned.insert(position.min(planned.len()), Planned::Prefix { below, action });
     }
     planned
 }

@@ -35,11 +35,11 @@ pub(super) async fn payloads_may_have_chunks_of_any_size(store: impl Storage) {
 
 /// Asserts that setting this payload, for an absent key and for one with a value, fails like an upload and changes
 /// neither.
-async fn assert_changes_nothing(store: &impl Storage, content: impl Fn() -> Payload) {
+async fn assert_changes_nothing(store: &impl Storage, payload: impl Fn() -> Payload) {
     let old = TestValue::new(77, 6_000);
     let version = put(store, "kept/a", old.payload()).await;
     for at in ["kept/a", "kept/absent"] {
-        let error = store.set(&key(at), content(), Precondition::none()).await.expect_err("a broken upload");
+        let error = store.set(&key(at), payload(), Precondition::none()).await.expect_err("a broken upload");
         // On the way to a remote store, the connection may fail instead.
         let reported = matches!(
             error,

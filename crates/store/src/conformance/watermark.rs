@@ -5,47 +5,47 @@ use std::collections::HashSet;
 use super::{
     Factory, Reopen, Storage,
     concurrency::at_once,
-    intents::{intend, intent, settle},
+    intents::{add_intent, intent, remove_intent},
     tools::{get, key, list_children, list_keys, prefix, put, put_names},
     transaction::{check, check_empty, erase, erase_prefix, set},
 };
 use crate::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
 
 /// The current watermark. Asserts that it was not used before.
-async fn new_one(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
+async fn assert_new_watermark(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
     assert!(seen.insert(store.watermark().await.unwrap()), "the watermark is not another one after {after}");
 }
 
 pub(super) async fn every_commit_gives_a_new_watermark(store: impl Storage + TransactionalStore) {
     let mut seen = HashSet::new();
-    new_one(&store, &mut seen, "nothing").await;
+    assert_new_watermark(&store, &mut seen, "nothing").await;
     for _ in 0..3 {
         put_names(&store, &["a", "b/c", "b/d", "e/f"]).await;
-        new_one(&store, &mut seen, "sets").await;
+        assert_new_watermark(&store, &mut seen, "sets").await;
         put(&store, "a", "a").await;
-        new_one(&store, &mut seen, "a set of the same").await;
+        assert_new_watermark(&store, &mut seen, "a set of the same").await;
         store.erase(&key("a"), Precondition::none()).await.unwrap();
-        new_one(&store, &mut seen, "an erase").await;
+        assert_new_watermark(&store, &mut seen, "an erase").await;
         store.erase_prefix(&prefix("b/")).await.unwrap();
-        new_one(&store, &mut seen, "an erase of a prefix").await;
+        assert_new_watermark(&store, &mut seen, "an erase of a prefix").await;
         store.commit(vec![set(&store, "x", "1").await, check_empty("b/")]).await.unwrap();
-        new_one(&store, &mut seen, "a commit that sets").await;
+        assert_new_watermark(&store, &mut seen, "a commit that sets").await;
         store.commit(vec![erase("x")]).await.unwrap();
-        new_one(&store, &mut seen, "a commit that erases").await;
+        assert_new_watermark(&store, &mut seen, "a commit that erases").await;
         store.commit(vec![erase_prefix("e/")]).await.unwrap();
-        new_one(&store, &mut seen, "a commit that erases a prefix").await;
+        assert_new_watermark(&store, &mut seen, "a commit that erases a prefix").await;
         let intent = intent("one");
-        store.commit(vec![intend(&intent)]).await.unwrap();
-        new_one(&store, &mut seen, "an intent").await;
-        store.commit(vec![settle(&intent)]).await.unwrap();
-        new_one(&store, &mut seen, "what settles it").await;
+        store.commit(vec![add_intent(&intent)]).await.unwrap();
+        assert_new_watermark(&store, &mut seen, "an intent").await;
+        store.commit(vec![remove_intent(&intent)]).await.unwrap();
+        assert_new_watermark(&store, &mut seen, "what settles it").await;
     }
     let mut many = Vec::new();
     for number in 0..300 {
         many.push(set(&store, &format!("many/{number}"), "1").await);
     }
     store.commit(many).await.unwrap();
-    new_one(&store, &mut seen, "a commit of many changes").await;
+    assert_new_watermark(&store, &mut seen, "a commit of many changes").await;
 }
 
 pub(super) async fn a_watermark_stays_while_nothing_is_committed(store: impl Storage + TransactionalStore) {
@@ -114,10 +114,10 @@ where
     for _ in 0..3 {
         for at in ["a", "a", "b"] {
             put(&store, at, "equal").await;
-            new_one(&store, &mut seen, "a set").await;
+            assert_new_watermark(&store, &mut seen, "a set").await;
         }
         store.erase(&key("a"), Precondition::none()).await.unwrap();
-        new_one(&store, &mut seen, "an erase").await;
+        assert_new_watermark(&store, &mut seen, "an erase").await;
         (store, fixture) = factory.reopen(store, fixture).await;
     }
     drop((store, fixture));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{
     Storage,
     test_value::TestValue,
-    tools::{assert_absent, assert_has, get, key, list_children, list_keys, prefix, put, put_names, put_written},
+    tools::{assert_absent, assert_has, get, key, list_children, list_keys, prefix, put, put_names, put_with_result},
 };
 use crate::{KeyCount, Precondition};
 
@@ -13,7 +13,7 @@ pub(super) async fn a_set_replaces_the_whole_value(store: impl Storage) {
     let mut replaced = false;
     for (seed, size) in (0..).zip([10, 5_000, 4, 200_000, 0, 131_072, 1]) {
         let payload = TestValue::new(seed, size);
-        let written = put_written(&store, "a/b", payload.payload()).await;
+        let written = put_with_result(&store, "a/b", payload.payload()).await;
         assert_eq!(written.replaced, replaced, "of {payload:?}");
         assert_has(&store, "a/b", payload).await;
         assert_eq!(store.head(&key("a/b")).await.unwrap().unwrap().version, written.version);
@@ -26,7 +26,7 @@ pub(super) async fn every_set_gives_a_new_version(store: impl Storage) {
     let mut versions = HashSet::new();
     for at in ["a", "b", "a", "a", "b", "c/d"] {
         for bytes in ["equal", "equal", ""] {
-            assert!(versions.insert(put(&store, at, bytes).await), "a version was given twice");
+            assert!(versions.insert(put(&store, at, bytes).await), "a version was assigned twice");
         }
     }
 }
@@ -34,9 +34,9 @@ pub(super) async fn every_set_gives_a_new_version(store: impl Storage) {
 pub(super) async fn a_reset_key_gets_a_new_version(store: impl Storage) {
     let mut versions = HashSet::new();
     for _ in 0..4 {
-        assert!(versions.insert(put(&store, "a", "equal").await), "a version was given again after an erase");
+        assert!(versions.insert(put(&store, "a", "equal").await), "a version was assigned again after an erase");
         assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
-        assert!(versions.insert(put(&store, "a", "equal").await), "a version was given again after an erase");
+        assert!(versions.insert(put(&store, "a", "equal").await), "a version was assigned again after an erase");
         assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(1));
     }
 }
@@ -48,7 +48,7 @@ pub(super) async fn erase_returns_whether_the_key_had_a_value(store: impl Storag
     assert!(!store.erase(&key("a"), Precondition::none()).await.unwrap());
     assert_absent(&store, "a").await;
     assert_eq!(get(&store, "a/b").await.as_deref(), Some(&b"a/b"[..]));
-    assert!(!put_written(&store, "a", "again").await.replaced);
+    assert!(!put_with_result(&store, "a", "again").await.replaced);
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
 }
 
