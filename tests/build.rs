@@ -1,4 +1,4 @@
-//! Takes the Rust snippets out of the README, so that a test can compile and run them.
+//! Extracts the Rust snippets from the README, so that a test can compile and run them.
 
 #[allow(dead_code, unreachable_pub, reason = "it is a module of the library")]
 #[path = "src/readme/blocks.rs"]

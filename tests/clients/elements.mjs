@@ -1,9 +1,9 @@
-// Elements as zarrita gives them, and as bytes.
+// zarrita's elements as bytes.
 
 export const bytesOf = (data) =>
   data.buffer ? Buffer.from(data.buffer, data.byteOffset, data.byteLength) : Buffer.from(Array.from(data, Number));
 
-// zarrita gives elements in the array's own order, with strides.
+// zarrita returns elements in the array's memory order, with strides.
 export function cOrder({ data, shape, stride }, width) {
   const source = bytesOf(data);
   const out = Buffer.alloc(source.length);

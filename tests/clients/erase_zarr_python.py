@@ -1,6 +1,8 @@
-"""What zarr-python over plain fsspec cannot do, and the few lines that let it: erase_zarr_python.py URL
+"""Erases with zarr-python over fsspec, which needs a few additional lines:
 
-fsspec's HTTP file system reads, writes (PUT) and lists, but has no way to erase.
+    erase_zarr_python.py URL
+
+fsspec's HTTP file system reads, writes (PUT) and lists, but cannot erase.
 """
 
 import sys
@@ -27,7 +29,7 @@ def use(root, format):
     return group, array
 
 
-def refused(change):
+def rejected(change):
     try:
         change()
     except NotImplementedError:
@@ -37,9 +39,9 @@ def refused(change):
 
 for format in (2, 3):
     group, array = use(f"{url}/plain", format)
-    # Chunks that become equal to the fill value are erased, unless it is said that they be written.
-    refused(lambda: array.__setitem__(slice(0, 5), 0))
-    refused(lambda: group.__delitem__("below"))
+    # Chunks that become equal to the fill value are erased, unless they are configured to be written.
+    rejected(lambda: array.__setitem__(slice(0, 5), 0))
+    rejected(lambda: group.__delitem__("below"))
     with zarr.config.set({"array.write_empty_chunks": True}):
         array = zarr.open_array(f"{url}/plain/v{format}.zarr", path="below/array", mode="r+")
         array[0:5] = 0

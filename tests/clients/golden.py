@@ -1,8 +1,9 @@
-"""Makes the checksums and bytes that the tests of crates/codec hold our codecs against, by numcodecs and zarr-python themselves:
+"""Generates the golden checksums and bytes of the tests of crates/codec, with numcodecs and zarr-python:
 
     golden.py [--write]
 
-The rows of the tests' tables say what to encode; their results are made anew. With `--write` they are put into the tables, else it fails where a table has others.
+The rows of the tests' tables specify the input; the results are regenerated. With `--write` they replace the tables,
+otherwise the script fails if a table differs.
 """
 
 import pathlib
@@ -22,7 +23,7 @@ TABLES = {"tests/numcodecs.rs": filters, "src/codecs/golden.rs": known, "tests/c
 counts, differing = [], 0
 for name, table in TABLES.items():
     before = (crate / name).read_text()
-    after, rows = table.made(before)
+    after, rows = table.regenerated(before)
     counts.append(f"{rows} rows of {name}")
     lines = [(old, new) for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
     for old, new in lines[:5]:

@@ -1,4 +1,7 @@
-"""Reads one inner chunk of an 8 MiB shard, and nothing else: read_part_of_shard.py LIBRARY URL DIR"""
+"""Reads one inner chunk of an 8 MiB shard, and nothing else:
+
+    read_part_of_shard.py LIBRARY URL DIR
+"""
 
 import json
 import pathlib

@@ -1,4 +1,7 @@
-"""Reads, with tensorstore's http driver, what write_zarr_python.py wrote: read_tensorstore.py DIR"""
+"""Reads the data of write_zarr_python.py with tensorstore's http driver:
+
+    read_tensorstore.py DIR
+"""
 
 import importlib.metadata
 import json

@@ -1,4 +1,7 @@
-"""Reads back, with zarr-python, what write_zarr_python.py wrote: read_zarr_python.py URL DIR"""
+"""Reads the data of write_zarr_python.py with zarr-python:
+
+    read_zarr_python.py URL DIR
+"""
 
 import json
 import pathlib

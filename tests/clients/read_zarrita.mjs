@@ -1,6 +1,6 @@
-// Reads, with zarrita, what write_zarr_python.py wrote: read_zarrita.mjs DIR [suffix]
+// Reads the data of write_zarr_python.py with zarrita: read_zarrita.mjs DIR [suffix]
 //
-// With `suffix`, shard indexes are asked for by a suffix range; zarrita's default is HEAD and an ordinary range.
+// With `suffix`, shard indexes are requested by a suffix range; zarrita's default is HEAD and an ordinary range.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as zarr from "zarrita";
@@ -9,7 +9,7 @@ import { bytesOf, cOrder } from "./elements.mjs";
 const [directory, suffix] = process.argv.slice(2);
 const options = suffix ? { useSuffixRequest: true } : {};
 const manifest = JSON.parse(readFileSync(join(directory, "manifest.json"), "utf8"));
-// JavaScript has no such elements, and zarrita no bz2.
+// JavaScript does not support such elements, and zarrita no bz2.
 const none = new Set(["complex64", "complex128", ...(globalThis.Float16Array ? [] : ["float16"])]);
 const readable = (entry) => !none.has(entry.dtype) && !entry.url.endsWith("/bz2");
 const version = JSON.parse(readFileSync(new URL("node_modules/zarrita/package.json", import.meta.url), "utf8")).version;
@@ -31,7 +31,7 @@ for (const entry of manifest.filter(readable)) {
     if (all.shape.join() !== entry.shape.join()) throw new Error(`${entry.url}: the shape is ${all.shape}`);
     const width = wanted.length / entry.shape.reduce((a, b) => a * b);
     same("the array", cOrder(all, width), wanted);
-    // A row: the bytes of it lie together.
+    // A row, whose bytes are contiguous.
     const row = Math.floor(entry.shape[0] / 2);
     const rest = entry.shape.slice(1);
     const size = width * rest.reduce((a, b) => a * b, 1);
@@ -42,7 +42,7 @@ for (const entry of manifest.filter(readable)) {
   sharded += entry.sharded;
 }
 
-// Groups, and how what is not there is told.
+// Groups, and the error for missing nodes.
 const manifestRoot = manifest[0].url.replace(/\/v2\.zarr\/.*/, "");
 for (const format of [2, 3]) {
   const store = new zarr.FetchStore(`${manifestRoot}/v${format}.zarr`);

@@ -2,8 +2,8 @@
 
     write_zarr_python.py URL DIR
 
-Beside what it writes to URL it puts each array's elements into DIR, as raw bytes in C order and little-endian, and
-DIR/manifest.json, with which the other clients compare what they read.
+In addition to the data at URL, it writes each array's elements to DIR, as raw bytes in C order and little-endian, and
+DIR/manifest.json, with which the other clients compare their results.
 """
 
 import json
@@ -26,7 +26,7 @@ manifest = []
 
 
 def elements(dtype, shape):
-    """Random elements, none of them zero, for all the range of the type."""
+    """Random non-zero elements over the whole range of the type."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(bool) | (np.indices(shape).sum(axis=0) % 2 == 0)
@@ -42,7 +42,7 @@ def elements(dtype, shape):
 
 
 def note(root, name, data, format, **more):
-    """Keeps what an array must hold."""
+    """Saves the expected elements of an array."""
     file = f"{root.removeprefix(url + '/')}/{name}.bin".replace("/", "-")
     little = data.astype(data.dtype.newbyteorder("<"))
     (directory / file).write_bytes(np.ascontiguousarray(little).tobytes())
@@ -51,7 +51,7 @@ def note(root, name, data, format, **more):
 
 
 def write(group, name, dtype, shape=(23, 31), chunks=(10, 12), data=None, partial=True, **options):
-    """Creates an array, writes all of it and then a region once more."""
+    """Creates an array, writes all of it and then a region again."""
     data = elements(dtype, shape) if data is None else data
     array = group.create_array(name, shape=shape, chunks=chunks, dtype=dtype, **options)
     array[...] = data
@@ -110,7 +110,7 @@ def write_v3():
     write(shards, "raw", "i4", (64, 64), (8, 8), shards=(32, 32), compressors=None)
     write(shards, "gzip", "u2", (50, 70), (5, 7), shards=(25, 35), compressors=GzipCodec())
     write(shards, "cube", "i1", (24, 24, 24), (4, 4, 4), shards=(12, 12, 24))
-    # Larger than its largest part by far, for the tests that count bytes.
+    # Far larger than its largest part, for the tests that count bytes.
     write(shards, "large", "f8", (1024, 1024), (64, 64), shards=(1024, 1024), compressors=None)
     sparse = np.zeros((64, 64), "i4")
     sparse[0:8, 0:8] = elements("i4", (8, 8))
@@ -119,7 +119,7 @@ def write_v3():
 
 
 def check(root):
-    """What was written is seen at once, through the same group and through a new one."""
+    """Written data is visible at once, through the same group and through a new one."""
     format = root.metadata.zarr_format
     again = zarr.open(group_url(root), mode="r+")
     written = {entry["url"].removeprefix(f"{url}/v{format}.zarr/") for entry in manifest if entry["format"] == format}

@@ -1,9 +1,9 @@
 /* Makes one call that concerns files below a directory fail, and counts those calls.
  *
  *   FAILING_CALL_ROOT    the directory, an absolute path without symbolic links
- *   FAILING_CALL_LOG     a file outside of it that gets a line for each call: its number, its name and its path
- *   FAILING_CALL_NUMBER  the number of the call that fails, from 1; 0 lets all succeed
- *   FAILING_CALL_ERRNO   the error that it fails with, as a number
+ *   FAILING_CALL_LOG     a file outside of it, with a line for each call: number, name and path
+ *   FAILING_CALL_NUMBER  the number of the call that fails, from 1; 0 for none
+ *   FAILING_CALL_ERRNO   the number of the error
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,7 +32,7 @@ static void note(long number, const char *name, const char *path) {
     }
 }
 
-/* Whether the call is the one that fails; sets errno then. */
+/* True if this call must fail; sets errno then. */
 static int fails_at(const char *name, const char *path) {
     const char *root = getenv("FAILING_CALL_ROOT"), *number = getenv("FAILING_CALL_NUMBER");
     if (root == NULL || number == NULL || path == NULL || strncmp(path, root, strlen(root)) != 0) {

@@ -1,18 +1,18 @@
 /* Records every change of the files below a directory, in the order in which the changes took effect.
  *
  *   RECORD_FILES_ROOT    the directory, an absolute path without symbolic links
- *   RECORD_FILES_TRACE   the file that the records go to; it must exist, outside of the directory
+ *   RECORD_FILES_TRACE   the output file; it must exist, outside of the directory
  *   RECORD_FILES_NOTES   a path outside of the directory; what is written to it becomes notes among the records
- *   RECORD_FILES_DELAY   the most microseconds by which a sync is prolonged, so that more happens beside it
- *   RECORD_FILES_FULL    bytes and milliseconds: so many bytes below store/index* and store/log after the note "opened",
- *                        writes there fail for so long with ENOSPC where they take new blocks; the first that fails below
- *                        store/index* is noted as "full"
+ *   RECORD_FILES_DELAY   the maximum delay of a sync in microseconds, so that more changes are concurrent
+ *   RECORD_FILES_FULL    bytes and milliseconds: once this many bytes were written below store/index* and store/log after
+ *                        the note "opened", writes there that need new blocks fail with ENOSPC for this long; the first
+ *                        failure below store/index* is noted as "full"
  *
  * A change is made and recorded under one mutex. A sync is recorded when it begins and when it has ended, and is made
- * without the mutex. The note "end" kills the process, while the mutex is held: nothing is changed that is not recorded.
+ * without the mutex. The note "end" kills the process, while the mutex is held: every change is recorded.
  *
- * System calls that a program makes without the C library are not seen. Files that were opened so are found when they
- * are changed; anything else shows when the records are replayed and compared with the directory.
+ * System calls that bypass the C library are not intercepted. Files opened that way are registered when they are changed;
+ * any other change is detected when the records are replayed and compared with the directory.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -47,10 +47,10 @@ enum kind {
     MKDIR,       /* other, first: path */
     RMDIR,       /* other, first: path */
     SYNC_BEGIN,  /* fd; a: number; b: 1 for fdatasync */
-    SYNC_END,    /* a: number; b: 1 where it succeeded */
+    SYNC_END,    /* a: number; b: 1 if it succeeded */
     SYNC_RANGE,  /* fd; a: offset; b: length */
     NOTE,        /* first: text */
-    UNSUPPORTED, /* first: what was done */
+    UNSUPPORTED, /* first: the name of the call */
 };
 
 struct header {
@@ -65,7 +65,7 @@ struct header {
 };
 
 #define MOST_FDS 65536
-/* Stands for the directory itself where a directory's fd is meant. */
+/* Stands for the directory itself in place of a directory's fd. */
 #define ROOT (-100)
 
 enum state { FOREIGN = 0, TRACKED, NOTES };
@@ -77,13 +77,13 @@ static size_t root_len;
 static int trace = -1;
 static long delay;
 static uint64_t syncs;
-/* The files that can be full. */
+/* The files whose writes can fail with ENOSPC. */
 static volatile unsigned char limited[MOST_FDS];
 static uint64_t full_after, full_millis, full_since, full_used;
 static int full_counts, full_noted;
 #define IN_INDEX 2
 
-/* The C library's own function of this name. */
+/* The C library's function of this name. */
 #define REAL(result, name, ...)                                          \
     static result (*real_##name)(__VA_ARGS__);                           \
     static result (*get_##name(void))(__VA_ARGS__) {                     \
@@ -137,7 +137,7 @@ __attribute__((constructor)) static void begin(void) {
     if (strlen(dir) >= sizeof root || (note != NULL && strlen(note) >= sizeof notes)) die("a path is too long");
     int fd = get_open64()(to, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0) die("the trace cannot be opened");
-    /* Out of the way of the program's own, which expects the lowest. */
+    /* A high descriptor, since the program expects the lowest ones. */
     trace = get_fcntl64()(fd, F_DUPFD_CLOEXEC, 1000);
     if (trace < 0) die("the trace's fd cannot be moved");
     get_close()(fd);
@@ -182,7 +182,7 @@ static void unlock(int saved) {
 
 static enum state state(int fd) { return fd >= 0 && fd < MOST_FDS ? fds[fd] : FOREIGN; }
 
-/* Where a path leads: within the directory named by an fd, or ROOT. Gives NULL where that is elsewhere. */
+/* Resolves a path relative to the directory of an fd, or to ROOT. Returns NULL if it is outside. */
 static const char *within(int *dir, const char *path) {
     if (trace < 0 || path == NULL) return NULL;
     if (path[0] == '/') {
@@ -194,7 +194,7 @@ static const char *within(int *dir, const char *path) {
     return state(*dir) == TRACKED ? path : NULL;
 }
 
-/* Whether writes to a path can find the disk full. */
+/* True if writes to this path can fail with ENOSPC. */
 static int is_limited(int dir, const char *path) {
     if (dir != ROOT) return 0;
     return strncmp(path, "/store/index", 12) == 0 ? IN_INDEX : strncmp(path, "/store/log/", 11) == 0;
@@ -206,7 +206,7 @@ static uint64_t milliseconds(void) {
     return (uint64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Whether a write finds the disk full. What lies within a file without holes has its blocks. Call with the mutex. */
+/* True if a write must fail with ENOSPC. A file without holes already has the blocks within its size. Call with the mutex. */
 static int is_full(int fd, off64_t end, size_t len) {
     if (full_after == 0 || !full_counts || !limited[fd]) return 0;
     if (full_since == 0) {
@@ -226,7 +226,7 @@ static int is_full(int fd, off64_t end, size_t len) {
     return 1;
 }
 
-/* Finds a file that was opened without the C library. Call with the mutex. */
+/* Registers a file that was opened without the C library. Call with the mutex. */
 static int adopt(int fd) {
     char link[64], path[PATH_MAX];
     if (trace < 0 || fd < 0 || fd >= MOST_FDS || fd == trace) return 0;
@@ -244,7 +244,7 @@ static int adopt(int fd) {
     return 1;
 }
 
-/* Whether the file is recorded. */
+/* True if the file is recorded. */
 static int recorded(int fd) {
     if (trace < 0) return 0;
     if (state(fd) == TRACKED) return 1;
@@ -396,7 +396,7 @@ static size_t length(const struct iovec *parts, int count) {
     return all;
 }
 
-/* Writes where the file's position is, which then lies behind what was written. */
+/* Writes at the file's position and advances it. */
 #define SEQUENTIAL(fd, parts, count, call)                                        \
     int saved = lock();                                                           \
     size_t all = length(parts, count);                                            \
@@ -462,7 +462,7 @@ ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t offset
     return pwrittenv2(fd, parts, count, offset, flags);
 }
 
-/* Copying within the kernel is refused where it would be recorded, and the program copies by itself. */
+/* Copying within the kernel fails for recorded files, so that the program copies by itself. */
 ssize_t copy_file_range(int in, off64_t *from, int out, off64_t *to, size_t len, unsigned flags) {
     if (!recorded(out)) return get_copy_file_range()(in, from, out, to, len, flags);
     errno = EXDEV;
@@ -611,7 +611,7 @@ static int synced(int fd, int data, int (*call)(int)) {
     unlock(saved);
     int result = call(fd), error = errno;
     if (delay > 0) {
-        /* Any numbers that differ from one sync to the next will do. */
+        /* Any pseudo-random numbers suffice. */
         uint64_t mixed = (number * 0x9e3779b97f4a7c15u) >> 40;
         struct timespec time = {0, (long)(mixed % (uint64_t)(delay * 1000))};
         nanosleep(&time, NULL);

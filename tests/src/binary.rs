@@ -1,4 +1,4 @@
-//! Finding, or building, the program under test.
+//! Locates or builds the program under test.
 
 use std::{
     fs,
@@ -8,31 +8,31 @@ use std::{
     time::SystemTime,
 };
 
-/// The program under test, once it is known.
-static FOUND: OnceLock<PathBuf> = OnceLock::new();
+/// The program under test, once determined.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// The `zarrd` that is tested.
+/// The `zarrd` under test.
 ///
-/// `ZARRD_BIN` names it. Otherwise it is the one beside this executable, which is built first where it is missing or
+/// `ZARRD_BIN` names it. Otherwise it is the one next to this executable, which is built first if it is missing or
 /// older than its sources.
 pub fn zarrd() -> &'static Path {
-    FOUND.get_or_init(|| match std::env::var_os("ZARRD_BIN") {
+    PROGRAM.get_or_init(|| match std::env::var_os("ZARRD_BIN") {
         Some(path) => path.into(),
-        None => beside_us(),
+        None => next_to_this_executable(),
     })
 }
 
-/// Tests another `zarrd`, whatever `ZARRD_BIN` names.
+/// Sets the `zarrd` under test, regardless of `ZARRD_BIN`.
 ///
 /// # Panics
 ///
-/// Where another one was asked for before.
+/// If another one was used before.
 pub fn use_program(path: PathBuf) {
-    let path = path.canonicalize().expect("the program is there");
-    FOUND.set(path).expect("the program is not known yet");
+    let path = path.canonicalize().expect("the program exists");
+    PROGRAM.set(path).expect("the program is not known yet");
 }
 
-/// The directory with this profile's executables, such as `target/debug`.
+/// The directory of this profile's executables, such as `target/debug`.
 pub fn profile_dir() -> PathBuf {
     let executable = std::env::current_exe().expect("an executable has a path");
     let dir = executable.parent().expect("it lies in a directory");
@@ -41,17 +41,17 @@ pub fn profile_dir() -> PathBuf {
     if inner { dir.parent().expect("so does deps").to_owned() } else { dir.to_owned() }
 }
 
-/// The workspace's directory.
+/// The workspace directory.
 pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a member of the workspace")
 }
 
-/// The directory of everything that can be made again.
+/// The directory of all build artefacts.
 pub fn target_dir() -> PathBuf {
     profile_dir().parent().expect("a profile's directory lies in target").to_owned()
 }
 
-fn beside_us() -> PathBuf {
+fn next_to_this_executable() -> PathBuf {
     let dir = profile_dir();
     let path = dir.join("zarrd");
     if is_current(&path) {
@@ -68,12 +68,12 @@ fn beside_us() -> PathBuf {
     path
 }
 
-/// Whether the program is newer than all the files that it was made of, which cargo writes down beside it.
+/// True if the program is newer than all of its sources, which cargo lists in a file next to it.
 fn is_current(program: &Path) -> bool {
     let Ok(list) = fs::read_to_string(program.with_extension("d")) else { return false };
     let Some(built) = modified(program) else { return false };
     let Some((_, sources)) = list.split_once(": ") else { return false };
-    // Spaces in paths are written `\ `.
+    // Spaces in paths are escaped as `\ `.
     let sources = sources.trim_end().replace("\\ ", "\0");
     sources.split(' ').all(|source| modified(Path::new(&source.replace('\0', " "))).is_some_and(|time| time <= built))
 }

@@ -1,4 +1,4 @@
-//! Small file systems, which a test can fill.
+//! Small file systems that a test can fill.
 
 use std::{
     fs::{self, File},
@@ -11,24 +11,24 @@ use tempfile::TempDir;
 
 use crate::skip::{is_root, skip};
 
-/// What a small disk is made of.
+/// The storage of a small disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
     /// Memory.
     Tmpfs,
-    /// An image of ext4, through a loop device.
+    /// An ext4 image, through a loop device.
     Ext4,
 }
 
-/// A small file system of its own, unmounted in the end.
+/// A mounted small file system; unmounted on drop.
 #[derive(Debug)]
 pub struct SmallDisk {
-    /// Holds the mount point and, of ext4, the image.
+    /// Contains the mount point and, for ext4, the image.
     dir: TempDir,
 }
 
 impl SmallDisk {
-    /// A disk of so many MiB; `None`, said on stderr, where none can be mounted.
+    /// Mounts a disk of `mib` MiB; `None` if mounting is not possible, which is reported as a skipped test.
     pub fn mount(kind: FileSystem, mib: u32) -> Option<Self> {
         if !is_root("mounting a small file system") {
             return None;
@@ -44,7 +44,7 @@ impl SmallDisk {
                 let image = disk.dir.path().join("image");
                 let made = File::create(&image).and_then(|file| file.set_len(u64::from(mib) << 20));
                 made.expect("make an image");
-                // No blocks are kept for root, whom the tests run as.
+                // No blocks are reserved for root, as which the tests run.
                 if !succeeds(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image)) {
                     skip("mkfs.ext4");
                     return None;
@@ -59,17 +59,17 @@ impl SmallDisk {
         Some(disk)
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> PathBuf {
         self.dir.path().join("mounted")
     }
 
-    /// Where a test has its store.
+    /// The directory for the store under test.
     pub fn store(&self) -> PathBuf {
         self.path().join("store")
     }
 
-    /// Takes space with a file of another program's, until `spare` bytes are left.
+    /// Takes space with a file of another program, until `spare` bytes are left.
     pub fn fill(&self, spare: u64) {
         let mut filler = File::options().create(true).append(true).open(self.filler()).expect("make the filler");
         for piece in [1 << 20, 4096_usize] {
@@ -82,15 +82,15 @@ impl SmallDisk {
         }
     }
 
-    /// Gives back what [`fill`](Self::fill) took.
-    pub fn unfill(&self) {
+    /// Removes the file created by [`fill`](Self::fill).
+    pub fn remove_filler(&self) {
         match fs::remove_file(self.filler()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => panic!("remove the filler: {error}"),
             _ => {}
         }
     }
 
-    /// The bytes that files can still take.
+    /// The number of bytes available to files.
     pub fn free(&self) -> u64 {
         let stat = rustix::fs::statvfs(self.path()).expect("the disk can be asked");
         stat.f_bavail * stat.f_frsize

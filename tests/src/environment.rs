@@ -1,4 +1,4 @@
-//! Environments of other languages, made once and kept below `target/`.
+//! Environments of other languages, created once below `target/`.
 
 use std::{
     fs::{self, File},
@@ -9,21 +9,21 @@ use std::{
 
 use crate::binary::workspace;
 
-/// The directory with the scripts of the foreign clients and their pinned dependencies.
+/// The directory of the foreign clients' scripts and their pinned dependencies.
 pub fn clients() -> PathBuf {
     workspace().join("tests/clients")
 }
 
-/// The file in an environment that says what it was made from.
-pub(crate) const MADE_FROM: &str = "made-from";
+/// The file in an environment that records its recipe.
+pub(crate) const RECIPE_FILE: &str = "made-from";
 
-/// Makes the environment in `dir`, unless it was made from the same `recipe` before. Tests that run side by side wait
-/// for each other.
-pub(crate) fn made(dir: &Path, recipe: &str, make: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+/// Creates the environment in `dir`, unless it was created from the same `recipe` before. Concurrent tests wait for
+/// each other.
+pub(crate) fn create_once(dir: &Path, recipe: &str, make: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     fs::create_dir_all(dir.parent().unwrap_or(dir))?;
     let lock = File::create(dir.with_extension("lock"))?;
     lock.lock()?;
-    let stamp = dir.join(MADE_FROM);
+    let stamp = dir.join(RECIPE_FILE);
     if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == recipe) {
         return Ok(());
     }
@@ -35,7 +35,7 @@ pub(crate) fn made(dir: &Path, recipe: &str, make: impl FnOnce() -> io::Result<(
     fs::write(stamp, recipe)
 }
 
-/// Runs a command that must succeed; what it said is in the error where it did not.
+/// Runs a command that must succeed; otherwise the error contains its output.
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<String> {
     let output = command.output()?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -54,16 +54,16 @@ mod tests {
     fn environment_is_created_once_per_recipe() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("env");
-        let mut made_times = 0;
+        let mut creation_count = 0;
         for recipe in ["one", "one", "two", "two", "one"] {
-            made(&dir, recipe, || {
-                made_times += 1;
+            create_once(&dir, recipe, || {
+                creation_count += 1;
                 fs::create_dir(&dir)
             })
             .unwrap();
         }
-        assert_eq!(made_times, 3);
-        made(&dir, "three", || Err(io::Error::other("no network"))).unwrap_err();
-        made(&dir, "three", || fs::create_dir(&dir)).unwrap();
+        assert_eq!(creation_count, 3);
+        create_once(&dir, "three", || Err(io::Error::other("no network"))).unwrap_err();
+        create_once(&dir, "three", || fs::create_dir(&dir)).unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! A disk that is full, filled by the store or by another program, while the store is written, erased, killed and started in any
-//! order.
+//! A full disk, filled by the store or by another program, while the store is written, erased, killed and started in
+//! random order.
 //!
-//! Steps are chosen at random. What they did is kept, and everything is compared with it again and again. Whatever the disk is
-//! like, a start must succeed, nothing that was acknowledged may be missing, erasing must be answered with 2xx, and
-//! a value must be taken, without a restart, once space was made.
+//! The outcomes of the steps are recorded and compared with the store repeatedly. Regardless of the disk, starts must
+//! succeed, acknowledged data must be present, erases must return 2xx, and values must be accepted again, without a
+//! restart, once space is available.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,68 +16,68 @@ use http::StatusCode;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    content::Generated,
     disk::SmallDisk,
+    generated::Generated,
     server::{Ended, Launch, Server},
 };
 
-/// How the steps are taken.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// The size of a value, in bytes; each has up to a quarter less.
+    /// The maximum size of a value, in bytes; values are up to a quarter smaller.
     pub value_bytes: u64,
-    /// How many steps there are.
+    /// The number of steps.
     pub steps: u32,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The sets and erases that were acknowledged.
+    /// The number of acknowledged sets and erases.
     pub acknowledged: u64,
-    /// The sets that were refused since there was no space.
+    /// The number of sets rejected for lack of space.
     pub out_of_space: u64,
-    /// The starts, and how many of them found less than 64 KiB free.
+    /// The number of starts, and of starts with less than 64 KiB free.
     pub starts: (u32, u32),
-    /// The answers with 503, which come while an index is opened again.
+    /// The number of responses with 503, which occur while an index reopens.
     pub busy: u64,
-    /// The longest time that an erase took.
+    /// The longest duration of an erase.
     pub slowest_erase: Duration,
-    /// How many tenths of the values had to be erased until values were taken again.
-    pub erased_to_heal: u64,
-    /// The longest time until values were taken after all were erased.
-    pub slowest_healing: Duration,
-    /// What was not as it must be.
-    pub wrong: Vec<String>,
+    /// The tenths of the values that had to be erased until values were accepted again.
+    pub erased_for_recovery: u64,
+    /// The longest time until values were accepted after all were erased.
+    pub slowest_recovery: Duration,
+    /// Violated expectations.
+    pub errors: Vec<String>,
 }
 
-/// The steps so far.
-struct Steps<'a> {
+/// The state of a run.
+struct Run<'a> {
     plan: &'a Plan,
     disk: &'a SmallDisk,
     random: StdRng,
     server: Option<Server>,
     /// The seed and the size of each value.
     values: BTreeMap<String, (u64, u64)>,
-    /// Keys whose last request was interrupted, with what it would have made of them.
+    /// Keys whose last request was interrupted, with the state that it would have produced.
     uncertain: BTreeMap<String, Option<(u64, u64)>>,
     next: u64,
     report: Report,
     history: Vec<String>,
 }
 
-const SETS_AT_ONCE: usize = 8;
-const LEAST_START: u64 = 64 << 10;
-/// How long a store may take until it takes values again once there is space.
-const HEALING: Duration = Duration::from_secs(20);
+const CONCURRENT_SETS: usize = 8;
+const MIN_FREE_AT_START: u64 = 64 << 10;
+/// The time within which a store must accept values once there is space.
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Takes the steps on a new store on the disk.
+/// Runs the steps on a new store on the disk.
 pub async fn run(plan: &Plan, disk: &SmallDisk) -> Report {
-    let mut steps = Steps {
+    let mut steps = Run {
         plan,
         disk,
         random: StdRng::seed_from_u64(plan.seed),
@@ -94,43 +94,43 @@ pub async fn run(plan: &Plan, disk: &SmallDisk) -> Report {
         if steps.server.is_none() {
             steps.start();
         }
-        if steps.report.wrong.len() > 20 || steps.server.is_none() {
+        if steps.report.errors.len() > 20 || steps.server.is_none() {
             break;
         }
     }
     steps.check_all().await;
-    steps.heals().await;
+    steps.recovers_after_erasing().await;
     steps.check_all().await;
     steps.stop();
     steps.report
 }
 
-impl Steps<'_> {
+impl Run<'_> {
     async fn step(&mut self) {
         match self.random.random_range(0..100) {
             0..20 => self.fill_by_values().await,
-            20..32 => self.set_some(20).await,
-            32..42 => self.fill_by_others(),
-            42..47 => self.disk.unfill(),
+            20..32 => self.set_values(20).await,
+            32..42 => self.fill_by_other_program(),
+            42..47 => self.disk.remove_filler(),
             47..60 => self.erase_keys().await,
             60..67 => self.erase_prefix().await,
             67..75 => self.kill_idle(),
             75..82 => self.kill_busy().await,
             82..90 => self.stop(),
             90..95 => self.check_all().await,
-            _ => self.heals().await,
+            _ => self.recovers_after_erasing().await,
         }
     }
 
     fn start(&mut self) {
         let free = self.disk.free();
         self.report.starts.0 += 1;
-        self.report.starts.1 += u32::from(free < LEAST_START);
+        self.report.starts.1 += u32::from(free < MIN_FREE_AT_START);
         self.history.push(format!("start with {free} bytes free"));
         let store = format!("{}:{}", self.plan.index, self.disk.store().display());
         match Launch::of(store).try_start() {
             Ok(server) => self.server = Some(server),
-            Err(ended) => self.wrong(format!("does not start with {free} bytes free: {ended:?}")),
+            Err(ended) => self.record_error(format!("does not start with {free} bytes free: {ended:?}")),
         }
     }
 
@@ -140,21 +140,21 @@ impl Steps<'_> {
         self.history.push(format!("stop with {free} bytes free"));
         server.terminate();
         let Ended { code, stderr, .. } = server.wait();
-        self.look_for_damage(&stderr);
-        // A store that cannot be closed says so, and opens next time.
+        self.run_check(&stderr);
+        // A store that cannot be closed reports it, and opens next time.
         if code != Some(0) && !stderr.contains("out of") && !stderr.contains("space") {
-            self.wrong(format!("does not stop with {free} bytes free: {code:?}: {stderr}"));
+            self.record_error(format!("does not stop with {free} bytes free: {code:?}: {stderr}"));
         }
     }
 
     fn kill_idle(&mut self) {
         let Some(server) = self.server.take() else { return };
         self.history.push(format!("kill with {} bytes free", self.disk.free()));
-        self.look_for_damage(&server.log());
+        self.run_check(&server.log());
         server.kill();
     }
 
-    /// Kills the server while values are set.
+    /// Kills the server while values are being set.
     async fn kill_busy(&mut self) {
         let Some(server) = self.server.take() else { return };
         self.history.push(format!("kill under load with {} bytes free", self.disk.free()));
@@ -165,8 +165,8 @@ impl Steps<'_> {
             let put = server.request(http::Method::PUT, &format!("/store/{key}")).body(bytes(value)).send().await;
             (key, value, put.map(|answer| answer.status()))
         });
-        let mut setting = setting.buffer_unordered(SETS_AT_ONCE);
-        let begun = Instant::now();
+        let mut setting = setting.buffer_unordered(CONCURRENT_SETS);
+        let started = Instant::now();
         let mut killed = false;
         while let Some((key, value, status)) = setting.next().await {
             match status {
@@ -174,29 +174,29 @@ impl Steps<'_> {
                 Ok(_) => {}
                 Err(_) => drop(self.uncertain.insert(key, Some(value))),
             }
-            if begun.elapsed() > delay && !killed {
+            if started.elapsed() > delay && !killed {
                 server.signal(rustix::process::Signal::KILL);
                 killed = true;
             }
         }
     }
 
-    /// Sets values until one is refused.
+    /// Sets values until one is rejected.
     async fn fill_by_values(&mut self) {
         let before = self.report.out_of_space;
-        while self.report.out_of_space == before && self.report.wrong.len() < 20 {
-            self.set_some(100).await;
+        while self.report.out_of_space == before && self.report.errors.len() < 20 {
+            self.set_values(100).await;
         }
         self.history.push(format!("filled with values, {} bytes free", self.disk.free()));
     }
 
-    fn fill_by_others(&mut self) {
+    fn fill_by_other_program(&mut self) {
         let spare = if self.random.random_bool(0.7) { 0 } else { self.random.random_range(0..2 << 20) };
         self.disk.fill(spare);
         self.history.push(format!("filled by others, {} bytes free", self.disk.free()));
     }
 
-    async fn set_some(&mut self, count: usize) {
+    async fn set_values(&mut self, count: usize) {
         let new = self.new_values(count);
         let Some(server) = &self.server else { return };
         let setting = stream::iter(new).map(|(key, value)| async move {
@@ -204,7 +204,7 @@ impl Steps<'_> {
             let status = answer.status();
             (key, value, status, answer.text().await.unwrap_or_default())
         });
-        let answers: Vec<_> = setting.buffer_unordered(SETS_AT_ONCE).collect().await;
+        let answers: Vec<_> = setting.buffer_unordered(CONCURRENT_SETS).collect().await;
         for (key, value, status, text) in answers {
             match status {
                 status if status.is_success() => {
@@ -213,7 +213,7 @@ impl Steps<'_> {
                 }
                 StatusCode::INSUFFICIENT_STORAGE => self.report.out_of_space += 1,
                 StatusCode::SERVICE_UNAVAILABLE => self.report.busy += 1,
-                _ => self.wrong(format!("a set is answered with {status}: {text}")),
+                _ => self.record_error(format!("a set is answered with {status}: {text}")),
             }
         }
     }
@@ -221,7 +221,7 @@ impl Steps<'_> {
     fn new_values(&mut self, count: usize) -> Vec<(String, (u64, u64))> {
         let value = |steps: &mut Self| {
             steps.next += 1;
-            // Some keys are set again.
+            // Some keys are overwritten.
             let number =
                 if steps.random.random_bool(0.2) { steps.random.random_range(0..steps.next) } else { steps.next };
             let size = steps.random.random_range(steps.plan.value_bytes * 3 / 4..=steps.plan.value_bytes);
@@ -253,25 +253,25 @@ impl Steps<'_> {
         }
     }
 
-    /// Whether an erase was acknowledged.
+    /// Returns true if an erase was acknowledged.
     async fn erase(&mut self, what: &str) -> bool {
         let Some(server) = &self.server else { return false };
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let answer = server.delete(&format!("/store/{what}")).await;
             let status = answer.status();
             let text = answer.text().await.unwrap_or_default();
-            let took = begun.elapsed();
-            self.report.slowest_erase = self.report.slowest_erase.max(took);
+            let duration = started.elapsed();
+            self.report.slowest_erase = self.report.slowest_erase.max(duration);
             if status.is_success() || status == StatusCode::NOT_FOUND {
                 self.report.acknowledged += 1;
                 return true;
             }
-            // An index that is opened again answers soon.
-            if status != StatusCode::SERVICE_UNAVAILABLE || took > HEALING {
+            // A reopening index responds soon.
+            if status != StatusCode::SERVICE_UNAVAILABLE || duration > RECOVERY_TIMEOUT {
                 let free = self.disk.free();
-                self.wrong(format!(
-                    "erasing {what} is answered with {status} after {took:?}, {free} bytes free: {text}"
+                self.record_error(format!(
+                    "erasing {what} returned {status} after {duration:?}, {free} bytes free: {text}"
                 ));
                 return false;
             }
@@ -280,64 +280,64 @@ impl Steps<'_> {
         }
     }
 
-    /// Makes space, as much as it takes, and expects that values are taken again.
-    async fn heals(&mut self) {
-        self.disk.unfill();
+    /// Erases values until there is enough space, and expects values to be accepted again.
+    async fn recovers_after_erasing(&mut self) {
+        self.disk.remove_filler();
         for number in 0..10 {
-            if self.is_taken("healed").await {
+            if self.accepts_value("healed").await {
                 return;
             }
             let prefix = format!("values/{}/", (self.next + number) % 10);
             if self.erase(&prefix).await {
                 self.values.retain(|key, _| !key.starts_with(&prefix));
             }
-            self.report.erased_to_heal = self.report.erased_to_heal.max(number + 1);
+            self.report.erased_for_recovery = self.report.erased_for_recovery.max(number + 1);
         }
         let free = self.disk.free();
         self.history.push(format!("made space, {free} bytes free"));
-        let begun = Instant::now();
-        while !self.is_taken("healed").await {
-            if begun.elapsed() > HEALING {
-                return self.wrong(format!("nothing is taken with {} bytes free", self.disk.free()));
+        let started = Instant::now();
+        while !self.accepts_value("healed").await {
+            if started.elapsed() > RECOVERY_TIMEOUT {
+                return self.record_error(format!("values are rejected with {} bytes free", self.disk.free()));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        self.report.slowest_healing = self.report.slowest_healing.max(begun.elapsed());
+        self.report.slowest_recovery = self.report.slowest_recovery.max(started.elapsed());
     }
 
-    async fn is_taken(&self, key: &str) -> bool {
+    async fn accepts_value(&self, key: &str) -> bool {
         let Some(server) = &self.server else { return true };
         server.put(&format!("/store/{key}"), "taken").await.status().is_success()
     }
 
-    /// Compares everything with what was acknowledged.
+    /// Compares everything with the acknowledged state.
     async fn check_all(&mut self) {
         self.settle().await;
         let Some(server) = &self.server else { return };
-        let mut wrong = Vec::new();
+        let mut errors = Vec::new();
         let reading =
             stream::iter(&self.values).map(|(key, value)| async move { (key, *value, read(server, key).await) });
-        let mut reading = reading.buffer_unordered(SETS_AT_ONCE);
+        let mut reading = reading.buffer_unordered(CONCURRENT_SETS);
         while let Some((key, value, found)) = reading.next().await {
             if found != Ok(Some(bytes(value).into())) {
                 let found = found.map(|found| found.map(|bytes: bytes::Bytes| bytes.len()));
-                wrong.push(format!("LOST: {key} of {} bytes: {found:?}", value.1));
+                errors.push(format!("LOST: {key} of {} bytes: {found:?}", value.1));
             }
         }
         drop(reading);
         let listed = listed(server).await;
         let known: BTreeSet<_> = self.values.keys().cloned().collect();
         if listed != known {
-            wrong.push(format!("the listing: {} keys, but {} were set", listed.len(), known.len()));
+            errors.push(format!("the listing: {} keys, but {} were set", listed.len(), known.len()));
         }
         let log = server.log();
-        self.look_for_damage(&log);
-        for wrong in wrong {
-            self.wrong(wrong);
+        self.run_check(&log);
+        for error in errors {
+            self.record_error(error);
         }
     }
 
-    /// Finds out what became of requests that were interrupted.
+    /// Determines the outcome of interrupted requests.
     async fn settle(&mut self) {
         let Some(server) = &self.server else { return };
         for (key, state) in std::mem::take(&mut self.uncertain) {
@@ -350,15 +350,15 @@ impl Steps<'_> {
         }
     }
 
-    fn look_for_damage(&mut self, log: &str) {
+    fn run_check(&mut self, log: &str) {
         if log.contains("damaged") || log.contains("read-only") {
-            self.wrong(format!("the log: {log}"));
+            self.record_error(format!("the log: {log}"));
         }
     }
 
-    fn wrong(&mut self, what: impl Debug) {
+    fn record_error(&mut self, what: impl Debug) {
         let last: Vec<_> = self.history.iter().rev().take(8).rev().cloned().collect();
-        self.report.wrong.push(format!("{what:?}; after {last:?}"));
+        self.report.errors.push(format!("{what:?}; after {last:?}"));
     }
 }
 
@@ -366,15 +366,15 @@ fn bytes((seed, size): (u64, u64)) -> Vec<u8> {
     Generated::new(seed, size).bytes().into()
 }
 
-/// The value of a key. A server that opens its index again is asked again.
+/// The value of a key. Retries while the server reopens its index.
 async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, StatusCode> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let answer = server.get(&format!("/store/{key}")).await;
         match answer.status() {
             StatusCode::OK => return Ok(answer.bytes().await.ok()),
             StatusCode::NOT_FOUND => return Ok(None),
-            StatusCode::SERVICE_UNAVAILABLE if begun.elapsed() < HEALING => {
+            StatusCode::SERVICE_UNAVAILABLE if started.elapsed() < RECOVERY_TIMEOUT => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             status => return Err(status),
@@ -383,20 +383,20 @@ async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, Status
 }
 
 async fn listed(server: &Server) -> BTreeSet<String> {
-    use store::{ListableStore, Page, Prefix, StoreError};
+    use store::{ListableStore, PageRequest, Prefix, StoreError};
     let (store, below) = (server.store(), Prefix::parse("values/").expect("a prefix"));
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
-    let begun = Instant::now();
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
+    let started = Instant::now();
     loop {
         match store.list_prefix(&below, page.clone()).await {
             Ok(found) => {
                 keys.extend(found.keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
                 match found.cursor {
-                    Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+                    Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
                     None => return keys,
                 }
             }
-            Err(StoreError::Busy { .. }) if begun.elapsed() < HEALING => {
+            Err(StoreError::Busy { .. }) if started.elapsed() < RECOVERY_TIMEOUT => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
             Err(error) => panic!("keys can be listed: {error}"),

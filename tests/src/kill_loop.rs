@@ -1,8 +1,8 @@
-//! Durability: a server is killed again and again while it is written to, and must have kept all that it acknowledged.
+//! Durability: a server is killed repeatedly during writes, and must retain everything that it acknowledged.
 //!
-//! Each writer has keys of its own and one connection, and sets, overwrites and erases. What was acknowledged must be there after the
-//! next start. Of the one request that was under way when the server died, either outcome is right, but no mixture. The
-//! listing must have exactly the keys that have values.
+//! Each writer has its own keys and one connection, and sets, overwrites and erases. Acknowledged changes must be
+//! present after the next start. The request in progress when the server died may have been applied or not, but not
+//! partially. The listing must contain exactly the keys with values.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,67 +12,69 @@ use std::{
 
 use client::HttpStore;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use store::{Key, ListableStore, Page, Precondition, Prefix, ReadableStore, StoreError, WriteableStore};
+use store::{
+    BackendErrorKind, Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
+};
 use tokio::task::JoinSet;
 
 use crate::{
-    content::Generated,
+    generated::Generated,
     server::{Launch, zarrd_with},
 };
 
-/// How the loop is run.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// How often the server is killed.
+    /// The number of kills.
     pub rounds: u32,
-    /// How many connections write at the same time.
+    /// The number of concurrent connections.
     pub writers: u32,
-    /// How many keys each has.
+    /// The number of keys of each connection.
     pub keys: u32,
-    /// The longest time between a start and the kill.
-    pub longest: Duration,
-    /// What the random choices are made from.
+    /// The maximum time between a start and the kill.
+    pub max_delay: Duration,
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Sets and erases that were acknowledged.
+    /// Acknowledged sets and erases.
     pub acknowledged: u64,
-    /// Requests that were under way when the server was killed.
+    /// Requests in progress when the server was killed.
     pub interrupted: u64,
-    /// Keys that were read back after a start, those that must have no value included.
+    /// Keys that were read back after a start, including those without a value.
     pub checked: u64,
 }
 
-/// What a key may hold: no value, or the one with this seed and size.
+/// The state of a key: no value, or the one with this seed and size.
 type State = Option<(u64, u64)>;
 
 /// All writers.
 #[derive(Debug)]
 pub(crate) struct Writers(Vec<Writer>);
 
-/// Writers that write.
+/// Running writers.
 #[derive(Debug)]
-pub(crate) struct Writing(JoinSet<Writer>);
+pub(crate) struct RunningWriters(JoinSet<Writer>);
 
-/// A writer, and what it was told.
+/// A writer with the acknowledged state of its keys.
 #[derive(Debug)]
 struct Writer {
     random: StdRng,
     keys: BTreeMap<Key, State>,
-    /// The requests that were under way when the server died, since the keys were read last: what they would have made of a key.
+    /// The interrupted requests since the last time the keys were read, with the state that they would have produced.
     pending: Vec<(Key, State)>,
     acknowledged: u64,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        let longest = Duration::from_millis(800);
-        Self { index: "sled".into(), rounds: 5, writers: 6, keys: 48, longest, seed: rand::random() }
+        let max_delay = Duration::from_millis(800);
+        Self { index: "sled".into(), rounds: 5, writers: 6, keys: 48, max_delay, seed: rand::random() }
     }
 }
 
@@ -80,7 +82,7 @@ impl Default for Plan {
 ///
 /// # Panics
 ///
-/// Where something was lost, or the store does not open, or is damaged in the end.
+/// If data is lost, or the store does not open, or is damaged in the end.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = format!("{}:{}", plan.index, dir.display());
     let launch = Launch::of(&store);
@@ -89,14 +91,14 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let mut report = Report::default();
     for round in 1..=plan.rounds {
         let server = launch.start();
-        let writing = writers.write(&server.store());
-        let shortest = plan.longest / 16;
-        tokio::time::sleep(random.random_range(shortest..plan.longest)).await;
+        let running = writers.write(&server.store());
+        let shortest = plan.max_delay / 16;
+        tokio::time::sleep(random.random_range(shortest..plan.max_delay)).await;
         server.kill();
-        report.interrupted += writers.settle(writing).await;
+        report.interrupted += writers.settle(running).await;
         let server = launch.start();
         report.checked += writers.check_all(&server.store(), round).await;
-        // Half of the rounds go on after a stop in order.
+        // Half of the rounds end with a clean stop.
         if random.random_bool(0.5) { server.kill() } else { server.stop() }
     }
     report.acknowledged = writers.acknowledged();
@@ -106,19 +108,19 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
 }
 
 impl Writers {
-    /// So many writers, with so many keys each that have no values yet.
+    /// `writers` writers with `keys` keys each, all without values.
     pub(crate) fn new(writers: u32, keys: u32, random: &mut StdRng) -> Self {
         Self((0..writers).map(|number| Writer::new(number, keys, random)).collect())
     }
 
-    /// Lets them write until the server is gone.
-    pub(crate) fn write(&mut self, store: &HttpStore) -> Writing {
-        Writing(self.0.drain(..).map(|writer| writer.write(store.clone())).collect())
+    /// Starts the writers, which run until the server is gone.
+    pub(crate) fn write(&mut self, store: &HttpStore) -> RunningWriters {
+        RunningWriters(self.0.drain(..).map(|writer| writer.write(store.clone())).collect())
     }
 
-    /// Takes them back; how many had a request under way when the server died.
-    pub(crate) async fn settle(&mut self, mut writing: Writing) -> u64 {
-        while let Some(writer) = writing.0.join_next().await {
+    /// Collects the writers; returns the number of interrupted requests.
+    pub(crate) async fn settle(&mut self, mut running: RunningWriters) -> u64 {
+        while let Some(writer) = running.0.join_next().await {
             self.0.push(writer.expect("a writer does not panic"));
         }
         self.0.iter().filter(|writer| !writer.pending.is_empty()).count() as u64
@@ -128,7 +130,7 @@ impl Writers {
         self.0.iter().map(|writer| writer.acknowledged).sum()
     }
 
-    /// Reads all keys back, and settles the requests of which the outcome was not known.
+    /// Reads all keys, and settles the requests with unknown outcome.
     pub(crate) async fn check_all(&mut self, store: &HttpStore, round: u32) -> u64 {
         let mut checked = 0;
         for writer in &mut self.0 {
@@ -147,7 +149,7 @@ impl Writers {
     }
 }
 
-/// Which of the allowed states a key is in.
+/// Determines which of the allowed states a key is in.
 async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> Result<State, StoreError> {
     let value = store.get(key, None).await?;
     let allowed = || std::iter::once(known).chain(others.iter().copied());
@@ -164,12 +166,12 @@ async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> 
 
 async fn listed(store: &HttpStore) -> BTreeSet<Key> {
     let below = Prefix::parse("writer/").expect("a prefix");
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&below, page).await.expect("keys can be listed");
         keys.extend(found.keys.into_iter().map(|entry| entry.key));
         match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+            Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return keys,
         }
     }
@@ -198,7 +200,7 @@ impl Writer {
                     self.keys.insert(key, state);
                     self.acknowledged += 1;
                 }
-                Err(StoreError::Transport(_)) => {
+                Err(StoreError::Backend { kind: BackendErrorKind::Connection, .. }) => {
                     self.pending.push((key, state));
                     return self;
                 }
@@ -207,7 +209,7 @@ impl Writer {
         }
     }
 
-    /// The next request: mostly small values, some that are files, a few large ones, and erases.
+    /// The next request: mostly small values, some stored as files, a few large ones, and erases.
     fn choose(&mut self) -> (Key, State) {
         let number = self.random.random_range(0..self.keys.len());
         let key = self.keys.keys().nth(number).expect("one of the keys").clone();

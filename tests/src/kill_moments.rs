@@ -1,10 +1,10 @@
-//! Signals at random moments of opening, recovering and closing: whatever they interrupt, the store opens with all that it
-//! acknowledged.
+//! Signals at random moments of opening, recovering and closing: the store must always open again with everything that
+//! it acknowledged.
 //!
-//! Each round takes the store as the last one left it, sometimes after a load that ends with a stop in order or with `kill -9`. Then a
-//! command is started one to three times and sent a signal after a random delay, spread over the time that it takes; a
-//! server may get to listen, and is stopped with one signal and interrupted with another. In the end the store is opened and
-//! compared with what was acknowledged.
+//! Each round continues with the store of the previous round, sometimes after writes that end with a clean stop or with
+//! `kill -9`. Then a command is started one to three times and sent a signal after a random delay within its normal
+//! duration; a server may start to listen, and is stopped with one signal and interrupted with another. Finally the
+//! store is opened and compared with the acknowledged changes.
 
 use std::{
     fs,
@@ -23,59 +23,59 @@ use crate::{
     server::{Launch, Server, program},
 };
 
-/// What is interrupted.
+/// The interrupted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
-    /// `zarrd serve`, while it opens the store or closes it.
+    /// `zarrd serve`, while it opens or closes the store.
     Serve,
     /// `zarrd ls`.
     Ls,
     /// `zarrd import`.
     Import,
-    /// `zarrd copy`, from the store to another.
+    /// `zarrd copy`, from this store to another.
     Copy,
 }
 
 /// All commands that can be interrupted.
 pub const ALL: [Interrupted; 4] = [Interrupted::Serve, Interrupted::Ls, Interrupted::Import, Interrupted::Copy];
 
-/// How the rounds are run.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// How many rounds there are.
+    /// The number of rounds.
     pub rounds: u32,
-    /// What is interrupted, one of them in each round.
+    /// The commands to interrupt, one per round.
     pub commands: Vec<Interrupted>,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The sets and erases that were acknowledged.
+    /// The number of acknowledged sets and erases.
     pub acknowledged: u64,
-    /// The keys that were read back.
+    /// The number of keys that were read back.
     pub checked: u64,
-    /// The signals that came before the command had ended by itself.
+    /// The number of signals that arrived before the command ended.
     pub interrupted: u32,
-    /// The commands that had ended before their signal came.
+    /// The number of commands that ended before their signal.
     pub too_late: u32,
-    /// The starts that were refused, with what they said.
+    /// The messages of starts that failed.
     pub refusals: Vec<String>,
 }
 
-/// What the rounds work with.
-struct Moments {
+/// The state of a run.
+struct Run {
     store: String,
     tools: PathBuf,
     random: StdRng,
     writers: Writers,
     signals: Vec<Signal>,
-    /// How long a command takes when nothing interrupts it.
-    usual: Duration,
+    /// The duration of an uninterrupted command.
+    normal_duration: Duration,
     report: Report,
 }
 
@@ -85,7 +85,7 @@ const IMPORTED: u32 = 20;
 ///
 /// # Panics
 ///
-/// Where something was lost.
+/// If data is lost.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let mut random = StdRng::seed_from_u64(plan.seed);
     let writers = Writers::new(4, 24, &mut random);
@@ -94,9 +94,9 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     for number in 0..IMPORTED {
         fs::write(tools.join(format!("import/{number}")), imported(number)).expect("write a file");
     }
-    let usual = Duration::from_millis(200);
+    let normal_duration = Duration::from_millis(200);
     let signals = signals();
-    let mut moments = Moments { store, tools, random, writers, signals, usual, report: Report::default() };
+    let mut moments = Run { store, tools, random, writers, signals, normal_duration, report: Report::default() };
     for round in 1..=plan.rounds {
         let command = plan.commands[moments.random.random_range(0..plan.commands.len())];
         moments.round(round, command).await;
@@ -105,7 +105,7 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     moments.report
 }
 
-impl Moments {
+impl Run {
     async fn round(&mut self, round: u32, command: Interrupted) {
         if self.random.random_bool(0.6) {
             self.load().await;
@@ -123,10 +123,10 @@ impl Moments {
     }
 
     fn start(&mut self) -> Option<Server> {
-        let begun = Instant::now();
+        let started = Instant::now();
         match Launch::of(&self.store).try_start() {
             Ok(server) => {
-                self.usual = (self.usual + begun.elapsed()) / 2;
+                self.normal_duration = (self.normal_duration + started.elapsed()) / 2;
                 Some(server)
             }
             Err(ended) => {
@@ -138,11 +138,11 @@ impl Moments {
 
     async fn load(&mut self) {
         let Some(server) = self.start() else { return };
-        let writing = self.writers.write(&server.store());
+        let running = self.writers.write(&server.store());
         tokio::time::sleep(Duration::from_millis(self.random.random_range(0..400))).await;
-        // A server that stops in order refuses what it does not take any more, so only a sudden end comes under load.
+        // A stopping server rejects new requests cleanly, so only a kill interrupts writes.
         server.kill();
-        self.writers.settle(writing).await;
+        self.writers.settle(running).await;
         if self.random.random_bool(0.3)
             && let Some(server) = self.start()
         {
@@ -150,29 +150,29 @@ impl Moments {
         }
     }
 
-    /// Interrupts a server while it opens the store, or while it closes it.
+    /// Interrupts a server while it opens or closes the store.
     fn interrupt_server(&mut self) {
         if self.random.random_bool(0.5) {
             let mut child = Launch::of(&self.store).spawn_child();
             let signal = self.wait_and_signal(&mut child);
             if signal == Some(Signal::HUP) {
-                // A server that already takes signals goes on after this one.
-                thread::sleep(self.usual.mul_f64(self.random.random_range(0.0..0.5)));
+                // A server that already handles signals continues after this one.
+                thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..0.5)));
                 send(&mut child, Signal::TERM);
             }
             return self.end(child, signal);
         }
         let Some(server) = self.start() else { return };
         if self.random.random_bool(0.3) {
-            // The check after a crash, and what was replayed, are under way.
+            // The consistency check after a crash and the replay are in progress.
             thread::sleep(Duration::from_millis(self.random.random_range(0..300)));
         }
         server.terminate();
         let signal = self.signals[self.random.random_range(0..self.signals.len())];
-        thread::sleep(self.usual.mul_f64(self.random.random_range(0.0..0.5)));
+        thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..0.5)));
         server.signal(signal);
         let ended = server.wait();
-        // A server that has closed its store ends with 0, unless the second signal came before.
+        // A server that has closed its store exits with 0, unless the second signal came first.
         self.count(ended.code != Some(0));
     }
 
@@ -191,10 +191,10 @@ impl Moments {
                 command.arg("copy").arg(&self.store).arg(format!("redb:{}", target.display()))
             }
         };
-        let begun = Instant::now();
+        let started = Instant::now();
         let child = spawn(&mut command);
         self.interrupt(child);
-        self.usual = self.usual.max(begun.elapsed().mul_f64(0.9)).min(Duration::from_secs(2));
+        self.normal_duration = self.normal_duration.max(started.elapsed().mul_f64(0.9)).min(Duration::from_secs(2));
     }
 
     fn interrupt(&mut self, mut child: Child) {
@@ -202,10 +202,10 @@ impl Moments {
         self.end(child, signal);
     }
 
-    /// Sends a signal after a random time. `None` if the process had ended by then.
+    /// Sends a signal after a random delay; `None` if the process had ended by then.
     fn wait_and_signal(&mut self, child: &mut Child) -> Option<Signal> {
         let signal = self.signals[self.random.random_range(0..self.signals.len())];
-        thread::sleep(self.usual.mul_f64(self.random.random_range(0.0..1.2)));
+        thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..1.2)));
         send(child, signal).then_some(signal)
     }
 
@@ -219,11 +219,12 @@ impl Moments {
     }
 }
 
-/// The signals that are sent: but for those that this process ignores, which its children ignore too, as those of a shell's background
-/// jobs do.
+/// The signals to send: all except those that this process ignores, since child processes inherit that, as background
+/// jobs of a shell do.
 fn signals() -> Vec<Signal> {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux says what is ignored");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux says what is ignored");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux reports the ignored signals");
+    let ignored =
+        status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux reports the ignored signals");
     let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a hexadecimal number");
     let taken = |signal: &Signal| ignored & (1 << (signal.as_raw() - 1)) == 0;
     [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP].into_iter().filter(taken).collect()
@@ -234,7 +235,7 @@ fn spawn(command: &mut Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("zarrd starts")
 }
 
-/// Sends a signal to a process. `false` if it has already ended.
+/// Sends a signal to a process; `false` if it has already ended.
 fn send(child: &mut Child, signal: Signal) -> bool {
     if child.try_wait().expect("the process can be asked for").is_some() {
         return false;
@@ -245,9 +246,9 @@ fn send(child: &mut Child, signal: Signal) -> bool {
 }
 
 fn wait(child: &mut Child) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while child.try_wait().expect("the process can be asked for").is_none() {
-        if begun.elapsed() > Duration::from_secs(60) {
+        if started.elapsed() > Duration::from_secs(60) {
             let _ = child.kill();
             panic!("zarrd does not end after a signal");
         }
@@ -259,7 +260,7 @@ fn imported(number: u32) -> Vec<u8> {
     vec![number.to_le_bytes()[0]; if number.is_multiple_of(2) { 100 } else { 10_000 }]
 }
 
-/// What was imported is there whole, or not at all.
+/// Checks that an import was applied completely or not at all.
 async fn check_imported(server: &Server) {
     let store = server.store();
     for number in 0..IMPORTED {

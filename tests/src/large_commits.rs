@@ -1,4 +1,4 @@
-//! Large commits and large erases, beside small requests of other clients: the server's memory, and how long those wait.
+//! Large commits and erases: measures the server's memory, and the latency of small requests of other clients.
 
 use std::{
     fmt,
@@ -17,30 +17,30 @@ use store_local::IndexKind;
 
 use crate::server::{Launch, Server};
 
-/// What is committed and erased.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The index of the store.
     pub index: IndexKind,
-    /// The chunks of 4 KiB of one commit.
+    /// The number of chunks of 4 KiB in one commit.
     pub chunks: u64,
-    /// The keys that are erased at once.
+    /// The number of keys erased at once.
     pub keys: u64,
-    /// How long the quiet server is measured, and how long an erase is watched.
+    /// The observation time of the idle server, and of an erase.
     pub watch: Duration,
 }
 
-/// How long the requests of others took, in one phase.
+/// The latencies of other clients' requests in one phase.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies(Vec<Duration>);
 
 /// A phase of a run.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// How long it took.
-    pub took: Duration,
+    /// The duration.
+    pub duration: Duration,
     /// GETs of small values.
     pub gets: Latencies,
     /// PUTs of 1 KiB.
@@ -49,22 +49,22 @@ pub struct Phase {
     pub ready: Latencies,
 }
 
-/// The outcome of a run. Memory is in bytes.
+/// The results of a run. Memory is in bytes.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The phases, in order.
     pub phases: Vec<Phase>,
-    /// Before all.
+    /// At the start.
     pub idle: u64,
-    /// The most.
+    /// The peak.
     pub peak: u64,
-    /// After all, and a wait of a few seconds.
-    pub left: u64,
+    /// After the run and a wait of a few seconds.
+    pub retained: u64,
 }
 
 const CHUNK: u64 = 4096;
-/// The most chunks of one request: the limit of a commit, less what its documents take.
-const AT_ONCE: u64 = 99_000;
+/// The maximum number of chunks per request: the commit limit, less the metadata documents.
+const MAX_CHUNKS_PER_REQUEST: u64 = 99_000;
 
 /// Runs a plan on a new server.
 pub async fn run(plan: Plan, dir: &Path) -> Report {
@@ -82,7 +82,7 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
     let keys = async {
         let mut first = 0;
         while first < plan.keys {
-            let count = AT_ONCE.min(plan.keys - first);
+            let count = MAX_CHUNKS_PER_REQUEST.min(plan.keys - first);
             write(&server, "many", first, count, 1).await;
             first += count;
         }
@@ -96,9 +96,9 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
     phases.push(phase("erase", &server, erase).await);
     let peak = server.peak_memory();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let left = server.memory();
+    let retained = server.memory();
     server.stop();
-    Report { phases, idle, peak, left }
+    Report { phases, idle, peak, retained }
 }
 
 async fn declare(server: &Server, name: &str, len: u64, chunk: u64) {
@@ -123,47 +123,47 @@ async fn write(server: &Server, name: &str, first: u64, chunks: u64, chunk: u64)
 
 async fn phase(name: &'static str, server: &Server, work: impl Future<Output = ()>) -> Phase {
     let stop = Arc::new(AtomicBool::new(false));
-    let others = async {
-        let gets = others(server, &stop, |number| (Method::GET, format!("/store/others/{}", number % 100)));
-        let puts = others(server, &stop, |number| (Method::PUT, format!("/store/others/put/{}", number % 50)));
-        let ready = others(server, &stop, |_| (Method::GET, "/readyz".to_owned()));
+    let measure_others = async {
+        let gets = measure_others(server, &stop, |number| (Method::GET, format!("/store/others/{}", number % 100)));
+        let puts = measure_others(server, &stop, |number| (Method::PUT, format!("/store/others/put/{}", number % 50)));
+        let ready = measure_others(server, &stop, |_| (Method::GET, "/readyz".to_owned()));
         tokio::join!(gets, puts, ready)
     };
     let work = async {
-        let begun = Instant::now();
+        let started = Instant::now();
         work.await;
         stop.store(true, Ordering::Relaxed);
-        begun.elapsed()
+        started.elapsed()
     };
-    let (took, (gets, puts, ready)) = tokio::join!(work, others);
-    Phase { name, took, gets, puts, ready }
+    let (duration, (gets, puts, ready)) = tokio::join!(work, measure_others);
+    Phase { name, duration, gets, puts, ready }
 }
 
-/// Asks again and again, and counts how long each answer takes.
-async fn others(server: &Server, stop: &AtomicBool, request: impl Fn(u64) -> (Method, String)) -> Latencies {
+/// Sends requests repeatedly and records their latencies.
+async fn measure_others(server: &Server, stop: &AtomicBool, request: impl Fn(u64) -> (Method, String)) -> Latencies {
     let mut found = Latencies::default();
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {
         let (method, path) = request(number);
         number += 1;
         let body = if method == Method::PUT { vec![2; 1024] } else { Vec::new() };
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = server.request(method, &path).body(body).send().await.expect("an answer");
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         answer.bytes().await.expect("a body");
-        found.0.push(begun.elapsed());
+        found.0.push(started.elapsed());
         tokio::time::sleep(Duration::from_millis(3)).await;
     }
     found
 }
 
 impl Latencies {
-    /// One more.
+    /// Adds a latency.
     pub fn add(&mut self, latency: Duration) {
         self.0.push(latency);
     }
 
-    /// The latency that this part of the requests did not exceed.
+    /// The quantile at `part`.
     pub fn quantile(&self, part: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -182,10 +182,10 @@ impl fmt::Display for Latencies {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "phase      took     GET p50 / p99 / most   PUT of 1 KiB   /readyz (ms)")?;
-        for Phase { name, took, gets, puts, ready } in &self.phases {
-            writeln!(f, "{name:8} {:5.1} s   {gets}   {puts}   {ready}", took.as_secs_f64())?;
+        for Phase { name, duration, gets, puts, ready } in &self.phases {
+            writeln!(f, "{name:8} {:5.1} s   {gets}   {puts}   {ready}", duration.as_secs_f64())?;
         }
-        let [idle, peak, left] = [self.idle, self.peak, self.left].map(|bytes| bytes >> 20);
-        writeln!(f, "memory: {idle} MiB idle, {peak} at its peak, {left} a few seconds later")
+        let [idle, peak, retained] = [self.idle, self.peak, self.retained].map(|bytes| bytes >> 20);
+        writeln!(f, "memory: {idle} MiB idle, {peak} at its peak, {retained} a few seconds later")
     }
 }

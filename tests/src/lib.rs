@@ -1,23 +1,53 @@
-//! What the end-to-end tests share: they run the real `zarrd`, and let other Zarr libraries talk to it.
+//! The end-to-end tests of zarrd: they run the real program, and let other Zarr libraries use it.
 //!
-//! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] finds or builds the program.
-//! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
-//! - [`answer`] checks problem documents.
-//! - [`benchmark`] has the arithmetic and the text of the benchmarks' report.
-//! - [`content`] makes values of any size that can be checked without being kept.
-//! - [`contention`], [`crowds`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
-//!   its own.
-//! - [`cost_search`] looks for the requests that cost most.
-//! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
-//! - [`races`] has writes race with what changes or copies their array.
-//! - [`readme`] runs what the README says.
-//! - [`sample`] has files that other libraries wrote, and a server of them; [`tools`] finds the system's programs that download them.
-//! - [`shim`] makes libraries that have the system fail or wait.
-//! - [`soak`] has legal and hostile clients for a long time.
-//! - [`originals`] are what other libraries wrote, kept below `target/`; [`slices`] compares it with what `/array` answers, and [`mirror`] creates and writes it
-//!   once more through the server, for other libraries to compare.
+//! # Kinds of tests
 //!
-//! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
+//! - Unit tests, in `#[cfg(test)]` modules and the `tests` folder of each crate: `cargo test -p zarrd-array`.
+//! - Store conformance: the suite `conformance` of `zarrd-store` is applied to every store, and over HTTP by
+//!   `cargo test -p zarrd-tests --test conformance`.
+//! - API contract, `openapi.yaml` against validators and generated requests:
+//!   `cargo test -p zarrd-tests --test contract`.
+//! - Documentation (code blocks of the README, benchmark summary) and module graph:
+//!   `cargo test -p zarrd-tests --test readme --test module_graph`.
+//! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `zarrs_slices`, `document_patches` and
+//!   `unmodified_clients`: `cargo test -p zarrd-tests --test foreign_clients`.
+//! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
+//!   `cargo test -p zarrd-tests --test malformed_data`.
+//! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
+//!   `cargo test -p zarrd-tests --test corruption`.
+//! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests --bin kill-loop`.
+//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests --bin crash-states`, `power-loss`.
+//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests --bin races`, `contention`.
+//! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests --bin crowds`.
+//! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests --bin cost-search`.
+//! - Soak, an hour by default: `cargo run --release -p zarrd-tests --bin soak`.
+//! - Fuzzing, targets in `fuzz/targets`: `cargo test -p zarrd-fuzz-targets` replays the corpora on stable;
+//!   `cd fuzz && cargo +nightly fuzz run decode` searches for new inputs.
+//! - Benchmarks, in `benches/report`: `cargo bench -p zarrd-tests --bench report`.
+//!
+//! `.ci/run` runs the tests and a short round of every command except the benchmarks. Most commands have a test that
+//! runs them briefly; each one prints its seed, with which the same random choices are made again.
+//!
+//! A test with requirements that the machine does not meet prints `SKIPPED` to stderr and passes; in CI it fails, see
+//! [`skip`].
+//!
+//! # Shared modules
+//!
+//! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] locates or
+//!   builds the program.
+//! - [`arguments`] parses the command lines of the long tests.
+//! - [`problem`] checks problem documents; [`generated`] generates values of any size.
+//! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries below
+//!   `target/`; [`tools`] locates programs of the system.
+//! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
+//!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
+//!   other libraries.
+//! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
+//!   calls fail or wait.
+//! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
+//!   blocks.
+//! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
+//!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,12 +56,11 @@
     clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
-#![allow(clippy::print_stderr, reason = "tests speak on stderr")]
+#![allow(clippy::print_stderr, reason = "tests report on stderr")]
 
-pub mod answer;
+pub mod arguments;
 pub mod benchmark;
 pub mod binary;
-pub mod content;
 pub mod contention;
 pub mod cost_search;
 pub mod crowds;
@@ -39,20 +68,23 @@ pub mod disk;
 pub mod environment;
 pub mod failing_calls;
 pub mod full_disk;
+pub mod generated;
 pub mod kill_loop;
 pub mod kill_moments;
 pub mod large_commits;
 pub mod memory;
-pub mod mirror;
 pub mod node;
 pub mod originals;
+pub mod problem;
 pub mod python;
 pub mod races;
 pub mod readme;
+pub mod replica;
 pub mod sample;
 pub mod server;
 pub mod shim;
 pub mod skip;
 pub mod slices;
 pub mod soak;
+pub mod store_files;
 pub mod tools;

@@ -1,4 +1,4 @@
-//! Memory: it must not grow with the size of what goes through the server, be it a value or the elements of a region.
+//! Memory must not grow with the size of a transferred value or region.
 
 mod elements;
 
@@ -7,27 +7,27 @@ use std::path::Path;
 use store::{Key, Precondition, ReadableStore, WriteableStore};
 use tokio::task::JoinSet;
 
-use crate::{content::Generated, server::Launch};
+use crate::{generated::Generated, server::Launch};
 use elements::Chunks;
 
-/// The most memory that the server may ever have while values go through it, in bytes.
+/// The peak memory limit of the server while it transfers values, in bytes.
 pub const LIMIT: u64 = 150 << 20;
 
-/// The most memory that it may have while elements go through it, in bytes: what it is told that it may take for arrays, and all else.
-pub const LIMIT_FOR_ELEMENTS: u64 = LIMIT + (MAX_MEMORY_MIB << 20);
+/// The peak memory limit while it transfers elements, in bytes: the configured array memory plus everything else.
+pub const ELEMENTS_LIMIT: u64 = LIMIT + (MAX_MEMORY_MIB << 20);
 
-/// What the server is told that it may take for arrays.
+/// The configured array memory of the server.
 const MAX_MEMORY_MIB: u64 = 128;
 
-/// What is moved.
+/// The sizes of the transfers.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The size of the one large value, in bytes.
+    /// The size of the single large value, in bytes.
     pub large: u64,
-    /// How many downloads there are at the same time.
+    /// The number of concurrent downloads.
     pub downloads: u32,
     /// The size of the value that they download, in bytes.
-    pub each: u64,
+    pub download_size: u64,
     /// The size of each array that is written with one request, in bytes.
     pub array: u64,
 }
@@ -35,23 +35,23 @@ pub struct Plan {
 /// The server's peaks so far, in bytes.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// When it had started.
+    /// After the start.
     pub start: u64,
     /// After the upload.
     pub upload: u64,
     /// After the download.
     pub download: u64,
-    /// After the downloads at the same time.
+    /// After the concurrent downloads.
     pub downloads: u64,
-    /// After each array was written, with how its chunks lie in the order of the elements. Each has a server of its own.
+    /// After writing each array, with the layout of its chunks. Each array has a server of its own.
     pub arrays: Vec<(&'static str, u64)>,
 }
 
-/// Uploads and downloads, with new stores in `dir`.
+/// Runs the uploads and downloads with new stores in `dir`.
 ///
 /// # Panics
 ///
-/// Where a value or an array comes back as another.
+/// If a value or an array is read back differently.
 pub async fn run(plan: Plan, dir: &Path) -> Report {
     let mut report = values(plan, &dir.join("values")).await;
     for chunks in Chunks::ALL {
@@ -71,20 +71,20 @@ async fn values(plan: Plan, dir: &Path) -> Report {
     store.set(&key, large.content(), Precondition::none()).await.expect("a large upload");
     let upload = server.peak_memory();
     large
-        .compare(store.get(&key, None).await.expect("a large download").expect("it is there"))
+        .compare(store.get(&key, None).await.expect("a large download").expect("the value exists"))
         .await
-        .expect("it is whole");
+        .expect("a complete value");
     let download = server.peak_memory();
 
-    let each = Generated::new(2, plan.each);
+    let download_size = Generated::new(2, plan.download_size);
     let shared = self::key("shared");
-    store.set(&shared, each.content(), Precondition::none()).await.expect("an upload");
+    store.set(&shared, download_size.content(), Precondition::none()).await.expect("an upload");
     let mut running = JoinSet::new();
     for _ in 0..plan.downloads {
-        let (store, key, each) = (store.clone(), shared.clone(), each.clone());
+        let (store, key, download_size) = (store.clone(), shared.clone(), download_size.clone());
         running.spawn(async move {
-            let value = store.get(&key, None).await.expect("a download").expect("it is there");
-            each.compare(value).await.expect("it is whole");
+            let value = store.get(&key, None).await.expect("a download").expect("the value exists");
+            download_size.compare(value).await.expect("a complete value");
         });
     }
     while let Some(done) = running.join_next().await {
@@ -97,9 +97,9 @@ async fn values(plan: Plan, dir: &Path) -> Report {
 }
 
 impl Report {
-    /// Whether the server stayed below the limits.
+    /// True if the server stayed below the limits.
     pub fn is_within_limit(&self) -> bool {
-        self.downloads < LIMIT && self.arrays.iter().all(|(_, peak)| *peak < LIMIT_FOR_ELEMENTS)
+        self.downloads < LIMIT && self.arrays.iter().all(|(_, peak)| *peak < ELEMENTS_LIMIT)
     }
 }
 
@@ -119,7 +119,7 @@ impl std::fmt::Display for Report {
         for (name, peak) in &self.arrays {
             write!(f, "\nafter writing the elements of an array, chunks {name}: {:.1} MiB", mib(*peak))?;
         }
-        write!(f, "; the limit is {:.0}", mib(LIMIT_FOR_ELEMENTS))
+        write!(f, "; the limit is {:.0}", mib(ELEMENTS_LIMIT))
     }
 }
 

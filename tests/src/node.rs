@@ -4,14 +4,14 @@ use std::{fs, io, path::PathBuf, process::Command};
 
 use crate::{
     binary::target_dir,
-    environment::{clients, made, succeeds},
+    environment::{clients, create_once, succeeds},
     skip::skip,
 };
 
-/// The oldest version that the packages run on.
-const LEAST: u32 = 20;
+/// The oldest Node version that the packages support.
+const MIN_VERSION: u32 = 20;
 
-/// What the scripts share.
+/// The module shared by the scripts.
 const SHARED: &str = "elements.mjs";
 
 /// Node with the packages of `tests/clients/package-lock.json`.
@@ -20,9 +20,9 @@ pub struct Node {
     dir: PathBuf,
 }
 
-/// Node and its packages; says that the test was skipped where there is none.
+/// Node with its packages; `None` if it is not installed, which is reported as a skipped test.
 pub fn node() -> Option<Node> {
-    if version().is_none_or(|version| version < LEAST) {
+    if version().is_none_or(|version| version < MIN_VERSION) {
         skip("Node 20 or newer with npm, see https://nodejs.org");
         return None;
     }
@@ -37,39 +37,39 @@ pub fn node() -> Option<Node> {
 }
 
 impl Node {
-    /// Runs a program as an ES module that can import the packages, and gives what it printed.
+    /// Runs a program as an ES module that can import the packages; returns its output.
     ///
     /// # Errors
     ///
-    /// Where the program fails; the error has what it said.
+    /// If the program fails; the error contains its output.
     pub fn run_text(&self, name: &str, program: &str, arguments: &[&str]) -> io::Result<String> {
-        // Node looks for packages beside the module.
+        // Node resolves packages next to the module.
         let path = self.dir.join(name);
         fs::write(&path, program)?;
         succeeds(Command::new("node").arg(path).args(arguments))
     }
 
-    /// Runs a script of `tests/clients`, beside which is what such scripts share, and gives what it printed.
+    /// Runs a script of `tests/clients`, next to the module shared by scripts; returns its output.
     ///
     /// # Panics
     ///
-    /// Where the script fails.
+    /// If the script fails.
     pub fn run(&self, script: &str, arguments: &[&str]) -> String {
         fs::copy(clients().join(SHARED), self.dir.join(SHARED)).expect("it can be copied");
         let path = clients().join(script);
-        let text = fs::read_to_string(&path).expect("the script is there");
+        let text = fs::read_to_string(&path).expect("the script exists");
         let name = path.file_name().and_then(|name| name.to_str()).expect("the script has a name");
         self.run_text(name, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs a program that a package has, and returns what it printed.
+    /// Runs a program provided by a package; returns its output.
     ///
     /// # Panics
     ///
     /// If the program fails.
     pub fn run_package(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(self.dir.join("node_modules/.bin").join(program));
-        // Programs that ask for newer versions, or report their use, leave it.
+        // Disables update checks and telemetry.
         command.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
         succeeds(command.args(arguments)).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -77,7 +77,7 @@ impl Node {
 
 fn install(dir: &PathBuf) -> io::Result<()> {
     let lock = fs::read_to_string(clients().join("package-lock.json"))?;
-    made(dir, &lock, || {
+    create_once(dir, &lock, || {
         fs::create_dir(dir)?;
         for file in ["package.json", "package-lock.json"] {
             fs::copy(clients().join(file), dir.join(file))?;
@@ -88,6 +88,6 @@ fn install(dir: &PathBuf) -> io::Result<()> {
 }
 
 fn version() -> Option<u32> {
-    let said = succeeds(Command::new("node").arg("--version")).ok()?;
-    said.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+    let output = succeeds(Command::new("node").arg("--version")).ok()?;
+    output.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
 }

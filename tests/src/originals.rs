@@ -1,4 +1,4 @@
-//! Arrays that other libraries write, which are made once and kept below `target/`.
+//! Arrays written by other libraries, created once below `target/`.
 
 use std::{
     fs, io,
@@ -7,36 +7,36 @@ use std::{
 
 use crate::{
     binary::target_dir,
-    environment::{clients, made},
+    environment::{clients, create_once},
     python::Python,
 };
 
-/// What a script of `tests/clients/slices` wrote.
+/// The data written by a script of `tests/clients/slices`.
 #[derive(Clone, Debug)]
 pub struct Originals {
     dir: PathBuf,
-    /// What the writer said of it: how many arrays it wrote, and how many combinations it refused.
-    pub said: String,
+    /// The output of the writer: the number of arrays written, and of combinations rejected.
+    pub output: String,
 }
 
 impl Originals {
-    /// Lets `writer` run a script, unless it ran the same before.
+    /// Runs a script with `writer`, unless the same script ran before.
     ///
     /// # Panics
     ///
-    /// Where the script fails.
+    /// If the script fails.
     pub fn by(writer: &Python, script: &str) -> Self {
         let dir = target_dir().join("originals").join(script);
         let recipe = recipe(writer, script).expect("the scripts can be read");
-        made(&dir, &recipe, || {
+        create_once(&dir, &recipe, || {
             fs::create_dir(&dir)?;
             let [arrays, notes] = ["arrays", "notes"].map(|name| dir.join(name));
-            let said = writer.run(&format!("slices/{script}"), &[text(&arrays), text(&notes)]);
-            fs::write(dir.join("said"), said.trim_end())
+            let output = writer.run(&format!("slices/{script}"), &[text(&arrays), text(&notes)]);
+            fs::write(dir.join("said"), output.trim_end())
         })
         .unwrap_or_else(|error| panic!("{script}: {error}"));
-        let said = fs::read_to_string(dir.join("said")).expect("the writer said something");
-        Self { dir, said }
+        let output = fs::read_to_string(dir.join("said")).expect("the writer printed something");
+        Self { dir, output }
     }
 
     /// The directory of the arrays.
@@ -44,13 +44,13 @@ impl Originals {
         self.dir.join("arrays")
     }
 
-    /// The directory with notes of what they hold.
+    /// The directory with notes of their contents.
     pub fn notes(&self) -> PathBuf {
         self.dir.join("notes")
     }
 }
 
-/// All that the arrays depend on: the packages, the script and what it shares with others.
+/// Everything that the arrays depend on: the packages, the script and its shared modules.
 fn recipe(writer: &Python, script: &str) -> io::Result<String> {
     let read = |name: &str| fs::read_to_string(clients().join("slices").join(name));
     Ok([writer.recipe()?, read(script)?, read("expectation.py")?].concat())

@@ -1,4 +1,4 @@
-//! Python with the Zarr libraries that read and write over HTTP.
+//! Python interpreters with Zarr libraries.
 
 use std::{
     fs, io,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     binary::target_dir,
-    environment::{MADE_FROM, clients, made, succeeds},
+    environment::{RECIPE_FILE, clients, create_once, succeeds},
     skip::skip,
 };
 
@@ -18,26 +18,26 @@ type Version = (u32, u32);
 
 /// Packages that are installed together.
 struct Packages {
-    /// Their list in `tests/clients`.
+    /// Their requirements file in `tests/clients`.
     requirements: &'static str,
-    /// How the names of their environments begin.
+    /// The prefix of the environments' names.
     name: &'static str,
-    /// The versions of Python that they run on.
+    /// The supported versions of Python.
     runs_on: RangeInclusive<Version>,
 }
 
-/// The newest release of everything.
+/// The newest release of every library.
 const NEWEST: Packages = Packages { requirements: "requirements.txt", name: "venv", runs_on: (3, 12)..=(3, u32::MAX) };
 
-/// zarr-python 2, which cannot be installed beside the newest. Its numcodecs has no wheels for Python 3.14.
+/// zarr-python 2, which cannot be installed next to the newest release. Its numcodecs has no wheels for Python 3.14.
 const ZARR_2: Packages =
     Packages { requirements: "requirements-2.txt", name: "venv-zarr2", runs_on: (3, 11)..=(3, 13) };
 
-/// Validators of OpenAPI, and generators of requests and of clients.
+/// Validators of OpenAPI, and generators of requests and clients.
 const CONTRACT: Packages =
     Packages { requirements: "requirements-contract.txt", name: "venv-contract", runs_on: (3, 11)..=(3, u32::MAX) };
 
-/// Libraries that know nothing of zarrd and read from it over HTTP.
+/// Libraries without knowledge of zarrd that read from it over HTTP.
 const CLIENTS: Packages =
     Packages { requirements: "requirements-clients.txt", name: "venv-clients", runs_on: (3, 12)..=(3, u32::MAX) };
 
@@ -45,39 +45,41 @@ const CLIENTS: Packages =
 const BENCHMARKS: Packages =
     Packages { requirements: "requirements-benchmarks.txt", name: "venv-benchmarks", runs_on: (3, 12)..=(3, u32::MAX) };
 
-/// An interpreter with some packages.
+/// An interpreter with installed packages.
 #[derive(Clone, Debug)]
 pub struct Python {
     interpreter: PathBuf,
 }
 
-/// An interpreter with the newest packages; says that the test was skipped where there is none.
+/// An interpreter with the newest packages; `None` if there is none, which is reported as a skipped test.
 pub fn python() -> Option<Python> {
     with(&NEWEST)
 }
 
-/// An interpreter with zarr-python 2; says that the test was skipped where there is none.
+/// An interpreter with zarr-python 2; `None` if there is none, which is reported as a skipped test.
 pub fn python_with_zarr_2() -> Option<Python> {
     with(&ZARR_2)
 }
 
-/// An interpreter with what checks `openapi.yaml`; says that the test was skipped if there is none.
+/// An interpreter with the tools that check `openapi.yaml`; `None` if there is none, which is reported as a skipped
+/// test.
 pub fn python_for_contract() -> Option<Python> {
     with(&CONTRACT)
 }
 
-/// An interpreter with libraries that read over HTTP; says that the test was skipped where there is none.
+/// An interpreter with libraries that read over HTTP; `None` if there is none, which is reported as a skipped test.
 pub fn python_with_clients() -> Option<Python> {
-    // Many tests of one process ask, and looking for interpreters runs many.
-    static FOUND: OnceLock<Python> = OnceLock::new();
-    if let Some(python) = FOUND.get() {
+    // Cached, since many tests of one process need it, and the search runs many interpreters.
+    static CACHED: OnceLock<Python> = OnceLock::new();
+    if let Some(python) = CACHED.get() {
         return Some(python.clone());
     }
     let python = with(&CLIENTS)?;
-    Some(FOUND.get_or_init(|| python).clone())
+    Some(CACHED.get_or_init(|| python).clone())
 }
 
-/// An interpreter with the clients that the benchmarks compare with; says that they were skipped where there is none.
+/// An interpreter with the clients that the benchmarks compare with; `None` if there is none, which is reported as
+/// skipped.
 pub fn python_for_benchmarks() -> Option<Python> {
     with(&BENCHMARKS)
 }
@@ -105,22 +107,22 @@ impl Python {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.interpreter);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        // A proxy of this machine must not come between a client and a server on the same machine.
+        // Bypasses any configured proxy for connections to this machine.
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command
     }
 
-    /// What the environment was made from: the interpreter and the packages.
+    /// The recipe of the environment: the interpreter and the packages.
     pub(crate) fn recipe(&self) -> io::Result<String> {
         let dir = self.interpreter.ancestors().nth(2).unwrap_or(&self.interpreter);
-        fs::read_to_string(dir.join(MADE_FROM))
+        fs::read_to_string(dir.join(RECIPE_FILE))
     }
 
-    /// Runs a script of `tests/clients`, and gives what it printed.
+    /// Runs a script of `tests/clients`; returns its output.
     ///
     /// # Panics
     ///
-    /// Where the script fails.
+    /// If the script fails.
     pub fn run(&self, script: &str, arguments: &[&str]) -> String {
         let mut command = self.command();
         command.arg(clients().join(script)).args(arguments);
@@ -132,7 +134,7 @@ fn install(packages: &Packages, base: &Path, dir: &Path) -> io::Result<PathBuf> 
     let requirements = clients().join(packages.requirements);
     let interpreter = dir.join("bin/python");
     let recipe = format!("{}\n{}", base.display(), fs::read_to_string(&requirements)?);
-    made(dir, &recipe, || {
+    create_once(dir, &recipe, || {
         succeeds(Command::new(base).args(["-m", "venv"]).arg(dir))?;
         let mut pip = Command::new(&interpreter);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", "-r"]);
@@ -141,14 +143,14 @@ fn install(packages: &Packages, base: &Path, dir: &Path) -> io::Result<PathBuf> 
     Ok(interpreter)
 }
 
-/// Where interpreters are looked for, the preferred ones first.
+/// The candidate interpreters, preferred ones first.
 fn candidates() -> Vec<PathBuf> {
     let named = std::env::var_os("ZARRD_PYTHON").map(PathBuf::from);
     let usual = ["python3.13", "python3.12", "python3.14", "python3", "python3.11"].map(PathBuf::from);
     named.into_iter().chain(usual).chain(of_pyenv()).collect()
 }
 
-/// The interpreters that pyenv has, the newest first.
+/// The interpreters installed by pyenv, newest first.
 fn of_pyenv() -> Vec<PathBuf> {
     let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
     let Ok(entries) = fs::read_dir(Path::new(&home).join(".pyenv/versions")) else { return Vec::new() };
@@ -157,11 +159,11 @@ fn of_pyenv() -> Vec<PathBuf> {
     found
 }
 
-/// The version of an interpreter that is there, among those wanted, and able to make environments.
+/// The version of an interpreter that exists, is in the wanted range, and can create environments.
 fn usable(path: &Path, wanted: &RangeInclusive<Version>) -> Option<Version> {
     let script = "import sys, ensurepip, venv; print(*sys.version_info[:2])";
-    let said = succeeds(Command::new(path).args(["-c", script])).ok()?;
-    let (major, minor) = said.trim().split_once(' ')?;
+    let output = succeeds(Command::new(path).args(["-c", script])).ok()?;
+    let (major, minor) = output.trim().split_once(' ')?;
     let version = (major.parse().ok()?, minor.parse().ok()?);
     wanted.contains(&version).then_some(version)
 }

@@ -1,4 +1,4 @@
-//! Hierarchies that other libraries wrote into plain files, a server of them, and writers that keep it busy.
+//! Hierarchies that other libraries wrote as plain files, a server for them, and writers that keep it busy.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use tokio::{runtime::Builder, time::sleep};
 
 use crate::{
     binary::target_dir,
-    environment::{clients, made, succeeds},
+    environment::{clients, create_once, succeeds},
     python::Python,
     server::{Launch, Server, zarrd_with},
 };
@@ -27,46 +27,46 @@ use crate::{
 /// The script that writes the files.
 const SCRIPT: &str = "unmodified/write_sample.py";
 
-/// How many files there are below `lab`.
+/// The number of files below `lab`.
 pub const FILES: usize = 353;
 
-/// The extent of both dimensions of the array that [`Busy`] fills.
+/// The extent of both dimensions of the array that [`BackgroundWriter`] fills.
 const BUSY_EXTENT: usize = 500;
 
-/// After so long the time of a value stays as it is shown.
+/// The time after which the reported modification time of a value is final.
 const SETTLED: Duration = Duration::from_secs(6);
 
-/// How long [`Busy`] leaves the processors to the clients after each change.
+/// The pause of [`BackgroundWriter`] after each change, which leaves the processors to the clients.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Files that other libraries wrote, made once and kept below `target/`.
+/// Files that other libraries wrote, created once below `target/`.
 #[derive(Clone, Debug)]
 pub struct Sample {
     dir: PathBuf,
 }
 
-/// A server whose keys below `lab/` are the sample's files.
+/// A server with the sample's files as keys below `lab/`.
 #[derive(Debug)]
-pub struct Served {
+pub struct SampleServer {
     /// The server.
     pub server: Server,
     /// The files.
     pub sample: Sample,
-    /// An empty directory for what a client downloads.
-    pub place: TempDir,
-    /// Held, since the server's store is in it.
+    /// An empty directory for downloads.
+    pub download_dir: TempDir,
+    /// Contains the server's store; retained until drop.
     _store: TempDir,
 }
 
-/// Somebody who changes values and elements all the time, until this is dropped or stopped.
+/// Changes values and elements continuously, until it is dropped or stopped.
 #[derive(Debug)]
-pub struct Busy {
+pub struct BackgroundWriter {
     stop: Arc<AtomicBool>,
     writer: Option<JoinHandle<usize>>,
 }
 
 impl Sample {
-    /// The files that `python`, which has the clients' packages, writes.
+    /// The files written by `python`, which has the clients' packages.
     ///
     /// # Panics
     ///
@@ -75,8 +75,8 @@ impl Sample {
         let dir = target_dir().join("sample-of-clients");
         let script = clients().join(SCRIPT);
         let recipe = [&script, &clients().join("requirements-clients.txt")].map(fs::read_to_string);
-        let recipe = recipe.into_iter().collect::<io::Result<String>>().expect("the script is there");
-        made(&dir, &recipe, || {
+        let recipe = recipe.into_iter().collect::<io::Result<String>>().expect("the script exists");
+        create_once(&dir, &recipe, || {
             fs::create_dir(&dir)?;
             succeeds(python.command().arg(&script).arg(&dir)).map(drop)
         })
@@ -86,36 +86,36 @@ impl Sample {
         sample
     }
 
-    /// The directory of what the server has below `lab/`.
+    /// The directory of the files below `lab/`.
     pub fn lab(&self) -> PathBuf {
         self.dir.join("lab")
     }
 
-    /// What is in a file beside them, such as `numbers.raw`.
+    /// The content of an auxiliary file, such as `numbers.raw`.
     pub fn expected(&self, name: &str) -> Vec<u8> {
-        fs::read(self.dir.join("expected").join(name)).expect("the file is there")
+        fs::read(self.dir.join("expected").join(name)).expect("the file exists")
     }
 
-    /// The keys below `lab/`, and their values.
+    /// The keys below `lab/` with their values.
     pub fn values(&self) -> BTreeMap<String, Vec<u8>> {
         files(&self.lab())
     }
 
-    /// A new server of them.
-    pub fn served(self) -> Served {
-        let [store, place] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
+    /// Starts a new server for the files.
+    pub fn serve(self) -> SampleServer {
+        let [store, download_dir] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
         let to = format!("sled:{}", store.path().display());
         let lab = self.lab();
         let ended = zarrd_with(["import".as_ref(), lab.as_os_str(), "lab".as_ref(), "--store".as_ref(), to.as_ref()]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        Served { server: Launch::sled(store.path()).start(), sample: self, place, _store: store }
+        SampleServer { server: Launch::sled(store.path()).start(), sample: self, download_dir, _store: store }
     }
 }
 
-impl Served {
-    /// A server of what `python` writes.
+impl SampleServer {
+    /// Starts a server for files written by `python`.
     pub fn with(python: &Python) -> Self {
-        Sample::of(python).served()
+        Sample::of(python).serve()
     }
 
     /// The URL of a path.
@@ -123,39 +123,39 @@ impl Served {
         self.server.url(path)
     }
 
-    /// Runs a script of `tests/clients/unmodified` with the server's URL and the directory of the files, and returns
-    /// what it printed.
+    /// Runs a script of `tests/clients/unmodified` with the server's URL and the directory of the files; returns its
+    /// output.
     pub fn run(&self, python: &Python, script: &str) -> String {
         let lab = self.sample.lab();
         python.run(&format!("unmodified/{script}"), &[&self.url(""), lab.to_str().expect("the path is UTF-8")])
     }
 
-    /// How many requests of this kind have been answered.
+    /// The number of answered requests of this kind.
     pub fn requests(&self, route: &str, method: &str, status: u16) -> u64 {
         let name = format!("zarrd_http_requests_total{{route=\"{route}\",method=\"{method}\",status=\"{status}\"}} ");
         let metrics = block_on(async { self.server.get("/metrics").await.text().await.expect("text") });
         metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().expect("a number"))
     }
 
-    /// Waits until no value will be shown with another time than it is shown with now: that of one that has just been set
-    /// is not known for good.
+    /// Waits until the modification times of all values are final; that of a value that was just set may still change.
     pub fn settle(&self) {
         thread::sleep(SETTLED);
     }
 
-    /// Begins to set the value `busy/value` to a MiB of one byte, another one each time, and all elements of the array
-    /// `busy/array` of `uint8` to one number, beside files that stay.
-    pub fn busy(&self) -> Busy {
+    /// Starts to set the value `busy/value` to a MiB of one byte, and all elements of the `uint8` array `busy/array` to
+    /// one number, different each time; other files remain unchanged.
+    pub fn start_writer(&self) -> BackgroundWriter {
         let [array, region, value] =
             ["/node/busy/array", "/array/busy/array?select=...", "/store/busy/value"].map(|path| self.url(path));
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
         let document = serde_json::json!({
-            "zarr_format": 3, "node_type": "array", "shape": [BUSY_EXTENT, BUSY_EXTENT], "data_type": "uint8", "fill_value": 0,
+            "zarr_format": 3, "node_type": "array", "shape": [BUSY_EXTENT, BUSY_EXTENT], "data_type": "uint8",
+            "fill_value": 0,
             "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default"},
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [100, 100]}},
         });
-        let (begun, begins) = mpsc::channel();
+        let (ready, begins) = mpsc::channel();
         let writing = async move {
             let client = Client::new();
             change(client.put(array).body(document.to_string())).await;
@@ -166,36 +166,36 @@ impl Served {
                 let byte = (rounds % 250 + 1) as u8;
                 change(client.put(&value).body(vec![byte; 1 << 20])).await;
                 change(client.put(&region).header("Content-Type", "application/json").body(byte.to_string())).await;
-                // Nobody may be waiting any more.
-                let _ = begun.send(());
+                // The receiver may be gone.
+                let _ = ready.send(());
                 sleep(PAUSE).await;
             }
             rounds
         };
         let writer = thread::spawn(|| run(writing));
         begins.recv().expect("the writer writes");
-        Busy { stop, writer: Some(writer) }
+        BackgroundWriter { stop, writer: Some(writer) }
     }
 }
 
-impl Busy {
-    /// How many elements the array has.
+impl BackgroundWriter {
+    /// The number of elements of the array.
     pub const ELEMENTS: usize = BUSY_EXTENT * BUSY_EXTENT;
 
-    /// Stops, and returns how many times it has written.
+    /// Stops, and returns the number of rounds.
     pub fn stop(mut self) -> usize {
         self.stop.store(true, Ordering::Release);
         self.writer.take().expect("it is stopped once").join().expect("the writer ends")
     }
 }
 
-impl Drop for Busy {
+impl Drop for BackgroundWriter {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
     }
 }
 
-/// The files below a directory, by their paths.
+/// The files below a directory by path.
 ///
 /// # Panics
 ///
@@ -222,7 +222,7 @@ async fn change(request: RequestBuilder) {
     request.send().await.expect("an answer").error_for_status().expect("it is written");
 }
 
-/// Runs a future to its end on a thread of its own, where no runtime is.
+/// Runs a future to completion on a new thread outside of any runtime.
 fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
     thread::scope(|scope| scope.spawn(|| run(future)).join()).expect("it ends")
 }

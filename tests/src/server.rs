@@ -1,4 +1,4 @@
-//! A running `zarrd`.
+//! Runs `zarrd` as a child process.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -18,17 +18,19 @@ use std::{
 };
 
 use client::{BaseUrl, HttpStore, Retries};
+use futures::TryStreamExt;
 use http::Method;
 use reqwest::{Body, Client, RequestBuilder, Response};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
+use store::Prefix;
 
 use crate::binary::zarrd;
 
-/// How long a start or a stop may take before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of a start or a stop.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a server is to be started.
+/// The configuration of a server to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
     store: String,
@@ -38,18 +40,18 @@ pub struct Launch {
     user: Option<u32>,
 }
 
-/// A running server. It is killed when this is dropped.
+/// A running server; killed on drop.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
     address: SocketAddr,
     http: Client,
     log: Log,
-    /// Held open, so that the server can write to it.
+    /// Retained, so that the server can write to it.
     _stdout: BufReader<ChildStdout>,
 }
 
-/// A running `zarrd` of any command. It is killed when this is dropped.
+/// A running `zarrd` process of any command; killed on drop.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -57,58 +59,58 @@ pub struct Process {
     stdout: Option<thread::JoinHandle<std::io::Result<String>>>,
 }
 
-/// How a program ended.
+/// The result of an exited program.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it said on stdout.
+    /// The content of stdout.
     pub stdout: String,
-    /// What it said on stderr.
+    /// The content of stderr.
     pub stderr: String,
 }
 
-/// What a process has written to stderr so far.
+/// The stderr output of a process so far.
 #[derive(Clone, Debug, Default)]
 struct Log {
     text: Arc<Mutex<String>>,
-    /// Whether stderr is closed.
+    /// True if stderr is closed.
     ended: Arc<AtomicBool>,
 }
 
 impl Launch {
-    /// A server of the store `store`, such as `sled:DIR`.
+    /// A server for the store `store`, such as `sled:DIR`.
     pub fn of(store: impl Display) -> Self {
         Self { store: store.to_string(), arguments: Vec::new(), environment: Vec::new(), files: None, user: None }
     }
 
-    /// A server of the sled store in `dir`.
+    /// A server for the sled store in `dir`.
     pub fn sled(dir: &Path) -> Self {
         Self::of(format_args!("sled:{}", dir.display()))
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// With a variable in its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// With at most so many files that it may have open.
+    /// Limits the number of open files.
     #[must_use]
     pub fn files(mut self, limit: u64) -> Self {
         self.files = Some(limit);
         self
     }
 
-    /// As another user, which takes root.
+    /// Runs as another user, which requires root.
     #[must_use]
     pub fn user(self, id: u32) -> Self {
         Self { user: Some(id), ..self }
@@ -119,7 +121,7 @@ impl Launch {
         self.try_start().unwrap_or_else(|ended| panic!("zarrd did not start: {ended:?}"))
     }
 
-    /// The same of a server that may end before it listens.
+    /// Starts it like [`start`](Self::start), but returns an error if it exits before it listens.
     pub fn try_start(&self) -> Result<Server, Ended> {
         let mut child = self.spawn_child();
         let log = Log::of(&mut child);
@@ -133,17 +135,17 @@ impl Launch {
         }
     }
 
-    /// The bare process of it on a free port, which nothing is read from.
+    /// Starts it on a free port without reading its output.
     pub fn spawn_child(&self) -> Child {
         self.command().spawn().expect("zarrd starts")
     }
 
-    /// Starts it and expects that it ends by itself.
-    pub fn start_refused(&self) -> Ended {
+    /// Starts it and waits until it exits by itself.
+    pub fn start_expecting_failure(&self) -> Ended {
         run(self.command())
     }
 
-    /// Starts it without waiting for anything.
+    /// Starts it without waiting.
     pub fn spawn(&self) -> Process {
         Process::spawn(self.command())
     }
@@ -170,68 +172,75 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// A request to it, as any HTTP client makes it.
+    /// A request builder for any HTTP client.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, self.url(path))
     }
 
-    /// The answer to a GET.
+    /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path).send().await.expect("an answer")
     }
 
-    /// The answer to a PUT.
+    /// Sends a PUT request.
     pub async fn put(&self, path: &str, body: impl Into<Body>) -> Response {
         self.request(Method::PUT, path).body(body).send().await.expect("an answer")
     }
 
-    /// The answer to a DELETE.
+    /// Sends a DELETE request.
     pub async fn delete(&self, path: &str) -> Response {
         self.request(Method::DELETE, path).send().await.expect("an answer")
     }
 
-    /// A client's store over it, which tries nothing twice.
+    /// A client store for it that retries nothing.
     pub fn store(&self) -> HttpStore {
         let base = BaseUrl::parse(&self.url("")).expect("an address makes a URL");
         HttpStore::builder(base).retries(Retries::none()).build().expect("a client can be made")
     }
 
-    /// The process's id.
+    /// The number of keys below a prefix, such as `lab/`.
+    pub async fn count_keys(&self, prefix: &str) -> usize {
+        let (store, prefix) = (self.store(), Prefix::parse(prefix).expect("a prefix"));
+        let counted = store::list_all(&store, &prefix).try_fold(0, |count, _| async move { Ok(count + 1) }).await;
+        counted.expect("a listing")
+    }
+
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What the server has logged so far.
+    /// The log output so far.
     pub fn log(&self) -> String {
         self.log.text()
     }
 
-    /// Waits until the server has logged this text.
+    /// Waits until the log contains this text.
     pub fn wait_for_log(&self, text: &str) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !self.log().contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "{text:?} was not logged within {PATIENCE:?}:\n{}", self.log());
+            assert!(started.elapsed() < TIMEOUT, "{text:?} was not logged within {TIMEOUT:?}:\n{}", self.log());
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// The most memory that the process ever had, in bytes.
+    /// The peak memory of the process, in bytes.
     pub fn peak_memory(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// The memory that the process has now, in bytes.
+    /// The current memory of the process, in bytes.
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
     fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux says it");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux reports it");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB") * 1024
     }
 
-    /// Kills it as `kill -9` does.
+    /// Kills it with SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
@@ -253,7 +262,7 @@ impl Server {
         Ended { code: status.code(), stdout: String::new(), stderr: self.log.text() }
     }
 
-    /// Sends SIGTERM and expects that it ends in order.
+    /// Sends SIGTERM and asserts a clean exit.
     pub fn stop(self) {
         self.terminate();
         let ended = self.wait();
@@ -263,7 +272,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if thread::panicking() {
@@ -273,7 +282,7 @@ impl Drop for Server {
 }
 
 impl Process {
-    /// Starts `zarrd` with these arguments, and these variables in its environment.
+    /// Starts `zarrd` with these arguments and environment variables.
     pub fn start<S: AsRef<OsStr>>(
         arguments: impl IntoIterator<Item = S>,
         environment: impl IntoIterator<Item = (S, S)>,
@@ -299,7 +308,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).expect("the signal is sent");
     }
 
-    /// Says that it has not ended yet.
+    /// Returns true if it has not exited yet.
     pub fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the process can be asked for").is_none()
     }
@@ -315,27 +324,27 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs `zarrd` with these arguments to its end.
+/// Runs `zarrd` with these arguments until it exits.
 pub fn zarrd_with<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
     let mut command = program();
     command.args(arguments);
     run(command)
 }
 
-/// The program, with at most so many files that it may have open.
+/// The program with a limit on open files.
 fn program_with_files(limit: u64) -> Command {
     let mut command = program_as(Command::new("sh"));
     command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string()]).arg(zarrd());
     command
 }
 
-/// The program without anything from this process's surroundings that it would take for settings.
+/// The program, isolated from environment variables and files of this process that it would take for configuration.
 pub fn program() -> Command {
     program_as(Command::new(zarrd()))
 }
@@ -346,7 +355,7 @@ fn program_as(mut command: Command) -> Command {
             command.env_remove(name);
         }
     }
-    // No zarrd.toml is there.
+    // A directory without a zarrd.toml.
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -356,19 +365,19 @@ fn run(command: Command) -> Ended {
 }
 
 fn wait(child: &mut Child, log: &Log) -> ExitStatus {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("the process can be asked for") {
-            // What it said last may still be on its way.
-            let begun = Instant::now();
-            while !log.ended.load(Ordering::Acquire) && begun.elapsed() < Duration::from_secs(1) {
+            // The last output may still be in transit.
+            let started = Instant::now();
+            while !log.ended.load(Ordering::Acquire) && started.elapsed() < Duration::from_secs(1) {
                 thread::sleep(Duration::from_millis(1));
             }
             return status;
         }
-        if begun.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             let _ = child.kill();
-            panic!("zarrd did not end within {PATIENCE:?}:\n{}", log.text());
+            panic!("zarrd did not end within {TIMEOUT:?}:\n{}", log.text());
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -380,26 +389,26 @@ fn first_line(child: &mut Child, log: &Log) -> (String, BufReader<ChildStdout>) 
     thread::spawn(move || {
         let mut line = String::new();
         let read = stdout.read_line(&mut line);
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         let _ = sender.send(read.map(|_| (line, stdout)));
     });
-    match receiver.recv_timeout(PATIENCE) {
+    match receiver.recv_timeout(TIMEOUT) {
         Ok(read) => read.expect("stdout is text"),
         Err(_) => {
             let _ = child.kill();
-            panic!("zarrd said nothing within {PATIENCE:?}:\n{}", log.text());
+            panic!("no output of zarrd within {TIMEOUT:?}:\n{}", log.text());
         }
     }
 }
 
-/// The address in the line that the server begins with.
+/// Parses the address from the first line of the server's output.
 fn address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("http://")?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
 impl Log {
-    /// Collects what the child says on stderr.
+    /// Collects the stderr output of a child process.
     fn of(child: &mut Child) -> Self {
         let log = Self::default();
         let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped"));
@@ -407,7 +416,7 @@ impl Log {
         thread::spawn(move || {
             let mut line = Vec::new();
             while stderr.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                to.text.lock().expect("nobody panics with it").push_str(&String::from_utf8_lossy(&line));
+                to.text.lock().expect("the lock is not poisoned").push_str(&String::from_utf8_lossy(&line));
                 line.clear();
             }
             to.ended.store(true, Ordering::Release);
@@ -416,7 +425,7 @@ impl Log {
     }
 
     fn text(&self) -> String {
-        self.text.lock().expect("nobody panics with it").clone()
+        self.text.lock().expect("the lock is not poisoned").clone()
     }
 }
 

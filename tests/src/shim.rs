@@ -1,4 +1,4 @@
-//! Libraries that are loaded into the program, to have the system fail or wait.
+//! Shared libraries, loaded with `LD_PRELOAD`, that make system calls fail or wait.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,11 +7,12 @@ use std::{
 
 use crate::{binary::workspace, skip::skip};
 
-/// Makes the library of `tests/shims/{name}.c` in `dir`, for `LD_PRELOAD`; `None`, said on stderr, where no compiler makes it.
+/// Compiles `tests/shims/{name}.c` to a library in `dir`, for `LD_PRELOAD`; `None` if there is no compiler, which is
+/// reported as a skipped test.
 ///
 /// # Panics
 ///
-/// Where the compiler refuses it.
+/// If the source does not compile.
 pub fn shim(name: &str, dir: &Path) -> Option<PathBuf> {
     let library = dir.join(name).with_extension("so");
     let source = workspace().join("tests/shims").join(name).with_extension("c");

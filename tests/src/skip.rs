@@ -1,10 +1,10 @@
-//! Tests that a machine cannot run, and other things that tests say.
+//! Skipped tests, and notes of tests on stderr.
 
-/// Says that a test was skipped and what it needs.
+/// Reports on stderr that a test was skipped, with its missing requirement.
 ///
 /// # Panics
 ///
-/// Where `CI` is `true`: there, everything must run.
+/// If `CI` is `true`, since CI must run every test.
 pub fn skip(needs: &str) {
     if std::env::var("CI").is_ok_and(|ci| ci == "true") {
         panic!("this test was skipped, which CI does not allow: {needs}");
@@ -12,7 +12,7 @@ pub fn skip(needs: &str) {
     eprintln!("SKIPPED: {needs}");
 }
 
-/// Whether this process has root's rights; says that the test was skipped where it does not.
+/// True if this process runs as root; otherwise reports a skipped test.
 pub fn is_root(why: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -21,7 +21,7 @@ pub fn is_root(why: &str) -> bool {
     root
 }
 
-/// Says something that is worth knowing of a test that passes: on stderr, which is shown with `--no-capture`.
-pub fn say(line: impl std::fmt::Display) {
+/// Prints a note of a passing test to stderr, shown with `--no-capture`.
+pub fn note(line: impl std::fmt::Display) {
     eprintln!("{line}");
 }

@@ -1,4 +1,4 @@
-//! Arrays that other libraries wrote, and what is read of them through `/array`.
+//! Arrays written by other libraries, compared with their elements as read through `/array`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,50 +8,50 @@ use crate::{
     originals::Originals,
     python::Python,
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
 };
 
-/// The prefix below which the arrays are put.
+/// The prefix below which the arrays are imported.
 const PREFIX: &str = "lab/written";
 
-/// A server of arrays, with their writer's notes of what they hold.
+/// A server with imported arrays, and their writer's notes of their contents.
 #[derive(Debug)]
-pub struct Written {
+pub struct ServedArrays {
     server: Server,
     notes: PathBuf,
-    /// Held, since the server's store and what a script wrote are in them.
+    /// Contain the server's store and the script's output; retained until drop.
     _dirs: Vec<TempDir>,
 }
 
-/// How much was compared.
+/// The size of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// How many arrays.
+    /// The number of arrays.
     pub arrays: usize,
-    /// How many answers with elements.
+    /// The number of responses with elements.
     pub answers: usize,
 }
 
-impl Written {
-    /// Runs a script of `tests/clients/slices`, which is given `arguments`, a directory for arrays and one for notes; imports the arrays, and
-    /// serves them.
+impl ServedArrays {
+    /// Runs a script of `tests/clients/slices` with `arguments`, a directory for arrays and one for notes; imports the
+    /// arrays and serves them.
     ///
     /// # Panics
     ///
-    /// Where any of it fails.
+    /// If any step fails.
     pub fn by(python: &Python, script: &str, arguments: &[&str]) -> Self {
         let [arrays, notes] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
         let arguments = [arguments, &[text(arrays.path()), text(notes.path())]].concat();
-        say(python.run(&format!("slices/{script}"), &arguments).trim_end());
+        note(python.run(&format!("slices/{script}"), &arguments).trim_end());
         let written = Self::imported(arrays.path(), notes.path());
         Self { _dirs: [written._dirs, vec![arrays, notes]].into_iter().flatten().collect(), ..written }
     }
 
-    /// Imports what another library wrote, and serves it.
+    /// Imports and serves arrays of another library.
     ///
     /// # Panics
     ///
-    /// Where any of it fails.
+    /// If any step fails.
     pub fn of(originals: &Originals) -> Self {
         Self::imported(&originals.arrays(), &originals.notes())
     }
@@ -64,24 +64,24 @@ impl Written {
         Self { server: Launch::of(location).start(), notes: notes.to_owned(), _dirs: vec![store] }
     }
 
-    /// Reads all of it in all forms, and random selections of each array; the names of the arrays are said.
+    /// Reads everything in all formats, and random selections of each array; prints the names of the arrays.
     ///
     /// # Panics
     ///
-    /// Where anything differs, with what does.
+    /// If anything differs.
     pub fn compare(&self, python: &Python, selections: usize) -> Compared {
         let url = self.server.url(&format!("/array/{PREFIX}"));
-        let said = python.run("slices/compare.py", &[&url, text(&self.notes), &selections.to_string()]);
-        say(said.trim_end());
-        Compared::read(said.lines().last().unwrap_or_default())
+        let output = python.run("slices/compare.py", &[&url, text(&self.notes), &selections.to_string()]);
+        note(output.trim_end());
+        Compared::read(output.lines().last().unwrap_or_default())
     }
 }
 
 impl Compared {
-    /// Reads the last line of the comparison: `compared 61 arrays, 366 answers …`.
+    /// Parses the last line of the comparison: `compared 61 arrays, 366 answers …`.
     fn read(line: &str) -> Self {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
-        let mut next = || numbers.next().expect("the comparison says how much it compared");
+        let mut next = || numbers.next().expect("the comparison reports its size");
         Self { arrays: next(), answers: next() }
     }
 }

@@ -1,4 +1,4 @@
-//! Programs of the system that transfer data over HTTP, as Debian packages them.
+//! Programs of the system that transfer data over HTTP, as packaged by Debian.
 
 use std::{
     ffi::OsStr,
@@ -8,13 +8,14 @@ use std::{
 
 use crate::skip::skip;
 
-/// A program that is installed.
+/// An installed program.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
     name: &'static str,
 }
 
-/// The program `name`; reports that the test was skipped if it is not installed, with the Debian package that has it.
+/// The program `name`; `None` if it is not installed, which is reported as a skipped test with the Debian package to
+/// install.
 pub fn tool(name: &'static str, package: &str) -> Option<Tool> {
     let found = std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(name).is_file()));
@@ -26,27 +27,27 @@ pub fn tool(name: &'static str, package: &str) -> Option<Tool> {
 }
 
 impl Tool {
-    /// A command that runs it in the directory `place`, without anybody's settings.
-    pub fn command(self, place: &Path) -> Command {
+    /// A command that runs it in the directory `dir`, without user configuration.
+    pub fn command(self, dir: &Path) -> Command {
         let mut command = Command::new(self.name);
-        command.current_dir(place).env("HOME", place).env("LC_ALL", "C.UTF-8");
-        // A proxy of this machine must not come between a client and a server on the same machine.
+        command.current_dir(dir).env("HOME", dir).env("LC_ALL", "C.UTF-8");
+        // Bypasses any configured proxy for connections to this machine.
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command
     }
 
-    /// Runs it in the directory `place`, however it ends.
-    pub fn output<S: AsRef<OsStr>>(self, place: &Path, arguments: impl IntoIterator<Item = S>) -> Output {
-        self.command(place).args(arguments).output().expect("the program runs")
+    /// Runs it in the directory `dir`, regardless of its exit status.
+    pub fn output<S: AsRef<OsStr>>(self, dir: &Path, arguments: impl IntoIterator<Item = S>) -> Output {
+        self.command(dir).args(arguments).output().expect("the program runs")
     }
 
-    /// Runs it in the directory `place`, and returns what it printed on stdout.
+    /// Runs it in the directory `dir`; returns its stdout.
     ///
     /// # Panics
     ///
     /// If the program fails.
-    pub fn run<S: AsRef<OsStr>>(self, place: &Path, arguments: impl IntoIterator<Item = S>) -> String {
-        let output = self.output(place, arguments);
+    pub fn run<S: AsRef<OsStr>>(self, dir: &Path, arguments: impl IntoIterator<Item = S>) -> String {
+        let output = self.output(dir, arguments);
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{} failed ({}):\n{stdout}{stderr}", self.name, output.status);
         stdout.into_owned()

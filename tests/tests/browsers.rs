@@ -1,4 +1,4 @@
-//! A web page of another origin may read, and change nothing; a rebound host name gets nothing at all.
+//! Cross-origin web pages can read but not write; requests with a rebound host name are rejected.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::Response;
 use wire::problem::ProblemType;
 use zarrd_tests::{
-    answer::problem,
+    problem::assert_problem,
     server::{Launch, Server},
 };
 
@@ -38,10 +38,10 @@ async fn cross_origin_page_can_read_but_not_write() {
             for method in UNSAFE {
                 let refusal = match method {
                     Method::PUT | Method::DELETE => ProblemType::ForbiddenOrigin,
-                    // Nobody can do this.
+                    // No origin can use this method.
                     _ => ProblemType::MethodNotAllowed,
                 };
-                problem(send(&server, method, path, header::ORIGIN, origin).await, refusal).await;
+                assert_problem(send(&server, method, path, header::ORIGIN, origin).await, refusal).await;
             }
         }
         let answer = send(&server, Method::GET, "/store/a/b", header::ORIGIN, origin).await;
@@ -58,7 +58,7 @@ async fn allowed_origin_can_write() {
     let answer = send(&server, Method::PUT, "/store/new", header::ORIGIN, "https://viewer.example").await;
     assert_eq!(answer.status(), StatusCode::CREATED);
     let answer = send(&server, Method::PUT, "/store/new", header::ORIGIN, "https://evil.example").await;
-    problem(answer, ProblemType::ForbiddenOrigin).await;
+    assert_problem(answer, ProblemType::ForbiddenOrigin).await;
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn dns_rebinding_is_rejected() {
     for host in ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"] {
         for method in [&[Method::GET][..], &UNSAFE].concat() {
             let answer = send(&server, method, "/store/a/b", header::HOST, host).await;
-            problem(answer, ProblemType::ForbiddenHost).await;
+            assert_problem(answer, ProblemType::ForbiddenHost).await;
         }
     }
     let answer = send(&server, Method::GET, "/store/a/b", header::HOST, "localhost:8000").await;

@@ -1,4 +1,4 @@
-//! Hierarchies as the program tells them, through a server and from the store itself.
+//! Hierarchies as printed by the program, through a server and from the store itself.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -17,7 +17,8 @@ fn array(shape: &[u64], chunks: &[u64]) -> Value {
         "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "float32", "fill_value": 0.0,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}],
+        "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip",
+        "configuration": {"level": 1}}],
     })
 }
 
@@ -25,19 +26,21 @@ fn group(members: Value) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "members": members})
 }
 
-/// `/lab`: arrays of v3 with three of four chunks stored, a group that has only groups, and hierarchies of v2 and of the draft.
+/// `/lab`: arrays of v3 with three of four chunks stored, a group that contains only groups, and hierarchies of v2 and
+/// of the draft.
 async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
         let zom = Zom::parse(zom.to_string()).unwrap();
-        nodes.of_dialect(dialect).create(&path(at), &zom, &CreateOptions::default()).await.unwrap();
+        nodes.with_dialect(dialect).create(&path(at), &zom, &CreateOptions::default()).await.unwrap();
     };
     let mut mice = array(&[20, 20], &[10, 10]);
     mice["attributes"] = json!({"unit": "mV", "odd\u{1b}": 1});
     mice["dimension_names"] = json!(["y", "x"]);
     declare("lab", Dialect::V3, group(json!({"mice": mice, "deep": group(json!({"deeper": group(json!({}))}))}))).await;
     let old = json!({"zarr_format": 2, "attributes": {}, "members": {"x": {
-        "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0, "filters": null,
+        "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
+        "filters": null,
         "order": "C", "attributes": {},
     }}});
     declare("lab/old", Dialect::V2, old).await;
@@ -50,29 +53,29 @@ async fn fill(server: &Server) {
     }
 }
 
-/// What the program says in the one way and in the other, which has to be the same.
+/// The output of commands through a server and on the store itself, which must be equal.
 struct Both {
     dir: TempDir,
     lines: Vec<(Vec<&'static str>, Ended)>,
 }
 
 impl Both {
-    /// Asks through a running server.
+    /// Runs the commands through a running server.
     async fn begin(commands: &[&'static [&'static str]]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = Launch::sled(&dir.path().join("store")).start();
         fill(&server).await;
         let url = server.url("");
         let lines = commands.iter().map(|command| {
-            let told = zarrd_with(command.iter().copied().chain(["--server", &url]));
-            (command.to_vec(), told)
+            let output = zarrd_with(command.iter().copied().chain(["--server", &url]));
+            (command.to_vec(), output)
         });
         let lines = lines.collect();
         server.stop();
         Self { dir, lines }
     }
 
-    /// Asks the store itself, and yields what was said of each command.
+    /// Runs the commands on the store itself; returns the output of each.
     fn end(self) -> Vec<String> {
         let store = format!("sled:{}", self.dir.path().join("store").display());
         let same = |(command, remote): (Vec<&str>, Ended)| {
@@ -102,8 +105,8 @@ async fn groups_are_listed_and_shown_as_trees() {
         &["tree", "--depth", "0", "lab"],
         &["tree", "--json", "lab"],
     ]);
-    let told = both.await.end();
-    let [short, long, json, one, tree, shallow, bare, tree_json] = &told[..] else { panic!("{told:?}") };
+    let output = both.await.end();
+    let [short, long, json, one, tree, shallow, bare, tree_json] = &output[..] else { panic!("{output:?}") };
     let listed = "deep/   group\ndraft/  group\nmice    array  (20, 20)  float32\nold/    group\n";
     assert_eq!(short, listed);
     let mice = "mice    array  (20, 20)  float32  v3       (10, 10)  bytes, gzip";
@@ -155,8 +158,8 @@ async fn info_shows_all_metadata_of_a_node() {
         &["info", "lab/draft/d"],
         &["info", "--json", "lab/old"],
     ]);
-    let told = both.await.end();
-    let [text, json, group, draft, old] = &told[..] else { panic!("{told:?}") };
+    let output = both.await.end();
+    let [text, json, group, draft, old] = &output[..] else { panic!("{output:?}") };
     for line in [
         "kind          array",
         "shape         (20, 20)",
@@ -168,7 +171,7 @@ async fn info_shows_all_metadata_of_a_node() {
         "codecs        bytes (endian: \"little\")",
         "              gzip (level: 1)",
     ] {
-        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+        assert!(text.lines().any(|output| output == line), "{line}: {text}");
     }
     assert!(text.contains("stored        3 chunks of 4, "), "{text}");
     assert!(!text.contains('\u{1b}'), "{text}");
@@ -182,7 +185,7 @@ async fn info_shows_all_metadata_of_a_node() {
     assert_eq!((&old["dialect"], &old["arrays"], &old["consolidated"]), (&json!("v2"), &json!(1), &json!(false)));
 }
 
-/// As zarr-python's `nchunks_initialized`, which asks for the keys of the grid.
+/// As zarr-python's `nchunks_initialized`, which looks up the keys of the grid.
 #[tokio::test]
 async fn only_chunks_are_counted() {
     let server = Launch::of("memory:").start();
@@ -197,13 +200,16 @@ async fn only_chunks_are_counted() {
         document
     };
     let v2 = |separator: &str, shape: &[u64]| {
-        json!({"zarr_format": 2, "shape": shape, "chunks": vec![10; shape.len()], "dtype": "|u1", "compressor": null, "fill_value": 0,
+        json!({"zarr_format": 2, "shape": shape, "chunks": vec![10; shape.len()], "dtype": "|u1", "compressor": null,
+            "fill_value": 0,
             "filters": null, "order": "C", "dimension_separator": separator})
     };
-    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": [], "metadata_key_suffix": ".json",
+    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": [],
+        "metadata_key_suffix": ".json",
         "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"});
     set("draft/zarr.json", entry).await;
-    let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {}, "chunk_memory_layout": "C", "extensions": [],
+    let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {},
+        "chunk_memory_layout": "C", "extensions": [],
         "chunk_grid": {"type": "regular", "chunk_shape": [10, 10], "separator": "."}});
     let stray = [
         "note.txt",
@@ -219,7 +225,7 @@ async fn only_chunks_are_counted() {
         "0.2",
         "1/2",
     ];
-    // Of an array of 20 by 15 elements there are two by two chunks; a scalar has one.
+    // An array of 20 by 15 elements has two by two chunks; a scalar has one.
     for (at, document, prefix, chunks) in [
         ("nested", ("zarr.json", v3("default", "/", &[20, 15])), "nested/", &["c/0/0", "c/1/1"][..]),
         ("flat", ("zarr.json", v3("default", ".", &[20, 15])), "flat/", &["c.0.0"]),
@@ -236,10 +242,10 @@ async fn only_chunks_are_counted() {
         for name in stray.iter().chain(chunks) {
             set(&format!("{prefix}{name}"), json!("value")).await;
         }
-        let told = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
-        let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+        let output = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
+        let output: Value = serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         assert_eq!(
-            (&told["stored"]["chunks"], &told["stored"]["bytes"]),
+            (&output["stored"]["chunks"], &output["stored"]["bytes"]),
             (&json!(chunks.len()), &json!(7 * chunks.len())),
             "{at}"
         );
@@ -260,8 +266,8 @@ async fn consolidated_and_counterpart_documents_are_listed() {
     set("lab/old/.zmetadata", json!({"zarr_consolidated_format": 1, "metadata": {}})).await;
     let url = server.url("");
     let info = |at| {
-        let told = zarrd_with(["info", "--json", "--url", &url, at]);
-        serde_json::from_str::<Value>(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"))
+        let output = zarrd_with(["info", "--json", "--url", &url, at]);
+        serde_json::from_str::<Value>(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
     };
     assert_eq!(info("lab/old")["consolidated"], true);
     assert_eq!(info("lab")["consolidated"], false);
@@ -273,12 +279,12 @@ async fn consolidated_and_counterpart_documents_are_listed() {
     )
     .await;
     assert_eq!(info("lab")["consolidated"], true);
-    let twin = array(&[4], &[2]);
-    set("lab/old/x/zarr.json", twin).await;
+    let counterpart = array(&[4], &[2]);
+    set("lab/old/x/zarr.json", counterpart).await;
     let both = info("lab/old/x");
     assert_eq!((&both["dialect"], &both["also_as"]), (&json!("v3"), &json!(["v2"])));
-    let told = zarrd_with(["info", "--json", "--server", &url, "--dialect", "v2", "lab/old/x"]);
-    assert_eq!(serde_json::from_str::<Value>(&told.stdout).unwrap()["dialect"], "v2");
+    let output = zarrd_with(["info", "--json", "--server", &url, "--dialect", "v2", "lab/old/x"]);
+    assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["dialect"], "v2");
 }
 
 #[tokio::test]
@@ -293,11 +299,11 @@ async fn unreadable_nodes_are_reported() {
         assert_eq!(locked.code, Some(4), "{locked:?}");
         assert!(locked.stderr.contains(&server.pid().to_string()) && locked.stderr.contains("--server"), "{locked:?}");
         let missing = zarrd_with([command, "--server", &url, "lab/none"]);
-        assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "zarrd: there is no node at /lab/none\n"));
-        let wrong = zarrd_with([command, "--server", &url, "lab//none"]);
-        assert_eq!(wrong.code, Some(2), "{wrong:?}");
-        let wrong = zarrd_with([command, "--server", &url, "--dialect", "v4"]);
-        assert_eq!(wrong.code, Some(2), "{wrong:?}");
+        assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "zarrd: no node exists at /lab/none\n"));
+        let invalid = zarrd_with([command, "--server", &url, "lab//none"]);
+        assert_eq!(invalid.code, Some(2), "{invalid:?}");
+        let invalid = zarrd_with([command, "--server", &url, "--dialect", "v4"]);
+        assert_eq!(invalid.code, Some(2), "{invalid:?}");
     }
     server.stop();
     let unreachable = zarrd_with(["ls", "--server", "http://127.0.0.1:1"]);

@@ -1,10 +1,10 @@
-//! Compacting a store's index.
+//! Compaction of a store's index.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use http::StatusCode;
 use zarrd_tests::{
-    content::Generated,
+    generated::Generated,
     server::{Launch, zarrd_with},
 };
 

@@ -1,7 +1,7 @@
-//! What every store does, all the way: client → HTTP → server → embedded store, with either index.
+//! The store conformance tests through every layer: client → HTTP → server → embedded store, with either index.
 
 #[cfg(test)]
-mod all_the_way {
+mod http_store {
     use std::sync::Arc;
 
     use client::{BaseUrl, HttpStore};
@@ -13,7 +13,7 @@ mod all_the_way {
 
     struct Remote(IndexKind);
 
-    /// A server over a store in a directory.
+    /// A server for a store in a directory.
     struct Served {
         dir: TempDir,
         local: LocalStore,
@@ -38,7 +38,7 @@ mod all_the_way {
 
     impl Factory for Remote {
         type Store = HttpStore;
-        type Keep = Served;
+        type Fixture = Served;
 
         async fn create(&self) -> (HttpStore, Served) {
             self.serve(tempfile::tempdir().unwrap()).await

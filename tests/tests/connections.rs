@@ -1,4 +1,4 @@
-//! Clients that vanish, and a server that is told to stop while it is busy.
+//! Clients that disconnect, and a server that is stopped while it is busy.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -11,13 +11,13 @@ use std::{
 
 use http::StatusCode;
 use zarrd_tests::{
-    content::Generated,
+    generated::Generated,
     server::{Launch, Server},
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many bytes of value files there are below the store's directory, half-written ones included.
+/// The sizes of the value files below the store's directory, including incomplete ones.
 fn value_files(dir: &Path) -> Vec<u64> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -25,14 +25,14 @@ fn value_files(dir: &Path) -> Vec<u64> {
         match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => found.extend(value_files(&entry.path())),
             Ok(metadata) => found.push(metadata.len()),
-            // It was removed meanwhile.
+            // It was removed concurrently.
             Err(_) => {}
         }
     }
     found
 }
 
-/// Sends the head of an upload and the first pieces of its body.
+/// Sends the head of an upload and the start of its body.
 fn begin_upload(server: &Server, key: &str, framing: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     write!(stream, "PUT /store/{key} HTTP/1.1\r\nHost: {}\r\n{framing}\r\n\r\n", server.address()).unwrap();
@@ -50,9 +50,9 @@ fn begin_upload(server: &Server, key: &str, framing: &str) -> TcpStream {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(started.elapsed() < PATIENCE, "{what}: timeout after {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -73,7 +73,7 @@ async fn disconnected_upload_leaves_no_data() {
                 let stream = begin_upload(&server, key, framing);
                 wait_until("the upload begins", || value_files(&values).iter().sum::<u64>() > 1 << 20);
                 stream.shutdown(how).unwrap();
-                wait_until("what was uploaded is removed", || value_files(&values) == live);
+                wait_until("the partial upload is removed", || value_files(&values) == live);
                 drop(stream);
             }
         }
@@ -95,11 +95,11 @@ async fn running_download_completes_before_shutdown() {
     let mut answer = vec![0; 1 << 20];
     stream.read_exact(&mut answer).unwrap();
     server.terminate();
-    wait_until("no connection is taken any more", || TcpStream::connect(server.address()).is_err());
+    wait_until("new connections are rejected", || TcpStream::connect(server.address()).is_err());
     std::thread::sleep(Duration::from_millis(300));
     stream.read_to_end(&mut answer).unwrap();
     let head = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
-    assert!(answer[head..] == value[..], "{} of {} bytes came", answer.len() - head, value.len());
+    assert!(answer[head..] == value[..], "received {} of {} bytes", answer.len() - head, value.len());
     let ended = server.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
@@ -111,7 +111,7 @@ async fn running_upload_is_stored_before_shutdown() {
     let mut stream = begin_upload(&server, "late", "Content-Length: 11534336");
     wait_until("the upload begins", || value_files(&dir.path().join("values")).iter().sum::<u64>() > 1 << 20);
     server.terminate();
-    wait_until("no connection is taken any more", || TcpStream::connect(server.address()).is_err());
+    wait_until("new connections are rejected", || TcpStream::connect(server.address()).is_err());
     stream.write_all(&vec![5; 1 << 20]).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -1,4 +1,4 @@
-//! `openapi.yaml`, as the tools of others read it: validators, schemathesis, and a generated client.
+//! `openapi.yaml` as read by other tools: validators, schemathesis, and a generated client.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,10 +9,11 @@ use zarrd_tests::{
     node::node,
     python::python_for_contract,
     server::{Launch, Server},
-    skip::say,
+    skip::note,
 };
 
-/// The number of requests that schemathesis generates for each operation in each phase; more with `ZARRD_CONTRACT_EXAMPLES`.
+/// The number of requests that schemathesis generates for each operation in each phase; set by
+/// `ZARRD_CONTRACT_EXAMPLES`.
 const EXAMPLES: u32 = 10;
 
 fn document() -> String {
@@ -26,13 +27,13 @@ fn server(dir: &Path) -> Server {
 #[test]
 fn openapi_document_and_examples_are_valid() {
     let Some(python) = python_for_contract() else { return };
-    say(python.run("contract/validate.py", &[&document()]));
+    note(python.run("contract/validate.py", &[&document()]));
 }
 
 #[test]
 fn redocly_reports_no_problems() {
     let Some(node) = node() else { return };
-    say(node.run_package(
+    note(node.run_package(
         "redocly",
         &["lint", &document(), "--config", workspace().join("redocly.yaml").to_str().unwrap()],
     ));
@@ -44,7 +45,7 @@ fn responses_to_generated_requests_are_documented() {
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
     let examples = std::env::var("ZARRD_CONTRACT_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_string());
-    say(python.run("contract/check.py", &[&document(), &server.url(""), &examples]));
+    note(python.run("contract/check.py", &[&document(), &server.url(""), &examples]));
 }
 
 #[test]
@@ -52,5 +53,5 @@ fn generated_client_works() {
     let Some(python) = python_for_contract() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
-    say(python.run("contract/use_client.py", &[&document(), &server.url("")]));
+    note(python.run("contract/use_client.py", &[&document(), &server.url("")]));
 }

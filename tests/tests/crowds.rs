@@ -1,4 +1,4 @@
-//! Many clients at once that read nothing, send nothing or leave: the short form of the command `crowds`.
+//! Many clients that read nothing, send nothing or disconnect: the short form of the command `crowds`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ async fn crowds_use_bounded_memory_and_block_no_client() {
     };
     for one in run(&plan, dir.path()).await {
         assert!(one.is_within_limits(), "{one}");
-        assert_eq!(one.stranger.refused(), 0, "{one}");
+        assert_eq!(one.bystander.failed(), 0, "{one}");
     }
 }
 
@@ -44,7 +44,7 @@ async fn two_thousand_silent_connections_block_no_client() {
         program: None,
     };
     for one in run(&plan, dir.path()).await {
-        assert!(one.is_within_limits() && one.stranger.refused() == 0, "{one}");
+        assert!(one.is_within_limits() && one.bystander.failed() == 0, "{one}");
     }
 }
 
@@ -73,7 +73,7 @@ fn operational_endpoints_respond_while_every_connection_uploads() {
     assert!(ask(HEALTH).starts_with("HTTP/1.1 200 "));
     for _ in 0..50 {
         let answer = ask(b"GET /store/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 503 "), "told, and not reset: {answer:?}");
+        assert!(answer.starts_with("HTTP/1.1 503 "), "a response, not a reset: {answer:?}");
     }
     drop(uploads);
     server.stop();
@@ -86,9 +86,9 @@ fn slow_trickling_upload_is_disconnected() {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     stream.write_all(b"PUT /store/v HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n").unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let (begun, mut answer) = (Instant::now(), [0; 12]);
+    let (started, mut answer) = (Instant::now(), [0; 12]);
     while stream.read_exact(&mut answer).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it lives for ever");
+        assert!(started.elapsed() < Duration::from_secs(30), "it lives for ever");
         stream.write_all(b"x").unwrap();
     }
     assert_eq!(&answer, b"HTTP/1.1 408");

@@ -1,28 +1,28 @@
-//! What was acknowledged survives `kill -9`: the short form of the command `kill-loop`.
+//! Acknowledged changes survive `kill -9`: the short form of the command `kill-loop`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use zarrd_tests::{
     kill_loop::{Plan, run},
-    skip::say,
+    skip::note,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_kill_9_with_sled() {
-    killed_again_and_again("sled").await;
+    survives_repeated_kills("sled").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acknowledged_writes_survive_kill_9_with_redb() {
-    killed_again_and_again("redb").await;
+    survives_repeated_kills("redb").await;
 }
 
-async fn killed_again_and_again(index: &str) {
+async fn survives_repeated_kills(index: &str) {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan { index: index.to_owned(), ..Plan::default() };
-    say(format_args!("{plan:?}"));
+    note(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
-    say(format_args!("{report:?}"));
+    note(format_args!("{report:?}"));
     assert!(
         report.acknowledged > 20 && report.interrupted > 0,
         "the rounds were too short to show anything: {report:?}"

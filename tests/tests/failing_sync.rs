@@ -1,4 +1,4 @@
-//! A disk that fails to make a write durable: nothing is acknowledged any more, and nothing that was is lost.
+//! Failing syncs: writes are not acknowledged any more, and acknowledged data is not lost.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -9,8 +9,8 @@ use http::StatusCode;
 use reqwest::Response;
 use wire::problem::ProblemType;
 use zarrd_tests::{
-    answer::problem,
-    content::Generated,
+    generated::Generated,
+    problem::assert_problem,
     server::{Launch, Server, zarrd_with},
     shim::shim,
 };
@@ -20,11 +20,11 @@ async fn put(server: &Server, key: &str, value: Bytes) -> Response {
 }
 
 fn value(number: u64) -> Bytes {
-    // Small ones are in the index, the others are files.
+    // Small values are stored in the index, the others in files.
     Generated::new(number, if number.is_multiple_of(2) { 300 } else { 60_000 }).bytes()
 }
 
-async fn all_are_there(server: &Server, count: u64) {
+async fn has_all_values(server: &Server, count: u64) {
     for number in 0..count {
         let answer = server.get(&format!("/store/kept/{number}")).await;
         assert_eq!(answer.status(), StatusCode::OK, "{number}");
@@ -41,7 +41,7 @@ async fn failed_fsync_makes_the_store_read_only_until_restart() {
     }
 }
 
-/// Lets syncs fail while a value of `size` bytes is set.
+/// Makes syncs fail while a value of `size` bytes is set.
 async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     let (dir, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let Some(library) = shim("failing_sync", tools.path()) else { return };
@@ -54,28 +54,28 @@ async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     assert_eq!(server.get("/readyz").await.status(), StatusCode::OK);
 
     fs::write(&marker, "").unwrap();
-    // The first write may find the disk failing, or the store read-only already; it is not acknowledged.
+    // The first write may find the disk failing, or the store already read-only; it is not acknowledged.
     let answer = put(&server, "lost", Generated::new(99, size).bytes()).await;
     assert!(answer.status().is_server_error(), "{kind}, {what}: {answer:?}");
     let ready = server.get("/readyz").await;
-    problem(ready, ProblemType::ReadOnlyStore).await;
-    // The disk is well again, but what it dropped meanwhile nobody knows.
+    assert_problem(ready, ProblemType::ReadOnlyStore).await;
+    // The disk works again, but the data that it dropped is unknown.
     fs::remove_file(&marker).unwrap();
-    problem(put(&server, "kept/1", "new".into()).await, ProblemType::ReadOnlyStore).await;
+    assert_problem(put(&server, "kept/1", "new".into()).await, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/1").await;
-    problem(erased, ProblemType::ReadOnlyStore).await;
+    assert_problem(erased, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/").await;
-    problem(erased, ProblemType::ReadOnlyStore).await;
+    assert_problem(erased, ProblemType::ReadOnlyStore).await;
     assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let health = zarrd_with(["health", "--url", &server.url("")]);
     assert_eq!(health.code, Some(1), "{health:?}");
-    all_are_there(&server, 20).await;
+    has_all_values(&server, 20).await;
     server.kill();
 
     let server = Launch::of(&store).start();
-    all_are_there(&server, 20).await;
+    has_all_values(&server, 20).await;
     assert_eq!(put(&server, "kept/20", value(20)).await.status(), StatusCode::CREATED);
-    all_are_there(&server, 21).await;
+    has_all_values(&server, 21).await;
     server.stop();
     assert_eq!(zarrd_with(["check", "--store", &store]).code, Some(0));
 }

@@ -1,4 +1,4 @@
-//! Other Zarr libraries, as their users use them: zarr-python writes and reads, tensorstore and zarrita read.
+//! Other Zarr libraries as used by their users: zarr-python writes and reads, tensorstore and zarrita read.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -9,35 +9,35 @@ use zarrd_tests::{
     node::node,
     python::{Python, python},
     server::{Launch, Server},
-    skip::say,
+    skip::note,
 };
 
-/// A server with what zarr-python wrote, and what it must hold.
-struct Written {
+/// A server with data written by zarr-python, and its expected contents.
+struct SampleServer {
     server: Server,
     store: TempDir,
     elements: TempDir,
     arrays: usize,
 }
 
-impl Written {
+impl SampleServer {
     fn by(python: &Python) -> Self {
         let (store, elements) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let server = Launch::sled(store.path()).start();
-        let said = python.run("write_zarr_python.py", &[&server.url("/store/lab"), text(elements.path())]);
-        say(&said);
+        let output = python.run("write_zarr_python.py", &[&server.url("/store/lab"), text(elements.path())]);
+        note(&output);
         let manifest = std::fs::read(elements.path().join("manifest.json")).unwrap();
         let manifest: Vec<serde_json::Value> = serde_json::from_slice(&manifest).unwrap();
         assert!(manifest.len() >= 50, "{}", manifest.len());
         Self { server, store, elements, arrays: manifest.len() }
     }
 
-    /// Where the elements are.
+    /// The path of the expected elements.
     fn elements(&self) -> &str {
         text(self.elements.path())
     }
 
-    /// The same store under another server, with the addresses in the manifest to match.
+    /// The same store under another server, with the addresses in the manifest adapted.
     fn restarted(self) -> Self {
         let Self { server, store, elements, arrays } = self;
         let before = server.url("");
@@ -49,19 +49,19 @@ impl Written {
         Self { server, store, elements, arrays }
     }
 
-    /// How many bytes of bodies the server has sent.
+    /// The number of body bytes that the server has sent.
     async fn sent(&self) -> u64 {
         let metrics = self.server.get("/metrics").await.text().await.unwrap();
         let line = metrics.lines().find_map(|line| line.strip_prefix("zarrd_http_sent_bytes_total ")).unwrap();
         line.parse().unwrap()
     }
 
-    /// Lets a library read a 32 KiB part of an 8 MiB shard.
+    /// Reads a 32 KiB part of an 8 MiB shard with a library.
     async fn read_part_of_shard(&self, python: &Python, library: &str) {
         let before = self.sent().await;
         python.run("read_part_of_shard.py", &[library, &self.server.url("/store/lab"), self.elements()]);
         let sent = self.sent().await - before;
-        say(format_args!("{library} read 32 KiB of a shard of 8 MiB with {sent} bytes"));
+        note(format_args!("{library} read 32 KiB of a shard of 8 MiB with {sent} bytes"));
         assert!((32 << 10..128 << 10).contains(&sent), "{sent}");
     }
 }
@@ -69,12 +69,12 @@ impl Written {
 #[tokio::test]
 async fn zarr_python_round_trips_across_a_restart() {
     let Some(python) = python() else { return };
-    let mut written = Written::by(&python);
+    let mut written = SampleServer::by(&python);
     for _ in 0..2 {
         let url = written.server.url("/store/lab");
-        let said = python.run("read_zarr_python.py", &[&url, written.elements()]);
-        say(&said);
-        assert!(said.contains(&format!("compared {} arrays", written.arrays)));
+        let output = python.run("read_zarr_python.py", &[&url, written.elements()]);
+        note(&output);
+        assert!(output.contains(&format!("compared {} arrays", written.arrays)));
         written.read_part_of_shard(&python, "zarr").await;
         written = written.restarted();
     }
@@ -85,29 +85,29 @@ fn zarr_python_erases_with_an_extended_store() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
-    say(python.run("erase_zarr_python.py", &[&server.url("/store/lab")]));
+    note(python.run("erase_zarr_python.py", &[&server.url("/store/lab")]));
 }
 
 #[tokio::test]
 async fn tensorstore_reads_zarr_python_arrays() {
     let Some(python) = python() else { return };
-    let written = Written::by(&python);
-    let said = python.run("read_tensorstore.py", &[written.elements()]);
-    say(&said);
-    assert!(said.contains(&format!("compared {} arrays, 6 of them sharded", written.arrays)));
+    let written = SampleServer::by(&python);
+    let output = python.run("read_tensorstore.py", &[written.elements()]);
+    note(&output);
+    assert!(output.contains(&format!("compared {} arrays, 6 of them sharded", written.arrays)));
     written.read_part_of_shard(&python, "tensorstore").await;
 }
 
 #[test]
 fn zarrita_reads_zarr_python_arrays() {
     let (Some(python), Some(node)) = (python(), node()) else { return };
-    let written = Written::by(&python);
+    let written = SampleServer::by(&python);
     for arguments in [&[written.elements()][..], &[written.elements(), "suffix"]] {
-        let said = node.run("read_zarrita.mjs", arguments);
-        say(&said);
-        let compared: usize = said.split_whitespace().nth(3).unwrap().parse().unwrap();
-        // Two types of complex numbers and, with Node before 24, float16, in both formats; and bz2.
-        assert!(compared >= written.arrays - 7 && said.contains("6 of them sharded"), "{said}");
+        let output = node.run("read_zarrita.mjs", arguments);
+        note(&output);
+        let compared: usize = output.split_whitespace().nth(3).unwrap().parse().unwrap();
+        // All except two complex types and, with Node before 24, float16, in both formats; and bz2.
+        assert!(compared >= written.arrays - 7 && output.contains("6 of them sharded"), "{output}");
     }
 }
 

@@ -1,4 +1,5 @@
-//! A disk that is full: sets are refused, nothing is half-written, erasing goes on, and so does all when there is space again.
+//! A full disk: sets are rejected, no partial data remains, erases work, and everything works again once there is
+//! space.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -14,12 +15,13 @@ use http::{Method, StatusCode};
 use reqwest::{Body, Response};
 use wire::problem::ProblemType;
 use zarrd_tests::{
-    answer::problem,
-    content::Generated,
     disk::{FileSystem, SmallDisk},
     full_disk::{Plan, run},
+    generated::Generated,
+    problem::assert_problem,
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
+    store_files::value_files,
 };
 
 async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
@@ -41,15 +43,9 @@ fn value(number: u64) -> Bytes {
     Generated::new(number, 1 << 20).bytes()
 }
 
-/// A body that does not say how long it is.
+/// A body without a known length.
 fn of_unknown_length(mib: u64) -> Body {
     Body::wrap_stream(stream::iter((0..mib).map(|number| Ok::<_, std::io::Error>(value(number)))))
-}
-
-/// How many value files there are.
-fn value_files(dir: &Path) -> usize {
-    let directories = fs::read_dir(dir.join("values")).unwrap();
-    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
 }
 
 #[tokio::test]
@@ -65,37 +61,37 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     let server = Launch::of(&store).start();
     put(&server, "small", "old").await.error_for_status().unwrap();
 
-    // Large values first, so that little is left in the end.
-    let mut taken: Vec<Bytes> = Vec::new();
+    // Large values first, so that little space remains in the end.
+    let mut accepted: Vec<Bytes> = Vec::new();
     for size in [1 << 20, 64 << 10, 5000, 4000] {
-        let refused = loop {
-            let value = Generated::new(taken.len() as u64, size).bytes();
-            let answer = put(&server, &format!("values/{}", taken.len()), value.clone()).await;
+        let rejected = loop {
+            let value = Generated::new(accepted.len() as u64, size).bytes();
+            let answer = put(&server, &format!("values/{}", accepted.len()), value.clone()).await;
             if !answer.status().is_success() {
                 break answer;
             }
-            taken.push(value);
-            assert!(taken.len() < 10_000, "the disk is never full");
+            accepted.push(value);
+            assert!(accepted.len() < 10_000, "the disk is never full");
         };
-        problem(refused, ProblemType::OutOfSpace).await;
-        is_absent(&server, &format!("values/{}", taken.len())).await;
+        assert_problem(rejected, ProblemType::OutOfSpace).await;
+        is_absent(&server, &format!("values/{}", accepted.len())).await;
     }
-    let files = taken.iter().filter(|value| value.len() > 4096).count();
-    say(format_args!("{kind}: {} values, {files} of them files, on a disk of 96 MiB", taken.len()));
+    let files = accepted.iter().filter(|value| value.len() > 4096).count();
+    note(format_args!("{kind}: {} values, {files} of them files, on a disk of 96 MiB", accepted.len()));
     assert!(files >= 60);
-    // A replacement needs space too; what was there stays.
-    problem(put(&server, "values/0", value(77)).await, ProblemType::OutOfSpace).await;
-    // A client that is still sending may see only that the connection ends.
+    // Replacing a value needs space too; the old value remains.
+    assert_problem(put(&server, "values/0", value(77)).await, ProblemType::OutOfSpace).await;
+    // A client that is still sending may only observe a closed connection.
     if let Ok(answer) = server.request(Method::PUT, "/store/streamed").body(of_unknown_length(100)).send().await {
-        problem(answer, ProblemType::OutOfSpace).await;
+        assert_problem(answer, ProblemType::OutOfSpace).await;
     }
     is_absent(&server, "streamed").await;
-    for (number, value) in taken.iter().enumerate() {
+    for (number, value) in accepted.iter().enumerate() {
         holds(&server, &format!("values/{number}"), value).await;
     }
     holds(&server, "small", &"old".into()).await;
     assert_eq!(value_files(dir), files, "nothing half-written is left");
-    // Whatever was left above the reserve, another program takes it.
+    // Another program takes the space above the reserve.
     let filler = dir.with_file_name("filler");
     fs::write(&filler, vec![1; 8 << 10]).unwrap();
     let ready = server.get("/readyz").await;
@@ -109,10 +105,10 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
         assert_eq!(erased.status(), StatusCode::NO_CONTENT);
     }
     let again = put(&server, "again", value(1000)).await;
-    assert_eq!(again.status(), StatusCode::CREATED, "there is space again: {}", again.text().await.unwrap());
+    assert_eq!(again.status(), StatusCode::CREATED, "space is available again: {}", again.text().await.unwrap());
     holds(&server, "again", &value(1000)).await;
     let erased = server.delete("/store/values/").await;
-    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken.len() - 6));
+    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", accepted.len() - 6));
     put(&server, "small", "new").await.error_for_status().unwrap();
     server.stop();
 
@@ -124,7 +120,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     assert_eq!(zarrd_with(["check", "--store", &store]).code, Some(0));
 }
 
-/// Another program takes all the space, the reserve included.
+/// Another program takes all space, including the reserve.
 #[tokio::test]
 async fn acknowledged_writes_survive_a_disk_filled_by_others() {
     for kind in ["sled", "redb"] {
@@ -138,17 +134,17 @@ async fn acknowledged_writes_survive_a_disk_filled_by_others() {
         let full = fs::write(&filler, vec![1; 96 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         for (key, size) in [("small", 100), ("middle", 10_000), ("large", 1 << 20)] {
-            problem(put(&server, key, Generated::new(1, size).bytes()).await, ProblemType::OutOfSpace).await;
+            assert_problem(put(&server, key, Generated::new(1, size).bytes()).await, ProblemType::OutOfSpace).await;
             is_absent(&server, key).await;
         }
         fs::remove_file(filler).unwrap();
-        put(&server, "small", "there is space").await.error_for_status().unwrap();
+        put(&server, "small", "space is available").await.error_for_status().unwrap();
         server.kill();
         let server = Launch::of(&store).start();
         for number in 0..10 {
             holds(&server, &format!("values/{number}"), &value(number)).await;
         }
-        holds(&server, "small", &"there is space".into()).await;
+        holds(&server, "small", &"space is available".into()).await;
         server.stop();
     }
 }
@@ -159,15 +155,15 @@ async fn store_survives_any_sequence_of_full_disks() {
         for (kind, value_bytes, steps) in [(FileSystem::Tmpfs, 256 << 10, 30), (FileSystem::Ext4, 8 << 10, 10)] {
             let Some(disk) = SmallDisk::mount(kind, 64) else { return };
             let plan = Plan { index: index.to_owned(), value_bytes, steps, seed: rand::random() };
-            say(format_args!("{kind:?}: {plan:?}"));
+            note(format_args!("{kind:?}: {plan:?}"));
             let report = run(&plan, &disk).await;
-            say(format_args!("{report:?}"));
-            assert!(report.wrong.is_empty(), "{kind:?}, {plan:?}: {report:#?}");
+            note(format_args!("{report:?}"));
+            assert!(report.errors.is_empty(), "{kind:?}, {plan:?}: {report:#?}");
         }
     }
 }
 
-/// Nothing is left to give back but the piece that is kept for this.
+/// No space can be freed except the reserved file.
 #[tokio::test]
 async fn store_reopens_repeatedly_on_a_full_disk() {
     for index in ["sled", "redb"] {
@@ -181,13 +177,13 @@ async fn store_reopens_repeatedly_on_a_full_disk() {
             disk.fill(0);
             server.kill();
             for round in 0..6 {
-                // What the last one has given back meanwhile is taken too.
+                // Takes the space that the last server freed.
                 disk.fill(0);
                 let server = launch.start();
                 assert_eq!(erase(&server, round).await, StatusCode::NO_CONTENT, "{index}, {kind:?}, round {round}");
                 if round % 2 == 0 { server.kill() } else { server.stop() }
             }
-            disk.unfill();
+            disk.remove_filler();
             let server = launch.start();
             for number in 0..6 {
                 is_absent(&server, &format!("values/{number}")).await;
@@ -200,12 +196,12 @@ async fn store_reopens_repeatedly_on_a_full_disk() {
     }
 }
 
-/// The answer to an erase, asked for again for a while where the index is just opened again.
+/// Erases a key; retries for a while if the index is reopening.
 async fn erase(server: &Server, number: u32) -> StatusCode {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let status = server.delete(&format!("/store/values/{number}")).await.status();
-        if status != StatusCode::SERVICE_UNAVAILABLE || begun.elapsed() > Duration::from_secs(10) {
+        if status != StatusCode::SERVICE_UNAVAILABLE || started.elapsed() > Duration::from_secs(10) {
             return status;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

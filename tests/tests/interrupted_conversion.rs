@@ -1,25 +1,24 @@
-//! A conversion by copy, and a kill at several moments: the copy is there as a whole, or nothing of it is after the next start.
+//! Conversions by copy, killed at several moments: after the next start the copy is complete or absent.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::{
     fs,
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
-use futures::TryStreamExt;
 use http::{Method, StatusCode};
-use store::{Change, IntentId, Key, Precondition, Prefix, TransactionalStore};
+use store::{Change, IntentId, Key, Precondition, TransactionalStore};
 use store_local::{Access, IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
+    store_files::{copy_store, value_files},
 };
 
 const CHUNKS: usize = 4_000;
-/// One of so many is a value file.
+/// One of this many values is stored in a file.
 const FILES: usize = 20;
 const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
@@ -38,19 +37,19 @@ async fn interrupted_conversion_is_undone_with_redb() {
 async fn is_interrupted(kind: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let (original, copy, without) = (dir.path().join("original"), dir.path().join("copy"), dir.path().join("without"));
-    make(&original, kind).await;
+    create_store(&original, kind).await;
     let launch = |dir: &Path| Launch::of(format_args!("{kind}:{}", dir.display()));
 
     copy_store(&original, &copy);
     let server = launch(&copy).start();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
-    let took = begun.elapsed();
+    let duration = started.elapsed();
     server.kill();
-    // What was acknowledged stays, and so it does when there are more starts.
+    // Acknowledged data remains, also after repeated starts.
     for _ in 0..2 {
         let server = launch(&copy).start();
-        assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+        assert_eq!(server.count_keys("to/").await, CHUNKS + DOCUMENTS);
         server.stop();
     }
 
@@ -59,35 +58,38 @@ async fn is_interrupted(kind: IndexKind) {
         copy_store(&original, &copy);
         let server = launch(&copy).start();
         let converting = tokio::spawn(server.request(Method::POST, CONVERT).send());
-        tokio::time::sleep(took.mul_f64(part)).await;
+        tokio::time::sleep(duration.mul_f64(part)).await;
         server.kill();
         let answered = converting.await.unwrap().is_ok();
 
-        // The same store, as if nobody had noted that it was begun: otherwise the kills would show nothing.
+        // A control: the same store without the intent record; otherwise the kills would prove nothing.
         copy_store(&copy, &without);
         forget(&without, kind).await;
         let server = launch(&without).start();
-        let rest = count(&server, "to/").await;
-        left_without += usize::from((1..=CHUNKS).contains(&rest));
+        let other_keys = server.count_keys("to/").await;
+        left_without += usize::from((1..=CHUNKS).contains(&other_keys));
         server.kill();
 
         let server = launch(&copy).start();
-        let left = count(&server, "to/").await;
-        assert!(left == 0 && !answered || left == CHUNKS + DOCUMENTS, "{left} keys are left, answered: {answered}");
-        assert_eq!(count(&server, "from/").await, CHUNKS + DOCUMENTS);
-        if left == 0 {
+        let remaining = server.count_keys("to/").await;
+        assert!(
+            remaining == 0 && !answered || remaining == CHUNKS + DOCUMENTS,
+            "{remaining} keys are left, answered: {answered}"
+        );
+        assert_eq!(server.count_keys("from/").await, CHUNKS + DOCUMENTS);
+        if remaining == 0 {
             undone += usize::from(server.log().contains("undid a conversion that was interrupted"));
             let listed = server.get("/store/").await.text().await.unwrap();
             assert!(!listed.contains("to/"), "{listed}");
             assert_eq!(server.get("/node/to").await.status(), StatusCode::NOT_FOUND);
-            let begun = Instant::now();
-            // Nobody asks for it.
+            let started = Instant::now();
+            // Without any request.
             while value_files(&copy) > CHUNKS / FILES {
-                assert!(begun.elapsed() < Duration::from_secs(60), "{} value files are left", value_files(&copy));
+                assert!(started.elapsed() < Duration::from_secs(60), "{} value files are left", value_files(&copy));
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
-            assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+            assert_eq!(server.count_keys("to/").await, CHUNKS + DOCUMENTS);
         }
         server.stop();
         let store = LocalStore::open(&copy, read_only(kind)).await.unwrap();
@@ -96,13 +98,14 @@ async fn is_interrupted(kind: IndexKind) {
         let checked = zarrd_with(["check", "--store", &format!("{kind}:{}", copy.display())]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
     }
-    say(format_args!(
-        "{kind}: a conversion takes {took:?}; of 6 that were interrupted {undone} were undone at the start, and {left_without} would have left chunks"
+    note(format_args!(
+        "{kind}: a conversion takes {duration:?}; of 6 interrupted ones {undone} were undone at the next start, \
+         and {left_without} left chunks without the intent"
     ));
-    assert!(undone > 0 && left_without > 0, "no kill came while it was copied");
+    assert!(undone > 0 && left_without > 0, "no kill interrupted a copy");
 }
 
-/// Killed before its first chunk, killed again before it was undone, and undone by another command than `serve`.
+/// Killed before its first chunk, killed again before the rollback, and rolled back by another command than `serve`.
 #[tokio::test]
 async fn intent_without_chunks_is_settled_by_any_writing_command() {
     for kind in [IndexKind::Sled, IndexKind::Redb] {
@@ -112,13 +115,13 @@ async fn intent_without_chunks_is_settled_by_any_writing_command() {
         fs::write(source.join("a"), "1").unwrap();
         let record = r#"{"version":1,"operation":{"kind":"copy","target":"/to","dialect":"v2","extent":["to/"]}}"#;
         let local = LocalStore::open(&store, Options::new(kind)).await.unwrap();
-        let intend = |record: &'static str| Change::Intend { id: IntentId::random(), record: record.into() };
+        let intend = |record: &'static str| Change::AddIntent { id: IntentId::random(), record: record.into() };
         local.commit(vec![intend(record), intend("not to be understood")]).await.unwrap();
-        // Dropped rather than closed, which leaves it as a kill does.
+        // Dropped without closing, which is equivalent to a kill.
         drop(local);
         tokio::time::sleep(Duration::from_millis(300)).await;
         let location = format!("{kind}:{}", store.display());
-        // Who only reads settles nothing.
+        // Read-only commands settle nothing.
         assert_eq!(zarrd_with(["ls", "--store", &location]).code, Some(0));
         assert_eq!(intents(&store, kind).await, 2);
         let imported = zarrd_with(["import", source.to_str().unwrap(), "--store", &location]);
@@ -146,7 +149,7 @@ async fn intents(dir: &Path, kind: IndexKind) -> usize {
 async fn forget(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let intents = store.intents().await.unwrap();
-    store.commit(intents.into_iter().map(|intent| Change::Settle { id: intent.id }).collect()).await.unwrap();
+    store.commit(intents.into_iter().map(|intent| Change::RemoveIntent { id: intent.id }).collect()).await.unwrap();
     store.close().await.unwrap();
 }
 
@@ -154,8 +157,8 @@ async fn convert(server: &Server) -> Result<StatusCode, reqwest::Error> {
     Ok(server.request(Method::POST, CONVERT).send().await?.status())
 }
 
-/// A group with an array of many small chunks, some of them in files.
-async fn make(dir: &Path, kind: IndexKind) {
+/// Creates a group with an array of many small chunks, some of them stored in files.
+async fn create_store(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let chunk = 5_000;
     let array = format!(
@@ -168,7 +171,7 @@ async fn make(dir: &Path, kind: IndexKind) {
     let documents = [("from/zarr.json", group), ("from/a/zarr.json", array)];
     let mut values: Vec<(String, Vec<u8>)> =
         documents.into_iter().map(|(key, document)| (key.to_owned(), document.into_bytes())).collect();
-    // What is stored of a chunk need not be one to be copied.
+    // A chunk need not be decodable to be copied.
     let size = |number: usize| if number.is_multiple_of(FILES) { chunk } else { 20 };
     values.extend((0..CHUNKS).map(|number| (format!("from/a/c/{number}"), vec![1; size(number)])));
     for part in values.chunks(10_000) {
@@ -180,21 +183,4 @@ async fn make(dir: &Path, kind: IndexKind) {
         store.commit(changes).await.unwrap();
     }
     store.close().await.unwrap();
-}
-
-fn copy_store(from: &Path, to: &Path) {
-    if to.exists() {
-        fs::remove_dir_all(to).unwrap();
-    }
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
-}
-
-fn value_files(dir: &Path) -> usize {
-    let directories = fs::read_dir(dir.join("values")).unwrap();
-    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
-}
-
-async fn count(server: &Server, below: &str) -> usize {
-    let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    store::walk(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
 }

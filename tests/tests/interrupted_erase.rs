@@ -1,27 +1,26 @@
-//! Erasing a prefix with many keys, and a kill right after the answer or before it: all are gone or all are there, and what is below is
-//! removed in the end without being asked for.
+//! Erases of a prefix with many keys, killed right before or after the response: all keys exist or none, and their
+//! values are removed in the background.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::{
-    fs,
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
 use http::{Method, StatusCode};
-use store::{Change, Key, ListableStore, Page, Precondition, Prefix, TransactionalStore};
+use store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
+    store_files::{copy_store, value_files},
 };
 
 const KEYS: usize = 150_000;
-/// So many of them are value files.
+/// The number of keys whose values are files.
 const FILES: usize = 300;
-/// How long a listing of the parent may take while the sweep goes on.
+/// The maximum latency of a listing of the parent during the sweep.
 const LISTING: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,28 +36,28 @@ async fn interrupted_erase_is_atomic_with_redb() {
 async fn is_interrupted(kind: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let (original, copy) = (dir.path().join("original"), dir.path().join("copy"));
-    make(&original, kind).await;
+    create_store(&original, kind).await;
     let launch = Launch::of(format_args!("{kind}:{}", copy.display())).env("ZARRD_LOG_LEVEL", "info,store_local=debug");
 
     copy_store(&original, &copy);
     killed_after_the_answer(&launch, &copy, kind).await;
-    let took = time_of_an_erase(&launch, &original, &copy).await;
+    let duration = time_of_an_erase(&launch, &original, &copy).await;
     let mut happened = 0;
     // Counting the keys takes most of the time, so most kills come near the end.
     for part in [0.5, 0.9, 0.95, 1.0] {
         copy_store(&original, &copy);
         let server = launch.start();
         let erasing = tokio::spawn(server.request(Method::DELETE, "/store/many/").send());
-        tokio::time::sleep(took.mul_f64(part)).await;
+        tokio::time::sleep(duration.mul_f64(part)).await;
         server.kill();
         let answered = erasing.await.unwrap().is_ok();
         let server = launch.start();
-        let left = count(&server, "many/").await;
-        assert!(left == 0 || left == KEYS && !answered, "{left} keys are left, answered: {answered}");
-        happened += u32::from(left == 0);
+        let remaining = server.count_keys("many/").await;
+        assert!(remaining == 0 || remaining == KEYS && !answered, "{remaining} keys are left, answered: {answered}");
+        happened += u32::from(remaining == 0);
         server.kill();
     }
-    say(format_args!("{kind}: an erase takes {took:?}; of 4 that were interrupted {happened} happened"));
+    note(format_args!("{kind}: an erase takes {duration:?}; of 4 interrupted ones {happened} were applied"));
 }
 
 async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
@@ -69,13 +68,13 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
 
     let server = launch.start();
     let mut listings = Vec::new();
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut set = 0;
-    // Listings, and sets below the prefix, while the sweep goes on and after it.
-    while begun.elapsed() < Duration::from_secs(4) {
-        let asked = Instant::now();
+    // Listings, and sets below the prefix, during the sweep and after it.
+    while started.elapsed() < Duration::from_secs(4) {
+        let requests = Instant::now();
         let listed = children(&server).await;
-        listings.push(asked.elapsed());
+        listings.push(requests.elapsed());
         assert_eq!(listed, if set == 0 { vec!["kept/"] } else { vec!["kept/", "many/"] });
         if set < 50 {
             let put = server.put(&format!("/store/many/{set:06}"), "new").await;
@@ -85,29 +84,30 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
         assert_eq!(server.get("/store/many/100000").await.status(), StatusCode::NOT_FOUND);
     }
     listings.sort_unstable();
-    // Other tests may take the processor for a while.
-    let (most, slowest) = (listings[listings.len() * 9 / 10], listings[listings.len() - 1]);
-    assert!(most <= LISTING, "a tenth of the listings took more than {most:?}, one {slowest:?}");
-    let begun = Instant::now();
+    // Other tests may use the processor for a while.
+    let (percentile_90, slowest) = (listings[listings.len() * 9 / 10], listings[listings.len() - 1]);
+    assert!(percentile_90 <= LISTING, "a tenth of the listings took more than {percentile_90:?}, one {slowest:?}");
+    let started = Instant::now();
     while value_files(dir) > 0 || !server.log().contains("removed what was below an erased prefix") {
         assert!(
-            begun.elapsed() < Duration::from_secs(60),
+            started.elapsed() < Duration::from_secs(60),
             "{} value files are left:\n{}",
             value_files(dir),
             server.log()
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    say(format_args!(
-        "{kind}: nine of ten of {} listings took at most {most:?}, the slowest {slowest:?}; swept after {:?} more",
+    note(format_args!(
+        "{kind}: 90% of {} listings took at most {percentile_90:?}, the slowest {slowest:?}; \
+         sweep finished after {:?} more",
         listings.len(),
-        begun.elapsed()
+        started.elapsed()
     ));
-    assert_eq!(count(&server, "many/").await, set);
-    assert_eq!(count(&server, "kept/").await, 10);
+    assert_eq!(server.count_keys("many/").await, set);
+    assert_eq!(server.count_keys("kept/").await, 10);
     server.stop();
     let server = launch.start();
-    assert_eq!(count(&server, "many/").await, set);
+    assert_eq!(server.count_keys("many/").await, set);
     server.stop();
     let checked = zarrd_with(["check", "--store", &format!("{kind}:{}", dir.display())]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -116,15 +116,15 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
 async fn time_of_an_erase(launch: &Launch, original: &Path, copy: &Path) -> Duration {
     copy_store(original, copy);
     let server = launch.start();
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(server.delete("/store/many/").await.status(), StatusCode::OK);
-    let took = begun.elapsed();
+    let duration = started.elapsed();
     server.kill();
-    took
+    duration
 }
 
 /// A store with many keys below `many/` and ten below `kept/`.
-async fn make(dir: &Path, kind: IndexKind) {
+async fn create_store(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let numbers: Vec<usize> = (0..KEYS).collect();
     let names = numbers.chunks(10_000).map(|part| {
@@ -143,32 +143,7 @@ async fn make(dir: &Path, kind: IndexKind) {
     store.close().await.unwrap();
 }
 
-fn copy_store(from: &Path, to: &Path) {
-    if to.exists() {
-        fs::remove_dir_all(to).unwrap();
-    }
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
-}
-
 async fn children(server: &Server) -> Vec<String> {
-    let page = server.store().list_dir(&Prefix::root(), Page::first(1000)).await.unwrap();
+    let page = server.store().list_dir(&Prefix::root(), PageRequest::first(1000)).await.unwrap();
     page.prefixes.iter().map(ToString::to_string).collect()
-}
-
-async fn count(server: &Server, below: &str) -> usize {
-    let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    let (mut count, mut page) = (0, Page::first(1000));
-    loop {
-        let found = store.list_prefix(&below, page).await.unwrap();
-        count += found.keys.len();
-        match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
-            None => return count,
-        }
-    }
-}
-
-fn value_files(dir: &Path) -> usize {
-    let directories = fs::read_dir(dir.join("values")).unwrap();
-    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
 }

@@ -4,7 +4,7 @@
 
 use zarrd_tests::{
     kill_moments::{ALL, Plan, run},
-    skip::say,
+    skip::note,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -20,9 +20,9 @@ async fn store_opens_after_a_signal_at_any_moment_with_redb() {
 async fn opens_after_signals(index: &str) {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan { index: index.to_owned(), rounds: 8, commands: ALL.to_vec(), seed: rand::random() };
-    say(format_args!("{plan:?}"));
+    note(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
-    say(format_args!("{report:?}"));
+    note(format_args!("{report:?}"));
     assert_eq!(report.refusals, Vec::<String>::new(), "{plan:?}");
     assert!(report.interrupted > 4 && report.acknowledged > 20, "too little happened to show anything: {report:?}");
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use store_local::IndexKind;
 use zarrd_tests::{
     large_commits::{Plan, run},
-    skip::say,
+    skip::note,
 };
 
-/// The memory that the server may have beyond that of before, in bytes.
-const MOST: u64 = 300 << 20;
+/// The maximum growth of the server's memory, in bytes.
+const MAX_MEMORY: u64 = 300 << 20;
 
 #[tokio::test]
 async fn largest_commit_and_erase_use_bounded_memory() {
@@ -19,7 +19,7 @@ async fn largest_commit_and_erase_use_bounded_memory() {
         let dir = tempfile::tempdir().unwrap();
         let plan = Plan { index, chunks: 99_000, keys: 20_000, watch: Duration::from_secs(2) };
         let report = run(plan, &dir.path().join("store")).await;
-        say(format_args!("{plan:?}\n{report}"));
-        assert!(report.peak <= report.idle + MOST, "{index}: {report}");
+        note(format_args!("{plan:?}\n{report}"));
+        assert!(report.peak <= report.idle + MAX_MEMORY, "{index}: {report}");
     }
 }

@@ -1,16 +1,17 @@
-//! Memory does not grow with what goes through: the short form of the command `memory`.
+//! Memory does not grow with the size of transfers: the short form of the command `memory`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use zarrd_tests::{
     memory::{Plan, run},
-    skip::say,
+    skip::note,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn peak_memory_stays_below_the_limit() {
     let dir = tempfile::tempdir().unwrap();
-    let report = run(Plan { large: 512 << 20, downloads: 16, each: 64 << 20, array: 512 << 20 }, dir.path()).await;
-    say(&report);
+    let report =
+        run(Plan { large: 512 << 20, downloads: 16, download_size: 64 << 20, array: 512 << 20 }, dir.path()).await;
+    note(&report);
     assert!(report.is_within_limit(), "{report}");
 }

@@ -1,4 +1,4 @@
-//! A server that changes nothing, whoever asks.
+//! A read-only server rejects every change.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::{
 use http::{Method, StatusCode, header::ALLOW};
 use wire::{health::Readiness, problem::ProblemType};
 use zarrd_tests::{
-    answer::problem,
+    problem::assert_problem,
     server::{Launch, zarrd_with},
 };
 
@@ -35,8 +35,8 @@ async fn read_only_server_rejects_changes_before_the_body() {
             (Method::DELETE, "/node/a"),
             (Method::POST, "/node/a?convert=v3"),
         ] {
-            let refused = server.request(method, path).body("2").send().await.unwrap();
-            problem(refused, ProblemType::ReadOnlyServer).await;
+            let rejected = server.request(method, path).body("2").send().await.unwrap();
+            assert_problem(rejected, ProblemType::ReadOnlyServer).await;
         }
         let options = server.request(Method::OPTIONS, "/store/v").send().await.unwrap();
         assert_eq!(options.headers()[ALLOW], "GET, HEAD, OPTIONS");
@@ -47,7 +47,7 @@ async fn read_only_server_rejects_changes_before_the_body() {
         let health = zarrd_with(["health", "--url", &server.url("")]);
         assert_eq!(health.code, Some(0), "{health:?}");
 
-        // Nothing of the body is sent.
+        // No part of the body is sent.
         let mut stream = TcpStream::connect(server.address()).unwrap();
         write!(stream, "PUT /store/v HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000000\r\n\r\n", server.address())
             .unwrap();
@@ -64,8 +64,8 @@ async fn read_only_server_rejects_changes_before_the_body() {
 fn read_only_server_does_not_create_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("mistyped");
-    let refused = Launch::sled(&store).arg("--read-only").start_refused();
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("there is no store"), "{refused:?}");
+    let rejected = Launch::sled(&store).arg("--read-only").start_expecting_failure();
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
+    assert!(rejected.stderr.contains("no store at"), "{rejected:?}");
     assert!(!store.exists());
 }

@@ -1,4 +1,4 @@
-//! What the README's cookbook says is what happens.
+//! The README's cookbook runs and prints the documented output.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,10 +17,10 @@ use zarrd_tests::{
     skip::skip,
 };
 
-/// Where the README says that the server is.
+/// The server's address in the README.
 const ADDRESS: &str = "http://127.0.0.1:8000";
 
-/// The README's Rust snippets, as the build script found them.
+/// The README's Rust snippets, extracted by the build script.
 #[allow(clippy::print_stdout, unreachable_pub, reason = "code for readers")]
 mod rust {
     include!(concat!(env!("OUT_DIR"), "/readme.rs"));
@@ -31,12 +31,12 @@ fn cookbook() -> Vec<Block> {
     blocks(&fs::read_to_string(workspace().join("README.md")).unwrap(), "Cookbook")
 }
 
-/// Runs snippets one after another, as a reader does.
+/// Runs snippets in order, as a reader does.
 struct Reader {
     server: Server,
     python: Option<Python>,
     node: Option<Node>,
-    /// Where the reader is, and where snippets put their files.
+    /// The working directory, where snippets put their files.
     dir: TempDir,
 }
 
@@ -46,7 +46,7 @@ impl Reader {
         let printed = match (block.language.as_str(), &self.python, &self.node) {
             ("sh", ..) => output(Command::new("sh").args(["-e", "-c", &program]).current_dir(&self.dir)),
             ("python", Some(python), _) => output(python.command().args(["-c", &program])),
-            // It reads what a snippet in Python wrote.
+            // It reads a file written by a Python snippet.
             ("javascript", Some(_), Some(node)) => node.run_text(&format!("readme-{}.mjs", block.line), &program, &[]),
             _ => return,
         };
@@ -54,7 +54,7 @@ impl Reader {
         let expected = block.prints.as_deref().unwrap_or_default();
         assert!(
             matches(expected, &printed),
-            "README.md, line {}: it says that this prints\n{expected}\nbut it printed\n{printed}",
+            "README.md, line {}: expected output\n{expected}\nbut the actual output is\n{printed}",
             block.line
         );
     }
@@ -85,7 +85,7 @@ fn every_snippet_prints_the_documented_output() {
         reader.run(block);
     }
     assert!(blocks.len() >= 8, "{}", blocks.len());
-    // Another one would not be run below.
+    // An additional one would not be run below.
     assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 3);
 }
 

@@ -1,4 +1,4 @@
-//! Signals while a store is being opened: what was begun is finished, and a second signal ends it at once.
+//! Signals while a store opens: the opening is finished, and a second signal terminates the process at once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,21 +15,21 @@ use zarrd_tests::{
     shim::shim,
 };
 
-/// Has every opening of a store wait in the middle.
-struct Held {
+/// Blocks every opening of a store halfway.
+struct BlockedOpening {
     library: PathBuf,
     marker: PathBuf,
     _tools: TempDir,
 }
 
-impl Held {
+impl BlockedOpening {
     fn new() -> Option<Self> {
         let tools = tempfile::tempdir().unwrap();
-        let library = shim("held_open", tools.path())?;
-        Some(Self { library, marker: tools.path().join("hold"), _tools: tools })
+        let library = shim("blocked_open", tools.path())?;
+        Some(Self { library, marker: tools.path().join("marker"), _tools: tools })
     }
 
-    fn hold(&self) {
+    fn block(&self) {
         let _ = fs::remove_file(self.waiting());
         fs::write(&self.marker, "").unwrap();
     }
@@ -38,10 +38,10 @@ impl Held {
         self.marker.with_extension("waiting")
     }
 
-    fn wait_until_held(&self) {
-        let begun = Instant::now();
+    fn wait_until_blocked(&self) {
+        let started = Instant::now();
         while !self.waiting().exists() {
-            assert!(begun.elapsed() < Duration::from_secs(20), "no store is being opened");
+            assert!(started.elapsed() < Duration::from_secs(20), "no store is being opened");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -51,18 +51,18 @@ impl Held {
     }
 
     fn serve(&self, store: &Path) -> Launch {
-        Launch::sled(store).env("LD_PRELOAD", &self.library).env("HELD_OPEN", &self.marker)
+        Launch::sled(store).env("LD_PRELOAD", &self.library).env("BLOCKED_OPEN", &self.marker)
     }
 
     fn start(&self, arguments: &[&str]) -> Process {
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let environment =
-            [("LD_PRELOAD".to_owned(), text(&self.library)), ("HELD_OPEN".to_owned(), text(&self.marker))];
+            [("LD_PRELOAD".to_owned(), text(&self.library)), ("BLOCKED_OPEN".to_owned(), text(&self.marker))];
         Process::start(arguments.iter().map(|&argument| argument.to_owned()), environment)
     }
 }
 
-/// Whether this process was started with SIGHUP ignored, which the programs that it starts inherit.
+/// True if this process ignores SIGHUP, which child processes inherit.
 fn hangups_are_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -76,16 +76,16 @@ fn still_runs(process: &mut Process) {
 
 #[test]
 fn sigterm_while_the_store_opens_closes_it_cleanly() {
-    let Some(held) = Held::new() else { return };
+    let Some(blocked) = BlockedOpening::new() else { return };
     for signal in [Signal::INT, Signal::TERM] {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().join("store");
-        held.hold();
-        let mut server = held.serve(&store).spawn();
-        held.wait_until_held();
+        blocked.block();
+        let mut server = blocked.serve(&store).spawn();
+        blocked.wait_until_blocked();
         server.signal(signal);
         still_runs(&mut server);
-        held.release();
+        blocked.release();
         let ended = server.wait();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
         assert!(store.join("clean-shutdown").exists(), "the store was closed");
@@ -95,25 +95,25 @@ fn sigterm_while_the_store_opens_closes_it_cleanly() {
 
 #[test]
 fn second_signal_while_the_store_opens_kills_the_server() {
-    let Some(held) = Held::new() else { return };
+    let Some(blocked) = BlockedOpening::new() else { return };
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let dir = tempfile::tempdir().unwrap();
-        held.hold();
-        let mut server = held.serve(dir.path()).spawn();
-        held.wait_until_held();
+        blocked.block();
+        let mut server = blocked.serve(dir.path()).spawn();
+        blocked.wait_until_blocked();
         server.signal(Signal::HUP);
         server.signal(Signal::TERM);
         still_runs(&mut server);
         server.signal(signal);
         let ended = server.wait();
         assert_eq!(ended.code, Some(code), "{ended:?}");
-        held.release();
+        blocked.release();
     }
 }
 
 #[test]
 fn interrupted_commands_close_the_store_before_exit() {
-    let Some(held) = Held::new() else { return };
+    let Some(blocked) = BlockedOpening::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let (store, other, files, out) = (place("store"), place("other"), place("files"), place("out"));
@@ -131,14 +131,14 @@ fn interrupted_commands_close_the_store_before_exit() {
     ];
     for command in commands {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-            // Below `nohup` the programs are to go on, and so they do.
+            // Under `nohup` the programs must keep running.
             let code = if signal == Signal::HUP && hangups_are_ignored() { 0 } else { code };
-            held.hold();
-            let mut process = held.start(command);
-            held.wait_until_held();
+            blocked.block();
+            let mut process = blocked.start(command);
+            blocked.wait_until_blocked();
             process.signal(signal);
             still_runs(&mut process);
-            held.release();
+            blocked.release();
             let ended = process.wait();
             assert_eq!(ended.code, Some(code), "{command:?}: {ended:?}");
             assert!(dir.path().join("store/clean-shutdown").exists(), "{command:?}: the store was closed");

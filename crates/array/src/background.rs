@@ -26,17 +26,21 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-/// The nice value of the threads: the scheduler gives them a ninth of what it gives to others.
+/// The name of the threads.
+pub(crate) const NAME: &str = "zarrd-background";
+
+/// What is added to the nice value of the threads: where cores are short, the scheduler of the system gives them a ninth of
+/// what it gives to others.
 #[cfg(target_os = "linux")]
-const NICE: i32 = 10;
+const NICER: i32 = 10;
+
+/// The largest nice value.
+#[cfg(target_os = "linux")]
+const NICEST: i32 = 19;
 
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime = Builder::new_multi_thread()
-        .thread_name("zarrd-background")
-        .on_thread_start(lower_priority)
-        .enable_time()
-        .build();
+    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_time().build();
     runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
 });
 
@@ -100,13 +104,108 @@ async fn finish<T>(task: JoinHandle<T>) -> T {
     }
 }
 
+/// What a thread in the background begins with. Threads inherit the priority of those that start them, so it is determined
+/// once, from that of the program.
 #[cfg(target_os = "linux")]
-fn lower_priority() {
-    // On Linux this is the priority of the calling thread alone.
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::warn!(%error, "a thread for large requests keeps its priority");
+fn lower_priority() -> impl Fn() {
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    // On Linux these are of the calling thread alone.
+    let nice = getpriority_process(None).map(|nice| nice.saturating_add(NICER).min(NICEST));
+    move || {
+        if let Err(error) = nice.and_then(|nice| setpriority_process(None, nice)) {
+            tracing::warn!(%error, "a thread for large requests keeps its priority");
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lower_priority() {}
+fn lower_priority() -> impl Fn() {
+    || ()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread, time::Duration};
+
+    use futures::FutureExt;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    fn is_background() -> bool {
+        thread::current().name() == Some(NAME)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_goes_on_in_the_background_once_it_is_large() {
+        let places = run_request(async {
+            let before = is_background();
+            yield_now().await;
+            let small = is_background();
+            leave().await;
+            let large = is_background();
+            leave().await;
+            let job = tokio::task::spawn_blocking(is_background).await.unwrap();
+            let task = tokio::spawn(async { is_background() }).await.unwrap();
+            (before, small, large, job, task)
+        });
+        assert_eq!(places.await, (false, false, true, true, true));
+        assert!(!is_background(), "what awaits the request stays");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_else_leaves() {
+        leave().await;
+        assert!(!is_background());
+        let task = run_request(async { tokio::spawn(async { (leave().await, is_background()).1 }).await.unwrap() });
+        assert!(!task.await, "a task is not the request");
+    }
+
+    #[tokio::test]
+    async fn a_single_thread_keeps_its_requests() {
+        assert!(!run_request(async { (leave().await, is_background()).1 }).await);
+        assert!(!spawn_blocking(is_background).await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_in_the_background_is_that_of_the_request() {
+        let request = run_request(async {
+            leave().await;
+            panic!("on purpose");
+        });
+        let panic = std::panic::AssertUnwindSafe(request).catch_unwind().await.unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_that_is_dropped_ends_in_the_background() {
+        struct Sends(mpsc::Sender<bool>);
+        impl Drop for Sends {
+            fn drop(&mut self) {
+                let _ = self.0.send(is_background());
+            }
+        }
+        let (sender, ended) = mpsc::channel();
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let request = tokio::spawn(run_request(async move {
+            let _sends = Sends(sender);
+            leave().await;
+            let _ = begins.send(());
+            pending::<()>().await;
+        }));
+        begun.await.unwrap();
+        request.abort();
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn threads_in_the_background_have_a_lower_priority() {
+        let priority = || rustix::process::getpriority_process(None).unwrap();
+        let (own, first) = (priority(), spawn_blocking(priority).await.unwrap());
+        assert_eq!(first, (own + NICER).min(NICEST));
+        let nested = spawn_blocking(move || Handle::current().block_on(spawn_blocking(priority)).unwrap());
+        assert_eq!(nested.await.unwrap(), first, "a thread that one of them started");
+    }
+}

@@ -28,11 +28,12 @@ use crate::{
     options::Options,
 };
 
-/// The number of steps up to which a job is small: some threads are reserved for small jobs.
-const SMALL_JOB_STEPS: u64 = 4 << 20;
+/// The number of steps up to which a job is small: some threads are reserved for small jobs, and all others have a low
+/// priority.
+const SMALL_JOB_STEPS: u64 = 1 << 20;
 
-/// The number of steps beyond which a job has a low priority.
-const BACKGROUND_STEPS: u64 = 1 << 20;
+/// The number of steps up to which a job on documents is not worth a thread.
+const INLINE_JOB_STEPS: u64 = 64 << 10;
 
 /// The work of parsing, searching and writing one byte of a document, in steps.
 const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
@@ -143,7 +144,8 @@ impl Context {
         self.claim.as_ref().map(Claim::no_waiting)
     }
 
-    /// Runs a job of `steps` on the blocking pool. The number of concurrent jobs is bounded, and callers share it.
+    /// Runs a job of `steps` on the blocking pool, a large one in the background. The number of concurrent jobs is bounded,
+    /// and callers share it.
     pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         &self,
         steps: u64,
@@ -155,21 +157,25 @@ impl Context {
             let _permit = permit;
             work()
         };
-        let job = match steps {
-            ..=BACKGROUND_STEPS => tokio::task::spawn_blocking(work),
-            _ => background::spawn_blocking(work),
+        let job = match class {
+            RequestSize::Small => tokio::task::spawn_blocking(work),
+            RequestSize::Large => background::spawn_blocking(work),
         };
         job.await.map_err(|_| ArrayError::ShuttingDown)?
     }
 
-    /// Runs a job on `bytes` bytes of documents on the blocking pool, as [`run_blocking`](Self::run_blocking) does.
+    /// Runs a job on `bytes` bytes of documents: at once if there are few, else on the blocking pool as
+    /// [`run_blocking`](Self::run_blocking) does. A large job takes its request to the background.
     pub(crate) async fn run_on_documents<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
         let steps = bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE);
-        if steps > BACKGROUND_STEPS {
+        if steps <= INLINE_JOB_STEPS {
+            return Ok(work());
+        }
+        if steps > SMALL_JOB_STEPS {
             background::leave().await;
         }
         self.run_blocking(steps, || Ok::<_, ArrayError>(work())).await
@@ -237,5 +243,51 @@ impl From<Rejection> for ArrayError {
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Context").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use store::MemoryStore;
+
+    use super::*;
+
+    fn context() -> Context {
+        Context::new(Arc::new(MemoryStore::new()), Options::default())
+    }
+
+    fn is_background() -> bool {
+        thread::current().name() == Some(background::NAME)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn large_jobs_run_in_the_background() {
+        let context = context();
+        let job = |steps| context.run_blocking(steps, || Ok::<_, ArrayError>(is_background()));
+        assert!(!job(SMALL_JOB_STEPS).await.unwrap());
+        assert!(job(SMALL_JOB_STEPS + 1).await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn requests_with_many_lookups_or_large_documents_go_on_in_the_background() {
+        let lookups = |keys| {
+            background::run_request(async move {
+                context().run_lookups(keys, async {}).await.unwrap();
+                is_background()
+            })
+        };
+        assert!(!lookups(INLINE_LOOKUPS).await);
+        assert!(lookups(INLINE_LOOKUPS + 1).await);
+        let documents = |bytes| {
+            background::run_request(async move {
+                let job = context().run_on_documents(bytes, || thread::current().id()).await.unwrap();
+                (job == thread::current().id(), is_background())
+            })
+        };
+        assert_eq!(documents(INLINE_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (true, false));
+        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (false, false));
+        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE + 1).await, (false, true));
     }
 }

@@ -240,7 +240,7 @@ impl Resolver<'_> {
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
         let Ok(implied) = implied else { return Ok(DialectMatch::Missing) };
-        let page = self.store.list_prefix(&implied, store::Page { limit: 1, cursor: None }).await?;
+        let page = self.store.list_prefix(&implied, store::PageRequest { limit: 1, cursor: None }).await?;
         Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
     }
 

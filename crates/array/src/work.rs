@@ -98,6 +98,6 @@ mod tests {
             Err(ArrayError::WorkTooLarge { work: 101, limit: 100, .. })
         ));
         assert!(allowance.spend(8 * FREE_STEPS_PER_BYTE).is_ok() && allowance.spend(100).is_ok());
-        assert!(allowance.spend(1).is_err(), "what is done is counted");
+        assert!(allowance.spend(1).is_err(), "work already spent counts");
     }
 }

@@ -1,12 +1,13 @@
-//! Why a store does not open.
+//! Errors of opening a store, and the details of corruption.
 
 use std::{io, path::PathBuf};
 
-use store::BoxError;
+use store::{BoxError, StoreError};
 
-use crate::IndexKind;
+use crate::{IndexKind, index::IndexError};
 
-/// Why a store does not open. Nothing in its directory has been changed then.
+/// Errors of opening a store. The directory is unchanged, except as [`LocalStore::open`](crate::LocalStore::open)
+/// states.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has the store open.
@@ -14,40 +15,40 @@ pub enum OpenError {
     Locked {
         /// The store's directory.
         dir: PathBuf,
-        /// The process that holds it, where that could be read.
+        /// The process that has locked it, if known.
         pid: Option<u32>,
     },
-    /// The directory has files in it, and is no store.
+    /// The directory contains files and is not a store.
     #[error("{} is not empty and not a store", dir.display())]
     NotAStore {
         /// The directory.
         dir: PathBuf,
     },
-    /// The store was to be filled and lacks some of what it is to have.
-    #[error("{} was not filled to its end: a copy into it did not finish; remove it and make the copy again", dir.display())]
+    /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill) and never completed.
+    #[error("the store {} is incomplete, because a copy into it did not finish; remove it and copy again", dir.display())]
     Incomplete {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// A store that is there was to be filled, which only a new one may be.
-    #[error("{} is a store already, and only a new one can be filled", dir.display())]
-    NotNew {
+    /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill), but exists already.
+    #[error("{} is a store; only a new store can be filled", dir.display())]
+    AlreadyExists {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// The store has another index than was asked for.
-    #[error("the store {} has a {found} index, not a {asked} one", dir.display())]
-    OtherIndex {
+    /// The store has another kind of index than requested.
+    #[error("the store {} has a {found} index, not a {requested} one", dir.display())]
+    IndexMismatch {
         /// The store's directory.
         dir: PathBuf,
-        /// The index it has.
+        /// The kind of its index.
         found: IndexKind,
-        /// The one that was asked for.
-        asked: IndexKind,
+        /// The requested kind.
+        requested: IndexKind,
     },
-    /// The store was made by a later version.
+    /// A later version created the store.
     #[error("the store {} has format {found}, which this version does not know", dir.display())]
-    OtherFormat {
+    UnsupportedFormat {
         /// The store's directory.
         dir: PathBuf,
         /// The number of its format.
@@ -58,31 +59,31 @@ pub enum OpenError {
         "{} is damaged; restore the whole store from a copy, or move it aside and import its data again",
         file.display()
     )]
-    Damaged {
+    Corrupt {
         /// The file, or the directory of the index.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         #[source]
-        cause: Damage,
+        cause: FileCorruption,
     },
-    /// The index is older than the store.
+    /// The index is older than the log: commits between them are missing.
     #[error(
         "{} is older than the store: it ends with commit {found}, but commit {expected} was acknowledged; \
          put back the index that belongs to the store, or restore the whole store from a copy",
         file.display()
     )]
-    Behind {
+    StaleIndex {
         /// The directory of the index.
         file: PathBuf,
-        /// Its last commit.
+        /// The last commit in the file.
         found: u64,
-        /// The last commit that the store is known to have acknowledged.
+        /// The last commit that was acknowledged.
         expected: u64,
     },
     /// The operating system failed an operation.
     #[error("could not {action} {}", path.display())]
     Io {
-        /// What was tried, as it continues "could not".
+        /// The failed action, which continues "could not".
         action: &'static str,
         /// The file or directory concerned.
         path: PathBuf,
@@ -92,47 +93,101 @@ pub enum OpenError {
     },
 }
 
-/// What is wrong with a file that keeps a store from opening.
+/// Damage of a file that prevents a store from opening.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
-    /// It is missing.
-    #[error("it is missing")]
+pub enum FileCorruption {
+    /// The file is missing.
+    #[error("the file is missing")]
     Missing,
-    /// It is there, and was not when the store was closed.
-    #[error("it was not there when the store was closed")]
+    /// The file exists, but did not when the store was closed.
+    #[error("the file did not exist when the store was closed")]
     Unexpected,
-    /// What the log has at an offset is not what was written, and more follows: so it is no torn end.
-    #[error("it is damaged at byte {offset}")]
-    Frame {
-        /// Where, in bytes from the file's beginning.
+    /// A frame of the log fails its check, and later frames follow, so it is not the torn end of the log.
+    #[error("damaged at byte {offset}")]
+    CorruptFrame {
+        /// The offset of the frame, in bytes.
         offset: u64,
     },
-    /// Its content is not what was written.
-    #[error("its content is not what was written")]
-    Content,
-    /// Its text cannot be read.
-    #[error("its text cannot be read")]
-    Text(#[source] serde_json::Error),
-    /// The index could not read its own files.
-    #[error("the index could not read it")]
+    /// The content fails its checksum.
+    #[error("the content fails its checksum")]
+    ContentMismatch,
+    /// The text cannot be parsed.
+    #[error("the text cannot be parsed")]
+    InvalidText(#[source] serde_json::Error),
+    /// The index cannot read its own files.
+    #[error("the index could not read its files")]
     Index(#[source] BoxError),
-    /// The index has a record that is damaged.
+    /// A record of the index is damaged.
     #[error("the record of {key} is damaged")]
-    Record {
-        /// The key, as far as it can be read.
+    CorruptRecord {
+        /// The key, as far as it is readable.
         key: String,
     },
-    /// The index does not have the keys that it had.
-    #[error("it has {found} keys, of which some are missing, stale or not its own; it should have {expected}")]
-    Keys {
-        /// How many keys it has.
+    /// The index lacks entries, or has entries that it should not have.
+    #[error("found {found} keys instead of {expected}, or some of them are stale or foreign")]
+    KeyCountMismatch {
+        /// The number of entries found.
         found: u64,
-        /// How many it says that it has.
+        /// The number of entries that the index recorded.
         expected: u64,
     },
 }
 
+/// Damage of a stored value: the detail of a [`Corruption`](store::Corruption) that a
+/// [`LocalStore`](crate::LocalStore) reports.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueCorruption {
+    /// The record refers to a value file that does not exist.
+    #[error("the value file {file} is missing")]
+    MissingFile {
+        /// The file's path within the store.
+        file: String,
+    },
+    /// The value file is shorter than its record says.
+    #[error("the value file {file} has {found} bytes instead of {expected}")]
+    Length {
+        /// The file's path within the store.
+        file: String,
+        /// Its length according to the record, in bytes.
+        expected: u64,
+        /// Its length, in bytes.
+        found: u64,
+    },
+    /// The trailer of the value file fails its checksum, or is that of another value.
+    #[error("the trailer of the value file {file} is damaged")]
+    Trailer {
+        /// The file's path within the store.
+        file: String,
+    },
+    /// A block of the value file fails its checksum.
+    #[error("block {block} of the value file {file} fails its checksum")]
+    Block {
+        /// The file's path within the store.
+        file: String,
+        /// The block's number, from 0.
+        block: u64,
+    },
+    /// The key's record in the index or the log fails its checksum or cannot be parsed.
+    #[error("the record in the index is damaged")]
+    Record,
+}
+
+/// A failed operation of the index: the source of a [`StoreError::Backend`].
+#[derive(Debug, thiserror::Error)]
+#[error("the index of the store failed")]
+pub(crate) struct IndexFailure(#[source] pub(crate) IndexError);
+
+/// True if the error says that a value file does not exist.
+pub(crate) fn is_missing_file(error: &StoreError) -> bool {
+    let StoreError::Corrupt { cause, .. } = error else { return false };
+    matches!(cause.downcast_ref(), Some(ValueCorruption::MissingFile { .. }))
+}
+
 impl OpenError {
+    pub(crate) fn corrupt(file: impl Into<PathBuf>, cause: FileCorruption) -> Self {
+        Self::Corrupt { file: file.into(), cause }
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }

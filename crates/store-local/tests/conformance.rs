@@ -1,4 +1,4 @@
-//! The embedded store passes the suite, with either index.
+//! The conformance suite for the embedded store, with each index.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ impl Local {
 
 impl Factory for Local {
     type Store = LocalStore;
-    type Keep = TempDir;
+    type Fixture = TempDir;
 
     async fn create(&self) -> (LocalStore, TempDir) {
         let dir = tempfile::tempdir().unwrap();

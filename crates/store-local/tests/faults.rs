@@ -1,8 +1,8 @@
-//! The embedded store on a disk that is slow or fails, with either index.
+//! The embedded store on a slow or failing disk, with each index.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use store::conformance::{Factory, Faulty, Reopen};
+use store::conformance::{Factory, FaultInjection, Reopen};
 use store_local::{IndexKind, LocalStore, Options, SyncFault};
 use tempfile::TempDir;
 
@@ -10,7 +10,7 @@ struct Local(IndexKind);
 
 impl Factory for Local {
     type Store = LocalStore;
-    type Keep = (TempDir, SyncFault);
+    type Fixture = (TempDir, SyncFault);
 
     async fn create(&self) -> (LocalStore, (TempDir, SyncFault)) {
         self.open(tempfile::tempdir().unwrap()).await
@@ -27,27 +27,27 @@ impl Local {
 
 impl Reopen for Local {
     async fn reopen(&self, store: LocalStore, (dir, _): (TempDir, SyncFault)) -> (LocalStore, (TempDir, SyncFault)) {
-        // A store that is read-only says so.
+        // Closing a read-only store fails.
         let _ = store.close().await;
         drop(store);
         self.open(dir).await
     }
 }
 
-impl Faulty for Local {
-    fn hold(&self, (_, fault): &(TempDir, SyncFault)) {
-        fault.hold();
+impl FaultInjection for Local {
+    fn pause_syncs(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.pause();
     }
 
-    fn pass_one(&self, (_, fault): &(TempDir, SyncFault)) {
-        fault.pass_one();
+    fn allow_one_sync(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.allow_one();
     }
 
-    fn release(&self, (_, fault): &(TempDir, SyncFault)) {
-        fault.release();
+    fn resume_syncs(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.resume();
     }
 
-    fn fail(&self, (_, fault): &(TempDir, SyncFault)) {
+    fn fail_syncs(&self, (_, fault): &(TempDir, SyncFault)) {
         fault.fail();
     }
 }

@@ -1,4 +1,4 @@
-//! What a start refuses, and that it touches nothing then.
+//! Damaged and inconsistent stores do not open, and are left unchanged.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -8,8 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use store::{ByteRange, Content, Corruption, Key, Precondition, ReadableStore, StoreError, WriteableStore};
-use store_local::{Damage, IndexKind, LocalStore, OpenError, Options};
+use store::{
+    ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
+    WriteableStore,
+};
+use store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 
@@ -22,7 +25,7 @@ async fn open(dir: &Path, kind: IndexKind) -> Result<LocalStore, OpenError> {
 }
 
 async fn set(store: &LocalStore, name: &str, value: Vec<u8>) {
-    store.set(&key(name), Content::from_bytes(value), Precondition::none()).await.unwrap();
+    store.set(&key(name), Payload::from_bytes(value), Precondition::none()).await.unwrap();
 }
 
 /// A closed store with a hundred small values and one file value.
@@ -73,7 +76,7 @@ fn value_files(dir: &Path) -> Vec<PathBuf> {
     contents(&dir.join("values")).into_iter().map(|(path, _)| path).collect()
 }
 
-/// All values of [`closed_store`] are there.
+/// Asserts that the store has all values of [`closed_store`].
 async fn expect_all(store: &LocalStore) {
     for number in 0..100_u8 {
         let value = store.get(&key(&format!("small/{number}")), None).await.unwrap().unwrap();
@@ -83,7 +86,7 @@ async fn expect_all(store: &LocalStore) {
     assert_eq!(value.bytes().await.unwrap(), vec![7; 1_000_000]);
 }
 
-/// A closed store whose log does not reach back to its beginning.
+/// A closed store whose log does not begin with the first commit.
 async fn store_with_a_short_log(kind: IndexKind) -> tempfile::TempDir {
     let dir = closed_store(kind).await;
     for round in 0..4 {
@@ -99,12 +102,12 @@ async fn store_with_a_short_log(kind: IndexKind) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched() {
+async fn a_flipped_bit_in_the_index_is_harmless_or_rejected_without_changes() {
     for kind in KINDS {
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        let mut refused = 0;
+        let mut rejected = 0;
         for part in 0..12 {
             let copy = tempfile::tempdir().unwrap();
             copy_index(dir.path(), copy.path());
@@ -112,20 +115,20 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
             let before = contents(copy.path());
             match open(copy.path(), kind).await {
                 Ok(store) => expect_all(&store).await,
-                Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) => {
+                Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) => {
                     assert!(file.starts_with(copy.path().join("index")), "{file:?}");
                     assert_eq!(before, contents(copy.path()));
-                    refused += 1;
+                    rejected += 1;
                 }
                 other => panic!("{kind}: {other:?}"),
             }
         }
-        assert!(refused > 0, "{kind}");
+        assert!(rejected > 0, "{kind}");
     }
 }
 
 #[tokio::test]
-async fn a_truncated_or_missing_index_is_refused_unless_the_log_has_everything() {
+async fn a_truncated_or_missing_index_is_rejected_unless_the_log_is_complete() {
     for kind in KINDS {
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
@@ -133,13 +136,13 @@ async fn a_truncated_or_missing_index_is_refused_unless_the_log_has_everything()
         let before = contents(dir.path());
         assert!(matches!(
             open(dir.path(), kind).await,
-            Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) if file.starts_with(dir.path().join("index"))
+            Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) if file.starts_with(dir.path().join("index"))
         ));
         assert_eq!(before, contents(dir.path()));
         fs::remove_file(&file).unwrap();
         assert!(matches!(
             open(dir.path(), kind).await,
-            Err(OpenError::Damaged { file: named, cause: Damage::Missing }) if named == file
+            Err(OpenError::Corrupt { file: named, cause: FileCorruption::Missing }) if named == file
         ));
         assert_eq!(value_files(dir.path()).len(), 1);
     }
@@ -160,7 +163,7 @@ fn copy_index(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
+async fn an_older_index_is_updated_from_the_log_or_rejected() {
     for kind in KINDS {
         for rounds in [1, 3] {
             let dir = closed_store(kind).await;
@@ -174,14 +177,14 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
             }
             copy_index(&older.path().join("index"), &index);
             match open(dir.path(), kind).await {
-                // The log has what the copy lacks.
+                // The log has the commits that the copy lacks.
                 Ok(store) => {
                     expect_all(&store).await;
                     for round in 0..rounds {
                         assert!(store.head(&key(&format!("later/{round}"))).await.unwrap().is_some());
                     }
                 }
-                Err(OpenError::Behind { file, found, expected }) => assert!(file == index && found < expected),
+                Err(OpenError::StaleIndex { file, found, expected }) => assert!(file == index && found < expected),
                 other => panic!("{kind}: {other:?}"),
             }
             assert_eq!(value_files(dir.path()).len(), 1 + rounds, "nothing is collected");
@@ -190,7 +193,7 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_log_is_refused() {
+async fn an_older_log_is_rejected() {
     for kind in KINDS {
         let dir = closed_store(kind).await;
         let older = tempfile::tempdir().unwrap();
@@ -201,7 +204,7 @@ async fn an_older_copy_of_the_log_is_refused() {
         copy_index(&older.path().join("log"), &dir.path().join("log"));
         let before = contents(dir.path());
         match open(dir.path(), kind).await {
-            Err(OpenError::Behind { file, .. }) => assert_eq!(file, dir.path().join("log")),
+            Err(OpenError::StaleIndex { file, .. }) => assert_eq!(file, dir.path().join("log")),
             other => panic!("{kind}: {other:?}"),
         }
         assert_eq!(before, contents(dir.path()));
@@ -209,12 +212,12 @@ async fn an_older_copy_of_the_log_is_refused() {
 }
 
 #[tokio::test]
-async fn the_index_of_another_store_is_refused() {
+async fn the_index_of_another_store_is_rejected() {
     for kind in KINDS {
         let (dir, other) = (closed_store(kind).await, closed_store(kind).await);
         copy_index(&other.path().join("index"), &dir.path().join("index"));
         let before = contents(dir.path());
-        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Damaged { .. })));
+        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Corrupt { .. })));
         assert_eq!(before, contents(dir.path()));
     }
 }
@@ -225,22 +228,26 @@ fn last_segment(dir: &Path) -> PathBuf {
     segments.filter(|path| path.extension().is_some_and(|ending| ending == "log")).max().unwrap()
 }
 
-/// A store that was left as a crash leaves it, with its last commits in the log only.
+/// A store as a crash leaves it, with its last commits only in the log.
 async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), kind).await.unwrap();
+    let mut changes = Vec::new();
     for number in 0..100_u8 {
-        set(&store, &format!("small/{number}"), vec![number; 100]).await;
+        let staged = store.stage(&key(&format!("small/{number}")), vec![number; 100].into()).await.unwrap();
+        changes.push(Change::Set { staged, precondition: Precondition::none() });
     }
+    // Two commits, so that even a slow machine copies the index before it has them.
+    store.commit(changes).await.unwrap();
     set(&store, "large", vec![7; 1_000_000]).await;
     let copy = tempfile::tempdir().unwrap();
-    // While it is open, and before the index has everything.
+    // Copy the index while the store is open, before everything is applied.
     copy_index(dir.path(), copy.path());
     copy
 }
 
 #[tokio::test]
-async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
+async fn a_torn_frame_at_the_end_of_the_log_is_ignored_and_a_damaged_one_in_the_middle_is_rejected() {
     for kind in KINDS {
         let dir = crashed_store(kind).await;
         let segment = last_segment(dir.path());
@@ -257,7 +264,7 @@ async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
         let segment = last_segment(dir.path());
         flip(&segment, 4096 + 40);
         match open(dir.path(), kind).await {
-            Err(OpenError::Damaged { file, cause: Damage::Frame { offset } }) => {
+            Err(OpenError::Corrupt { file, cause: FileCorruption::CorruptFrame { offset } }) => {
                 assert_eq!((file, offset), (segment.clone(), 4096));
             }
             other => panic!("{kind}: {other:?}"),
@@ -268,14 +275,14 @@ async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
 }
 
 #[tokio::test]
-async fn damaged_files_of_the_store_itself_are_named() {
+async fn damaged_metadata_files_are_named() {
     let dir = closed_store(IndexKind::Sled).await;
     for name in ["zarrd.json", "log/0000000000000002.log"] {
         let path = dir.path().join(name);
         let sound = fs::read(&path).unwrap();
         fs::write(&path, vec![b'x'; sound.len()]).unwrap();
         match open(dir.path(), IndexKind::Sled).await {
-            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            Err(OpenError::Corrupt { file, .. }) => assert_eq!(file, path),
             other => panic!("{name}: {other:?}"),
         }
         fs::write(&path, sound).unwrap();
@@ -283,10 +290,10 @@ async fn damaged_files_of_the_store_itself_are_named() {
     let path = dir.path().join("zarrd.json");
     let sound = fs::read_to_string(&path).unwrap();
     for digit in ["\"id\": \"", "\"secret\": \""] {
-        // The lowest bit of a digit's character: another digit.
+        // Flip the lowest bit of a digit, which makes another digit.
         flip(&path, (sound.find(digit).unwrap() + digit.len()) as u64);
         match open(dir.path(), IndexKind::Sled).await {
-            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            Err(OpenError::Corrupt { file, .. }) => assert_eq!(file, path),
             other => panic!("{digit}: {other:?}"),
         }
         fs::write(&path, &sound).unwrap();
@@ -295,7 +302,7 @@ async fn damaged_files_of_the_store_itself_are_named() {
 }
 
 #[tokio::test]
-async fn a_store_has_one_owner_and_one_index() {
+async fn a_store_has_one_process_and_one_kind_of_index() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     match open(dir.path(), IndexKind::Sled).await {
@@ -304,18 +311,18 @@ async fn a_store_has_one_owner_and_one_index() {
     }
     store.close().await.unwrap();
     drop(store);
-    assert!(matches!(open(dir.path(), IndexKind::Redb).await, Err(OpenError::OtherIndex { .. })));
+    assert!(matches!(open(dir.path(), IndexKind::Redb).await, Err(OpenError::IndexMismatch { .. })));
     open(dir.path(), IndexKind::Sled).await.unwrap();
 }
 
-/// How many of this process's open files lie below a directory.
+/// The number of this process's open files below a directory.
 fn open_files(dir: &Path) -> usize {
     let files = fs::read_dir("/proc/self/fd").unwrap();
     files.filter(|file| fs::read_link(file.as_ref().unwrap().path()).is_ok_and(|path| path.starts_with(dir))).count()
 }
 
 #[tokio::test]
-async fn a_store_that_is_dropped_without_closing_lets_go_of_everything() {
+async fn dropping_an_open_store_releases_its_files_and_lock() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), kind).await.unwrap();
@@ -335,7 +342,7 @@ async fn a_store_that_is_dropped_without_closing_lets_go_of_everything() {
 }
 
 #[tokio::test]
-async fn a_directory_with_other_files_is_not_made_a_store() {
+async fn a_directory_with_foreign_files_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("thesis.tex"), "x").unwrap();
     assert!(matches!(open(dir.path(), IndexKind::Sled).await, Err(OpenError::NotAStore { .. })));
@@ -343,7 +350,7 @@ async fn a_directory_with_other_files_is_not_made_a_store() {
 }
 
 #[tokio::test]
-async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
+async fn reads_and_checks_report_the_key_of_a_damaged_value() {
     for kind in KINDS {
         let dir = closed_store(kind).await;
         let file = value_files(dir.path()).remove(0);
@@ -355,14 +362,14 @@ async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
             expect_corrupt(&store, None).await;
             if offset < 1_000_000 {
                 expect_corrupt(&store, ByteRange::bounded(offset, offset + 1).ok()).await;
-                // A range that does not touch the block is sound.
+                // A range outside of the damaged block can be read.
                 let elsewhere = if offset < 500_000 { 900_000 } else { 0 };
                 let range = ByteRange::bounded(elsewhere, elsewhere + 10).ok();
                 let value = store.get(&key("large"), range).await.unwrap().unwrap();
                 assert_eq!(value.bytes().await.unwrap(), [7; 10].as_slice());
             }
             let (report, damaged) = store.check(|_| ()).await.unwrap();
-            assert_eq!((report.keys, report.damaged), (101, 1));
+            assert_eq!((report.keys, report.corrupt), (101, 1));
             assert_eq!(damaged[0].key, key("large"));
             store.close().await.unwrap();
             flip(&file, offset);
@@ -378,7 +385,7 @@ async fn expect_corrupt(store: &LocalStore, range: Option<ByteRange>) {
 }
 
 #[tokio::test]
-async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
+async fn a_missing_or_truncated_value_file_is_reported_as_corruption() {
     let dir = closed_store(IndexKind::Sled).await;
     let file = value_files(dir.path()).remove(0);
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
@@ -386,23 +393,23 @@ async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
     expect_corrupt(&store, None).await;
     fs::remove_file(&file).unwrap();
     match store.get(&key("large"), None).await {
-        Err(StoreError::Corrupt { cause: Corruption::MissingFile { .. }, .. }) => {}
+        Err(StoreError::Corrupt { cause, .. }) if is_missing_file(&cause) => {}
         other => panic!("{other:?}"),
     }
     let (_, damaged) = store.check(|_| ()).await.unwrap();
-    assert!(matches!(damaged[0].cause, Corruption::MissingFile { .. }));
-    // What is damaged can be replaced.
+    assert!(is_missing_file(&damaged[0].cause));
+    // A damaged value can be replaced.
     set(&store, "large", vec![8; 20_000]).await;
     assert_eq!(store.get(&key("large"), None).await.unwrap().unwrap().bytes().await.unwrap().len(), 20_000);
 }
 
 #[tokio::test]
-async fn files_that_a_crash_left_are_collected_and_others_are_not() {
+async fn only_orphaned_value_files_are_collected() {
     let dir = closed_store(IndexKind::Sled).await;
     let file = value_files(dir.path()).remove(0);
     let orphan = file.with_file_name(format!("{:016x}", (1_u64 << 40) | 0xff));
     fs::copy(&file, &orphan).unwrap();
-    // After a clean stop nothing is looked for.
+    // After a clean shutdown no orphans are searched.
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     store.close().await.unwrap();
     assert!(orphan.exists());
@@ -434,7 +441,7 @@ async fn overwriting_does_not_grow_the_store() {
 }
 
 #[tokio::test]
-async fn long_keys_that_share_a_prefix_make_no_blob() {
+async fn long_keys_with_a_common_prefix_need_no_blob_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     let sets = (0..3000).map(|number| {
@@ -448,7 +455,7 @@ async fn long_keys_that_share_a_prefix_make_no_blob() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_is_left_gives_up_what_it_holds() {
+async fn an_unused_snapshot_expires() {
     use store::TransactionalStore;
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: std::time::Duration::from_secs(1), ..Options::default() };
@@ -465,4 +472,8 @@ async fn a_snapshot_that_is_left_gives_up_what_it_holds() {
     }
     assert_eq!(value_files(dir.path()).len(), 1);
     assert!(matches!(snapshot.get(&key("a"), None).await, Err(StoreError::SnapshotExpired)));
+}
+
+fn is_missing_file(cause: &Corruption) -> bool {
+    matches!(cause.downcast_ref(), Some(ValueCorruption::MissingFile { .. }))
 }

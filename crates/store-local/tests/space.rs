@@ -1,12 +1,12 @@
-//! What readers retain, and what comes back when keys are erased.
+//! Retention of values for readers, and reclaiming of space after erases.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use store::{
-    Change, Content, Key, ListableStore, Page, Precondition, Prefix, ReadableStore, StoreError, TransactionalStore,
-    WriteableStore, walk,
+    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, StoreError,
+    TransactionalStore, WriteableStore, list_all,
 };
 use store_local::{CompactError, IndexKind, LocalStore, Options};
 
@@ -17,7 +17,7 @@ fn key(text: &str) -> Key {
 }
 
 async fn set(store: &LocalStore, name: &str, value: Vec<u8>) {
-    store.set(&key(name), Content::from_bytes(value), Precondition::none()).await.unwrap();
+    store.set(&key(name), Payload::from_bytes(value), Precondition::none()).await.unwrap();
 }
 
 async fn get(store: &LocalStore, name: &str) -> Option<Vec<u8>> {
@@ -38,7 +38,7 @@ async fn fill(store: &LocalStore, prefix: &str, commits: usize) {
     }
 }
 
-/// The files and bytes below a directory.
+/// The number and size of the files below a directory.
 fn size(dir: &Path) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     let mut waiting = vec![dir.to_owned()];
@@ -68,7 +68,7 @@ async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_snapshot_retains_its_own_values_and_no_others() {
+async fn a_snapshot_retains_only_its_values() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::open(dir.path(), Options::new(kind)).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_snapshot_retains_its_own_values_and_no_others() {
 }
 
 #[tokio::test]
-async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
+async fn aborted_uploads_do_not_extend_unused_snapshots() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: Duration::from_secs(1), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
@@ -96,7 +96,7 @@ async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
     let snapshot = store.snapshot(&[key("a")]).await.unwrap();
     set(&store, "a", vec![2; 10_000]).await;
     for _ in 0..100 {
-        // Its file is removed at once, which is work for the collector.
+        // Dropping a staged value gives the collector work.
         drop(store.stage(&key("b"), vec![0; 10_000].into()).await.unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;
         if size(&dir.path().join("values")).0 == 1 {
@@ -108,16 +108,16 @@ async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
 }
 
 #[tokio::test]
-async fn the_oldest_snapshot_is_cut_off_when_too_much_is_retained() {
+async fn the_oldest_snapshot_expires_when_too_much_is_retained() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { pinned_bytes: Some(50_000), ..Options::default() };
+    let options = Options { max_pinned_bytes: Some(50_000), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
     let mut snapshots = Vec::new();
     for round in 0..10 {
         set(&store, "a", vec![round; 10_000]).await;
         snapshots.push(store.snapshot(&[key("a")]).await.unwrap());
     }
-    // Of the nine that were replaced, five fit.
+    // Five of the nine replaced values fit into the limit.
     let values = dir.path().join("values");
     wait_for("what does not fit", || size(&values).0 == 6).await;
     for (round, snapshot) in snapshots.iter().enumerate() {
@@ -129,7 +129,7 @@ async fn the_oldest_snapshot_is_cut_off_when_too_much_is_retained() {
 }
 
 #[tokio::test]
-async fn small_values_of_snapshots_beyond_the_memory_for_them_are_gone_once_they_are_replaced() {
+async fn replaced_small_values_beyond_the_memory_limit_of_snapshots_expire() {
     let dir = tempfile::tempdir().unwrap();
     let store = LocalStore::open(dir.path(), Options::default()).await.unwrap();
     let names: Vec<Key> = (0..3000).map(|number| key(&format!("a/{number}"))).collect();
@@ -162,7 +162,7 @@ async fn small_values_of_snapshots_beyond_the_memory_for_them_are_gone_once_they
 }
 
 #[tokio::test]
-async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
+async fn compaction_frees_the_space_of_erased_keys() {
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
         let store = LocalStore::open(dir.path(), Options::new(kind)).await.unwrap();
@@ -171,14 +171,14 @@ async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
         set(&store, "b/large", vec![8; 100_000]).await;
         let erased = store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap();
         assert_eq!((erased.count, erased.exact), (50_000, true));
-        assert!(store.list(Page::first(10)).await.unwrap().keys.len() == 2);
-        // What is set below the prefix while the sweep goes on stays.
+        assert!(store.list(PageRequest::first(10)).await.unwrap().keys.len() == 2);
+        // A key that is set below the prefix during the sweep persists.
         set(&store, "a/3/7", vec![9; 50]).await;
-        // Until the sweep is done, dead entries are copied too.
+        // Until the sweep ends, dead entries are copied too.
         for tried in 0.. {
             let after = match store.compact(|_| ()).await {
                 Ok(report) => report.after_bytes,
-                Err(CompactError::UnderWay) => u64::MAX,
+                Err(CompactError::AlreadyRunning) => u64::MAX,
                 Err(error) => panic!("{error}"),
             };
             if after < 20 << 20 {
@@ -197,7 +197,7 @@ async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
             assert_eq!(get(&store, "a/3/7").await, Some(vec![9; 50]));
             assert_eq!(get(&store, "b/small").await, Some(vec![7; 100]));
             assert_eq!(get(&store, "b/large").await, Some(vec![8; 100_000]));
-            assert_eq!(store.list(Page::first(10)).await.unwrap().keys.len(), 3);
+            assert_eq!(store.list(PageRequest::first(10)).await.unwrap().keys.len(), 3);
         }
         let generations = fs::read_dir(dir.path()).unwrap().flatten();
         let generations = generations.filter(|entry| entry.file_name().to_string_lossy().starts_with("index"));
@@ -206,7 +206,7 @@ async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
 }
 
 #[tokio::test]
-async fn a_compaction_copies_what_is_changed_meanwhile() {
+async fn a_compaction_includes_concurrent_changes() {
     use futures::TryStreamExt;
     for kind in KINDS {
         let dir = tempfile::tempdir().unwrap();
@@ -233,21 +233,21 @@ async fn a_compaction_copies_what_is_changed_meanwhile() {
             while done < 3 {
                 match store.compact(|_| ()).await {
                     Ok(_) => done += 1,
-                    Err(CompactError::UnderWay) => tokio::time::sleep(Duration::from_millis(10)).await,
+                    Err(CompactError::AlreadyRunning) => tokio::time::sleep(Duration::from_millis(10)).await,
                     Err(error) => panic!("{error}"),
                 }
             }
         };
         tokio::join!(writer, compactions);
         let all = |store: LocalStore| async move {
-            let entries: Vec<_> = walk(&store, &Prefix::root()).try_collect().await.unwrap();
-            entries.into_iter().map(|entry| (entry.key, entry.info.version)).collect::<Vec<_>>()
+            let entries: Vec<_> = list_all(&store, &Prefix::root()).try_collect().await.unwrap();
+            entries.into_iter().map(|entry| (entry.key, entry.meta.version)).collect::<Vec<_>>()
         };
         let before = all(store.clone()).await;
         assert!(before.len() > 14_000, "{}", before.len());
         store.close().await.unwrap();
         let store = LocalStore::open(dir.path(), options).await.unwrap();
         assert_eq!(all(store.clone()).await, before);
-        assert_eq!(store.check(|_| ()).await.unwrap().0.damaged, 0);
+        assert_eq!(store.check(|_| ()).await.unwrap().0.corrupt, 0);
     }
 }

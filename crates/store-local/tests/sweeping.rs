@@ -1,28 +1,29 @@
-//! What readers see while what lies below an erased prefix is being removed.
+//! Listings while the entries below an erased prefix are being removed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::time::{Duration, Instant};
 
 use store::{
-    Change, Content, Key, ListableStore, Page, Precondition, Prefix, StoreError, TransactionalStore, WriteableStore,
+    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, StoreError, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
 
-/// More than are erased at once, and than a batch moves.
+/// More keys than are erased directly, and more than fit into a batch.
 const KEYS: usize = 4000;
 
 async fn fill(store: &LocalStore) {
     let mut changes = Vec::new();
     for number in 0..KEYS {
         let key = Key::parse(&format!("a/k{number:04}")).unwrap();
-        let staged = store.stage(&key, Content::from_bytes(vec![7; 20])).await.unwrap();
+        let staged = store.stage(&key, Payload::from_bytes(vec![7; 20])).await.unwrap();
         changes.push(Change::Set { staged, precondition: Precondition::none() });
     }
     store.commit(changes).await.unwrap();
 }
 
-async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
+async fn assert_listings_are_complete_while_keys_are_moved(index: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { commit_buffer_bytes: Some(64 << 10), ..Options::new(index) };
     let store = LocalStore::open(dir.path(), options).await.unwrap();
@@ -34,11 +35,11 @@ async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
         fill(&store).await;
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(1500) {
-            let listed = store.list_prefix(&Prefix::root(), Page::first(KEYS + 1)).await.unwrap();
+            let listed = store.list_prefix(&Prefix::root(), PageRequest::first(KEYS + 1)).await.unwrap();
             assert_eq!(listed.keys.len(), KEYS, "after {:?}", began.elapsed());
             let check = store.commit(vec![Change::CheckEmpty { prefix: prefix.clone() }]).await;
             assert!(matches!(check, Err(StoreError::NotEmpty { .. })), "{check:?}");
-            // A sweep goes on between listings.
+            // Give the sweep time between listings.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -46,11 +47,11 @@ async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_is_whole_while_sled_moves_keys() {
-    a_listing_is_whole_while_keys_are_moved(IndexKind::Sled).await;
+async fn listings_are_complete_while_a_sweep_moves_keys_in_sled() {
+    assert_listings_are_complete_while_keys_are_moved(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listing_is_whole_while_redb_moves_keys() {
-    a_listing_is_whole_while_keys_are_moved(IndexKind::Redb).await;
+async fn listings_are_complete_while_a_sweep_moves_keys_in_redb() {
+    assert_listings_are_complete_while_keys_are_moved(IndexKind::Redb).await;
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-/// The longest key, in bytes of UTF-8.
+/// The maximum length of a key, in bytes of UTF-8.
 pub const MAX_KEY_LEN: usize = 1024;
 
 /// A store key such as `lab/exp1/zarr.json`.
@@ -13,47 +13,47 @@ pub const MAX_KEY_LEN: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 
-/// A key prefix: empty (the root), or a text that would be a key without the `/` it ends in.
+/// A key prefix: empty (the root), or a valid key followed by `/`.
 ///
-/// A prefix is at most [`MAX_KEY_LEN`] bytes long with its `/`, since no key could lie below a longer one.
+/// A prefix has at most [`MAX_KEY_LEN`] bytes including its `/`, since no key could be below a longer one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix(Arc<str>);
 
-/// The reason why a text is not a [`Key`] or a [`Prefix`].
+/// The reason why a text is not a valid [`Key`] or [`Prefix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text is empty.
     #[error("a key has at least one character")]
     Empty,
     /// The text is longer than [`MAX_KEY_LEN`].
-    #[error("a key has at most {MAX_KEY_LEN} bytes, this one has {len}")]
+    #[error("a key of {len} bytes exceeds the limit of {MAX_KEY_LEN}")]
     TooLong {
         /// The text's length in bytes.
         len: usize,
     },
     /// A segment is empty: the text begins or ends with `/`, or has `//`.
-    #[error("the segment at byte {at} is empty")]
+    #[error("the segment at byte {offset} is empty")]
     EmptySegment {
         /// The offset of the segment.
-        at: usize,
+        offset: usize,
     },
     /// A segment is `.` or `..`.
-    #[error("the segment at byte {at} is `.` or `..`")]
+    #[error("the segment at byte {offset} is `.` or `..`")]
     DotSegment {
         /// The offset of the segment.
-        at: usize,
+        offset: usize,
     },
     /// A control character.
-    #[error("there is a control character at byte {at}")]
+    #[error("byte {offset} is a control character")]
     ControlCharacter {
         /// The offset of the character.
-        at: usize,
+        offset: usize,
     },
     /// The bytes are not UTF-8.
-    #[error("the bytes are not UTF-8 from byte {at} on")]
+    #[error("byte {offset} is not valid UTF-8")]
     NotUtf8 {
         /// The offset of the first invalid sequence.
-        at: usize,
+        offset: usize,
     },
     /// A prefix does not end with `/`.
     #[error("a prefix ends with `/`")]
@@ -110,7 +110,7 @@ impl Prefix {
             return Err(KeyError::TooLong { len: text.len() });
         }
         if key.is_empty() {
-            return Err(KeyError::EmptySegment { at: 0 });
+            return Err(KeyError::EmptySegment { offset: 0 });
         }
         check(key)?;
         Ok(Self(text.into()))
@@ -122,7 +122,7 @@ impl Prefix {
     }
 
     /// The prefix of the keys below `key` taken as a directory; `None` if it would be longer than any key.
-    pub fn below(key: &Key) -> Option<Self> {
+    pub fn from_key(key: &Key) -> Option<Self> {
         Self::parse(&format!("{key}/")).ok()
     }
 
@@ -151,26 +151,26 @@ impl Prefix {
         self.0.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
     }
 
-    /// The key that `rest` names below this prefix.
+    /// The key below this prefix with the relative name `rest`.
     pub fn join(&self, rest: &str) -> Result<Key, KeyError> {
         Key::parse(&format!("{self}{rest}"))
     }
 
-    /// The part of `key` after this prefix; `None` if the key lies elsewhere.
+    /// The name of `key` relative to this prefix; `None` if the key is not below it.
     pub fn strip<'k>(&self, key: &'k Key) -> Option<&'k str> {
         key.0.strip_prefix(&*self.0)
     }
 
-    /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has no
-    /// end. Seeking to it skips everything below.
-    pub fn end(&self) -> Option<String> {
+    /// The least text, in byte order, above every key below this prefix; `None` for the root, which has no upper bound.
+    /// Seeking to it skips all keys below.
+    pub fn upper_bound(&self) -> Option<String> {
         // `0` is the byte after `/`.
         self.0.strip_suffix('/').map(|key| format!("{key}0"))
     }
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, KeyError> {
-    std::str::from_utf8(bytes).map_err(|error| KeyError::NotUtf8 { at: error.valid_up_to() })
+    std::str::from_utf8(bytes).map_err(|error| KeyError::NotUtf8 { offset: error.valid_up_to() })
 }
 
 fn check(text: &str) -> Result<(), KeyError> {
@@ -181,13 +181,13 @@ fn check(text: &str) -> Result<(), KeyError> {
         return Err(KeyError::TooLong { len: text.len() });
     }
     if let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control()) {
-        return Err(KeyError::ControlCharacter { at });
+        return Err(KeyError::ControlCharacter { offset: at });
     }
     let mut at = 0;
     for segment in text.split('/') {
         match segment {
-            "" => return Err(KeyError::EmptySegment { at }),
-            "." | ".." => return Err(KeyError::DotSegment { at }),
+            "" => return Err(KeyError::EmptySegment { offset: at }),
+            "." | ".." => return Err(KeyError::DotSegment { offset: at }),
             _ => at += segment.len() + 1,
         }
     }
@@ -245,41 +245,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_at_the_limits_of_the_grammar() {
+    fn keys_are_validated() {
         for good in ["a", "a/b", ".zarray", "...", "a..", "c/0/1", "Ä/中", "a b", "%2F", &"k".repeat(1024)] {
             assert_eq!(Key::parse(good).map(|key| key.to_string()), Ok(good.to_owned()));
         }
         for (bad, why) in [
             ("", KeyError::Empty),
-            ("/a", KeyError::EmptySegment { at: 0 }),
-            ("a/", KeyError::EmptySegment { at: 2 }),
-            ("a//b", KeyError::EmptySegment { at: 2 }),
-            ("a/./b", KeyError::DotSegment { at: 2 }),
-            ("..", KeyError::DotSegment { at: 0 }),
-            ("a/\u{7f}", KeyError::ControlCharacter { at: 2 }),
-            ("a\u{85}b", KeyError::ControlCharacter { at: 1 }),
-            ("a\0", KeyError::ControlCharacter { at: 1 }),
+            ("/a", KeyError::EmptySegment { offset: 0 }),
+            ("a/", KeyError::EmptySegment { offset: 2 }),
+            ("a//b", KeyError::EmptySegment { offset: 2 }),
+            ("a/./b", KeyError::DotSegment { offset: 2 }),
+            ("..", KeyError::DotSegment { offset: 0 }),
+            ("a/\u{7f}", KeyError::ControlCharacter { offset: 2 }),
+            ("a\u{85}b", KeyError::ControlCharacter { offset: 1 }),
+            ("a\0", KeyError::ControlCharacter { offset: 1 }),
         ] {
             assert_eq!(Key::parse(bad), Err(why), "{bad:?}");
         }
         assert_eq!(Key::parse(&"k".repeat(1025)), Err(KeyError::TooLong { len: 1025 }));
-        assert_eq!(Key::from_bytes(b"a\xff"), Err(KeyError::NotUtf8 { at: 1 }));
+        assert_eq!(Key::from_bytes(b"a\xff"), Err(KeyError::NotUtf8 { offset: 1 }));
     }
 
     #[test]
-    fn prefixes() {
+    fn prefixes_are_validated_and_compared() {
         assert_eq!(Prefix::parse(""), Ok(Prefix::root()));
         assert_eq!(Prefix::parse("a"), Err(KeyError::NoTrailingSlash));
-        assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { at: 0 }));
-        assert_eq!(Prefix::parse("a//"), Err(KeyError::EmptySegment { at: 2 }));
-        assert_eq!(Prefix::parse("a/../"), Err(KeyError::DotSegment { at: 2 }));
+        assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { offset: 0 }));
+        assert_eq!(Prefix::parse("a//"), Err(KeyError::EmptySegment { offset: 2 }));
+        assert_eq!(Prefix::parse("a/../"), Err(KeyError::DotSegment { offset: 2 }));
         let prefix = Prefix::parse("a/b/").unwrap();
-        assert_eq!(prefix.end().as_deref(), Some("a/b0"));
+        assert_eq!(prefix.upper_bound().as_deref(), Some("a/b0"));
         assert_eq!(prefix.name(), "b");
         assert!(prefix.contains(&Key::parse("a/b/c").unwrap()));
         assert!(!prefix.contains(&Key::parse("a/bc").unwrap()));
         assert_eq!(Key::parse("a/b/c").unwrap().parent(), prefix);
         assert_eq!(Key::parse("c").unwrap().parent(), Prefix::root());
-        assert_eq!(Prefix::below(&Key::parse(&"k".repeat(1024)).unwrap()), None);
+        assert_eq!(Prefix::from_key(&Key::parse(&"k".repeat(1024)).unwrap()), None);
     }
 }

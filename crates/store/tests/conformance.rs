@@ -6,7 +6,7 @@ struct Memory;
 
 impl Factory for Memory {
     type Store = MemoryStore;
-    type Keep = ();
+    type Fixture = ();
 
     async fn create(&self) -> (MemoryStore, ()) {
         (MemoryStore::new(), ())

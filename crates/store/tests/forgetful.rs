@@ -1,81 +1,52 @@
-//! The suite says which check a store fails.
+//! The conformance suite names the check that a store fails.
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition,
-    Prefix, ReadableStore, StoreError, Value, WriteableStore, Written,
+    ByteRange, GetResult, Key, MemoryStore, StoreError, StoreWrapper,
     conformance::{Factory, readable_writeable_listable},
 };
 
-/// A store that knows what it has, but cannot find it.
+/// A store that returns no value of any key.
 #[derive(Clone)]
-struct Forgetful(MemoryStore);
+struct ForgetfulStore(MemoryStore);
 
-struct Forgetfuls;
+struct ForgetfulStoreFactory;
 
-impl Factory for Forgetfuls {
-    type Store = Forgetful;
-    type Keep = ();
+impl Factory for ForgetfulStoreFactory {
+    type Store = ForgetfulStore;
+    type Fixture = ();
 
-    async fn create(&self) -> (Forgetful, ()) {
-        (Forgetful(MemoryStore::new()), ())
+    async fn create(&self) -> (ForgetfulStore, ()) {
+        (ForgetfulStore(MemoryStore::new()), ())
     }
 }
 
 #[async_trait]
-impl ReadableStore for Forgetful {
-    async fn get(&self, _: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+impl StoreWrapper for ForgetfulStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn get(&self, _: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         Ok(None)
-    }
-
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        self.0.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Forgetful {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
-        self.0.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.0.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
-        self.0.erase_prefix(prefix).await
-    }
-
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.0.writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for Forgetful {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
-        self.0.list_prefix(prefix, page).await
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
-        self.0.list_dir(prefix, page).await
     }
 }
 
 #[test]
-fn a_check_that_passes_is_silent() {
-    readable_writeable_listable(&Forgetfuls).test("an_absent_key_has_no_value");
+fn a_passing_check_does_not_panic() {
+    readable_writeable_listable(&ForgetfulStoreFactory).test("an_absent_key_has_no_value");
 }
 
 #[test]
 #[should_panic(expected = "the conformance check values_of_every_size_are_read_as_written failed")]
-fn a_check_that_fails_is_named() {
-    readable_writeable_listable(&Forgetfuls).test("values_of_every_size_are_read_as_written");
+fn a_failing_check_is_named() {
+    readable_writeable_listable(&ForgetfulStoreFactory).test("values_of_every_size_are_read_as_written");
 }
 
 #[tokio::test]
-#[should_panic(expected = "the conformance check a_pure_prefix_has_no_value failed")]
-async fn a_run_ends_with_the_first_check_that_fails() {
-    readable_writeable_listable(&Forgetfuls).run().await;
+#[should_panic(expected = "the conformance check a_prefix_has_no_value failed")]
+async fn a_run_stops_at_the_first_failing_check() {
+    readable_writeable_listable(&ForgetfulStoreFactory).run().await;
 }

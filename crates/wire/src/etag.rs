@@ -45,8 +45,8 @@ pub fn parse(tag: &str) -> Option<Version> {
 /// which compares strongly.
 pub fn precondition(headers: &HeaderMap) -> Result<Precondition, EtagError> {
     Ok(Precondition {
-        matches: listed(headers, IF_MATCH, Comparison::Strong).ok_or(EtagError { header: "If-Match" })?,
-        none_matches: listed(headers, IF_NONE_MATCH, Comparison::Weak).ok_or(EtagError { header: "If-None-Match" })?,
+        if_match: listed(headers, IF_MATCH, Comparison::Strong).ok_or(EtagError { header: "If-Match" })?,
+        if_none_match: listed(headers, IF_NONE_MATCH, Comparison::Weak).ok_or(EtagError { header: "If-None-Match" })?,
     })
 }
 
@@ -131,11 +131,11 @@ mod tests {
     }
 
     fn if_match(lines: &[&[u8]]) -> Result<Option<VersionMatch>, EtagError> {
-        precondition(&headers(IF_MATCH, lines)).map(|found| found.matches)
+        precondition(&headers(IF_MATCH, lines)).map(|found| found.if_match)
     }
 
     fn if_none_match(line: &str) -> Result<Option<VersionMatch>, EtagError> {
-        precondition(&headers(IF_NONE_MATCH, &[line.as_bytes()])).map(|found| found.none_matches)
+        precondition(&headers(IF_NONE_MATCH, &[line.as_bytes()])).map(|found| found.if_none_match)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use store::{Cursor, DirPage, Entry, ErasedKeys, Info, Key, KeyError, KeyPage, Prefix};
+use store::{Cursor, DirPage, Entry, Key, KeyCount, KeyError, KeyPage, Prefix, ValueMeta};
 
 use crate::{etag, time};
 
@@ -94,13 +94,13 @@ pub enum ListingError {
     },
 }
 
-impl From<ErasedKeys> for Erased {
-    fn from(ErasedKeys { count, exact }: ErasedKeys) -> Self {
+impl From<KeyCount> for Erased {
+    fn from(KeyCount { count, exact }: KeyCount) -> Self {
         Self { erased: count, at_least: !exact }
     }
 }
 
-impl From<Erased> for ErasedKeys {
+impl From<Erased> for KeyCount {
     fn from(Erased { erased, at_least }: Erased) -> Self {
         Self { count: erased, exact: !at_least }
     }
@@ -147,7 +147,7 @@ impl KeyListing {
 impl KeyLine {
     /// The line for an entry.
     pub fn new(entry: &Entry) -> Self {
-        Self { key: entry.key.to_string(), value: ValueInfo::new(&entry.info) }
+        Self { key: entry.key.to_string(), value: ValueInfo::new(&entry.meta) }
     }
 
     /// The entry.
@@ -158,20 +158,20 @@ impl KeyLine {
 
 impl ValueInfo {
     /// The JSON form of what is known of a value.
-    pub fn new(info: &Info) -> Self {
+    pub fn new(info: &ValueMeta) -> Self {
         Self { size: info.size, etag: etag::text(info.version), modified: time::rfc3339(info.modified) }
     }
 
     /// The metadata of the value.
-    pub fn into_info(self) -> Result<Info, ListingError> {
+    pub fn into_info(self) -> Result<ValueMeta, ListingError> {
         let version = etag::parse(&self.etag).ok_or(ListingError::Etag(self.etag))?;
         let modified: SystemTime = time::parse_rfc3339(&self.modified).ok_or(ListingError::Modified(self.modified))?;
-        Ok(Info { size: self.size, version, modified })
+        Ok(ValueMeta { size: self.size, version, modified })
     }
 }
 
 fn columns(entries: Vec<Entry>) -> (Vec<String>, Vec<ValueInfo>) {
-    entries.into_iter().map(|entry| (entry.key.to_string(), ValueInfo::new(&entry.info))).unzip()
+    entries.into_iter().map(|entry| (entry.key.to_string(), ValueInfo::new(&entry.meta))).unzip()
 }
 
 fn entries(keys: Vec<String>, values: Vec<ValueInfo>) -> Result<Vec<Entry>, ListingError> {
@@ -183,7 +183,7 @@ fn entries(keys: Vec<String>, values: Vec<ValueInfo>) -> Result<Vec<Entry>, List
 
 fn entry(key: String, value: ValueInfo) -> Result<Entry, ListingError> {
     let key = Key::parse(&key).map_err(|source| ListingError::Key { text: key, source })?;
-    Ok(Entry { key, info: value.into_info()? })
+    Ok(Entry { key, meta: value.into_info()? })
 }
 
 #[cfg(test)]
@@ -194,7 +194,7 @@ mod tests {
 
     fn some_entry() -> Entry {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
-        Entry { key: Key::parse("a/b").unwrap(), info: Info { size: 3, version: Version::from_u128(1), modified } }
+        Entry { key: Key::parse("a/b").unwrap(), meta: ValueMeta { size: 3, version: Version::from_u128(1), modified } }
     }
 
     #[test]
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn counts_of_erased_keys_there_and_back() {
-        let (all, more) = (ErasedKeys::exactly(3), ErasedKeys { count: 100_000, exact: false });
+        let (all, more) = (KeyCount::exact(3), KeyCount { count: 100_000, exact: false });
         for (erased, json) in [(all, r#"{"erased":3}"#), (more, r#"{"erased":100000,"at_least":true}"#)] {
             assert_eq!(serde_json::to_string(&Erased::from(erased)).unwrap(), json);
-            assert_eq!(ErasedKeys::from(serde_json::from_str::<Erased>(json).unwrap()), erased);
+            assert_eq!(KeyCount::from(serde_json::from_str::<Erased>(json).unwrap()), erased);
         }
     }
 

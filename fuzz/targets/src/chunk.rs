@@ -1,4 +1,4 @@
-//! Chunks of what a fuzzer makes.
+//! Chunks built from fuzzer input.
 
 use codec::{ChunkRepresentation, CodecChain, Elements, VariableBuilder};
 use meta::{
@@ -7,7 +7,7 @@ use meta::{
 };
 use serde_json::Value;
 
-/// A data type by its name in v3, or by its `dtype` in v2 where there is no such name.
+/// A data type by its v3 name, or by its v2 `dtype` if it has no v3 name.
 pub(crate) fn data_type(name: &str) -> DataType {
     let json = serde_json::from_str(name).unwrap_or_else(|_| Value::from(name));
     let read_v2 =
@@ -29,7 +29,7 @@ pub(crate) fn codecs(json: &str) -> Vec<CodecSpec> {
     list.iter().map(|codec| CodecSpec::parse_v3(codec).expect("a codec")).collect()
 }
 
-/// The elements of a chunk, made of bytes: as they come, and zeros behind them. Elements of variable length end with a zero.
+/// The elements of a chunk: the input bytes, padded with zeros. Elements of variable length end at a zero.
 pub(crate) fn elements(chunk: &ChunkRepresentation, bytes: &[u8]) -> Elements {
     if let Some(len) = chunk.fixed_size() {
         let mut bytes = bytes.to_vec();
@@ -39,13 +39,13 @@ pub(crate) fn elements(chunk: &ChunkRepresentation, bytes: &[u8]) -> Elements {
     let mut pieces = bytes.split(|&byte| byte == 0);
     let mut elements = VariableBuilder::new(u64::MAX);
     for _ in 0..chunk.num_elements() {
-        elements.push(pieces.next().unwrap_or_default()).expect("there is no limit");
+        elements.push(pieces.next().unwrap_or_default()).expect("no limit applies");
     }
     Elements::Variable(elements.finish())
 }
 
-/// Checks that elements are a whole chunk, within the budget where they are of variable length.
-pub(crate) fn is_whole(elements: &Elements, chunk: &ChunkRepresentation, budget: u64) {
+/// Asserts that elements form a complete chunk, within the budget if their length is variable.
+pub(crate) fn is_complete(elements: &Elements, chunk: &ChunkRepresentation, budget: u64) {
     match elements {
         Elements::Fixed(bytes) => assert_eq!(Some(bytes.len() as u64), chunk.fixed_size()),
         Elements::Variable(found) => {
@@ -55,7 +55,7 @@ pub(crate) fn is_whole(elements: &Elements, chunk: &ChunkRepresentation, budget:
     }
 }
 
-/// Encodes a chunk, and checks that it is as long as the chain says. `None` where that fails, as it may with elements of variable length.
+/// Encodes a chunk and checks its encoded length; `None` if encoding fails, which variable-length elements may cause.
 pub(crate) fn encode(chain: &CodecChain, elements: Elements) -> Option<bytes::Bytes> {
     let encoded = match chain.encode(elements) {
         Ok(encoded) => encoded,

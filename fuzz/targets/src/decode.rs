@@ -178,10 +178,10 @@ fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
     };
-    chunk::is_whole(&decoded, chain.representation(), BUDGET);
+    chunk::is_complete(&decoded, chain.representation(), BUDGET);
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
-    chunk::is_whole(&again, chain.representation(), BUDGET);
+    chunk::is_complete(&again, chain.representation(), BUDGET);
     assert!(preserved == Number || again == decoded);
 }
 

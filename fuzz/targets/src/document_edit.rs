@@ -1,11 +1,11 @@
-//! JSON texts that are edited in place.
+//! In-place edits of JSON texts.
 
 use std::collections::HashMap;
 
 use meta::json::{Json, Kind, Member, ObjectEdit};
 use serde_json::{Map, Value};
 
-/// Parses a document and a merge patch of it, separated by a zero, which is no JSON.
+/// Parses a document and a merge patch, separated by a zero byte, which is not valid JSON.
 pub fn document_edit(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == 0);
     let document = parse(parts.next().unwrap_or_default());
@@ -25,7 +25,7 @@ pub fn document_edit(data: &[u8]) {
     }
 }
 
-/// Reads a text as serde_json does, where that takes it; and looks at its parts.
+/// Parses a text if serde_json accepts it, compares the results, and checks the parts.
 fn parse(text: &[u8]) -> Option<Json> {
     let value = serde_json::from_slice::<Value>(text);
     let json = match (Json::parse(text.to_vec()), &value) {
@@ -38,7 +38,7 @@ fn parse(text: &[u8]) -> Option<Json> {
     };
     if let Ok(value) = value {
         assert_eq!(json, value);
-        assert_eq!(Json::parse(Json::compact(&value).to_bytes()).expect("what serde_json wrote"), value);
+        assert_eq!(Json::parse(Json::compact(&value).to_bytes()).expect("the output of serde_json"), value);
     }
     parts(&json);
     let formatted = json.formatted();
@@ -48,7 +48,7 @@ fn parse(text: &[u8]) -> Option<Json> {
     Some(json)
 }
 
-/// Every part is a text of its own.
+/// Every part is a valid text on its own.
 fn parts(json: &Json) {
     let values = match json.kind() {
         Kind::Object => json.members().map(|member| member.value).collect::<Vec<_>>(),
@@ -75,14 +75,15 @@ fn tokens(json: &Json) -> Vec<u8> {
     json.as_bytes().iter().copied().filter(is_token).collect()
 }
 
-/// What becomes of a member by a patch.
+/// The effect of a patch on a member.
 enum Fate<'a> {
     Stays,
     Goes,
     Changes(&'a Json),
 }
 
-/// The bytes of members that a patch does not name are as they were, also within objects that it changes; and where none goes, so is all that is around them.
+/// The bytes of unnamed members are unchanged, also within modified objects; if no member is removed, so are the bytes
+/// around them.
 fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
     let patches: HashMap<String, Json> =
         patch.members().filter_map(|member| Some((member.name()?, member.value))).collect();
@@ -93,18 +94,18 @@ fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
         Some(patch) if last.get(&member.name()) == Some(&index) => Fate::Changes(patch),
         _ => Fate::Stays,
     };
-    let (mut found, mut around, mut end, mut is_whole) = (edited.members(), Vec::new(), 0, document.is_object());
+    let (mut found, mut around, mut end, mut is_complete) = (edited.members(), Vec::new(), 0, document.is_object());
     for (index, member) in members.iter().enumerate() {
         let fate = fate(index, member);
         if matches!(fate, Fate::Goes) {
-            is_whole = false;
+            is_complete = false;
             continue;
         }
         let now = found.next().expect("a member that is not named");
         assert_eq!(up_to_value(document, member), up_to_value(edited, &now));
         match fate {
             Fate::Changes(patch) if patch.is_object() => unnamed_stays(&member.value, patch, &now.value),
-            // What says so already stays as it is written.
+            // A member that already has this value is unchanged.
             Fate::Changes(patch) if now.value == member.value => assert!(now.value.is_equivalent(patch)),
             Fate::Changes(patch) => assert_eq!(tokens(&now.value), tokens(patch)),
             Fate::Stays | Fate::Goes => assert_eq!(now.value, member.value),
@@ -114,10 +115,10 @@ fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
         around.extend_from_slice(now.value.as_bytes());
         end = begin + member.value.len();
     }
-    if is_whole {
+    if is_complete {
         assert!(edited.as_bytes().starts_with(&around), "{document:?} {patch:?} {edited:?}");
     }
-    // Those that are new come last, each once.
+    // New members come last, each once.
     let new: Vec<_> = found.map(|member| member.name().expect("the name of a patch")).collect();
     let distinct: std::collections::HashSet<_> = new.iter().collect();
     assert_eq!(distinct.len(), new.len());
@@ -125,18 +126,18 @@ fn unnamed_stays(document: &Json, patch: &Json, edited: &Json) {
     assert!(new.iter().all(is_new), "{document:?} {patch:?} {edited:?}");
 }
 
-/// The name of a member with the colon, as they are written.
+/// The name of a member with the colon, as written.
 fn up_to_value<'a>(object: &'a Json, member: &Member) -> &'a [u8] {
     let (begin, end) = (offset(object, member.quoted_name()), offset(object, &member.value));
     object.as_bytes().get(begin..end).expect("a name before its value")
 }
 
-/// Where a part is in its text, whose bytes it shares.
+/// The offset of a part within its text, whose bytes it shares.
 fn offset(whole: &Json, part: &Json) -> usize {
     part.as_bytes().as_ptr().addr() - whole.as_bytes().as_ptr().addr()
 }
 
-/// RFC 7396, of values.
+/// RFC 7396 on parsed values.
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;

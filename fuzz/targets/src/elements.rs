@@ -1,4 +1,4 @@
-//! What the bodies of elements are made of: the heads of `.npy` files, and JSON.
+//! Bodies of elements: `.npy` headers and JSON.
 
 use meta::data_type::{DataType, V2Context, parse_v2, parse_v3};
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use wire::elements::{
     npy,
 };
 
-/// The most bytes that are taken of the elements of one body.
-const MOST: usize = 1 << 20;
+/// The maximum size of the elements of one body, in bytes.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Reads the head of a `.npy` file, or JSON. The first byte says which and of which type, and how many dimensions there are; the next ones give an extent
-/// each, of which one may be open.
+/// Parses an `.npy` header or JSON. The first byte selects which, the data type and the number of dimensions, whose
+/// extents follow; one of them may be open.
 pub fn elements(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     if choice & 1 == 0 {
@@ -20,7 +20,7 @@ pub fn elements(data: &[u8]) {
     }
     let Some((extents, text)) = rest.split_at_checked(usize::from(choice >> 1) % 4) else { return };
     let shape: Vec<u64> = extents.iter().map(|extent| u64::from(extent % 8)).collect();
-    // The open dimension may be one that is not there.
+    // The open dimension may not exist.
     let extents = match choice >> 7 {
         0 => Extents::exactly(&shape),
         _ => Extents::open(&shape, usize::from(choice >> 5) % 4),
@@ -29,7 +29,7 @@ pub fn elements(data: &[u8]) {
 }
 
 fn data_type(choice: u8) -> DataType {
-    let v3 = |data_type: Value| parse_v3(&data_type).expect("a type that there is");
+    let v3 = |data_type: Value| parse_v3(&data_type).expect("a known data type");
     match choice % 8 {
         0 => v3(json!("int8")),
         1 => v3(json!("float32")),
@@ -38,7 +38,7 @@ fn data_type(choice: u8) -> DataType {
         4 => v3(json!("r16")),
         5 => v3(json!("bool")),
         6 => v3(json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 12}})),
-        _ => parse_v2(&json!([["a", "<c8"], ["b", "|S2", [2]]]), V2Context::default()).expect("a type that there is").0,
+        _ => parse_v2(&json!([["a", "<c8"], ["b", "|S2", [2]]]), V2Context::default()).expect("a known data type").0,
     }
 }
 
@@ -63,7 +63,7 @@ fn head(bytes: &[u8]) {
 }
 
 fn body(text: &[u8], data_type: &DataType, extents: &Extents) {
-    let (mut count, mut left) = (0_u64, MOST);
+    let (mut count, mut left) = (0_u64, MAX_BYTES);
     let mut take = |element: &[u8]| {
         count += 1;
         left = left.checked_sub(element.len().max(1)).ok_or(Full)?;

@@ -1,4 +1,4 @@
-//! Documents of every dialect, data types and fill values.
+//! Metadata documents of every dialect, data types and fill values.
 
 use bytes::Bytes;
 use codec::{ChainError, ChunkRepresentation, CodecChain, Elements, VariableBuilder};
@@ -12,13 +12,14 @@ use meta::{
 };
 use serde_json::{Value, json};
 
-/// Elements up to this size are written as JSON, which takes many times their room.
+/// The maximum size of elements that are written as JSON, which takes many times their size.
 const WRITTEN: usize = 1 << 12;
 
-/// Chunks up to this size are encoded and decoded.
+/// The maximum size of chunks that are encoded and decoded.
 const ENCODED: u64 = 1 << 16;
 
-/// Parses documents and what is in them. The first byte chooses which; two of them are separated by a zero, which is no JSON.
+/// Parses documents and their contents. The first byte selects the kind; two documents are separated by a zero byte,
+/// which is not valid JSON.
 pub fn metadata(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let mut parts = rest.splitn(2, |&byte| byte == 0);
@@ -112,7 +113,7 @@ fn array(model: Result<ArrayModel, DocumentError>, again: impl Fn(&ArrayModel) -
     chunks(&model);
 }
 
-/// What holds of every array.
+/// Invariants of every array.
 fn consistent(model: &ArrayModel) {
     let rank = model.shape.len();
     assert!(rank <= MAX_RANK && model.shape.iter().all(|&extent| extent <= MAX_EXTENT));
@@ -131,7 +132,7 @@ fn consistent(model: &ArrayModel) {
     assert!(!model.chunk_keys.key(&vec![0; rank]).is_empty());
 }
 
-/// Makes the chain for the first chunk and, where that is small, encodes a chunk of fill values.
+/// Resolves the chain for the first chunk and, if it is small, encodes a chunk of fill values.
 fn chunks(model: &ArrayModel) {
     let Some(shape) = model.grid.chunk_shape(&vec![0; model.shape.len()]) else { return };
     let representation = match ChunkRepresentation::new(model.data_type.clone(), shape, model.fill_value.clone()) {
@@ -167,18 +168,18 @@ fn full(chunk: &ChunkRepresentation) -> Elements {
         return Elements::Fixed(all.flatten().copied().collect::<Vec<_>>().into());
     }
     let mut elements = VariableBuilder::new(u64::MAX);
-    all.for_each(|element| elements.push(element).expect("there is no limit"));
+    all.for_each(|element| elements.push(element).expect("no limit applies"));
     Elements::Variable(elements.finish())
 }
 
-/// A first filter of arrays of objects.
+/// The first filter of an object array.
 fn object_codec(choice: u8) -> CodecSpec {
     let names = ["vlen-utf8", "vlen-bytes", "vlen-array", "json2", "categorize", "pickle"];
     let name = names.iter().cycle().nth(usize::from(choice)).expect("they begin again");
     CodecSpec::numcodecs(name, [("dtype".to_owned(), json!("<i4"))].into_iter().collect())
 }
 
-/// Reads a data type and a fill value of it.
+/// Parses a data type and a fill value for it.
 fn values(
     data_type_json: &[u8],
     fill_value: Option<&[u8]>,
@@ -212,7 +213,7 @@ fn values(
     }
 }
 
-/// What holds of every data type.
+/// Invariants of every data type.
 fn data_type(data_type: &DataType) {
     let zero = data_type.zero();
     if let Layout::Fixed(layout) = data_type.layout() {
@@ -228,14 +229,14 @@ fn data_type(data_type: &DataType) {
     value(data_type, &zero);
 }
 
-/// Writes an element and reads it again.
+/// Writes an element as JSON and reads it back.
 fn value(data_type: &DataType, element: &[u8]) {
     assert!(data_type.fixed_size().is_none_or(|size| size == element.len()));
     if element.len() > WRITTEN {
         return;
     }
     let _ = data_type.to_f64(element);
-    // Structs may be given as bytes, among them such that another byte or text stands for: booleans of 2, words that are no code points.
+    // Structs may contain bytes that another byte or text represents: booleans of 2, words that are not code points.
     let exact = !data_type.name().contains("struct");
     let read = |text: &[u8]| {
         let json = serde_json::from_slice::<Value>(text).expect("JSON that was written");
@@ -267,7 +268,7 @@ fn codec_spec(json: &[u8]) {
     }
 }
 
-/// Whether it is known, or need not be.
+/// True if the extension is known or need not be understood.
 fn is_readable(extension: &Extension) -> bool {
     !extension.must_understand || extension.effect != ExtensionEffect::Ignored
 }

@@ -1,7 +1,7 @@
-//! What a client sends and, for the client, what a server answers.
+//! Requests of clients and, for the client, responses of servers.
 
 use http::{HeaderMap, HeaderValue, header};
-use store::{Cursor, CursorSeal, Key, Listing, Prefix, StoreError};
+use store::{Cursor, CursorSigner, Key, ListingKind, Prefix, StoreError};
 use wire::{
     digest, etag, listing, node,
     problem::Problem,
@@ -11,7 +11,7 @@ use wire::{
     time,
 };
 
-/// The parsers of what a client sends and, for the client, of what a server answers. The first byte chooses one.
+/// The parsers of requests and, for the client, of responses. The first byte selects one.
 pub fn request(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(rest);
@@ -30,7 +30,7 @@ pub fn request(data: &[u8]) {
 fn target(text: &str) {
     for slashes in [Slashes::Collapse, Slashes::Refuse] {
         let Ok(target) = routes::parse_store(text, slashes) else { continue };
-        // What was parsed is rendered so that it is parsed as the same.
+        // A rendered target parses to the same value.
         let path = match &target {
             StoreTarget::Key(key) => routes::key_path(key),
             StoreTarget::Prefix(prefix) => routes::prefix_path(prefix),
@@ -66,7 +66,7 @@ fn validators(bytes: &[u8]) {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.clone());
         let Ok(precondition) = etag::precondition(&headers) else { continue };
-        precondition.holds(None);
+        precondition.is_met_by(None);
     }
     if let Some(version) = value.to_str().ok().and_then(etag::parse) {
         assert_eq!(etag::parse(&etag::text(version)), Some(version));
@@ -92,7 +92,7 @@ fn queries(text: &str) {
     again(text, query::NodePutQuery::parse, query::NodePutQuery::render);
     again(text, query::NodePatchQuery::parse, query::NodePatchQuery::render);
     again(text, query::NodeDeleteQuery::parse, query::NodeDeleteQuery::render);
-    // What a query is said to name, the parsers find there too.
+    // The parsers find every parameter that the query contains.
     if again(text, query::AppendQuery::parse, query::AppendQuery::render).is_some() {
         assert!(query::names(text, query::APPEND) && !query::names(text, query::READ));
     }
@@ -102,7 +102,7 @@ fn queries(text: &str) {
     }
 }
 
-/// What was parsed is rendered so that it is parsed as the same.
+/// A rendered query parses to the same value.
 fn again<Q: PartialEq + std::fmt::Debug>(
     text: &str,
     parse: fn(&str) -> Result<Q, query::QueryError>,
@@ -125,14 +125,14 @@ fn keys(bytes: &[u8]) {
         assert!(key.parent().contains(&key));
     }
     if let Ok(prefix) = Prefix::from_bytes(bytes) {
-        assert!(prefix.is_root() || prefix.end().is_some_and(|end| end.as_str() > prefix.as_str()));
+        assert!(prefix.is_root() || prefix.upper_bound().is_some_and(|end| end.as_str() > prefix.as_str()));
     }
 }
 
 fn cursors(text: &str) {
-    let seal = CursorSeal::new(7);
-    match seal.open(Listing::Keys, &Prefix::root(), &Cursor::from_text(text)) {
-        Ok(last) => assert_eq!(seal.issue(Listing::Keys, &Prefix::root(), &last).as_str(), text),
+    let seal = CursorSigner::new(7);
+    match seal.verify(ListingKind::Keys, &Prefix::root(), &Cursor::from_text(text)) {
+        Ok(last) => assert_eq!(seal.sign(ListingKind::Keys, &Prefix::root(), &last).as_str(), text),
         Err(error) => assert!(matches!(error, StoreError::InvalidCursor)),
     }
 }

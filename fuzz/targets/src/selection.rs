@@ -1,12 +1,12 @@
-//! Selections, as text and as the JSON of a request, applied to shapes.
+//! Selections, as text and as JSON of a request, applied to shapes.
 
 use meta::selection::{DimensionSelection, Item, Points, ReadRequest, Region, ResolvedSelection, Selection, Slice};
 
-/// Extents up to this one are walked index by index.
+/// The maximum extent that is iterated index by index.
 const WALKED: u64 = 64;
 
-/// Parses a selection and applies it to a shape. The first byte says whether the rest is a text or JSON and how many
-/// dimensions there are; the next ones give an extent each.
+/// Parses a selection and applies it to a shape. The first byte selects text or JSON and the number of dimensions,
+/// whose extents follow.
 pub fn selection(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(choice >> 1) % 6) else { return };
@@ -14,7 +14,7 @@ pub fn selection(data: &[u8]) {
     if choice & 1 == 0 { text(&String::from_utf8_lossy(rest), &shape) } else { json(rest, &shape) }
 }
 
-/// Small extents mostly, and the largest ones.
+/// Mostly small extents, and the largest ones.
 fn extent(byte: u8) -> u64 {
     match byte {
         ..=63 => u64::from(byte),
@@ -59,7 +59,7 @@ fn inside(points: &Points, shape: &[u64]) {
 }
 
 fn apply(selection: &Selection, shape: &[u64]) {
-    // The text of a selection may be longer than the JSON that it was read from, and too long to be parsed.
+    // The text of a selection may be longer than the JSON that it was parsed from, and too long to be parsed.
     let text = selection.to_string();
     if text.len() <= meta::selection::MAX_TEXT_SIZE {
         assert_eq!(Selection::parse(&text).as_ref(), Ok(selection));
@@ -81,7 +81,7 @@ fn apply(selection: &Selection, shape: &[u64]) {
     compare(selection, &region, shape);
 }
 
-/// What always holds of a region.
+/// Invariants of a region.
 fn lies_within(region: &Region, shape: &[u64]) {
     assert_eq!(region.dimensions.len(), shape.len());
     for (dimension, &extent) in region.dimensions.iter().zip(shape) {
@@ -98,7 +98,7 @@ fn lies_within(region: &Region, shape: &[u64]) {
     }
 }
 
-/// Compares each small dimension with what its item takes of it, found by walking.
+/// Compares each small dimension with the indices that its item selects, found by iteration.
 fn compare(selection: &Selection, region: &Region, shape: &[u64]) {
     let ellipsis = selection.items.iter().position(|item| *item == Item::Ellipsis);
     let named = selection.items.len() - usize::from(ellipsis.is_some());
@@ -126,7 +126,7 @@ fn indices(dimension: &DimensionSelection) -> Vec<u64> {
     }
 }
 
-/// What an item takes of all the indices of a dimension.
+/// The indices of a dimension that an item selects.
 fn walk(item: &Item, all: &[u64]) -> Vec<u64> {
     let len = all.len() as i64;
     let from_start = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
@@ -138,7 +138,7 @@ fn walk(item: &Item, all: &[u64]) -> Vec<u64> {
         Item::Slice(Slice { start, stop, step }) => {
             let step = step.unwrap_or(1);
             let (start, stop) = (start.map(from_start), stop.map(from_start));
-            // Every index between the bounds in the step's direction, of which every so many are taken.
+            // Every `step`th index between the bounds, in the step's direction.
             let between: Vec<u64> = if step > 0 {
                 let range = start.unwrap_or(0)..stop.unwrap_or(len);
                 all.iter().copied().filter(|&index| range.contains(&(index as i64))).collect()

@@ -1,4 +1,4 @@
-//! Shards as they are stored.
+//! Encoded shards.
 
 use std::{ops::Range, sync::LazyLock};
 
@@ -8,10 +8,10 @@ use meta::grid::ChunkGrid;
 
 use crate::chunk;
 
-/// What elements of variable length may take.
+/// The memory budget of variable-length elements.
 const BUDGET: u64 = 1 << 18;
 
-/// Shards: their shape, data type and codec.
+/// Shards: shape, data type and codec.
 #[rustfmt::skip]
 static CASES: &[(&[u64], &str, &str)] = &[
     (&[4], "uint8", r#"{"chunk_shape":[2],"codecs":["bytes"]}"#),
@@ -40,7 +40,8 @@ fn chain(&(shape, data_type, configuration): &(&[u64], &str, &str)) -> CodecChai
     CodecChain::new(&chunk::codecs(&codecs), shard).expect("a chain")
 }
 
-/// Reads a shard, whole and inner chunk by inner chunk. The first byte chooses its codec, and whether its index is given the checksum that fits.
+/// Reads a shard, as a whole and by inner chunks. The first byte selects the codec, and whether the index gets a valid
+/// checksum.
 pub fn shard_index(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let chain = CHAINS.iter().cycle().nth(usize::from(choice >> 1)).expect("they begin again");
@@ -58,7 +59,7 @@ fn sharding(chain: &CodecChain) -> Option<&ShardingCodec> {
     }
 }
 
-/// Puts the checksum behind the index.
+/// Appends the checksum to the index.
 fn seal(chain: &CodecChain, shard: &mut [u8]) {
     let range = sharding(chain).and_then(|sharding| sharding.index_range(shard.len() as u64).ok());
     let Some(index) = range.and_then(|range| shard.get_mut(bounds(&range))) else { return };
@@ -71,7 +72,7 @@ fn bounds(range: &Range<u64>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// Decodes a chunk; a shard is also read as the one that reads only a part of it does.
+/// Decodes a chunk; a shard is also read by the partial decoder.
 fn read(chain: &CodecChain, encoded: Bytes) -> Option<Elements> {
     let parts = sharding(chain).map(|sharding| inner_chunks(sharding, &encoded));
     let decoded = match chain.decode(encoded, BUDGET) {
@@ -82,27 +83,27 @@ fn read(chain: &CodecChain, encoded: Bytes) -> Option<Elements> {
         }
     };
     if let Some(decoded) = &decoded {
-        chunk::is_whole(decoded, chain.representation(), BUDGET);
+        chunk::is_complete(decoded, chain.representation(), BUDGET);
         let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
         assert_eq!(&chain.decode(encoded, BUDGET).expect("a chunk that was encoded"), decoded);
     }
     match (parts, sharding(chain)) {
         (Some(Some(parts)), Some(sharding)) => compare(sharding, chain.representation(), &parts, decoded.as_ref()),
-        // What has no index, or one that cannot be read, is no shard.
+        // A shard without a readable index is invalid.
         (Some(None), _) => assert!(decoded.is_none()),
         _ => {}
     }
     decoded
 }
 
-/// An inner chunk, as it was found alone.
+/// An inner chunk, decoded individually.
 enum Inner {
     Missing,
     Wrong,
     Found(Elements),
 }
 
-/// All inner chunks; `None` where there is no index.
+/// All inner chunks; `None` if there is no index.
 fn inner_chunks(sharding: &ShardingCodec, shard: &Bytes) -> Option<Vec<Inner>> {
     let len = shard.len() as u64;
     let own = sharding.index_range(len).ok()?;
@@ -130,7 +131,7 @@ fn inner_chunk(sharding: &ShardingCodec, index: &ShardIndex, own: &Range<u64>, s
 /// Compares a shard with its inner chunks, element by element.
 fn compare(sharding: &ShardingCodec, shard: &ChunkRepresentation, parts: &[Inner], decoded: Option<&Elements>) {
     let Some(decoded) = decoded else {
-        // It may also take more than the budget as a whole.
+        // The complete shard may also exceed the budget.
         let variable = shard.fixed_size().is_none();
         return assert!(variable || parts.iter().any(|part| matches!(part, Inner::Wrong)));
     };
@@ -155,7 +156,7 @@ fn compare(sharding: &ShardingCodec, shard: &ChunkRepresentation, parts: &[Inner
     }
 }
 
-/// Where the element with a number is, in C order.
+/// The coordinates of an element, given its number in C order.
 fn coordinates(shape: &[u64], mut number: u64) -> Vec<u64> {
     let mut coordinates: Vec<u64> = shape
         .iter()

@@ -5,7 +5,7 @@ use meta::{
     zom::{MAX_VIOLATIONS, Node, Zom, ZomError},
 };
 
-/// Parses a ZOM. Two that are separated by a zero, which is no JSON, are compared.
+/// Parses a ZOM. Two of them, separated by a zero byte, which is not valid JSON, are compared.
 pub fn zom(data: &[u8]) {
     let mut parts = data.splitn(2, |&byte| byte == 0);
     let first = parse(parts.next().unwrap_or_default());
@@ -38,7 +38,7 @@ fn parse(text: &[u8]) -> Option<Zom> {
     Some(zom)
 }
 
-/// Every refusal says where, within bounds.
+/// Every error contains a position, within bounds.
 fn refused(error: &ZomError) {
     drop(error.to_string());
     if let ZomError::Invalid { violations } = error {
@@ -47,7 +47,7 @@ fn refused(error: &ZomError) {
     }
 }
 
-/// Every node has a name that its dialect allows.
+/// Every node has a name that is valid in its dialect.
 fn named(node: &Node, zom: &Zom) {
     let Node::Group(group) = node else { return };
     for (name, node) in group.members.iter().flatten() {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-/// Calls `target` with every input of a corpus and returns how many there are.
+/// Calls `target` with every input of a corpus; returns the number of inputs.
 fn replay(corpus: &str, target: fn(&[u8])) -> usize {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(corpus);
     let inputs = std::fs::read_dir(corpus).unwrap();

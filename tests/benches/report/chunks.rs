@@ -1,4 +1,4 @@
-//! GET of values, against nginx that sends the same bytes from files.
+//! GET of values, compared with nginx that serves the same bytes from files.
 
 use std::{fs, net::SocketAddr, path::Path, time::Instant};
 
@@ -12,7 +12,7 @@ use crate::{
     setup::Bench,
 };
 
-/// The values of each size.
+/// The number of values of each size.
 const VALUES: u64 = 64;
 const SIZES: [(usize, &str); 2] = [(1 << 10, "1 KiB"), (1 << 20, "1 MiB")];
 
@@ -50,7 +50,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     section
 }
 
-/// Makes the values, as files and in the store.
+/// Creates the values, as files and in the store.
 fn write_values(root: &Path, address: SocketAddr) {
     let mut connection = Connection::open(address);
     for (size, _) in SIZES {
@@ -59,7 +59,7 @@ fn write_values(root: &Path, address: SocketAddr) {
             let name = name(size, number);
             fs::write(root.join(&name), &value).expect("write a file");
             let head = with_body("PUT", &format!("/store/{name}"), "application/octet-stream", size);
-            assert_eq!(connection.ask(&head, &value).0, 201);
+            assert_eq!(connection.request(&head, &value).0, 201);
         }
     }
 }
@@ -76,12 +76,12 @@ fn values(
         load(connections, time, address, |connection, number, count| {
             let value = count.wrapping_add(number as u64 * 7) % VALUES;
             let head = get(&format!("{path}{}", name(size, value)));
-            assert_eq!(connection.ask(&head, b""), (200, size));
+            assert_eq!(connection.request(&head, b""), (200, size));
         })
     }
 }
 
-/// Each value once, from a server and a page cache that have none.
+/// Each value once, from a freshly started server and an empty page cache.
 fn cold(bench: &Bench, root: &Path, store: &Path, scratch: &Path) -> Comparison {
     let size = 1 << 20;
     let ours = |_: usize| {
@@ -105,13 +105,13 @@ fn once_each(address: SocketAddr, path: &str, size: usize) -> Turn {
     let each = |value| {
         let begin = Instant::now();
         let head = get(&format!("{path}{}", name(size, value)));
-        assert_eq!(connection.ask(&head, b""), (200, size));
+        assert_eq!(connection.request(&head, b""), (200, size));
         begin.elapsed().as_secs_f64()
     };
     Turn::sequence((0..VALUES).map(each).collect())
 }
 
-/// Chunks that zarrd decodes, against nginx that sends them as uncompressed files.
+/// Chunks that zarrd decodes, compared with nginx that serves them as uncompressed files.
 fn decoded(bench: &Bench, section: &mut Section) {
     let arrays = match bench.arrays() {
         Ok(arrays) => arrays,
@@ -128,7 +128,7 @@ fn decoded(bench: &Bench, section: &mut Section) {
             // 16 chunks, which fit every cache.
             let chunk = count.wrapping_add(number as u64 * 5) % 16;
             let head = get(&target([chunk / chunks % 2, chunk % chunks, 1]));
-            assert_eq!(connection.ask(&head, b""), (200, size));
+            assert_eq!(connection.request(&head, b""), (200, size));
         })
     };
     let mut comparisons = Vec::new();

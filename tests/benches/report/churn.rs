@@ -1,4 +1,4 @@
-//! The space that the index takes on the disk after small values have been written over and erased for a long time, and after a compaction.
+//! The disk space of the index after small values were overwritten and erased for a long time, and after a compaction.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 const CONNECTIONS: usize = 8;
-/// The names of each connection.
+/// The number of names for each connection.
 const NAMES: usize = 25_000;
 
 pub(crate) fn run(bench: &Bench) -> Section {
@@ -28,7 +28,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     let (scratch, index) = (bench.directory(), bench.options.index);
     let dir = scratch.path().join("store");
     let zarrd = Zarrd::start(index, &dir, &[]);
-    // The bytes of the key and the value of each name, 0 where it is erased, and the source of chance.
+    // The size of the key and value of each name, 0 if erased, and the random generator.
     let writers: Vec<_> =
         (0..CONNECTIONS).map(|number| Mutex::new((vec![0_u64; NAMES], StdRng::seed_from_u64(number as u64)))).collect();
     let largest = AtomicU64::new(0);
@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
         let size = if random.random_bool(0.2) { 0 } else { random.random_range(1..2_000) };
         let (method, body) = if size == 0 { ("DELETE", 0) } else { ("PUT", size) };
         let head = with_body(method, &format!("/store/{key}"), "application/octet-stream", body);
-        let (status, _) = connection.ask(&head, &vec![0x5a; body]);
+        let (status, _) = connection.request(&head, &vec![0x5a; body]);
         assert!((200..300).contains(&status) || status == 404 && size == 0, "{status}");
         live[name] = if size == 0 { 0 } else { (key.len() + size) as u64 };
         if number == 0 && count % 5_000 == 0 {
@@ -64,7 +64,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     Section { notes: vec![note], ..Section::default() }
 }
 
-/// The blocks that the files of the index take.
+/// The blocks occupied by the index files.
 fn index_bytes(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let Ok(entries) = fs::read_dir(dir) else { return 0 };

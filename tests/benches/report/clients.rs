@@ -1,4 +1,4 @@
-//! Clients that read arrays, from zarrd or from its peers.
+//! Clients that read arrays from zarrd or from its peers.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -14,7 +14,7 @@ use crate::{
     setup::{Arrays, Bench},
 };
 
-/// A client in Python, and where it reads.
+/// A Python client and the source that it reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Client {
     ZarrdArray,
@@ -29,7 +29,7 @@ pub(crate) enum Client {
     ZarrPythonZarrd,
 }
 
-/// The place where a client reads.
+/// The source that a client reads.
 #[derive(Clone, Copy)]
 enum Source {
     Array,
@@ -39,7 +39,7 @@ enum Source {
 }
 
 impl Client {
-    /// Name, as in the tables.
+    /// The name shown in the tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::ZarrdArray => "zarrd",
@@ -77,7 +77,7 @@ impl Client {
     }
 }
 
-/// Running servers of the arrays.
+/// Running servers for the arrays.
 pub(crate) struct Servers {
     pub(crate) zarrd: Zarrd,
     nginx: Result<Nginx, String>,
@@ -89,7 +89,7 @@ impl Servers {
         Self { zarrd: bench.zarrd(arrays), nginx: bench.nginx(arrays), arrays: arrays.clone() }
     }
 
-    /// The URL under which a client reads an array, or the reason that it cannot.
+    /// The URL of an array for a client, or the reason why there is none.
     pub(crate) fn url(&self, client: Client, array: &str) -> Result<String, String> {
         match client.source() {
             Source::Array => Ok(self.zarrd.url(&format!("/array/{array}"))),
@@ -99,21 +99,21 @@ impl Servers {
         }
     }
 
-    /// What opens an array with a client.
+    /// The message that opens an array with a client.
     pub(crate) fn opening(&self, what: &str, bench: &Bench, client: Client, array: &str) -> Result<Value, String> {
         let url = self.url(client, array)?;
         Ok(json!({"do": what, "reader": client.reader(), "url": url, "cache": bench.options.scale.cache}))
     }
 }
 
-/// Clients with a process each, and the servers that they read from.
+/// Clients, each in its own process, and the servers that they read from.
 pub(crate) struct Clients<'a> {
     bench: &'a Bench,
     pub(crate) servers: Servers,
     processes: BTreeMap<Client, RefCell<Process>>,
 }
 
-/// What is read in the turns of a comparison.
+/// The reads of one comparison.
 pub(crate) struct Reads<'a> {
     pub(crate) array: &'a str,
     /// Selections, or lists of points, in each round.
@@ -133,8 +133,8 @@ impl<'a> Clients<'a> {
         Self { bench, servers: Servers::start(bench, arrays), processes: clients.iter().map(process).collect() }
     }
 
-    /// The clients as contestants. Each opens the array and has an unmeasured turn first, so that its caches, and the
-    /// server's, are as full as reading makes them.
+    /// The clients as contestants. Each one opens the array and has an unmeasured turn first, so that its caches and
+    /// those of the server are warm.
     pub(crate) fn contestants<'b>(&'b self, clients: &[Client], reads: &'b Reads<'b>) -> Vec<Contestant<'b>> {
         clients.iter().map(|client| self.contestant(*client, reads)).collect()
     }
@@ -142,7 +142,7 @@ impl<'a> Clients<'a> {
     fn contestant<'b>(&'b self, client: Client, reads: &'b Reads<'b>) -> Contestant<'b> {
         let process = &self.processes[&client];
         match self.servers.opening("open", self.bench, client, reads.array) {
-            Ok(open) => process.borrow_mut().ask(&open),
+            Ok(open) => process.borrow_mut().request(&open),
             Err(reason) => return Contestant::absent(client.name(), reason),
         };
         self.turn(process, reads, usize::MAX);
@@ -152,13 +152,13 @@ impl<'a> Clients<'a> {
     fn turn(&self, process: &RefCell<Process>, reads: &Reads<'_>, round: usize) -> Turn {
         let what = (reads.what)(round);
         let seconds = self.bench.options.scale.turn.as_secs_f64();
-        let ask = json!({"do": "read", "points": reads.kind == Kind::Points, "what": what, "seconds": seconds});
-        let answer = process.borrow_mut().ask(&ask);
+        let request = json!({"do": "read", "points": reads.kind == Kind::Points, "what": what, "seconds": seconds});
+        let answer = process.borrow_mut().request(&request);
         self.bench.check(reads.array, &what[0], &answer["digest"]);
         turn(&answer)
     }
 
-    /// The most memory that zarrd and the clients had.
+    /// The peak memory of zarrd and the clients.
     pub(crate) fn peaks(&self) -> Vec<Peak> {
         let clients = self.processes.iter().map(|(client, process)| {
             let name = if *client == Client::ZarrdArray { "its client" } else { client.name() };

@@ -17,7 +17,7 @@ use crate::{
 const CLIENTS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
-/// Says how cold the page cache is.
+/// Describes the state of the page cache.
 pub(crate) fn state() -> &'static str {
     drop_page_cache()
 }
@@ -48,11 +48,11 @@ fn contestant<'a>(
 fn first_read(bench: &Bench, python: &Python, arrays: &Arrays, client: Client, array: &str, what: &Value) -> Turn {
     let servers = Servers::start(bench, arrays);
     let mut process = Process::start(python, client.name());
-    process.ask(&servers.opening("warm-up", bench, client, "tiny").expect("the servers run"));
+    process.request(&servers.opening("warm-up", bench, client, "tiny").expect("the servers run"));
     drop_page_cache();
-    let mut ask = servers.opening("cold", bench, client, array).expect("the servers run");
-    ask["what"] = what.clone();
-    let answer = process.ask(&ask);
+    let mut request = servers.opening("cold", bench, client, array).expect("the servers run");
+    request["what"] = what.clone();
+    let answer = process.request(&request);
     bench.check(array, what, &answer["digest"]);
     turn(&answer)
 }

@@ -1,4 +1,4 @@
-//! A client of HTTP/1.1 that costs little, so that the servers are what is measured.
+//! A cheap HTTP/1.1 client, so that the servers dominate the measurement.
 
 use std::{
     io::{Read, Write},
@@ -9,7 +9,7 @@ use std::{
 
 use zarrd_tests::benchmark::comparison::Turn;
 
-/// A connection that is kept alive.
+/// A keep-alive connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -22,8 +22,8 @@ impl Connection {
         Self { stream, buffer: vec![0; 1 << 20] }
     }
 
-    /// Sends a request and reads the answer to its end; returns the status and the body's length.
-    pub(crate) fn ask(&mut self, head: &str, body: &[u8]) -> (u16, usize) {
+    /// Sends a request and reads the complete response; returns the status and the length of the body.
+    pub(crate) fn request(&mut self, head: &str, body: &[u8]) -> (u16, usize) {
         self.stream.write_all(head.as_bytes()).expect("send");
         self.stream.write_all(body).expect("send");
         let mut filled = 0;
@@ -58,7 +58,8 @@ impl Connection {
         }
     }
 
-    /// Reads a chunked body until its end, which no listing has within itself; returns its bytes, with those of the coding.
+    /// Reads a chunked body to its end marker, which no listing contains; returns its length, including the chunk
+    /// framing.
     fn chunked(&mut self, begun: usize, filled: usize) -> usize {
         let mut total = filled - begun;
         let mut tail: Vec<u8> = self.buffer[begun..filled].to_vec();
@@ -72,7 +73,7 @@ impl Connection {
     }
 }
 
-/// The length of a body, as its head says it.
+/// The length of a body, according to the response head.
 enum Length {
     Known(usize),
     Chunked,
@@ -106,23 +107,24 @@ pub(crate) fn with_body(method: &str, target: &str, media: &str, length: usize) 
     )
 }
 
-/// Sends requests over and over on some connections at once, for a time.
+/// Sends requests repeatedly on several connections for a duration.
 pub(crate) fn load(
     connections: usize,
     time: Duration,
     address: SocketAddr,
-    ask: impl Fn(&mut Connection, usize, u64) + Sync,
+    request: impl Fn(&mut Connection, usize, u64) + Sync,
 ) -> Turn {
     together(connections, time, |number| {
         let mut connection = Connection::open(address);
         // The first request of a connection is not measured.
-        ask(&mut connection, number, u64::MAX);
-        let ask = &ask;
-        move |count| ask(&mut connection, number, count)
+        request(&mut connection, number, u64::MAX);
+        let request = &request;
+        move |count| request(&mut connection, number, count)
     })
 }
 
-/// Lets threads do operations over and over, for a time. Each makes its operation first, and begins with all others.
+/// Runs an operation repeatedly on several threads for a duration. Each thread creates its operation first, and all
+/// threads start together.
 pub(crate) fn together<F: FnMut(u64)>(threads: usize, time: Duration, make: impl Fn(usize) -> F + Sync) -> Turn {
     let barrier = Barrier::new(threads);
     let done: Vec<(Vec<f64>, f64)> = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Writing arrays from memory.
+//! Writes of arrays from memory.
 
 use std::cell::RefCell;
 
@@ -42,11 +42,11 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
             let turn = {
                 let process = &process;
                 move |round: usize| {
-                    // A new place each time: nothing of an earlier round is replaced.
+                    // A new location each time, so that nothing of an earlier round is replaced.
                     let place = format!("{place}-{round}");
                     let url = format!("{url}/{place}");
-                    let ask = json!({"do": "write", "writer": writer, "url": url, "side": side, "layout": layout});
-                    process.borrow_mut().turn(&ask)
+                    let request = json!({"do": "write", "writer": writer, "url": url, "side": side, "layout": layout});
+                    process.borrow_mut().turn(&request)
                 }
             };
             Contestant::new(*name, turn)
@@ -54,10 +54,12 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
         let contestants = contestants.collect();
         Comparison::run(format!("`{layout}`, all"), bench.options.scale.few, contestants).of_bytes(side.pow(3) * 4)
     };
-    // What is loaded or made once is not measured.
+    // Do not measure initialization.
     for (_, writer, url) in &writers {
         let url = format!("{url}/first");
-        process.borrow_mut().ask(&json!({"do": "write", "writer": writer, "url": url, "side": 64, "layout": "zstd"}));
+        process
+            .borrow_mut()
+            .request(&json!({"do": "write", "writer": writer, "url": url, "side": 64, "layout": "zstd"}));
     }
     let comparisons = ["zstd", "sharded", "raw"].map(&mut compare).into();
     section.add("**A new array from an array of NumPy**, declared and written.", comparisons);

@@ -1,13 +1,15 @@
-//! The benchmark of zarrd and its peers, in the same run on the same machine, which writes BENCHMARKS.md.
+//! The benchmark of zarrd and its peers, measured in one run on one machine; it writes BENCHMARKS.md.
 //!
 //! ```text
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`, which is only run if it is named. The report goes to
-//! stdout, and the progress to stderr. `--write` replaces the generated parts of BENCHMARKS.md and README.md, and needs all sections. `--quick` measures little of everything,
-//! to try the benchmark itself. zarrd is built first if necessary. Clients in Python get an environment below `target/`; a peer that is not installed is named in the tables.
-//! Data that is measured lies below `target/`, and is removed at the end. Nothing here passes or fails by time.
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`,
+//! which only runs if it is named. The report goes to stdout, progress to stderr. `--write` replaces the generated
+//! parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything, to test
+//! the benchmark itself. zarrd is built first if necessary. Python clients get an environment below `target/`; the
+//! tables name peers that are not installed. Data for the measurements is stored below `target/` and removed at the
+//! end. No result fails the benchmark by its time.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
     let options = Options::parse(std::env::args().skip(1)).unwrap_or_else(|error| panic!("{error}"));
     let begin = Instant::now();
     let bench = Bench::new(options);
-    // Before anything is measured, since a report changes files itself.
+    // Taken first, since a report changes files itself.
     let run = bench.description();
     let mut sections: Vec<Section> = Vec::new();
     for name in bench.options.sections.clone() {

@@ -4,7 +4,7 @@ use std::{cell::RefCell, fs, path::PathBuf, time::Instant};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
-use store::{Change, Content, Key, Precondition, TransactionalStore};
+use store::{Change, Key, Payload, Precondition, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use tempfile::TempDir;
 use zarrd_tests::{
@@ -21,9 +21,9 @@ use crate::{
     start::grouped,
 };
 
-/// The arrays of a group.
+/// The number of arrays in a group.
 const ARRAYS: u64 = 99;
-/// The names that a listing has.
+/// The number of names in a listing.
 const LISTED: u64 = 1000;
 
 pub(crate) fn run(bench: &Bench) -> Section {
@@ -70,7 +70,7 @@ fn hierarchy(bench: &Bench, python: &Python, section: &mut Section) {
         it.process.borrow_mut().turn(&json!({"do": "create-tree", "directory": it.files, "zom": it.zom}))
     });
     let created = Comparison::run(format!("create {nodes} nodes"), few, vec![ours, peer]);
-    it.process.borrow_mut().ask(&json!({"do": "consolidate", "directory": it.files}));
+    it.process.borrow_mut().request(&json!({"do": "consolidate", "directory": it.files}));
     let trees = Comparison::run(format!("read the metadata of {nodes} nodes"), few, it.readers_of_trees(bench));
     let opened = Comparison::run(format!("open one of {nodes} nodes"), bench.options.scale.rounds, it.openers(bench));
     section.add("**A hierarchy of many nodes**, read as dictionaries of Python.", vec![created, trees, opened]);
@@ -80,19 +80,19 @@ fn hierarchy(bench: &Bench, python: &Python, section: &mut Section) {
 impl Hierarchy {
     fn declare(&self) -> Turn {
         let mut connection = Connection::open(self.zarrd.address);
-        let (status, _) = connection.ask(&get("/node/tree").replace("GET", "DELETE"), b"");
+        let (status, _) = connection.request(&get("/node/tree").replace("GET", "DELETE"), b"");
         assert!(status == 200 || status == 404, "{status}");
         let body = self.zom.to_string();
         let head = with_body("PUT", "/node/tree", "application/json", body.len());
         let begin = Instant::now();
-        assert_eq!(connection.ask(&head, body.as_bytes()).0, 201);
+        assert_eq!(connection.request(&head, body.as_bytes()).0, 201);
         Turn::once(begin.elapsed().as_secs_f64())
     }
 
     fn readers_of_trees<'a>(&'a self, bench: &'a Bench) -> Vec<Contestant<'a>> {
         let contestant = |name: &str, reader: &'static str, url: Result<String, String>| match url {
             Ok(url) => Contestant::new(name, move |_| {
-                let answer = self.process.borrow_mut().ask(&json!({"do": "tree", "reader": reader, "url": url}));
+                let answer = self.process.borrow_mut().request(&json!({"do": "tree", "reader": reader, "url": url}));
                 assert_eq!(answer["nodes"], bench.options.scale.nodes, "{reader}");
                 turn(&answer)
             }),
@@ -120,9 +120,9 @@ impl Hierarchy {
                     format!("group{group:04}/array{array:02}")
                 };
                 let names: Vec<String> = (0..1000).map(|_| name()).collect();
-                let ask = json!({"do": "documents", "reader": reader, "url": url, "directory": directory,
+                let request = json!({"do": "documents", "reader": reader, "url": url, "directory": directory,
                     "names": names, "shape": [1000, 1000], "seconds": seconds});
-                self.process.borrow_mut().turn(&ask)
+                self.process.borrow_mut().turn(&request)
             })
         };
         vec![
@@ -138,9 +138,12 @@ impl Hierarchy {
     }
 }
 
-/// Groups of arrays.
+/// A tree of groups of arrays.
 fn zom(nodes: u64) -> Value {
-    let group = |members: Map<String, Value>| json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
+    let group = |members: Map<String, Value>| {
+        json!({"zarr_format": 3, "node_type": "group", "attributes": {},
+        "members": members})
+    };
     let array = |number| {
         json!({
             "zarr_format": 3, "node_type": "array", "shape": [1000, 1000], "data_type": "float32", "fill_value": 0,
@@ -164,7 +167,7 @@ fn zom(nodes: u64) -> Value {
     group(groups)
 }
 
-/// A store of many keys, which no server has.
+/// A store of many keys, not opened by any server.
 pub(crate) struct Large {
     pub(crate) store: PathBuf,
     directory: TempDir,
@@ -184,7 +187,7 @@ pub(crate) fn fill(bench: &Bench, index: IndexKind) -> Large {
                 _ => format!("deep/{:03}/c/{}", number / 2 % LISTED, number / 2 / LISTED),
             };
             let key = Key::parse(&text).expect("a key");
-            let staged = store.stage(&key, Content::from_bytes(vec![number as u8; 32])).await.expect("stage");
+            let staged = store.stage(&key, Payload::from_bytes(vec![number as u8; 32])).await.expect("stage");
             changes.push(Change::Set { staged, precondition: Precondition::none() });
             if changes.len() == 20_000 || number + 1 == keys {
                 store.commit(std::mem::take(&mut changes)).await.expect("commit");
@@ -207,7 +210,7 @@ fn lists(bench: &Bench, index: IndexKind) -> Vec<Comparison> {
     let nginx = Nginx::start(&root, large.directory.path());
     let list = |address, target: &str| {
         load(1, scale.turn, address, |connection, _, _| {
-            let (status, length) = connection.ask(&get(target), b"");
+            let (status, length) = connection.request(&get(target), b"");
             assert!(status == 200 && length > 6 * LISTED as usize, "{target}: {status}, {length} bytes");
         })
     };

@@ -7,7 +7,7 @@ use store_local::IndexKind;
 /// The sections of a report, in its order.
 const SECTIONS: [&str; 6] = ["chunks", "planes", "points", "ingest", "nodes", "start"];
 
-/// Sections that are no part of a report.
+/// Sections that are not part of a report.
 const OTHERS: [&str; 1] = ["churn"];
 
 /// The options of a run.
@@ -19,22 +19,22 @@ pub(crate) struct Options {
     pub(crate) sections: Vec<&'static str>,
 }
 
-/// The size of what is measured.
+/// The size of the measurements.
 pub(crate) struct Scale {
     pub(crate) quick: bool,
     /// Elements along each dimension of the arrays.
     pub(crate) side: u64,
-    /// Memory for the chunk cache of zarrd, and for that of each client which has one.
+    /// The size of zarrd's chunk cache, and of the cache of each client that has one.
     pub(crate) cache: u64,
-    /// Rounds of what takes little time.
+    /// The number of rounds of fast measurements.
     pub(crate) rounds: usize,
-    /// Rounds of what takes seconds.
+    /// The number of rounds of measurements that take seconds.
     pub(crate) few: usize,
-    /// The time of a turn.
+    /// The duration of a turn.
     pub(crate) turn: Duration,
-    /// Nodes of the hierarchy.
+    /// The number of nodes of the hierarchy.
     pub(crate) nodes: u64,
-    /// Keys of the large store.
+    /// The number of keys of the large store.
     pub(crate) keys: u64,
 }
 
@@ -78,7 +78,7 @@ impl Options {
                 }
                 name => {
                     let known = SECTIONS.iter().chain(&OTHERS).find(|known| **known == name);
-                    options.sections.push(known.ok_or_else(|| format!("there is no section or option {name}"))?);
+                    options.sections.push(known.ok_or_else(|| format!("unknown section or option {name}"))?);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Planes of a chunked volume, and all of it, as arrays of NumPy.
+//! Planes of a chunked volume, and the whole volume, as NumPy arrays.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
 const PEERS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
-/// How the planes of an array are read.
+/// Other ways to read the planes of an array.
 const OTHER_WAYS: [Client; 6] = [
     Client::ZarrdArray,
     Client::Requests,
@@ -87,7 +87,7 @@ fn everything(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
     ["zstd", "raw"].into_iter().map(compare).collect()
 }
 
-/// Name of a plane across an axis, as in the tables.
+/// The name of a plane across an axis, shown in the tables.
 pub(crate) fn name(array: &str, axis: usize) -> String {
     let mut at = [":"; 3];
     at[axis] = "i";

@@ -1,4 +1,4 @@
-//! Single elements, small boxes and lists of points, as arrays of NumPy.
+//! Single elements, small boxes and lists of points, as NumPy arrays.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use crate::{
 const PEERS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
-/// Elements along each dimension of a box.
+/// The extent of a box in each dimension.
 const BOX: u64 = 16;
-/// Points of a list.
+/// The number of points in a list.
 const POINTS: usize = 100;
 const CONNECTIONS: usize = 16;
 
@@ -64,13 +64,13 @@ fn crowd(bench: &Bench, clients: &Clients<'_>) -> Comparison {
             let mut random = StdRng::seed_from_u64(count ^ ((number as u64) << 32) ^ ((round as u64) << 48));
             let [a, b, c] = [0, 0, 0].map(|_: u64| random.random_range(0..scale.side));
             let head = get(&format!("/array/zstd?select={a},{b},{c}&format=raw"));
-            assert_eq!(connection.ask(&head, b""), (200, 4));
+            assert_eq!(connection.request(&head, b""), (200, 4));
         })
     });
     Comparison::run(format!("`zstd`, one element, {CONNECTIONS} connections"), scale.rounds, vec![ours])
 }
 
-/// More than a turn reads, the same for all clients.
+/// More selections than a turn reads, the same for all clients.
 fn many(round: usize, make: &dyn Fn(&mut StdRng) -> Value) -> Vec<Value> {
     let mut random = StdRng::seed_from_u64(round as u64);
     (0..2000).map(|_| make(&mut random)).collect()

@@ -1,4 +1,4 @@
-//! The clients in Python: processes that read one JSON object per line and answer each with one.
+//! Python clients: processes that read one JSON object per line and answer each with one.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,7 +11,7 @@ use zarrd_tests::{benchmark::comparison::Turn, python::Python};
 
 use crate::servers::Peak;
 
-/// A process that does what it is asked to.
+/// A client process.
 pub(crate) struct Process {
     name: String,
     child: Child,
@@ -20,7 +20,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process, which is called `name` in reports.
+    /// Starts a process, which reports call `name`.
     pub(crate) fn start(python: &Python, name: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/report/python/serve.py");
         let mut child =
@@ -30,19 +30,19 @@ impl Process {
         Self { name: name.to_owned(), child, asks, answers }
     }
 
-    pub(crate) fn ask(&mut self, ask: &Value) -> Value {
-        writeln!(self.asks, "{ask}").expect("ask Python");
+    pub(crate) fn request(&mut self, request: &Value) -> Value {
+        writeln!(self.asks, "{request}").expect("ask Python");
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("Python's answer");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} answered {line:?} to {ask}", self.name))
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} answered {line:?} to {request}", self.name))
     }
 
-    /// Asks for something that has latencies.
-    pub(crate) fn turn(&mut self, ask: &Value) -> Turn {
-        turn(&self.ask(ask))
+    /// Sends a message whose reply contains latencies.
+    pub(crate) fn turn(&mut self, request: &Value) -> Turn {
+        turn(&self.request(request))
     }
 
-    /// The most memory that it has had.
+    /// The peak memory of the process.
     pub(crate) fn peak(&self) -> Peak {
         Peak::of(&self.name, self.child.id())
     }
@@ -55,7 +55,7 @@ impl Drop for Process {
     }
 }
 
-/// The turn that an answer describes.
+/// The turn described by a reply.
 pub(crate) fn turn(answer: &Value) -> Turn {
     let latencies = answer["latencies"].as_array().expect("latencies");
     let turn = Turn::sequence(latencies.iter().filter_map(Value::as_f64).collect());

@@ -41,7 +41,7 @@ fn selection(what: &Value) -> Selection {
     Selection::parse(&items.collect::<Vec<_>>().join(",")).expect("a selection")
 }
 
-/// The checksum that Python's `zlib.crc32` calculates.
+/// The same checksum as Python's `zlib.crc32`.
 fn checksum(elements: &[f32]) -> u32 {
     let mut checksum = flate2::Crc::new();
     for element in elements {

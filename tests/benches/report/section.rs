@@ -9,32 +9,32 @@ use zarrd_tests::benchmark::{comparison::Comparison, table::table};
 
 use crate::servers::Peak;
 
-/// Measurements that answer one question.
+/// The measurements for one question.
 #[derive(Default)]
 pub(crate) struct Section {
     pub(crate) name: &'static str,
-    /// Comparisons under captions.
+    /// Comparisons by caption.
     pub(crate) blocks: Vec<(String, Vec<Comparison>)>,
     /// Sentences after the tables.
     pub(crate) notes: Vec<String>,
-    /// The reason that there are no measurements.
+    /// The reason why there are no measurements.
     pub(crate) failed: Option<String>,
 }
 
 impl Section {
-    /// A section that this machine cannot measure.
+    /// A section that cannot be measured on this machine.
     pub(crate) fn not_measured(reason: &str) -> Self {
         Self { notes: vec![format!("Not measured: {reason}.")], ..Self::default() }
     }
 
-    /// Adds comparisons under a caption, and reports the progress.
+    /// Adds comparisons under a caption, and reports progress.
     pub(crate) fn add(&mut self, caption: impl Into<String>, comparisons: Vec<Comparison>) {
         let caption = caption.into();
         eprintln!("\n{caption}\n{}", table(&comparisons));
         self.blocks.push((caption, comparisons));
     }
 
-    /// Adds a note of the most memory that processes had.
+    /// Adds a note with the peak memory of processes.
     pub(crate) fn add_peaks(&mut self, peaks: impl IntoIterator<Item = Peak>) {
         let peaks: Vec<String> = peaks.into_iter().map(|peak| format!("{} {} MiB", peak.name, peak.mib)).collect();
         self.notes.push(format!("Peak memory of the processes: {}.", peaks.join(", ")));
@@ -52,7 +52,7 @@ impl Section {
     }
 }
 
-/// Runs a section. If it panics, the others are still measured.
+/// Runs a section. If it panics, the other sections are still measured.
 pub(crate) fn guarded(name: &'static str, run: impl FnOnce() -> Section) -> Section {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(section) => Section { name, ..section },

@@ -1,4 +1,4 @@
-//! The servers that are measured.
+//! The measured servers.
 
 use std::{
     fs,
@@ -12,14 +12,14 @@ use std::{
 use store_local::IndexKind;
 use zarrd_tests::binary::zarrd;
 
-/// A running zarrd. Dropping it kills it.
+/// A running zarrd; killed on drop.
 pub(crate) struct Zarrd {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) started_in: Duration,
 }
 
-/// A running nginx that serves a directory. Dropping it stops it.
+/// A running nginx that serves a directory; stopped on drop.
 pub(crate) struct Nginx {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -27,18 +27,18 @@ pub(crate) struct Nginx {
 }
 
 impl Zarrd {
-    /// Copies a directory into a store that no server has.
+    /// Imports a directory into a store that is not open.
     pub(crate) fn import(index: IndexKind, dir: &Path, store: &Path) {
         let (dir, store) = (dir.display().to_string(), place(index, store));
         command(&["import", &dir, "--store", &store]);
     }
 
-    /// Compacts the index of a store that no server has.
+    /// Compacts the index of a store that is not open.
     pub(crate) fn compact(index: IndexKind, dir: &Path) {
         command(&["compact", &place(index, dir)]);
     }
 
-    /// Starts the release build on a store, with more arguments.
+    /// Starts the release build on a store, with additional arguments.
     pub(crate) fn start(index: IndexKind, dir: &Path, more: &[&str]) -> Self {
         let begin = Instant::now();
         let mut child = Command::new(zarrd())
@@ -51,7 +51,7 @@ impl Zarrd {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its first line");
         let started_in = begin.elapsed();
-        let (_, url) = line.split_once("http://").unwrap_or_else(|| panic!("zarrd said {line:?}"));
+        let (_, url) = line.split_once("http://").unwrap_or_else(|| panic!("unexpected output of zarrd: {line:?}"));
         let address = url.split_whitespace().next().expect("an address").trim_end_matches('/');
         Self { child, address: address.parse().expect("an address"), started_in }
     }
@@ -61,12 +61,12 @@ impl Zarrd {
         format!("http://{}{path}", self.address)
     }
 
-    /// The most memory that it has had.
+    /// The peak memory of the process.
     pub(crate) fn peak(&self) -> Peak {
         Peak::of("zarrd", self.child.id())
     }
 
-    /// Stops it as a service manager would, and waits until it has.
+    /// Sends SIGTERM, and waits until it has exited.
     pub(crate) fn stop(mut self) {
         terminate(&mut self.child);
     }
@@ -80,7 +80,7 @@ impl Drop for Zarrd {
 }
 
 impl Nginx {
-    /// Starts nginx with its usual settings for files. Fails with the reason if it is not installed.
+    /// Starts nginx with its usual settings for static files. Fails with the reason if it is not installed.
     pub(crate) fn start(root: &Path, scratch: &Path) -> Result<Self, String> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -121,7 +121,7 @@ impl Drop for Nginx {
     }
 }
 
-/// The most memory that a process has had.
+/// The peak memory of a process.
 pub(crate) struct Peak {
     pub(crate) name: String,
     pub(crate) mib: u64,
@@ -136,7 +136,7 @@ impl Peak {
     }
 }
 
-/// Drops the page cache, if this process may; says how cold things are.
+/// Drops the page cache, if permitted; describes its state.
 pub(crate) fn drop_page_cache() -> &'static str {
     let _ = Command::new("sync").status();
     match fs::write("/proc/sys/vm/drop_caches", "3") {

@@ -1,4 +1,4 @@
-//! What all sections share: options, directories, the environment of Python, and the arrays that are read.
+//! State shared by all sections: options, directories, the Python environment, and the arrays.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -32,11 +32,11 @@ pub(crate) struct Bench {
     python: Option<Python>,
     arrays: OnceCell<Arrays>,
     large: [OnceCell<Large>; 2],
-    /// The digests of what was read, by array and selection.
+    /// The digests of the elements read, by array and selection.
     digests: RefCell<HashMap<String, Value>>,
 }
 
-/// The arrays that are read: as files, and in a store into which these were imported.
+/// The arrays, as files and imported into a store.
 #[derive(Clone)]
 pub(crate) struct Arrays {
     pub(crate) files: PathBuf,
@@ -57,38 +57,38 @@ impl Bench {
         }
     }
 
-    /// A directory for what is measured, on the disk that has `target/`.
+    /// A directory for the data, on the disk of `target/`.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// A new directory, which is removed when it is dropped.
+    /// A new directory, removed on drop.
     pub(crate) fn directory(&self) -> TempDir {
         tempfile::tempdir_in(self.scratch()).expect("a directory")
     }
 
-    /// The interpreter with the clients, or the reason that there is none.
+    /// The interpreter with the clients, or the reason why there is none.
     pub(crate) fn python(&self) -> Result<&Python, &'static str> {
         self.python
             .as_ref()
             .ok_or("it takes Python 3.12 or later, with the packages of tests/clients/requirements-benchmarks.txt")
     }
 
-    /// The arrays that are read, made when they are first asked for.
+    /// The arrays, created on first use.
     pub(crate) fn arrays(&self) -> Result<Arrays, &'static str> {
         let python = self.python()?;
         let make = || {
             let (files, store) = (self.scratch().join("files"), self.scratch().join("store"));
             fs::create_dir(&files).expect("make a directory");
-            let ask = json!({"do": "make", "side": self.options.scale.side, "directory": files});
-            Process::start(python, "writer").ask(&ask);
+            let request = json!({"do": "make", "side": self.options.scale.side, "directory": files});
+            Process::start(python, "writer").request(&request);
             Zarrd::import(self.options.index, &files, &store);
             Arrays { files, store }
         };
         Ok(self.arrays.get_or_init(make).clone())
     }
 
-    /// The store of many keys with an index, made when it is first asked for. Whoever starts a server on it stops it again.
+    /// The store of many keys, created on first use. The caller stops any server that it starts on it.
     pub(crate) fn large(&self, index: IndexKind) -> &Large {
         self.large[usize::from(index == IndexKind::Redb)].get_or_init(|| fill(self, index))
     }
@@ -107,16 +107,16 @@ impl Bench {
     pub(crate) fn check(&self, array: &str, what: &Value, digest: &Value) {
         let mut digests = self.digests.borrow_mut();
         let known = digests.entry(format!("{array} {what}")).or_insert_with(|| digest.clone());
-        assert_eq!(known, digest, "{array} {what} was read in two ways");
+        assert_eq!(known, digest, "{array} {what}: clients read different elements");
     }
 
-    /// Date, commit, command, machine, and the versions and settings of the peers.
+    /// The date, commit, command, machine, and the versions and settings of the peers.
     pub(crate) fn description(&self) -> String {
         let scale = &self.options.scale;
         let peers = self.python().map_or_else(
             |reason| format!("no clients in Python ({reason})"),
             |python| {
-                let versions = Process::start(python, "versions").ask(&json!({"do": "versions"}));
+                let versions = Process::start(python, "versions").request(&json!({"do": "versions"}));
                 let versions = versions.as_object().expect("versions").iter();
                 let versions =
                     versions.map(|(name, version)| format!("{name} {}", version.as_str().unwrap_or_default()));

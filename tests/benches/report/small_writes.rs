@@ -1,4 +1,4 @@
-//! Writing values, and small regions of an array, from many connections.
+//! Writes of values, and of small regions of an array, from many connections.
 
 use std::{
     fs::{self, File},
@@ -20,15 +20,15 @@ use crate::{
     setup::Bench,
 };
 
-/// Names that each connection writes in turn, where names are used again.
+/// The number of names that each connection overwrites in turn.
 const NAMES: u64 = 16;
 const CONNECTIONS: u64 = 16;
 /// The side of a chunk of 1 KiB.
 const SIDE: u64 = 16;
-/// Chunks that each connection has for itself.
+/// The number of chunks of each connection.
 const CHUNKS: u64 = 32;
 
-/// Durable PUT of values, against what a careful program does with files.
+/// Durable PUT of values, compared with a program that syncs its files.
 pub(crate) fn values(bench: &Bench, section: &mut Section) {
     let directory = bench.directory();
     let zarrd = Zarrd::start(bench.options.index, &directory.path().join("store"), &[]);
@@ -36,7 +36,7 @@ pub(crate) fn values(bench: &Bench, section: &mut Section) {
     fs::create_dir(&files).expect("make a directory");
     let next = AtomicU64::new(0);
     let mut comparisons = Vec::new();
-    // Small values get a name of their own, as chunks of a new array do.
+    // Small values get new names, as chunks of a new array do.
     let cases = [(1 << 10, "1 KiB, new names", u64::MAX), (1 << 20, "1 MiB, over older values", NAMES)];
     for (size, label, names) in cases {
         let value = vec![0x5a; size];
@@ -62,7 +62,7 @@ pub(crate) fn values(bench: &Bench, section: &mut Section) {
     section.add_peaks([zarrd.peak()]);
 }
 
-/// Regions of one chunk, and of a quarter of one, durable when answered.
+/// Regions of one chunk, and of a quarter of a chunk, durable when acknowledged.
 pub(crate) fn regions(bench: &Bench, section: &mut Section) {
     let directory = bench.directory();
     let zarrd = Zarrd::start(bench.options.index, &directory.path().join("store"), &[]);
@@ -70,7 +70,7 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
     let zom = document();
     let body = zom.to_string();
     let head = with_body("PUT", "/node/small", "application/json", body.len());
-    assert_eq!(connection.ask(&head, body.as_bytes()).0, 201);
+    assert_eq!(connection.request(&head, body.as_bytes()).0, 201);
     let mut python = bench.python().map(|python| Process::start(python, "the client"));
     let url = format!("file://{}", directory.path().join("files").display());
     let region = |size: u64| {
@@ -86,11 +86,11 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
             put(connection, &format!("/store/values/{number}/{}", count % CHUNKS), &[1; 1024]);
         })
     };
-    let ask = json!({"do": "small-regions", "url": url, "document": zom, "threads": CONNECTIONS,
+    let request = json!({"do": "small-regions", "url": url, "document": zom, "threads": CONNECTIONS,
         "seconds": bench.options.scale.turn.as_secs_f64()});
     let tensorstore = "tensorstore, local files, 16 threads";
     let peer = match &mut python {
-        Ok(python) => Contestant::new(tensorstore, |_| python.turn(&ask)),
+        Ok(python) => Contestant::new(tensorstore, |_| python.turn(&request)),
         Err(reason) => Contestant::absent(tensorstore, *reason),
     };
     let one = vec![
@@ -111,11 +111,11 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
 
 fn put(connection: &mut Connection, target: &str, body: &[u8]) {
     let head = with_body("PUT", target, "application/octet-stream", body.len());
-    let (status, _) = connection.ask(&head, body);
+    let (status, _) = connection.request(&head, body);
     assert!((200..300).contains(&status), "{status}: {target}");
 }
 
-/// Writes files as a careful program does, in a directory for each thread.
+/// Writes and syncs files, in a directory for each thread.
 fn write_files(
     dir: &Path,
     threads: usize,
@@ -137,7 +137,7 @@ fn write_files(
     })
 }
 
-/// An array of chunks of 1 KiB, a row of them for each connection.
+/// An array of chunks of 1 KiB, with a row of them for each connection.
 fn document() -> Value {
     json!({
         "zarr_format": 3, "node_type": "array", "shape": [CONNECTIONS * SIDE, CHUNKS * SIDE], "data_type": "float32",

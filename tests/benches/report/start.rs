@@ -1,4 +1,4 @@
-//! Starting: with a large store, after a clean stop and after a crash.
+//! Startup with a large store, after a clean stop and after a crash.
 
 use store_local::IndexKind;
 use zarrd_tests::benchmark::comparison::{Comparison, Contestant, Turn};
@@ -17,7 +17,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     let mut comparisons = Vec::new();
     for index in [IndexKind::Sled, IndexKind::Redb] {
         let large = bench.large(index);
-        // The first start after the keys were loaded is like any other after a clean stop.
+        // The first start after the keys were loaded equals any other start after a clean stop.
         let clean = |_: usize| {
             let zarrd = started(index, large);
             let turn = Turn::once(zarrd.started_in.as_secs_f64());
@@ -44,7 +44,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
 
 fn started(index: IndexKind, large: &Large) -> Zarrd {
     let zarrd = Zarrd::start(index, &large.store, &[]);
-    assert_eq!(Connection::open(zarrd.address).ask(&get("/readyz"), b"").0, 200);
+    assert_eq!(Connection::open(zarrd.address).request(&get("/readyz"), b"").0, 200);
     zarrd
 }
 

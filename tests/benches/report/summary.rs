@@ -1,4 +1,4 @@
-//! The most important figures in a few sentences, for BENCHMARKS.md and README.md.
+//! The most important results in a few sentences, for BENCHMARKS.md and README.md.
 
 use zarrd_tests::benchmark::{
     comparison::{Comparison, Measured},
@@ -22,7 +22,7 @@ pub(crate) fn of(sections: &[Section], bench: &Bench) -> String {
     format!("{where_and_when}\n\n{}", found.join("\n"))
 }
 
-/// Planes as a rate: whether a plane is cached decides its time, so that a median says little.
+/// Planes as a rate: the time depends on whether a plane is cached, so a median means little.
 fn planes(sections: &[Section], bench: &Bench) -> Option<String> {
     let comparison = find(sections, "planes", &name("zstd", 0))?;
     let rate = |measured: &Measured| Some(number(measured.rate()?.median));

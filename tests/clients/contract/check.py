@@ -1,4 +1,4 @@
-"""Lets schemathesis ask a server for all that openapi.yaml has.
+"""Tests a server with requests that schemathesis generates from openapi.yaml.
 
     python check.py openapi.yaml URL EXAMPLES
 """
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-# Data is put back in the first, and not in the second, whose requests build on each other.
+# Data is restored in the first phase, but not in the second, whose requests build on each other.
 RUNS = {"examples,coverage,fuzzing": {"ZARRD_REFILL": "1"}, "stateful": {}}
 
 

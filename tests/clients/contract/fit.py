@@ -1,4 +1,4 @@
-"""What makes a generated request one that the description allows, where OpenAPI has no words for it."""
+"""Adapts generated requests to rules of the description that OpenAPI cannot express."""
 
 import base64
 import hashlib
@@ -6,11 +6,11 @@ import re
 
 import requests
 
-# Of these query parameters one at most is there.
+# At most one of these query parameters is present.
 EXCLUSIVE = [("include", "with"), ("overwrite", "adopt"), ("overwrite", "replace"), ("adopt", "replace"), ("limit", "flat"), ("cursor", "flat")]
-# Of these exactly one, by the path of the operation.
+# Exactly one of these, by the path of the operation.
 EITHER = {"/array/{path}": ("read", "append"), "/node/{path}": ("validate", "convert")}
-# These go with one format or depth only.
+# These require one format or depth.
 ONLY_WITH = {"min": ("format", "png"), "max": ("format", "png"), "header": ("format", "csv"), "to": ("convert", None), "cursor": ("", None)}
 
 TAG = r'(?:W/)?"[\x21\x23-\x7E]*"'
@@ -39,19 +39,19 @@ def fit(case):
     if query.get("min", 0) >= query.get("max", 1):
         query.pop("min", None)
         query.pop("max", None)
-    # The coverage phase does not heed the patterns of headers.
+    # The coverage phase ignores the patterns of headers.
     for name in ("If-Match", "If-None-Match"):
         if name in case.headers and not TAGS.fullmatch(case.headers[name]):
             del case.headers[name]
     if str(case.media_type).startswith("multipart/"):
-        # Its boundary is chosen when it is sent.
+        # The boundary is chosen when the body is sent.
         case.headers.pop("Content-Digest", None)
     if "Content-Digest" in case.headers:
         case.headers["Content-Digest"] = digest(case)
 
 
 def digest(case):
-    """The digest that the body has, however it is sent."""
+    """The digest of the body, for any way of sending it."""
     sent = case.as_transport_kwargs(base_url="http://127.0.0.1")
     names = ("method", "url", "data", "json", "files", "headers")
     body = requests.Request(**{name: sent[name] for name in names if name in sent}).prepare().body or b""

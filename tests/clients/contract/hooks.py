@@ -1,4 +1,6 @@
-"""Hooks of schemathesis: data that the examples of openapi.yaml name, put back after each request that may have changed it."""
+"""Hooks of schemathesis: restore the data named in the examples of openapi.yaml after each request that may change
+it.
+"""
 
 import os
 
@@ -40,7 +42,7 @@ def group_v3(members):
     return {"zarr_format": 3, "node_type": "group", "attributes": {"title": "Experiment"}, "members": members}
 
 
-# By path and dialect, what is at the places of the examples.
+# The data at the paths of the examples, by path and dialect.
 NODES = [
     ("lab/exp1", "v3", group_v3({"foo": ARRAY_V3})),
     ("lab/old", "v2", {"zarr_format": 2, "attributes": {}, "members": {"foo": ARRAY_V2}}),

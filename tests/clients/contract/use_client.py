@@ -1,4 +1,4 @@
-"""Makes a client of openapi.yaml with openapi-python-client, and has it do what a user would.
+"""Generates a client from openapi.yaml with openapi-python-client, and uses it like a user.
 
     python use_client.py openapi.yaml URL
 """
@@ -27,7 +27,7 @@ def generate(document, directory):
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     if made.returncode or "WARNING" in made.stdout.upper():
         sys.exit(f"{made.stdout}{made.stderr}")
-    # Where a body may be of several media types, the generated code asks whether it is a `list[Any]`, which Python refuses.
+    # For a body with several media types, the generated code tests for a `list[Any]`, which Python rejects.
     for path in Path(directory, PACKAGE, "api", "array").glob("*.py"):
         code = path.read_text(encoding="utf-8")
         path.write_text(re.sub(r"(isinstance\(body, [^)]*)list\[Any\]", r"\1list", code), encoding="utf-8")
@@ -35,7 +35,7 @@ def generate(document, directory):
 
 
 def modules(document):
-    """Each operation's module, by its operationId; fails where one was left out."""
+    """The module of each operation by operationId; fails if one is missing."""
     found = {}
     for item in yaml.safe_load(Path(document).read_text(encoding="utf-8"))["paths"].values():
         for operation in (item[method] for method in METHODS & item.keys()):
@@ -46,7 +46,7 @@ def modules(document):
 
 
 class Api:
-    """The operations by name, each with the status that it has to answer."""
+    """The operations by name, each with the expected status."""
 
     def __init__(self, document, url):
         self.operations = modules(document)
@@ -85,8 +85,8 @@ def array(models, shape):
 def store(api):
     call, models = api.call, api.models
     call("setKey", "lab/notes.txt", body=api.file(b"forty-two mice"), status=HTTPStatus.CREATED)
-    refused = call("setKey", "lab/notes.txt", body=api.file(b"x"), if_none_match="*", status=HTTPStatus.PRECONDITION_FAILED)
-    assert isinstance(refused, models.Problem) and refused.type_ is models.ProblemType.HTTPSZARRD_DEVPROBLEMSPRECONDITION_FAILED
+    rejected = call("setKey", "lab/notes.txt", body=api.file(b"x"), if_none_match="*", status=HTTPStatus.PRECONDITION_FAILED)
+    assert isinstance(rejected, models.Problem) and rejected.type_ is models.ProblemType.HTTPSZARRD_DEVPROBLEMSPRECONDITION_FAILED
     assert call("getKey", "lab/notes.txt").payload.read() == b"forty-two mice"
     assert call("getKey", "lab/notes.txt", range_="bytes=-4", status=HTTPStatus.PARTIAL_CONTENT).payload.read() == b"mice"
     call("headKey", "lab/notes.txt")
@@ -115,7 +115,7 @@ def nodes(api):
     assert call("patchNode", "lab/exp/foo", body=patch).attributes["unit"] == "degC"
     report = call("validateOrConvertNode", "lab/exp", body=group, validate="")
     assert isinstance(report, models.ValidateReport) and not report.equal and report.differences
-    # The generated code cannot leave out a body that is a union; that of a conversion is ignored.
+    # The generated code cannot omit a body that is a union; the body of a conversion is ignored.
     converted = call("validateOrConvertNode", "lab/exp", body=group, convert=models.ValidateOrConvertNodeConvert.DRAFT, to="/sketch")
     assert isinstance(converted, models.ConvertReport) and converted.nodes == 2
     assert call("eraseNode", "sketch").erased > 0
@@ -135,8 +135,8 @@ def elements(api):
     assert call("readOrAppendElements", "lab/exp/foo", body=points, read="") == [9, 2]
     stack = models.ReadRequest.from_dict({"stack": ["3:5, 0", "3:5, 1"]})
     assert call("readOrAppendElements", "lab/exp/foo", body=stack, read="") == [[7, 9], [8, 10]]
-    refused = call("getElements", "lab/exp/foo", select="5,0", status=HTTPStatus.BAD_REQUEST)
-    assert refused.index == 5 and refused.extent == 5
+    rejected = call("getElements", "lab/exp/foo", select="5,0", status=HTTPStatus.BAD_REQUEST)
+    assert rejected.index == 5 and rejected.extent == 5
     call("headElements", "lab/exp/foo")
 
 

@@ -1,4 +1,4 @@
-"""Checks that a document is valid OpenAPI 3.1, and that its examples are what its schemas say.
+"""Checks that a document is valid OpenAPI 3.1, and that its examples match their schemas.
 
     python validate.py openapi.yaml
 """
@@ -10,12 +10,12 @@ import yaml
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-# Of JSON Schema, and of the registry of OpenAPI.
+# The formats of JSON Schema, and of the OpenAPI registry.
 FORMATS = {"date-time", "uri", "binary"}
 
 
 class UniqueLoader(yaml.SafeLoader):
-    """Refuses a mapping with the same key twice."""
+    """Rejects mappings with duplicate keys."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -48,7 +48,7 @@ class Document:
         yield place, value
         items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for name, member in items:
-            # The value of an example is no part of the document.
+            # The value of an example is not part of the document.
             if name not in ("example", "value") or "properties" in place.rsplit("/", 1)[-1]:
                 yield from self.walk(member, f"{place}/{name}")
 

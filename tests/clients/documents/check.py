@@ -1,8 +1,9 @@
-"""Changes documents through the server, and compares every byte that the changes do not name.
+"""Patches documents through the server, and compares every byte that a patch does not name.
 
     check.py URL DIR
 
-DIR has the hierarchies of write_zarr2.py and write_zarr3.py. Half of the documents are written as they are, the others in other ways. What is expected is made with texts.py.
+DIR contains the hierarchies of write_zarr2.py and write_zarr3.py. Half of the documents are stored unchanged, the
+others respelled. The expected texts are computed by texts.py.
 """
 
 import concurrent.futures
@@ -15,7 +16,7 @@ import threading
 import traceback
 import urllib.parse
 
-import nasty
+import generated
 import texts
 
 url, directory = urllib.parse.urlsplit(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -39,7 +40,7 @@ def done(method, path, body=None):
 
 
 class Hierarchy:
-    """A hierarchy that is stored, and its documents as they were after the last change."""
+    """A stored hierarchy, and its documents after the last change."""
 
     def __init__(self, path):
         self.name, self.rng = path.name, random.Random(path.name)
@@ -53,7 +54,9 @@ class Hierarchy:
         self.changes, self.tags = 0, {}
 
     def reshape(self):
-        """Writes every document in another way, with attributes that Python would not write so, and with the same copies in consolidated metadata."""
+        """Respells every document, with attributes that Python would not write, and with identical copies in
+        consolidated metadata.
+        """
         values = {key: texts.parse(text) for key, text in self.documents.items()}
         for key, value in values.items():
             attributes = value if key.endswith(".zattrs") else value.child("attributes")
@@ -78,7 +81,7 @@ class Hierarchy:
     def spoil(self, attributes):
         rng = self.rng
         for _ in range(rng.randrange(4)):
-            name = json.dumps(rng.choice(nasty.NAMES), ensure_ascii=False)
+            name = json.dumps(rng.choice(generated.NAMES), ensure_ascii=False)
             attributes.members.append((name, 0, texts.parse(rng.choice(texts.RAW))))
         attributes.members = [
             (texts.respelled(name, rng), begin, self.respelled(value)) for name, begin, value in attributes.members
@@ -90,7 +93,7 @@ class Hierarchy:
         return value
 
     def stored(self):
-        """All documents that are stored now. Those with the entity tag that they had are not asked for again until the end."""
+        """All stored documents. Those with an unchanged entity tag are not read again until the end."""
         listed = json.loads(done("GET", f"/store/{self.name}/?list=keys&limit=1000"))
         tags = {key.removeprefix(self.name + "/"): value["etag"] for key, value in zip(listed["keys"], listed["values"])}
         tags = {key: tag for key, tag in tags.items() if key.endswith(DOCUMENTS)}
@@ -99,11 +102,11 @@ class Hierarchy:
         return {key: self.documents[key] if key in known else done("GET", f"/store/{self.name}/{key}") for key in tags}
 
     def check_all(self):
-        """Compares all that is stored with what it has to be."""
+        """Compares all stored documents with the expected ones."""
         self.tags = {}
         assert self.stored() == self.documents, self.name
 
-    # Nodes, and where their documents and the copies of these say something.
+    # Nodes, and the places of their properties in documents and consolidated copies.
 
     def nodes(self, kind):
         """The paths of the nodes of a kind in the hierarchy's own dialect."""
@@ -114,7 +117,7 @@ class Hierarchy:
         return [path.removeprefix("meta/root/") for path in found]
 
     def text(self, key, path):
-        """What a document says there; None where it says nothing."""
+        """The text of a document at a path; None if it is absent."""
         text = self.documents.get(key)
         value = text and texts.parse(text).at(path)
         return value and text[value.begin : value.end]
@@ -124,7 +127,7 @@ class Hierarchy:
         return text and texts.meaning(texts.parse(text))
 
     def own(self, node, kind, member):
-        """The (key, path) at which a node's own documents say something, in each dialect that it has."""
+        """The (key, path) of a property in a node's own documents, in each of its dialects."""
         if self.dialect == "draft":
             return [(f"meta/root/{node}.{kind}.json", member)]
         below, places = f"{node}/" if node else "", []
@@ -135,7 +138,7 @@ class Hierarchy:
         return places if self.dialect == "v2" else places[::-1]
 
     def places(self, node, kind, member):
-        """The same with the copies in consolidated metadata."""
+        """The same including the copies in consolidated metadata."""
         places = self.own(node, kind, member)
         for key, path in list(places):
             if not key.endswith("zarr.json") and self.text(".zmetadata", ["metadata"]):
@@ -147,7 +150,9 @@ class Hierarchy:
     # Changes.
 
     def expect(self, what, places, is_new=lambda key: False):
-        """Compares what is stored with what was: nothing differs but the values at these places, which may have come or gone."""
+        """Compares the stored documents with the previous ones: only the values at these places may differ, appear or
+        disappear.
+        """
         before, self.documents = self.documents, self.stored()
         self.changes += 1
         for key in before.keys() | self.documents.keys():
@@ -156,7 +161,8 @@ class Hierarchy:
                 continue
             paths = [path for found, path in places if found == key]
             assert paths and (None not in pair or key.endswith(".zattrs")), f"{self.name}: {what} changed {key}: {pair}"
-            # Attributes without members are as good as none in v2: no document, or one that is written anew when there are some.
+            # In v2, empty attributes are equivalent to none: no document, or one that is rewritten when attributes
+            # are added.
             pair = [text or "{}" for text in pair]
             are_empty = key.endswith(".zattrs") and not all(texts.parse(text).members for text in pair)
             cuts = [[], []]
@@ -166,20 +172,20 @@ class Hierarchy:
             skeletons = [texts.without(text, spans) for text, spans in zip(pair, cuts)]
             if are_empty:
                 skeletons = [skeleton.strip(" \t\r\n\ufeff") for skeleton in skeletons]
-            assert skeletons[0] == skeletons[1], f"{self.name}: {what} changed {key}: " + texts.shown(*skeletons)
+            assert skeletons[0] == skeletons[1], f"{self.name}: {what} changed {key}: " + texts.first_difference(*skeletons)
 
-    def says(self, places, wanted):
-        """Checks that this is what all places say."""
+    def assert_value(self, places, wanted):
+        """Checks that all places have this value."""
         for key, path in places:
             found = self.meaning(key, path)
-            assert found == wanted, f"{self.name}: {key} says {found} at {path}, not {wanted}"
+            assert found == wanted, f"{self.name}: {key} has {found} at {path}, not {wanted}"
 
     def patch(self, node, body, places, wanted):
-        """Patches a node: these places come to say what is wanted, and stay as they are where they say it."""
+        """Patches a node: these places get the wanted value, and remain unchanged if they already have it."""
         said = {self.meaning(*place) for place in places}
         done("PATCH", "/node/" + "/".join(part for part in (self.name, node) if part), body.encode())
         self.expect(body, [] if said == {wanted} else places)
-        self.says(places, wanted)
+        self.assert_value(places, wanted)
 
     def set_attribute(self, node, kind, name, text):
         places = self.places(node, kind, ["attributes", name])
@@ -187,7 +193,7 @@ class Hierarchy:
         self.patch(node, '{"attributes": {%s: %s}}' % (json.dumps(name), text), places, wanted)
 
     def set_attribute_again(self, node, kind, name):
-        """Sets an attribute to what it is, in another way to write it."""
+        """Sets an attribute to its current value, spelled differently."""
         key, path = self.own(node, kind, ["attributes", name])[0]
         value = texts.parse(self.text(key, path))
         if texts.has_null(value):
@@ -218,7 +224,7 @@ class Hierarchy:
         done("POST", f"/array/{self.name}/{node}?append=0", json.dumps(elements).encode())
         self.expect("append", places)
         shape[0] += 1
-        self.says(places, texts.meaning(texts.parse(json.dumps(shape))))
+        self.assert_value(places, texts.meaning(texts.parse(json.dumps(shape))))
 
     def shape(self, node):
         return json.loads(self.text(*self.own(node, "array", ["shape"])[0]))
@@ -232,7 +238,7 @@ class Hierarchy:
         self.patch(node, '{"dimension_names": %s}' % names, places, texts.meaning(texts.parse(names)))
 
     def convert(self):
-        """Puts documents of the other dialect beside those that are there, whose attributes are written with the same strings and numbers."""
+        """Adds the documents of the other dialect, whose attributes are written with the same strings and numbers."""
         other = {"v2": "v3", "v3": "v2"}[self.dialect]
         nodes = [(kind, node) for kind in ("group", "array") for node in self.nodes(kind)]
         own = {node: self.attributes(node, kind, 0) for kind, node in nodes}
@@ -243,7 +249,8 @@ class Hierarchy:
             assert self.attributes(node, kind, 1) == own[node], f"{self.name}: {node} was converted with other attributes: {self.documents}"
 
     def attributes(self, node, kind, which):
-        """The parts of the attributes in one of the dialects, without names of dimensions, which dialects have elsewhere."""
+        """The attributes in one of the dialects, without dimension names, which dialects store in different places.
+        """
         key, path = self.own(node, kind, ["attributes"])[which]
         found = texts.parse(self.text(key, path) or "{}")
         members = [(name, value.tokens()) for name, _, value in found.members]
@@ -257,14 +264,14 @@ def with_members(value, members):
 
 
 def run(path):
-    """Changes one hierarchy in every way; the answer counts its documents and the changes."""
+    """Applies every kind of change to one hierarchy; returns the number of its documents and of the changes."""
     hierarchy = Hierarchy(path)
     rng, count = hierarchy.rng, len(hierarchy.documents)
     arrays, groups = hierarchy.nodes("array"), hierarchy.nodes("group")
 
     def change_attributes():
         for kind, node in (("array", rng.choice(arrays)), ("group", rng.choice(groups))):
-            named = [name for name in nasty.NAMES if hierarchy.text(*hierarchy.own(node, kind, ["attributes", name])[0])]
+            named = [name for name in generated.NAMES if hierarchy.text(*hierarchy.own(node, kind, ["attributes", name])[0])]
             if named:
                 hierarchy.set_attribute_again(node, kind, rng.choice(named))
                 hierarchy.set_attribute(node, kind, rng.choice(named), rng.choice(texts.RAW))

@@ -1,6 +1,6 @@
-"""JSON as text: where its parts are, and the same values written in other ways.
+"""JSON as text: the positions of its parts, and other spellings of the same values.
 
-It shares nothing with the server. A value is kept as the text that it was, down to each string and number.
+It shares no code with the server. Values retain their text, down to each string and number.
 """
 
 import json
@@ -14,7 +14,9 @@ MARK = "\ufeff"
 
 
 class Value:
-    """A value with its place in the text. `members` are (name, where the name begins, value); `raw` is the text of a scalar."""
+    """A value with its position in the text. `members` are (name, start of the name, value); `raw` is the text of a
+    scalar.
+    """
 
     def __init__(self, kind, begin):
         self.kind, self.begin, self.end, self.raw, self.members, self.items = kind, begin, None, None, [], []
@@ -29,7 +31,7 @@ class Value:
         return value
 
     def tokens(self):
-        """The text of each part in its order."""
+        """The text of each token in order."""
         if self.kind == "object":
             return ["{", *(token for name, _, value in self.members for token in [name, *value.tokens()]), "}"]
         if self.kind == "array":
@@ -38,7 +40,7 @@ class Value:
 
 
 def plain(name):
-    """A name without its escapes; those of lone surrogates stay."""
+    """A name without escapes, except those of lone surrogates."""
     return json.loads(name)
 
 
@@ -47,7 +49,7 @@ def skip(text, at):
 
 
 def parse(text):
-    """The value that a text is."""
+    """Parses a text."""
     begin = skip(text, 1 if text.startswith(MARK) else 0)
     value = parse_value(text, begin)
     assert skip(text, value.end) == len(text), text[value.end :]
@@ -88,26 +90,26 @@ def next_part(text, at, closing):
 
 
 def without(text, cuts):
-    """The text where each span is another text."""
+    """The text with spans replaced."""
     for begin, end, instead in sorted(cuts, reverse=True):
         text = text[:begin] + instead + text[end:]
     return text
 
 
 def cut_member(text, path):
-    """The spans of all members of a name, each with the comma that goes with it."""
+    """The spans of all members with a name, each including its comma."""
     above = parse(text).at(path[:-1])
     if above is None:
         return []
     gone = [plain(name) == path[-1] for name, _, _ in above.members]
     if all(gone):
         return [(above.begin + 1, above.end - 1, "")]
-    cuts, kept = [], False
+    cuts, retained = [], False
     for index, goes in enumerate(gone):
         _, begin, value = above.members[index]
         if not goes:
-            kept = True
-        elif kept:
+            retained = True
+        elif retained:
             cuts.append((above.members[index - 1][2].end, value.end, ""))
         else:
             cuts.append((begin, above.members[index + 1][1], ""))
@@ -115,7 +117,9 @@ def cut_member(text, path):
 
 
 def difference(before, after, path):
-    """The spans of two texts that a change of the value at a path may change: the value where it is in both, or else the first member on the way that is not in both."""
+    """The spans of two texts that a change of the value at a path may affect: the value if both have it, otherwise
+    the first member on the path that one of them lacks.
+    """
     values = [parse(before), parse(after)]
     for length, name in enumerate(path, 1):
         values = [value.child(name) if value.kind == "object" else None for value in values]
@@ -124,14 +128,14 @@ def difference(before, after, path):
     return [[(value.begin, value.end, "\0")] for value in values]
 
 
-def shown(before, after):
-    """Where two texts begin to differ."""
+def first_difference(before, after):
+    """The first difference of two texts."""
     at = next((at for at, pair in enumerate(zip(before, after)) if pair[0] != pair[1]), min(len(before), len(after)))
     return f"at {at}, {before[max(0, at - 60) : at + 60]!r} became {after[max(0, at - 60) : at + 60]!r}"
 
 
 def meaning(value):
-    """What any reader takes a value for: of equal names the last one counts, and so do the digits of integers."""
+    """The value as any reader interprets it: the last of equal names counts, and integers retain all digits."""
     if value.kind == "object":
         return ("object", frozenset({plain(name): meaning(inner) for name, _, inner in value.members}.items()))
     if value.kind == "array":
@@ -143,7 +147,7 @@ def meaning(value):
 
 
 def patched(before, patch):
-    """The meaning after a merge patch that has no null in it."""
+    """The value after a merge patch without null."""
     if patch[0] != "object":
         return patch
     members = dict(before[1]) if before and before[0] == "object" else {}
@@ -153,12 +157,12 @@ def patched(before, patch):
 
 
 def has_null(value):
-    """Whether a merge patch of the value would remove something."""
+    """True if a merge patch of the value would remove a member."""
     return value.raw == "null" or any(has_null(inner) for _, _, inner in value.members) if value.kind != "array" else False
 
 
 class Style:
-    """A way to write values: what stands between their parts."""
+    """A spelling: the text between the parts of values."""
 
     def __init__(self, rng):
         self.rng = rng

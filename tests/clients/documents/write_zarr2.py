@@ -2,7 +2,7 @@
 
     write_zarr2.py DIR COUNT
 
-Each becomes a directory DIR/2-NUMBER or DIR/d-NUMBER of keys and values.
+Each one is a directory DIR/2-NUMBER or DIR/d-NUMBER of keys and values.
 """
 
 import os
@@ -14,7 +14,7 @@ os.environ["ZARR_V3_EXPERIMENTAL_API"] = "1"
 import numcodecs
 import zarr
 
-import nasty
+import generated
 
 directory, count = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 DTYPES = {"<f8": float("nan"), ">i2": -1, "|u1": 7, "<f4": float("-inf"), "|b1": True, "<i8": None}
@@ -27,20 +27,14 @@ for number in range(count):
         root = zarr.group(zarr.DirectoryStoreV3(str(path)), path="lab", zarr_version=3)
     else:
         root = zarr.group(zarr.DirectoryStore(str(path)))
-    below = root.create_group("rooms")
-    below.create_group("bare")
-    for group in (root, below):
-        group.attrs.put(nasty.attributes(rng))
-    for name in ("rain", "snow", "hail"):
-        rank = rng.randrange(1, 4)
-        dtype = rng.choice(list(DTYPES))
-        shape = [rng.randrange(1, 20) for _ in range(rank)]
+    groups = generated.groups(root, rng)
+    for name, dtype, shape in generated.arrays(rng, DTYPES):
         options = {} if is_draft else {"dimension_separator": rng.choice("./"), "order": rng.choice("CF")}
-        group = rng.choice((root, below))
-        array = group.create_dataset(
+        array = rng.choice(groups).create_dataset(
             name, shape=shape, chunks=[max(1, n // 2) for n in shape], dtype=dtype, fill_value=DTYPES[dtype],
             compressor=rng.choice(COMPRESSORS), **options,
         )
-        array.attrs.put(nasty.attributes(rng) | ({"_ARRAY_DIMENSIONS": list("xyz"[:rank])} if rng.random() < 0.5 else {}))
+        names = {"_ARRAY_DIMENSIONS": list("xyz"[: len(shape)])}
+        array.attrs.put(generated.attributes(rng) | (names if rng.random() < 0.5 else {}))
     if not is_draft and number % 3:
         zarr.consolidate_metadata(root.store)

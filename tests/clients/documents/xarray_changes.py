@@ -1,4 +1,5 @@
-"""Writes datasets with xarray into /store, changes their documents, and opens and saves them with xarray after each change.
+"""Writes datasets with xarray into /store, patches their documents, and opens and saves them with xarray after each
+patch.
 
     xarray_changes.py URL NAME
 """
@@ -67,14 +68,14 @@ SHAPES = {"rain": [2, 3], "count": [2], "hour": [2]}
 
 
 def convert(at):
-    """Arrays of v3 have other keys for their chunks than v2."""
+    """In v3 the chunks of arrays have other keys than in v2."""
     if OPTIONS[0] and "v3" in at:
         return
     send("POST", f"/node/{at}?convert=v3")
 
 
 def check(found, what):
-    """Attributes that no change names are what they were."""
+    """Attributes that a patch does not name are unchanged."""
     for where, names in ((found, NASTY), (found.rain, {name: value for name, value in NASTY.items() if name != "valid_min"}), (found.hour, {"note": math.nan})):
         for name, value in names.items():
             assert np.array_equal(np.asarray(where.attrs[name]), np.asarray(value), equal_nan=not isinstance(value, str)), (what, name, where.attrs)

@@ -1,4 +1,5 @@
-"""The chunks of crates/codec/tests/chain/rows.rs: what zarr-python writes, and what it reads of them."""
+"""The chunks of crates/codec/tests/chain/rows.rs: written by zarr-python, and the elements that it reads from them.
+"""
 
 import json
 import re
@@ -15,7 +16,9 @@ made_by_other = 0
 
 
 def is_other(codecs):
-    """Whether the other version of zarr-python makes a row: 2 has neither v3 nor its codecs, and 3 of the objects of v2 only texts and byte strings."""
+    """True if only the other version of zarr-python supports a row: version 2 has neither v3 nor its codecs, and
+    version 3 supports only texts and byte strings among the objects of v2.
+    """
     names = [codec[1] if isinstance(codec, list) else None for codec in codecs]
     if OLD:
         return None in names
@@ -24,7 +27,7 @@ def is_other(codecs):
 
 
 def document_v2(data_type, shape, triples):
-    """The `.zarray` of a row's chain."""
+    """The `.zarray` of a row's codec chain."""
     names = [name for _, name, _ in triples]
     filters = [{"id": name, **configuration} for namespace, name, configuration in triples if namespace == "numcodecs"]
     order = "F" if "transpose" in names else "C"
@@ -40,7 +43,7 @@ def document_v3(data_type, shape, codecs):
 
 
 class Memory:
-    """An array of one chunk in memory, whichever version of zarr-python it is."""
+    """An in-memory array of one chunk, for any version of zarr-python."""
 
     def __init__(self, document):
         version = document["zarr_format"]
@@ -76,7 +79,7 @@ def row(match):
         return match[0]
     document = (document_v2 if is_v2 else document_v3)(json.loads(match["type"]), shape, codecs)
     found = Memory(document).decode(bytes.fromhex(match["chunk"]))
-    elements = told(found, match, codecs)
+    elements = hex_elements(found, match, codecs)
     text = match[0].replace(match["elements"], layout(match["elements"], elements))
     if match["writer"] == "Exact":
         encoded = Memory(document).encode(found).hex()
@@ -84,7 +87,7 @@ def row(match):
     return text
 
 
-def told(found, match, codecs):
+def hex_elements(found, match, codecs):
     """The elements in C order, each word little-endian, as hexadecimal digits."""
     if match["kind"] == "Fixed":
         return [np.ascontiguousarray(found, found.dtype.newbyteorder("<")).tobytes().hex()]
@@ -101,13 +104,13 @@ def bytes_of(item, codecs):
 
 
 def layout(before, elements):
-    """The elements as they are written in the table."""
+    """The elements in the table's format."""
     if before.startswith("&["):
         return "&[" + ", ".join(f'"{item}"' for item in elements) + "]"
     return re.sub(r'"[0-9a-f]*"', f'"{elements[0]}"', before)
 
 
-def made(text):
-    """The file with its chunks and elements made anew, and how many rows have been."""
+def regenerated(text):
+    """The file with regenerated chunks and elements, and the number of regenerated rows."""
     after, rows = ROW.subn(row, text)
     return after, rows - made_by_other

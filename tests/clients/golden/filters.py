@@ -1,4 +1,4 @@
-"""The checksums of crates/codec/tests/numcodecs.rs: of what numcodecs makes of 512 elements."""
+"""The checksums of crates/codec/tests/numcodecs.rs: of 512 elements encoded by numcodecs."""
 
 import json
 import re
@@ -23,7 +23,7 @@ RANDOM = random(16 * ELEMENTS)
 
 
 def elements(name, kind):
-    """The elements that the Rust test makes, little-endian."""
+    """The elements of the Rust test, little-endian."""
     dtype = np.dtype(name).newbyteorder("<")
     if dtype.kind == "b":
         return (RANDOM[:ELEMENTS] & 1).view(dtype)
@@ -50,7 +50,7 @@ def checksum(data):
 
 
 def decoded(codec, data, dtype, order):
-    """What is decoded, as little-endian elements."""
+    """The decoded elements, little-endian."""
     found = np.asarray(codec.decode(data))
     stored = dtype.newbyteorder(">" if order == "Big" else "<")
     found = np.frombuffer(found.tobytes(), stored) if found.dtype != stored else found
@@ -58,7 +58,7 @@ def decoded(codec, data, dtype, order):
 
 
 def row(match):
-    """The row with the checksums that numcodecs makes; where a column has none, NumPy's result is that of the machine, or there is nothing to say."""
+    """The row with the checksums of numcodecs; a column without one has a platform-dependent result, or none."""
     id, configuration, data_type, order, encoded_type, kind, encoded, again, wild = match.groups()
     codec = numcodecs.get_codec({"id": id, **json.loads(configuration)})
     given = elements(data_type, kind)
@@ -66,14 +66,14 @@ def row(match):
         data = np.ascontiguousarray(codec.encode(in_order(given, order))).tobytes()
         encoded, again = checksum(np.frombuffer(data, "u1")), checksum(decoded(codec, data, given.dtype, order))
     if wild != "None":
-        # The test turns each element around, so that the parts of complex numbers change places.
+        # The test reverses the bytes of each element, so that the parts of complex numbers are exchanged.
         words = elements(encoded_type, kind).view("u1").reshape(ELEMENTS, -1)
         data = (words[:, ::-1] if order == "Big" else words).tobytes()
         wild = checksum(decoded(codec, data, given.dtype, order))
     return f'    ("{id}", r#"{configuration}"#, "{data_type}", {order}, "{encoded_type}", {kind}, {encoded}, {again}, {wild}),'
 
 
-def made(text):
-    """The file with its checksums made anew, and how many rows have been."""
+def regenerated(text):
+    """The file with regenerated checksums, and the number of regenerated rows."""
     with np.errstate(all="ignore"):
         return ROW.subn(row, text)

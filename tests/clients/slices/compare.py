@@ -1,7 +1,9 @@
-"""Reads arrays through /array and compares them with what their writers noted: compare.py URL NOTES [SELECTIONS]
+"""Reads arrays through /array and compares them with their writers' notes:
 
-URL is that of the prefix, such as http://127.0.0.1:8000/array/lab. Every array is read whole in each form that it has, and
-SELECTIONS (3 unless told) random selections of it with GET and as many with POST. Needs NumPy alone.
+    compare.py URL NOTES [SELECTIONS]
+
+URL is that of the prefix, such as http://127.0.0.1:8000/array/lab. Every array is read completely in each supported
+format, and with SELECTIONS (default 3) random selections by GET and by POST each. Requires only NumPy.
 """
 
 import http.client
@@ -22,7 +24,7 @@ TYPES = {"raw": "application/octet-stream", "json": "application/json"}
 
 
 class Comparison:
-    """What was compared, and what differed."""
+    """The number of comparisons, and the differences."""
 
     def __init__(self, url, count):
         self.url = urllib.parse.urlsplit(url)
@@ -55,7 +57,7 @@ class Comparison:
             whole = [slice(*bounds) for bounds in entry["region"]]
         for form in forms.forms(kind):
             self.get(entry, path, wanted, whole, form, generator)
-        # An array that cannot be read at all, or only parts of it, needs no selections.
+        # An array that cannot be read at all, or only in parts, needs no selections.
         if len(self.differences) == before and not entry["region"]:
             self.some(entry, path, wanted, generator)
         self.done["arrays"] += 1
@@ -70,10 +72,10 @@ class Comparison:
                 self.get(entry, path, wanted, selections.items(generator, wanted.shape), self.form(entry), generator)
             ways[self.at % len(ways)](entry, path, wanted, generator)
             self.at += 1
-        self.refused(entry, path, wanted)
+        self.rejected(entry, path, wanted)
 
     def form(self, entry):
-        """The forms in turn."""
+        """The formats in turn."""
         self.at += 1
         choice = forms.forms(entry["kind"])
         return choice[self.at % len(choice)]
@@ -101,7 +103,7 @@ class Comparison:
         points = [[int(generator.integers(-extent, extent)) for extent in wanted.shape] for _ in range(count)]
         found = np.empty(count, wanted.dtype)
         for index, point in enumerate(points):
-            # One by one into the bytes of one field's worth, since an array of objects would take an inner array apart.
+            # One by one into the bytes of one field, since an array of objects would unpack inner arrays.
             found[index : index + 1] = selections.select(wanted, point).reshape(1)
         self.post(entry, path, {"points": points}, found)
 
@@ -114,15 +116,15 @@ class Comparison:
         found = np.stack([selections.select(wanted, items) for items in windows])
         self.post(entry, path, {"stack": texts}, found)
 
-    def refused(self, entry, path, wanted):
-        """What NumPy refuses is a problem document."""
+    def rejected(self, entry, path, wanted):
+        """Selections that NumPy rejects are answered with a problem document."""
         extents = wanted.shape
         bad = [",".join(["0"] * (len(extents) + 1)), "x", "..., ..."]
         if extents:
             bad += [str(extents[0]), str(-extents[0] - 1), f"[{extents[0]}]", "::0"]
         text = bad[self.at % len(bad)]
         status, headers, body = self.request("GET", f"{path}?select={urllib.parse.quote(text)}&format=raw")
-        self.done["refusals"] += 1
+        self.done["rejections"] += 1
         if status != 400 or headers.get("Content-Type") != "application/problem+json":
             self.differs(entry, f"GET select={text}", f"status {status} instead of a problem: {body[:80]!r}")
 
@@ -137,7 +139,7 @@ class Comparison:
             self.differs(entry, what, reason)
         try:
             reason = forms.check(form, body, wanted, entry["kind"])
-        except Exception as error:  # Whatever the bytes did to NumPy.
+        except Exception as error:  # Regardless of NumPy's changes to the bytes.
             reason = f"{type(error).__name__}: {error}"
         if reason:
             self.differs(entry, what, reason)
@@ -155,9 +157,9 @@ def wrong_headers(headers, body, entry, wanted, form):
     shape = [int(extent) for extent in re.findall(r"\d+", headers.get("Zarr-Shape", "none"))]
     if "Zarr-Shape" not in headers or shape != list(wanted.shape):
         return f"Zarr-Shape: {headers.get('Zarr-Shape')} instead of {wanted.shape}"
-    told = headers.get("Zarr-Data-Type")
-    if not told or (entry["data_type"] and told != entry["data_type"]):
-        return f"Zarr-Data-Type: {told} instead of {entry['data_type']}"
+    data_type = headers.get("Zarr-Data-Type")
+    if not data_type or (entry["data_type"] and data_type != entry["data_type"]):
+        return f"Zarr-Data-Type: {data_type} instead of {entry['data_type']}"
     if form in TYPES and headers.get("Content-Type") != TYPES[form]:
         return f"Content-Type: {headers.get('Content-Type')}"
     if form != "json" and forms.is_fixed(entry["kind"]) and headers.get("Content-Length") != str(len(body)):
@@ -171,15 +173,15 @@ def main():
     for entry in json.loads((notes / "manifest.json").read_text()):
         comparison.array(entry, expectation.load(notes, entry))
     arrays = {name for name, _, _ in comparison.differences}
-    shown = Counter()
+    printed = Counter()
     for name, what, reason in comparison.differences:
-        shown[name] += 1
-        if shown[name] <= 2:
+        printed[name] += 1
+        if printed[name] <= 2:
             print(f"{name}\n    {what}\n    {reason}", file=sys.stderr)
     done = comparison.done
     print(
         f"compared {done['arrays']} arrays, {done['answers']} answers with {done['elements']} elements, "
-        f"{done['refusals']} refusals; {len(arrays)} arrays differ"
+        f"{done['rejections']} rejections; {len(arrays)} arrays differ"
     )
     sys.exit(1 if arrays or not done["arrays"] else 0)
 

@@ -1,15 +1,16 @@
-"""What the writers share: the elements that they write, and the notes beside them of what a reader must find.
+"""Helpers of the writers: generated elements, and notes of the elements that readers must find.
 
-The notes are a directory of one file per array and `manifest.json`, a list of
-`{name, file, kind, dtype, shape, data_type, region, source, lossy}`. `kind` says how the elements are kept:
+The notes are a directory with one file per array and `manifest.json`, a list of `{name, file, kind, dtype, shape,
+data_type, region, source, lossy}`. `kind` is the encoding of the elements:
 
-- `fixed`: a `.npy`, little-endian and in C order, as the writer itself reads them back;
-- `bfloat16`: likewise, its bits as `uint16`;
-- `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype, base64]`).
+- `fixed`: a `.npy`, little-endian and in C order, as read back by the writer;
+- `bfloat16`: likewise, with the bits as `uint16`;
+- `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype,
+  base64]`).
 
-`region` is the part to compare, where the writer leaves the rest undefined. `data_type` is the name that the
-server must tell, where it is known. Where codecs lose something, `lossy` is true. Where they do so again with what was read, `source` is the file with the elements that were written
-last: those are what whoever writes the array once more has to write, and its chunks are then these chunks.
+`region` is the part to compare, if the writer leaves the rest undefined. `data_type` is the name that the server must
+return, if known. If codecs are lossy, `lossy` is true. If they lose information again on rewriting, `source` is the
+file with the elements written last: a copy of the array must write these elements to get the same chunks.
 """
 
 import base64
@@ -20,6 +21,21 @@ import zlib
 
 import numpy as np
 
+# Shapes and chunk shapes by name.
+LAYOUTS = {
+    "scalar": ((), ()),
+    "zero": ((0,), (3,)),
+    "zero_rows": ((0, 5), (2, 2)),
+    "zero_columns": ((5, 0), (2, 2)),
+    "one": ((1,), (1,)),
+    "line": ((17,), (5,)),
+    "exact": ((6, 8), (3, 4)),
+    "larger_chunk": ((2, 3), (10, 10)),
+    "single_elements": ((3, 4), (1, 1)),
+    "cube": ((5, 6, 7), (2, 4, 3)),
+    "five": ((3, 4, 2, 5, 3), (2, 3, 2, 2, 1)),
+}
+
 
 class Notes:
     """The notes of one writer."""
@@ -29,10 +45,12 @@ class Notes:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.writer = writer
         self.entries = []
-        self.refusals = []
+        self.rejections = []
 
     def note(self, name, found, kind=None, region=None, source=None, lossy=False):
-        """Notes an array that was written, with the elements that the writer reads back; `source` are those that it wrote, where they are others, and `lossy` says that they were others before."""
+        """Notes a written array with the elements that the writer reads back; `source` are the written elements, if
+        different, and `lossy` is true if earlier ones differed.
+        """
         found = np.asarray(found)
         if found.dtype.kind == "T":
             found, kind = found.astype(object), "string"
@@ -48,7 +66,7 @@ class Notes:
         self.entries.append(entry)
 
     def save(self, stem, found, kind):
-        """Keeps elements in a file; its name."""
+        """Saves elements in a file; returns its name."""
         if found.dtype.hasobject:
             name = f"{stem}.json"
             (self.directory / name).write_text(json.dumps([to_json(item, kind) for item in found.ravel().tolist()]))
@@ -58,31 +76,32 @@ class Notes:
         return name
 
     def note_all(self, name, write, read, erase, data, where=..., correct=lambda found: found, **more):
-        """Writes `data` somewhere, and notes what reads back. Where codecs lose something, what was read is written once more into an array that `erase` has emptied, and what is then
-        read is noted."""
+        """Writes `data` and notes the elements read back. If codecs are lossy, the elements read back are written
+        again to an array that `erase` has emptied, and those read then are noted.
+        """
         part = (lambda elements: elements) if where is ... else (lambda elements: elements[where])
         write(where, part(data))
         found = read()
         source = None
-        if loses(part(found), part(data)):
+        if differs(part(found), part(data)):
             source = found
             erase()
             write(where, part(found))
             found = read()
-        changed = source is not None and loses(found, source)
+        changed = source is not None and differs(found, source)
         self.note(name, correct(found), source=source if changed else None, lossy=source is not None, **more)
 
     def attempt(self, name, write):
-        """Lets the writer try; what it refuses to write is counted."""
+        """Runs the writer; rejected arrays are counted."""
         try:
             write()
-        except Exception as error:  # Each library has its own ways of refusing.
-            self.refusals.append((name, f"{type(error).__name__}: {error}"[:160]))
+        except Exception as error:  # Each library rejects in its own way.
+            self.rejections.append((name, f"{type(error).__name__}: {error}"[:160]))
 
     def close(self):
         (self.directory / "manifest.json").write_text(json.dumps(self.entries, indent=1))
-        (self.directory / "refused.json").write_text(json.dumps(self.refusals, indent=1))
-        print(f"{self.writer} wrote {len(self.entries)} arrays and refused {len(self.refusals)} combinations")
+        (self.directory / "rejected.json").write_text(json.dumps(self.rejections, indent=1))
+        print(f"{self.writer} wrote {len(self.entries)} arrays and rejected {len(self.rejections)} combinations")
 
 
 METADATA = {"zarr.json", ".zarray", ".zattrs"}
@@ -95,17 +114,17 @@ def erase_chunks(directory):
             path.unlink()
 
 
-def loses(found, given):
-    """Whether elements are others than those that were given."""
-    found, given = np.asarray(found), np.asarray(given)
-    if found.dtype.hasobject or given.dtype.hasobject:
+def differs(found, original):
+    """True if the elements differ from the originals."""
+    found, original = np.asarray(found), np.asarray(original)
+    if found.dtype.hasobject or original.dtype.hasobject:
         exact = lambda item: item.tobytes() if isinstance(item, np.ndarray) else repr(item)
-        return list(map(exact, found.ravel().tolist())) != list(map(exact, given.ravel().tolist()))
-    return normal(found).tobytes() != normal(given).tobytes()
+        return list(map(exact, found.ravel().tolist())) != list(map(exact, original.ravel().tolist()))
+    return normal(found).tobytes() != normal(original).tobytes()
 
 
 def load(directory, entry, what="file"):
-    """The elements of an entry of the notes; objects in an array of objects where they are of variable length."""
+    """The elements of an entry of the notes, as an object array if they have variable length."""
     path = pathlib.Path(directory) / (entry[what] or entry["file"])
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
@@ -140,7 +159,7 @@ def from_json(item, kind):
 
 
 def normal(array):
-    """The same elements in C order, little-endian, without padding between the fields of structs."""
+    """The same elements in C order, little-endian, without padding between struct fields."""
     return np.ascontiguousarray(array, packed(array.dtype)).reshape(array.shape)
 
 
@@ -154,7 +173,7 @@ def packed(dtype):
 
 
 def data_type_name(dtype):
-    """The name of v3, for the types where nobody can have another one."""
+    """The v3 name, for types with an unambiguous one."""
     if dtype.kind in "biufc":
         return dtype.name
     if dtype.kind in "mM" and "[" in dtype.name:
@@ -164,7 +183,7 @@ def data_type_name(dtype):
 
 
 def elements(dtype, shape, seed=0):
-    """Random elements of a data type, the peculiar ones among them: the least, the largest, NaN with payloads …"""
+    """Random elements of a data type, including special values: minimum, maximum, NaN with payloads …"""
     dtype = np.dtype(dtype)
     generator = np.random.default_rng([zlib.crc32(repr(dtype.descr).encode()), *shape, seed])
     flat = of_type(dtype, int(np.prod(shape)), generator)
@@ -193,7 +212,7 @@ def of_type(dtype, count, generator):
             return generator.permutation(parts).view(f"c{dtype.itemsize}").astype(dtype)
         case "S" | "V":
             raw = generator.integers(0, 256, (count, dtype.itemsize), "u1")
-            # Some are shorter, some have a NUL within.
+            # Some are shorter, some contain a NUL.
             raw[::3, dtype.itemsize // 2 :] = 0
             return np.frombuffer(raw.tobytes(), dtype) if dtype.itemsize else np.zeros(count, dtype)
         case "U":
@@ -210,7 +229,7 @@ def with_peculiar(found, peculiar):
 
 
 def floats(dtype, count, generator):
-    """Any bits there are, which makes NaN of many payloads, and the peculiar values."""
+    """Random bits, including NaN with many payloads, and special values."""
     bits = np.dtype(f"u{dtype.itemsize}")
     found = generator.integers(0, np.iinfo(bits).max, count, bits, endpoint=True).view(dtype)
     found[::3] = generator.normal(0, 100, len(found[::3])).astype(dtype)
@@ -233,7 +252,7 @@ def times(dtype, count, generator):
         found = generator.integers(-(2**63) + 1, 2**63 - 1, count, endpoint=True)
         found = with_peculiar(found, [np.iinfo("i8").min, np.iinfo("i8").max, 0, -1])
         return found.view(dtype.newbyteorder("=")).astype(dtype)
-    # Nearly all are of the years that ISO 8601 writes with four digits.
+    # Nearly all are in the years that ISO 8601 writes with four digits.
     least, most = (np.datetime64(year, unit).view("i8") for year in ("1678-01-01", "2262-01-01"))
     if unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us"):
         least, most = (np.datetime64(year, unit).view("i8") for year in ("0001-01-01", "9999-01-01"))
@@ -246,7 +265,7 @@ def times(dtype, count, generator):
 
 
 def strings(shape, seed=0):
-    """Texts of many lengths, the empty one among them."""
+    """Texts of various lengths, including the empty one."""
     generator = np.random.default_rng([7, *shape, seed])
     return objects([text(generator, 12) for _ in range(int(np.prod(shape)))], shape)
 

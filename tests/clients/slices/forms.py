@@ -1,6 +1,6 @@
-"""The forms of an answer, told from NumPy alone: is what the server sent the expected elements?
+"""Checks responses in each format against the expected elements, based on NumPy alone.
 
-Each check returns what is wrong, or nothing.
+Each check returns the error, or nothing.
 """
 
 import base64
@@ -16,7 +16,7 @@ def check(form, body, wanted, kind):
 
 
 def forms(kind):
-    """The forms in which elements of this kind can be had."""
+    """The formats that support elements of this kind."""
     return {"fixed": ["raw", "npy", "json"], "string": ["raw", "npy", "json"]}.get(kind, ["raw", "json"])
 
 
@@ -36,7 +36,9 @@ def check_raw(body, wanted, kind):
 
 
 def raw(wanted, kind):
-    """The bytes in C order; of variable length as numcodecs writes them: how many, and each with its length before it."""
+    """The bytes in C order; for variable length in the format of numcodecs: the count, and each element after its
+    length.
+    """
     if is_fixed(kind):
         return wanted.tobytes()
     parts = [struct.pack("<I", wanted.size)]
@@ -47,7 +49,7 @@ def raw(wanted, kind):
 
 
 def texts(body):
-    """The values of elements that are JSON, which can be written in many ways."""
+    """Compares the values of JSON elements, which can be spelled in many ways."""
     found, at = [], 4
     for _ in range(struct.unpack_from("<I", body)[0]):
         (length,) = struct.unpack_from("<I", body, at)
@@ -79,7 +81,7 @@ def check_npy(body, wanted, kind):
         if found.dtype.kind != "U":
             return f"the type {found.dtype} for strings"
         # NumPy's own strings end before trailing NULs.
-        return None if found.tolist() == np.asarray(wanted, "U").tolist() else f"{shown(found)} instead of {shown(wanted)}"
+        return None if found.tolist() == np.asarray(wanted, "U").tolist() else f"{excerpt(found)} instead of {excerpt(wanted)}"
     if found.dtype != wanted.dtype:
         return f"the type {found.dtype} instead of {wanted.dtype}"
     return check_raw(found.tobytes(), wanted, kind)
@@ -87,13 +89,13 @@ def check_npy(body, wanted, kind):
 
 def check_json(body, wanted, kind):
     try:
-        found = json.loads(body, parse_constant=refuse_constant)
+        found = json.loads(body, parse_constant=reject_constant)
     except ValueError as error:
         return f"no JSON: {error}: {body[:80]!r}"
     return nested(found, wanted, kind)
 
 
-def refuse_constant(name):
+def reject_constant(name):
     raise ValueError(f"{name} is no JSON")
 
 
@@ -122,7 +124,7 @@ def same_object(found, item, kind):
 
 
 def same_element(found, item, dtype):
-    """Whether a JSON value stands for exactly this element."""
+    """True if a JSON value represents exactly this element."""
     if dtype.subdtype is not None:
         return nested(found, np.asarray(item), "fixed") is None
     if dtype.names is not None:
@@ -136,7 +138,7 @@ def same_element(found, item, dtype):
         case "f":
             return same_float(found, item)
         case "c":
-            # Not item.real: what NumPy makes of a NaN's payload there is its own.
+            # Not item.real: NumPy may change the payload of a NaN there.
             real, imaginary = np.asarray(item).reshape(1).view(f"f{dtype.itemsize // 2}")
             return isinstance(found, list) and len(found) == 2 and same_float(found[0], real) and same_float(found[1], imaginary)
         case "S":
@@ -167,7 +169,7 @@ def same_float(found, item):
 
 
 def same_bfloat16(found, bits):
-    """The upper half of a float32, to which numbers are rounded, half to even."""
+    """The upper half of a float32, to which numbers are rounded half to even."""
     if isinstance(found, str) and found.startswith("0x"):
         return len(found) == 6 and int(found, 16) == bits
     item = np.array(bits << 16, "u4").view("f4")[()]
@@ -191,5 +193,5 @@ def same_time(found, item, dtype):
         return False
 
 
-def shown(array):
+def excerpt(array):
     return repr(array.ravel()[:4].tolist())[:80]

@@ -1,4 +1,7 @@
-"""Unpacks the sample of the 2020 draft, and notes its elements as the other writers do: note_sample.py ARCHIVE STORE NOTES"""
+"""Unpacks the sample of the 2020 draft, and notes its elements as the other writers do:
+
+    note_sample.py ARCHIVE STORE NOTES
+"""
 
 import json
 import pathlib
@@ -16,7 +19,7 @@ with tarfile.open(archive) as members:
 hierarchy = expected.name.removesuffix(".expected")
 for name, entry in json.loads((expected / "manifest.json").read_text()).items():
     found = np.load(expected / entry["file"], allow_pickle=False)
-    # A type of the manifest that `.npy` cannot say, and a shape to be sure.
+    # A type of the manifest that `.npy` cannot represent, with its shape.
     assert found.dtype == np.dtype(entry["dtype"]) and list(found.shape) == entry["shape"], name
     notes.note(f"{hierarchy}/{name}", found, region=entry.get("compare_only"))
 notes.close()

@@ -1,10 +1,12 @@
-"""Selections at random, as the server is asked for them and as NumPy understands them."""
+"""Random selections, in the server's syntax and as NumPy indices."""
 
 import numpy as np
 
 
 def select(array, items):
-    """What `items`, one for each dimension, select: each along its own dimension; integers drop theirs."""
+    """The elements selected by `items`, one for each dimension and each along its own dimension; integers drop
+    theirs.
+    """
     for axis in reversed(range(array.ndim)):
         item = items[axis]
         if isinstance(item, list):
@@ -12,7 +14,7 @@ def select(array, items):
         elif isinstance(item, slice):
             array = array[(slice(None),) * axis + (item,)]
         else:
-            # Not by the integer itself, which would give the bare object of an array of objects.
+            # Not by the integer itself, which would return the bare object of an object array.
             start = item % array.shape[axis]
             array = array[(slice(None),) * axis + (slice(start, start + 1),)]
             array = array.reshape(array.shape[:axis] + array.shape[axis + 1 :])
@@ -20,7 +22,7 @@ def select(array, items):
 
 
 def item(generator, extent):
-    """An item for a dimension of this extent."""
+    """A random item for a dimension of this extent."""
     kind = generator.integers(0, 10)
     if kind < 2 and extent:
         return int(generator.integers(-extent, extent))
@@ -28,7 +30,7 @@ def item(generator, extent):
         return generator.integers(-extent, extent, generator.integers(1, 2 * extent + 2)).tolist()
 
     def bound():
-        # Often out of bounds, where slices clamp.
+        # Often out of bounds, where slices are clamped.
         return None if generator.random() < 0.3 else int(generator.integers(-extent - 3, extent + 4))
 
     step = int(generator.choice([1, 1, 2, 3, 7, -1, -2, -3]))
@@ -54,15 +56,15 @@ def is_whole(item):
 
 
 def selection_text(items, generator):
-    """The text of a selection, in any of the ways in which it can be written."""
+    """A selection as text, in one of its possible spellings."""
     texts = [item_text(item, generator) for item in items]
     whole = [is_whole(item) for item in items]
-    kept = len(items)
-    # Trailing dimensions that are whole may be left out, and any whole ones next to each other be an ellipsis.
-    while kept > 1 and whole[kept - 1] and generator.random() < 0.5:
-        kept -= 1
-    texts = texts[:kept]
-    if kept == len(items) and generator.random() < 0.3:
+    count = len(items)
+    # Trailing complete dimensions can be omitted, and adjacent complete ones can be an ellipsis.
+    while count > 1 and whole[count - 1] and generator.random() < 0.5:
+        count -= 1
+    texts = texts[:count]
+    if count == len(items) and generator.random() < 0.3:
         at = int(generator.integers(0, len(items) + 1))
         end = at
         while end < len(items) and whole[end]:

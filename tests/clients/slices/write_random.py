@@ -1,6 +1,8 @@
-"""Writes arrays of random shapes, chunks, types and codecs with zarr-python 3: write_random.py COUNT STORE NOTES
+"""Writes arrays of random shapes, chunks, types and codecs with zarr-python 3:
 
-They are for comparing selections rather than codecs. SEED in the environment makes others than usual.
+    write_random.py COUNT STORE NOTES
+
+They test selections rather than codecs. SEED in the environment changes the random choices.
 """
 
 import os
@@ -25,7 +27,7 @@ TYPES = ["bool", "u1", "i2", "f4", "f8", "c8", "c16", "S3", "<U2", "<M8[ms]", [(
 
 
 def edges(extent):
-    """Chunks of different sizes that make up an extent."""
+    """Chunks of different sizes that cover an extent."""
     found = []
     while sum(found) < extent:
         found.append(int(generator.integers(1, extent - sum(found) + 1)))

@@ -1,6 +1,8 @@
-"""Writes all that tensorstore can, in v2 and v3: write_tensorstore.py STORE NOTES
+"""Writes everything that tensorstore supports, in v2 and v3:
 
-STORE is a directory for the arrays, NOTES one for what they must read back as, see expectation.py.
+    write_tensorstore.py STORE NOTES
+
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py.
 """
 
 import importlib.metadata
@@ -48,7 +50,7 @@ def write(name, data, driver, metadata, region=...):
         array[region] = data[region]
         found = array.read().result()
         if found.dtype == ml_dtypes.bfloat16:
-            # NumPy alone has no such type, but its bits.
+            # NumPy has no such type, only its bits.
             notes.note(name, found.view("u2"), "bfloat16")
         else:
             notes.note(name, found)

@@ -1,7 +1,9 @@
-"""Writes all that zarr-python 2 can, in v2 and in the 2020 draft of v3: write_zarr2.py STORE NOTES
+"""Writes everything that zarr-python 2 supports, in v2 and in the 2020 draft of v3:
 
-STORE is a directory for the arrays, NOTES one for what they must read back as, see expectation.py. The draft's arrays
-lie in STORE/draft.
+    write_zarr2.py STORE NOTES
+
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py. The draft's arrays are
+in STORE/draft.
 """
 
 import json
@@ -20,12 +22,12 @@ from zarr._storage.v3_storage_transformers import ShardingStorageTransformer
 
 import expectation
 
-# With threads, blosc puts its blocks into any order.
+# With threads, blosc orders its blocks arbitrarily.
 numcodecs.blosc.use_threads = False
-# It looks for the known storage transformers among its own tests too, which need pytest.
+# It searches its own tests for storage transformers too, which requires pytest.
 sys.modules["zarr.tests.test_storage_v3"] = types.SimpleNamespace(DummyStorageTransfomer=ShardingStorageTransformer)
 
-# Integers that are scaled as complex numbers; times that go through filters for numbers; texts that are not UTF-8.
+# Integers scaled as complex numbers; times through filters for numbers; texts that are not UTF-8.
 store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
 warnings.simplefilter("ignore")
 old, draft = zarr.NestedDirectoryStore(str(store)), zarr.DirectoryStoreV3(str(store / "draft"))
@@ -51,7 +53,7 @@ def both_orders(dtype):
 
 
 def name_of(dtype):
-    """A name for a data type that a node may have."""
+    """A valid node name for a data type."""
     text = np.dtype(dtype).str.replace("|", "").replace("<", "le_").replace(">", "be_")
     return text.replace("[", "_").replace("]", "")
 
@@ -95,11 +97,11 @@ SHUFFLES = {"shuffle_2": numcodecs.Shuffle(elementsize=2), "shuffle_4": numcodec
 
 
 def write(name, data, kind=None, region=None, whole=True, chunks=None, shape=None, **options):
-    """Writes an array; `whole` says whether all of it is defined, and not only what was written."""
+    """Writes an array; `whole` is true if all of it is defined, and not only the written part."""
 
     def attempt():
         if "filters" in options:
-            # A configuration is one that the codec's constructor may refuse.
+            # The codec's constructor may reject a configuration.
             options["filters"] = [numcodecs.get_codec(dict(codec)) if isinstance(codec, dict) else codec for codec in options["filters"]]
         if name.startswith("draft/"):
             place = {"store": draft, "path": name.removeprefix("draft/"), "zarr_version": 3}
@@ -110,13 +112,13 @@ def write(name, data, kind=None, region=None, whole=True, chunks=None, shape=Non
 
         def correct(found):
             if data.dtype.kind == "c" and region and whole:
-                # It calculates these of their parts, by which NaN and the sign of zero go from one part to the other.
-                found[outside(region, found.shape)] = told(arguments["fill_value"], data.dtype)
+                # It computes these from their parts, which transfers NaN and the sign of zero between the parts.
+                found[outside(region, found.shape)] = document_value(arguments["fill_value"], data.dtype)
             return found
 
         def read():
             found = read_back(name)
-            # The draft's document has raw bits like a struct of one field without a name, and they read back as one.
+            # The draft's document represents raw bits like a struct of one unnamed field, and they read back as one.
             return found.view(data.dtype) if data.dtype.kind == "V" and data.dtype.names is None else found
 
         def erase():
@@ -135,14 +137,14 @@ def read_back(name):
 
 
 def outside(region, shape):
-    """A mask of what was not written."""
+    """A mask of the unwritten elements."""
     mask = np.ones(shape, bool)
     mask[region] = False
     return mask
 
 
-def told(fill, dtype):
-    """A complex number as documents tell it: NaN is always the usual one."""
+def document_value(fill, dtype):
+    """A complex number as written in documents: NaN always has the default payload."""
     parts = np.array([fill.real, fill.imag], f"f{dtype.itemsize // 2}")
     parts[np.isnan(parts)] = np.nan
     return parts.view(f"c{dtype.itemsize}")[0]
@@ -235,20 +237,7 @@ def v2_objects():
 
 
 def layouts(root, **options):
-    shapes = {
-        "scalar": ((), ()),
-        "zero": ((0,), (3,)),
-        "zero_rows": ((0, 5), (2, 2)),
-        "zero_columns": ((5, 0), (2, 2)),
-        "one": ((1,), (1,)),
-        "line": ((17,), (5,)),
-        "exact": ((6, 8), (3, 4)),
-        "larger_chunk": ((2, 3), (10, 10)),
-        "single_elements": ((3, 4), (1, 1)),
-        "cube": ((5, 6, 7), (2, 4, 3)),
-        "five": ((3, 4, 2, 5, 3), (2, 3, 2, 2, 1)),
-    }
-    for name, (shape, chunks) in shapes.items():
+    for name, (shape, chunks) in expectation.LAYOUTS.items():
         for dtype in ("<i4", "<f8"):
             for order in "CF":
                 for separator, word in ((".", "dot"), ("/", "slash")):

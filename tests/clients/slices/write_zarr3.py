@@ -1,6 +1,8 @@
-"""Writes all that zarr-python 3 can, in both of its formats: write_zarr3.py STORE NOTES
+"""Writes everything that zarr-python 3 supports, in both of its formats:
 
-STORE is a directory for the arrays, NOTES one for what they must read back as, see expectation.py.
+    write_zarr3.py STORE NOTES
+
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py.
 """
 
 import json
@@ -26,9 +28,9 @@ from zarr.core.dtype import FixedLengthUTF32, VariableLengthBytes, VariableLengt
 
 import expectation
 
-# With threads, blosc puts its blocks into any order.
+# With threads, blosc orders its blocks arbitrarily.
 numcodecs.blosc.use_threads = False
-# Integers that are scaled as complex numbers, and a codec of the registry of extensions.
+# Integers scaled as complex numbers, and a codec of the extension registry.
 store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
 warnings.simplefilter("ignore")
 zarr.config.set({"array.rectilinear_chunks": True})
@@ -85,7 +87,7 @@ SHARD_INDEX = {"crc32c": [BytesCodec(), Crc32cCodec()], "bare": [BytesCodec()], 
 
 
 def write(name, dtype, data, kind=None, chunks=None, region=None, **options):
-    """Writes an array in one or the other format, and notes what reads back."""
+    """Writes an array in either format, and notes the elements read back."""
 
     def attempt():
         shape = options.pop("shape", data.shape)
@@ -100,24 +102,24 @@ def write(name, dtype, data, kind=None, chunks=None, region=None, **options):
 
 
 def read_back(name):
-    """The elements, and which kind they are of."""
+    """The elements and their kind."""
     array = zarr.open_array(store / name, mode="r")
     if array.dtype.kind not in "OT":
-        # A scalar by itself would forget its size.
+        # A scalar would lose its size.
         return np.asarray(array[...], array.dtype), None
     kind = "bytes" if isinstance(array.metadata.dtype, VariableLengthBytes) else "string"
     return np.asarray(array[...], object), kind
 
 
 def with_fill(name, fill):
-    """Changes a document's fill value by hand, and notes what reads back."""
+    """Sets a document's fill value by hand, and notes the elements read back."""
 
     def attempt():
         path = store / name / "zarr.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"fill_value": fill}))
         found, kind = read_back(name)
         if isinstance(fill, str) and fill.startswith("0x"):
-            # Its way through Python's floats changes payloads.
+            # Conversion through Python's floats changes payloads.
             missing = np.ones(found.shape, bool)
             missing[0:3, 0:4] = False
             found[missing] = np.frombuffer(bytes.fromhex(fill[2:]), found.dtype.newbyteorder(">"))[0]
@@ -137,7 +139,7 @@ def types_and_codecs():
     for name, dtype, data in each_type():
         short = name.startswith(("datetime_", "timedelta_")) and name not in ("datetime_10us", "timedelta_25s", "datetime_ns")
         for codec, compressors in CODECS.items():
-            # All of the pairs, but for those units of time that differ only in their name, and for blosc.
+            # All pairs, except units of time that differ only in their name, and blosc.
             if short and codec not in ("none", "gzip"):
                 continue
             if codec.startswith("blosc_") and name not in ("u1", "i2", "f4", "f8", "c16", "S5", "struct", "string") and codec != "blosc_zstd_bitshuffle":
@@ -153,7 +155,7 @@ def types_and_codecs():
 
 
 def array_codecs():
-    """Codecs from arrays to arrays, for each number that takes them."""
+    """Array-to-array codecs for each supported number type."""
     for name in NUMBERS:
         dtype = np.dtype(name)
         data = expectation.elements(dtype, SHAPE)
@@ -232,20 +234,7 @@ def shards():
 def layouts(format):
     """Shapes, grids, chunk keys, orders, and missing chunks."""
     root = f"v{format}/layouts"
-    shapes = {
-        "scalar": ((), ()),
-        "zero": ((0,), (3,)),
-        "zero_rows": ((0, 5), (2, 2)),
-        "zero_columns": ((5, 0), (2, 2)),
-        "one": ((1,), (1,)),
-        "line": ((17,), (5,)),
-        "exact": ((6, 8), (3, 4)),
-        "larger_chunk": ((2, 3), (10, 10)),
-        "single_elements": ((3, 4), (1, 1)),
-        "cube": ((5, 6, 7), (2, 4, 3)),
-        "five": ((3, 4, 2, 5, 3), (2, 3, 2, 2, 1)),
-        "eight": ((2,) * 8, (1, 2) * 4),
-    }
+    shapes = expectation.LAYOUTS | {"eight": ((2,) * 8, (1, 2) * 4)}
     for name, (shape, chunks) in shapes.items():
         for dtype in ("i4", "c16", "S5"):
             write(f"{root}/{name}/{dtype}", dtype, expectation.elements(dtype, shape), chunks=chunks)
@@ -293,7 +282,7 @@ def layouts(format):
 
 
 def fills(format):
-    """Every type with peculiar fill values; nothing but one chunk is written."""
+    """Every type with special fill values; only one chunk is written."""
     region = (slice(0, 3), slice(0, 4))
     for name, dtype in FIXED.items():
         values = expectation.elements(dtype, (12,), seed=1)
@@ -331,7 +320,7 @@ def edited_fills():
 
 
 def raw_bits():
-    """The data types `r8`, `r16` … of the specification, which zarr-python does not name so."""
+    """The data types `r8`, `r16` … of the specification, for which zarr-python has no name."""
     for name, data_type in {"V7": "r56", "V1": "r8", "u2": "r16"}.items():
         path = f"v3/raw_bits/{name}"
         dtype = FIXED[name]
@@ -342,7 +331,7 @@ def raw_bits():
         document["codecs"] = [codec for codec in document["codecs"] if codec["name"] != "bytes"]
         document["codecs"].insert(0, {"name": "bytes"})
         (store / path / "zarr.json").write_text(json.dumps(document))
-        # These are the bytes that were written.
+        # These are the written bytes.
         notes.note(path, data.view(f"V{data.dtype.itemsize}"))
 
 

@@ -1,4 +1,7 @@
-"""Lists and reads with fsspec's HTTP file system, and through zarr-python's FsspecStore: list_fsspec.py URL DIR"""
+"""Lists and reads with fsspec's HTTP file system, and through zarr-python's FsspecStore:
+
+    list_fsspec.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -17,7 +20,7 @@ keys = {path.relative_to(directory).as_posix() for path in directory.rglob("*") 
 
 
 def descend(below):
-    """All files, by directories named with the slash of a link."""
+    """All files; links that end with a slash are directories."""
     found = []
     for entry in files.ls(below, detail=True):
         found += descend(entry["name"]) if entry["type"] == "directory" else [entry["name"]]
@@ -36,7 +39,7 @@ assert files.cat_ranges([f"{lab}/large.bin"] * 2, [7, 1000], [99, 1001]) == [lar
 assert not files.exists(f"{lab}/nothing") and files.info(f"{lab}/large.bin")["size"] == len(large)
 walked = {name.removeprefix(f"{lab}/v3.zarr/") for name in files.find(f"{lab}/v3.zarr/")}
 assert walked == {key.removeprefix("v3.zarr/") for key in keys if key.startswith("v3.zarr/")}
-# yarl, which aiohttp uses, joins a relative redirect to the path without its escapes.
+# yarl, used by aiohttp, joins a relative redirect to the path without its escapes.
 try:
     files.find(f"{lab}/odd%20names/")
 except aiohttp.ClientResponseError as error:

@@ -1,6 +1,8 @@
-"""Reads the array that is written all the time, with all libraries that read chunks: read_changing.py URL
+"""Reads an array during continuous writes, with all libraries that read chunks:
 
-Each write fills all of the array with one number, so every chunk has one number at any time.
+    read_changing.py URL
+
+Each write fills the whole array with one number, so every chunk contains one number at any time.
 """
 
 import sys
@@ -37,7 +39,7 @@ LIBRARIES = {
     "tensorstore": with_tensorstore,
     "GDAL": with_gdal,
 }
-seen = set()
+observed = set()
 for name, read in LIBRARIES.items():
     for _ in range(5):
         elements = read()
@@ -45,6 +47,6 @@ for name, read in LIBRARIES.items():
         for y in range(0, 500, 100):
             for x in range(0, 500, 100):
                 (number,) = np.unique(elements[y : y + 100, x : x + 100])
-                seen.add(number)
-assert len(seen) > 5, "nothing was written meanwhile"
+                observed.add(number)
+assert len(observed) > 5, "no concurrent write occurred"
 print(f"{len(LIBRARIES)} libraries read whole chunks")

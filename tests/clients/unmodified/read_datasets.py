@@ -1,4 +1,7 @@
-"""Reads datasets with xarray and dask, with and without consolidated metadata: read_datasets.py URL DIR"""
+"""Reads datasets with xarray and dask, with and without consolidated metadata:
+
+    read_datasets.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -44,7 +47,7 @@ for format in (2, 3):
                 continue
             compare(xr.open_zarr(f"{url}/store/lab/{name}", consolidated=consolidated), wanted)
             if consolidated is False or kind == "plain":
-                # It lists with WebDAV's PROPFIND, which zarrd does not have.
+                # It lists with WebDAV's PROPFIND, which zarrd does not support.
                 try:
                     xr.open_zarr(object_store(name), consolidated=consolidated)
                 except Exception as error:

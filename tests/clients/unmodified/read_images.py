@@ -1,4 +1,7 @@
-"""Reads multiscale images with ome-zarr-py: read_images.py URL DIR"""
+"""Reads multiscale images with ome-zarr-py:
+
+    read_images.py URL DIR
+"""
 
 import pathlib
 import sys

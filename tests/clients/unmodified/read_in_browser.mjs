@@ -1,6 +1,7 @@
-// Lets Chromium open a page that reads with zarrita from a server of another origin: read_in_browser.mjs URL DIR PAGE PROFILE
+// Opens a page in Chromium that reads with zarrita from a server of another origin:
+// read_in_browser.mjs URL DIR PAGE PROFILE
 //
-// PAGE is the page's text; the packages are served beside it as they are, without a bundler. DIR has the elements that must be found.
+// PAGE is the text of the page; the packages are served next to it without a bundler. DIR contains the expected elements.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -65,9 +66,9 @@ const elements = [1, 2].flatMap((z) => [0, 2, 4, 6].map((y) => String(counts[(z 
 assert.deepEqual(result.slice, { shape: "2,4", type: "int64", elements });
 assert.deepEqual(result.part, { status: 206, range: "bytes 25-29/30", text: "%.txt" });
 assert.deepEqual(result.prefixes, ["deep", "empty", "image", "sharded", "unwritten"].map((name) => `lab/v3.zarr/${name}/`));
-// Nothing is there, and a page of another origin may not write: Chromium hides the answer to its request.
+// The key is missing, and a cross-origin page must not write: Chromium hides the response.
 assert.match(result.missing, /NotFound/);
-assert.equal(result.refused, "TypeError");
+assert.equal(result.rejected, "TypeError");
 console.log(`zarrita in Chromium compared ${2 * paths.length} arrays`);
 
 function patience(seconds) {

@@ -1,4 +1,7 @@
-"""Reads values with obstore, and hierarchies through zarr-python's ObjectStore: read_obstore.py URL DIR"""
+"""Reads values with obstore, and hierarchies through zarr-python's ObjectStore:
+
+    read_obstore.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -64,7 +67,7 @@ again = zarr.open_array(f"{url}/store/scratch/new.zarr", mode="r")[...]
 assert (again[1:3] == 7).all() and np.array_equal(again[3:], np.arange(18, 30).reshape(2, 6)), again
 arrays += 2
 
-# It lists with WebDAV's PROPFIND, which zarrd does not have.
+# It lists with WebDAV's PROPFIND, which zarrd does not support.
 for listing in (lab.list().collect, lab.list_with_delimiter):
     try:
         listing()

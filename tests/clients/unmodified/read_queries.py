@@ -1,4 +1,7 @@
-"""Reads slices with requests and httpx, which make a query of parameters themselves: read_queries.py URL DIR"""
+"""Reads slices with requests and httpx, which build the query from parameters themselves:
+
+    read_queries.py URL DIR
+"""
 
 import io
 import pathlib
@@ -49,7 +52,7 @@ for library in (requests, httpx):
         assert raw.headers["Zarr-Shape"] == ",".join(map(str, wanted.shape)), raw.headers
         compared += 3
 
-    # A part of the bytes of a slice, and the refusals of what is not there.
+    # A byte range of a slice, and requests for missing data.
     wanted = elements(COUNTS)[1:3].tobytes()
     target = f"{url}/array/lab/{COUNTS}"
     part = library.get(target, params={"select": "1:3", "format": "raw"}, headers={"Range": "bytes=5-99"})
@@ -57,10 +60,10 @@ for library in (requests, httpx):
     assert part.headers["Content-Range"] == f"bytes 5-99/{len(wanted)}", part.headers
     beyond = library.get(target, params={"select": "1:3", "format": "raw"}, headers={"Range": "bytes=99999-"})
     assert beyond.status_code == 416, beyond
-    refused = library.get(target, params={"select": "7 , 0"})
-    assert refused.status_code == 400 and refused.json()["extent"] == 7, refused.text
+    rejected = library.get(target, params={"select": "7 , 0"})
+    assert rejected.status_code == 400 and rejected.json()["extent"] == 7, rejected.text
 
-    # Elements that a body asks for, and a region that is written, with keys whose names need escaping.
+    # Elements selected by a body, and a written region, with keys that need escaping.
     points = library.post(target, params={"read": ""}, json={"points": [[0, 0, 0], [-1, 2, 3]]}).json()
     assert points == elements(COUNTS)[[0, -1], [0, 2], [0, 3]].tolist(), points
     name = f"{url}/store/scratch/{quote('a b+c%/ü?')}"

@@ -1,4 +1,7 @@
-"""Reads arrays with the GDAL of rasterio's wheels through /vsicurl/: read_rasters.py URL DIR"""
+"""Reads arrays with the GDAL of rasterio's wheels through /vsicurl/:
+
+    read_rasters.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -33,7 +36,7 @@ def compare(path, rest, wanted):
 
 for format in (2, 3):
     group = directory / f"v{format}.zarr"
-    # It finds arrays by following the links of listings.
+    # It discovers arrays by the links of listings.
     with rasterio.open(name(f"v{format}.zarr")) as dataset:
         found = {subdataset.rsplit(":", 1)[1] for subdataset in dataset.subdatasets if "counts" not in subdataset}
     assert found >= {"/image", "/deep/relief", "/unwritten"}, found
@@ -49,7 +52,7 @@ for format in (2, 3):
         with rasterio.open(name(weather, ":/rain:2")) as raster:
             assert np.allclose(raster.transform * (0.5, 0.5), (5, 50)), raster.transform
 compare(quote("odd names/50% a+b ü.zarr/x y&z"), "", np.arange(30, dtype="f8").reshape(5, 6))
-# A slice as a picture, whose greys are the numbers.
+# A slice as an image whose gray values are the numbers.
 with rasterio.open(f"/vsicurl/{url}/array/lab/v3.zarr/image?select=10:50&format=png&min=0&max=255") as picture:
     assert np.array_equal(picture.read(1), zarr.open_array(directory / "v3.zarr/image", mode="r")[10:50])
     compared += 1

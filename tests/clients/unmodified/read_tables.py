@@ -1,4 +1,7 @@
-"""Reads slices as tables with pandas, by their URLs alone: read_tables.py URL DIR"""
+"""Reads slices as tables with pandas, by their URLs alone:
+
+    read_tables.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -28,7 +31,7 @@ for path in ("v2.zarr/image", "v3.zarr/image", "v3.zarr/deep/relief", "v3.zarr/u
         same(table.to_numpy(wanted.dtype), part)
         same(table.columns.astype(int), np.arange(wanted.shape[1])[columns])
 
-# Dimensions with names make a header line by themselves, which pandas expects.
+# Named dimensions produce a header line, which pandas expects.
 rain = zarr.open_array(directory / "weather-v3-plain.zarr/rain", mode="r")[...]
 table = pd.read_csv(f"{url}/array/lab/weather-v3-plain.zarr/rain?select=2,:,1:4&format=csv")
 same(table.to_numpy("f4"), rain[2, :, 1:4])

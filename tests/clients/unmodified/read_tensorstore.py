@@ -1,4 +1,7 @@
-"""Reads values and arrays through tensorstore's key-value store of HTTP: read_tensorstore.py URL DIR"""
+"""Reads values and arrays through tensorstore's HTTP key-value store:
+
+    read_tensorstore.py URL DIR
+"""
 
 import pathlib
 import sys

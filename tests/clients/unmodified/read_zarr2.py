@@ -1,4 +1,7 @@
-"""Reads a hierarchy of v2 with zarr-python 2 through fsspec: read_zarr2.py URL DIR"""
+"""Reads a v2 hierarchy with zarr-python 2 through fsspec:
+
+    read_zarr2.py URL DIR
+"""
 
 import pathlib
 import sys

@@ -1,7 +1,9 @@
-"""Writes files that unmodified clients are to find on a server: write_sample.py DIR
+"""Writes the files that unmodified clients read from a server:
 
-DIR/lab has hierarchies of both formats, datasets with and without consolidated metadata, a multiscale image, a netCDF-4 file, and files whose names
-need escaping; DIR/expected has elements as raw bytes, and some as .npy.
+    write_sample.py DIR
+
+DIR/lab contains hierarchies of both formats, datasets with and without consolidated metadata, a multiscale image, a
+netCDF-4 file, and files whose names need escaping; DIR/expected contains elements as raw bytes, and some as .npy.
 """
 
 import pathlib

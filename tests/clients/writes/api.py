@@ -1,4 +1,4 @@
-"""The server's /node and /array over plain HTTP. Needs Python alone."""
+"""The server's /node and /array over plain HTTP. Requires only Python."""
 
 import http.client
 import json
@@ -8,8 +8,8 @@ from collections import Counter
 ZARR_JSON = "application/json"
 
 
-class Refused(Exception):
-    """An answer that is a problem document."""
+class ProblemError(Exception):
+    """A response that is a problem document."""
 
     def __init__(self, status, problem, what):
         self.status, self.problem = status, problem
@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 class Api:
-    """One connection to a server, such as Api("http://127.0.0.1:8000")."""
+    """A connection to a server, such as Api("http://127.0.0.1:8000")."""
 
     def __init__(self, url):
         self.url = url.rstrip("/")
@@ -27,7 +27,7 @@ class Api:
         self.sent = Counter()
 
     def request(self, method, path, body=None, headers={}, **query):
-        """The answer to a request: status, headers and body. A parameter that is True has no value."""
+        """Sends a request; returns status, headers and body. A parameter that is True has no value."""
         target = urllib.parse.quote(path)
         if query:
             parts = [name if value is True else f"{name}={urllib.parse.quote(str(value), safe=':,()')}" for name, value in query.items()]
@@ -38,14 +38,14 @@ class Api:
         return answer.status, answer.headers, answer.read()
 
     def expect(self, method, path, body=None, headers={}, **query):
-        """The answer to a request that must succeed: status, headers and body."""
+        """Sends a request that must succeed; returns status, headers and body."""
         status, found, answer = self.request(method, path, body, headers, **query)
         if status >= 300:
             try:
                 problem = json.loads(answer)
             except ValueError:
                 problem = {"detail": repr(answer[:300])}
-            raise Refused(status, problem, f"{method} {path} {query or ''}")
+            raise ProblemError(status, problem, f"{method} {path} {query or ''}")
         return status, found, answer
 
     def node(self, path, **query):
@@ -53,20 +53,20 @@ class Api:
         return json.loads(self.expect("GET", f"/node/{path}", **query)[2])
 
     def declare(self, path, zom, **query):
-        """Declares a ZOM; the status and the canonical ZOM."""
+        """Declares a ZOM; returns the status and the canonical ZOM."""
         status, _, answer = self.expect("PUT", f"/node/{path}", json.dumps(zom), {"Content-Type": ZARR_JSON}, **query)
         return status, json.loads(answer)
 
     def patch(self, path, patch, **query):
-        """Changes a node's attributes, shape or names of dimensions; the node's document."""
+        """Patches a node's attributes, shape or dimension names; returns the node's document."""
         headers = {"Content-Type": "application/merge-patch+json"}
         return json.loads(self.expect("PATCH", f"/node/{path}", json.dumps(patch), headers, **query)[2])
 
     def write(self, path, media, body, **query):
-        """Writes a region; what the server tells of it."""
+        """Writes a region; returns the server's report."""
         return json.loads(self.expect("PUT", f"/array/{path}", body, {"Content-Type": media}, **query)[2])
 
     def append(self, path, dimension, media, body, **query):
-        """Appends along a dimension; what the server tells of it."""
+        """Appends along a dimension; returns the server's report."""
         headers = {"Content-Type": media}
         return json.loads(self.expect("POST", f"/array/{path}", body, headers, append=dimension, **query)[2])

@@ -1,10 +1,12 @@
-"""Reads what mirror.py wrote with other libraries, and compares each element with what the original's writer noted:
+"""Reads the arrays of mirror.py with other libraries, and compares each element with the notes of the original
+writer:
 
     compare.py LIBRARY PLACE NOTES [draft]
 
-LIBRARY is `zarr` (of either version) or `tensorstore`; PLACE the server's /store or an exported directory. With `draft` they are read
-as the draft of v3, which zarr-python 2 knows. What a library refuses to read has to be what a rule says (rules.py), and so has what it takes for another NaN. The last line says how much was compared, and how much not for which
-reasons, as JSON.
+LIBRARY is `zarr` (either version) or `tensorstore`; PLACE is the server's /store or an exported directory. With
+`draft` the arrays are read as the draft of v3, which zarr-python 2 supports. Every array that a library rejects, and
+every NaN that it changes, must be explained by a rule of rules.py. The last line contains the numbers of compared
+arrays, and of the others by reason, as JSON.
 """
 
 import itertools
@@ -29,11 +31,11 @@ warnings.simplefilter("ignore")
 
 class Reader:
     def document(self, entry):
-        """What the library goes by."""
+        """The document that the library reads."""
         return entry["document"]
 
     def misreading(self, entry):
-        """Why the library takes some NaN for another one."""
+        """The reason why the library changes some NaN."""
         return iter(())
 
 
@@ -50,7 +52,7 @@ class Zarr3(Reader):
         return np.asarray(array[...], None if array.dtype.kind in "OT" else array.dtype)
 
     def misreading(self, entry):
-        return rules.other_nan(entry["document"])
+        return rules.changed_nan(entry["document"])
 
 
 class Zarr2(Reader):
@@ -66,14 +68,16 @@ class Zarr2(Reader):
         array = self.zarr.open_array(self.store, path=entry["name"], mode="r", **options)
         found = np.asarray(array[...])
         if found.dtype.kind == "c":
-            self.tell_missing(array, found)
+            self.fill_missing(array, found)
         return found
 
     def document(self, entry):
         return json.loads(self.store[f"meta/root/{entry['name']}.array.json"]) if draft else entry["document"]
 
-    def tell_missing(self, array, found):
-        """Puts the fill value into missing chunks. It calculates complex ones of their parts, by which NaN and the sign of zero go from one part to the other."""
+    def fill_missing(self, array, found):
+        """Fills missing chunks with the fill value. It computes complex ones from their parts, which transfers NaN
+        and the sign of zero between the parts.
+        """
         key = f"meta/root/{array.path}.array.json" if draft else f"{array.path}/.zarray"
         fill = json.loads(self.store[key])["fill_value"]
         parts = np.array([float(part) for part in fill or [0, 0]], f"<f{found.dtype.itemsize // 2}")
@@ -121,7 +125,7 @@ def same(found, wanted, kind):
 def like(found, wanted):
     """The elements in the noted form, whose type may have another name."""
     if found.dtype.kind == "V" and found.dtype.names is not None and wanted.dtype.names is None:
-        # The draft's document has raw bits like a struct of one field without a name.
+        # The draft's document represents raw bits like a struct of one unnamed field.
         return np.ascontiguousarray(found).view(wanted.dtype)
     return expectation.normal(found)
 
@@ -131,18 +135,18 @@ def without_payloads(elements):
 
 
 def part(elements, entry):
-    """What is to be compared, where not everything is defined."""
+    """The part to compare, if not everything is defined."""
     if not entry["region"]:
         return elements
     return np.ascontiguousarray(elements[tuple(slice(*bounds) for bounds in entry["region"])])
 
 
 if library == "tensorstore":
-    reader, refusing = Tensorstore(), rules.tensorstore
+    reader, rejects = Tensorstore(), rules.tensorstore
 else:
     import zarr
 
-    reader, refusing = (Zarr2(), rules.zarr_python_2) if zarr.__version__.startswith("2") else (Zarr3(), rules.zarr_python_3)
+    reader, rejects = (Zarr2(), rules.zarr_python_2) if zarr.__version__.startswith("2") else (Zarr3(), rules.zarr_python_3)
 compared = 0
 unread, misread, different = Counter(), Counter(), []
 for entry in json.loads((notes / "mirrored.json").read_text()):
@@ -150,10 +154,10 @@ for entry in json.loads((notes / "mirrored.json").read_text()):
     found = error = None
     try:
         found = part(reader.read(entry), entry)
-    except Exception as refusal:  # Each library has its own ways of refusing.
-        error = f"{type(refusal).__name__}: {refusal}"
+    except Exception as rejection:  # Each library rejects in its own way.
+        error = f"{type(rejection).__name__}: {rejection}"
     try:
-        why = rules.reason(refusing, reader.document(entry), error)
+        why = rules.reason(rejects, reader.document(entry), error)
     except rules.Wrong as wrong:
         different.append((entry["name"], str(wrong)))
         continue

@@ -1,8 +1,10 @@
-// Reads what mirror.py wrote with zarrita, and compares each element with what the original's writer noted: compare_zarrita.mjs URL NOTES
+// Reads the arrays of mirror.py with zarrita, and compares each element with the notes of the original writer:
+// compare_zarrita.mjs URL NOTES
 //
-// URL is that of the server's /store, which has the originals below /original. Only numbers are compared: of other types JavaScript has no such elements. What zarrita
-// refuses to read has to be what a rule says, with the text of its error. What it takes for other elements (`misread`) has to be what a rule says as well, and what it takes the originals
-// for. The last line says how much was compared, and how much not for which reasons, as JSON.
+// URL is that of the server's /store, with the originals below /original. Only numbers are compared, since JavaScript
+// does not support the elements of other types. Every array that zarrita rejects must be explained by a rule with the
+// text of the error, and so must every array that it misreads (`misread`), for which the originals are misread too. The
+// last line contains the numbers of compared arrays, and of the others by reason, as JSON.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import * as zarr from "zarrita";
@@ -18,7 +20,7 @@ const configuration = (extension) => extension?.configuration ?? {};
 const chain = (codecs) =>
   codecs.flatMap((codec) => [codec, ...(codec.name === "sharding_indexed" ? chain(codec.configuration.codecs) : [])]);
 
-// The codecs of a document, those within shards too, by their names in v3.
+// The codecs of a document, including those within shards, by their v3 names.
 function codecsOf({ zarr_format, codecs, filters, compressor }) {
   if (zarr_format === 3) return chain(codecs);
   const all = [...(filters ?? []), ...(compressor ? [compressor] : [])];
@@ -27,8 +29,8 @@ function codecsOf({ zarr_format, codecs, filters, compressor }) {
 
 const unknown = /^numcodecs\.(adler32|astype|bz2|crc32c?|fixedscaleoffset|fletcher32|jenkins_lookup3|lzma|packbits|quantize)$/;
 
-// Why zarrita does not read an array, and the text of its error.
-function refusal({ dtype }, document, stored) {
+// The reason why zarrita rejects an array, and the text of its error.
+function rejection({ dtype }, document, stored) {
   const codecs = codecsOf(document);
   const shard = codecs.find(({ name }) => name === "sharding_indexed");
   if (document.shape.includes(0)) return ["an extent of 0", /Input contains an empty iterator/];
@@ -39,14 +41,14 @@ function refusal({ dtype }, document, stored) {
     return ["an index at the start of shards", /416 Range Not Satisfiable|Unknown codec: sharding_indexed|Failed to decode chunk/];
   if (codecs.filter(({ name }) => name === "sharding_indexed").length > 1) return ["shards in shards", /Unknown codec: sharding_indexed/];
   const codec = codecs.find(({ name }) => unknown.test(name));
-  // It looks for a codec when it reads a chunk.
+  // It resolves a codec when it reads a chunk.
   if (codec && stored) return [`codec ${codec.name}`, new RegExp(`Unknown codec: ${codec.name}`)];
   if (dtype === "bool" && codecs.some(({ name }) => name === "numcodecs.delta")) return ["delta of booleans", /Delta codec does not support data type: bool/];
   if (codecs.some(({ name, configuration }) => name === "scale_offset" && !configuration)) return ["scale_offset without a configuration", /reading 'scale'/];
   return null;
 }
 
-// Why zarrita takes some elements for others.
+// The reason why zarrita misreads some elements.
 function misreading({ dtype }, document, width) {
   const codecs = codecsOf(document);
   const { fill_value: fill } = document;
@@ -63,7 +65,7 @@ function misreading({ dtype }, document, width) {
   return null;
 }
 
-// The elements of a .npy file, whose head has its own length.
+// The elements of a .npy file, whose header contains its length.
 function elements(file) {
   const npy = readFileSync(resolve(notes, file));
   return npy.subarray(npy[6] === 1 ? 10 + npy.readUInt16LE(8) : 12 + npy.readUInt32LE(8));
@@ -77,17 +79,17 @@ async function read(entry, place, width) {
   return entry.shape.length === 0 ? bytesOf((await array.getChunk([])).data) : cOrder(await zarr.get(array), width);
 }
 
-// Compares one array: `compared`, or why it is not read, or why it is misread; throws what is wrong.
+// Compares one array; returns `compared`, or the reason why it is rejected or misread; throws on differences.
 async function compare(entry) {
   const expected = elements(entry.file);
   const width = expected.length / entry.shape.reduce((a, b) => a * b, 1);
-  const why = refusal(entry, entry.document, expected.some((byte) => byte !== 0));
+  const why = rejection(entry, entry.document, expected.some((byte) => byte !== 0));
   const [found, error] = await read(entry, url, width).then(
     (found) => [found, null],
     (error) => [null, error],
   );
-  if (error && !why?.[1].test(error.message)) throw new Error(`refused, ${why?.[0]}: ${error.message}`);
-  if (why && !error) throw new Error(`it was not refused, though: ${why[0]}`);
+  if (error && !why?.[1].test(error.message)) throw new Error(`rejected, ${why?.[0]}: ${error.message}`);
+  if (why && !error) throw new Error(`it was not rejected, though: ${why[0]}`);
   if (error) return ["unread", why[0]];
   const wrong = misreading(entry, entry.document, width);
   if (found.equals(expected)) return ["compared", "compared"];

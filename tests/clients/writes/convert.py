@@ -1,8 +1,11 @@
-"""Converts to v3 what mirror.py created, so that compare.py can read it as that: convert.py URL NOTES [draft]
+"""Converts the arrays of mirror.py to v3, so that compare.py can read them as such:
 
-Arrays of v2 are converted where they are, over the same chunks, one by one, since v3 has not all of their data types and codecs. A hierarchy of the draft is copied as a whole, to
-/converted. The new documents have to have the codecs and attributes of those that were asked for. NOTES/mirrored.json lists what was converted, with its documents as they are now. The last
-line says how much, as JSON.
+    convert.py URL NOTES [draft]
+
+Arrays of v2 are converted in place, over the same chunks, one by one, since v3 does not support all of their data
+types and codecs. A draft hierarchy is copied completely, to /converted. The new documents must have the codecs and
+attributes of the requested ones. NOTES/mirrored.json lists the converted arrays with their current documents. The
+last line contains the counts, as JSON.
 """
 
 import json
@@ -13,34 +16,34 @@ from collections import Counter
 import numpy as np
 
 import rules
-from api import Api, Refused
+from api import Api, ProblemError
 
 url, notes, draft = sys.argv[1], pathlib.Path(sys.argv[2]), "draft" in sys.argv[3:]
 api = Api(url)
-refused, done = Counter(), Counter()
+rejected, done = Counter(), Counter()
 SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
 def convert(path, **query):
-    """Converts a node; the error where that is refused."""
+    """Converts a node; returns the error if it is rejected."""
     try:
         report = json.loads(api.expect("POST", f"/node/{path}", convert="v3", **query)[2])
-    except Refused as refusal:
-        assert refusal.kind == "inconvertible", refusal
-        return str(refusal)
+    except ProblemError as rejection:
+        assert rejection.kind == "inconvertible", rejection
+        return str(rejection)
     done.update(nodes=report["nodes"], chunks=report["chunks"])
     return None
 
 
 def codecs_of(document):
-    """The codecs of v3 that a document of v2 names: their names and configurations."""
+    """The v3 codecs equivalent to a v2 document: their names and configurations."""
     compressor = [document["compressor"]] if document["compressor"] else []
     numcodecs = [dict(codec) for codec in (document["filters"] or []) + compressor]
     return [codec_of(codec.pop("id"), codec) for codec in numcodecs]
 
 
 def codec_of(id, configuration):
-    # In v3 the byte order is that of the codec `bytes` alone.
+    # In v3 only the codec `bytes` has a byte order.
     configuration = {key: value.replace(">", "<") if "type" in key else value for key, value in configuration.items()}
     match id:
         case "zstd":
@@ -53,7 +56,7 @@ def codec_of(id, configuration):
 
 
 def codecs_in(document):
-    """The codecs of a document of v3, without those that v2 says by its data type and its order."""
+    """The codecs of a v3 document, without those that v2 expresses by data type and order."""
     found = []
     for codec in document["codecs"]:
         id, configuration = rules.name(codec), dict(rules.configuration(codec))
@@ -66,7 +69,7 @@ def codecs_in(document):
 
 
 def is_equal(found, asked, document):
-    """Whether the codecs of both are the same; the one that v2 does not say is blosc's own choice of a shuffle."""
+    """True if both have the same codecs; the shuffle that v2 leaves to blosc is ignored."""
     chosen = 2 if item_size(document["dtype"]) == 1 else 1
     choose = lambda configuration: configuration | ({"shuffle": chosen} if configuration.get("shuffle") == -1 else {})
     return found == [(id, choose(configuration)) for id, configuration in asked]
@@ -96,6 +99,6 @@ for entry in entries:
     converted.append(entry | {"format": 3, "document": document})
 (notes / "mirrored.json").write_text(json.dumps(converted))
 print("\n".join(different[:5]))
-report = {"arrays": len(converted), "nodes": done["nodes"], "chunks copied": done["chunks"], "refused": dict(sorted(without.items()))}
+report = {"arrays": len(converted), "nodes": done["nodes"], "chunks copied": done["chunks"], "rejected": dict(sorted(without.items()))}
 print(json.dumps(report, ensure_ascii=False))
 sys.exit(1 if different else 0)

@@ -1,9 +1,10 @@
-"""Creates the arrays that another library wrote once more, through /node, and writes their elements through /array:
+"""Recreates the arrays of another library through /node, and writes their elements through /array:
 
     mirror.py URL STORE NOTES OUT [draft]
 
-STORE and NOTES are what a writer of ../slices made. Of STORE only the documents are read, of NOTES the elements. The arrays are created at the paths that they have there, or with
-`draft` as a hierarchy of the draft at /draft. OUT/mirrored.json lists what was created, with the documents that were asked for. The last line says how much, as JSON.
+STORE and NOTES are the output of a writer of ../slices. Only the documents of STORE are read, and the elements of
+NOTES. The arrays are created at the same paths, or with `draft` as a draft hierarchy at /draft. OUT/mirrored.json
+lists the created arrays with the requested documents. The last line contains the counts, as JSON.
 """
 
 import json
@@ -15,17 +16,17 @@ import numpy as np
 
 import rules
 import writing
-from api import Api, Refused
+from api import Api, ProblemError
 
 url, (store, notes, out) = sys.argv[1], map(pathlib.Path, sys.argv[2:5])
 prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[5:] else ("", {})
-# The draft cannot say that elements which were never written are undefined.
+# The draft cannot express that unwritten elements are undefined.
 declared = query | {"lossy": True} if query else {}
 api = Api(url)
 generator = np.random.default_rng(20261122)
 writer = writing.Writer(api, generator)
-refusing = rules.converted if query else rules.none
-refused = defaultdict(list)
+rejects = rules.converted if query else rules.none
+rejected = defaultdict(list)
 
 
 def document(name):
@@ -56,15 +57,17 @@ def tree(documents, version):
 
 
 def declare(documents, at, version):
-    """Declares arrays as one tree, which is refused where one of them is; then the others as one tree, and those one by one. How many requests were taken."""
-    without = {name: document for name, document in documents.items() if any(refusing(document))}
+    """Declares arrays as one tree; if some are rejected, the others as one tree, and those one by one. Returns the
+    number of accepted requests.
+    """
+    without = {name: document for name, document in documents.items() if any(rejects(document))}
     rest = {name: document for name, document in documents.items() if name not in without}
     if without:
         try:
             plant(documents, at, version)
             raise AssertionError(f"{at} was declared with {list(without)}")
-        except Refused as refusal:
-            assert refusal.kind == "inconvertible", refusal
+        except ProblemError as rejection:
+            assert rejection.kind == "inconvertible", rejection
     if rest:
         plant(rest, at, version)
     for name, document in without.items():
@@ -77,26 +80,26 @@ def plant(documents, at, version):
 
 
 def one(name, document):
-    """Declares an array that is to be refused."""
+    """Declares an array that must be rejected."""
     error = None
     try:
         api.declare(f"{prefix}{name}", document, **declared)
-    except Refused as refusal:
-        assert refusal.kind == "inconvertible", refusal
-        error = str(refusal)
-    refused[rules.reason(refusing, document, error)].append(name)
+    except ProblemError as rejection:
+        assert rejection.kind == "inconvertible", rejection
+        error = str(rejection)
+    rejected[rules.reason(rejects, document, error)].append(name)
 
 
-def loses(document):
-    """Whether elements change each time that a chunk is decoded and encoded again, as it is when it is written in parts."""
+def is_lossy(document):
+    """True if elements change each time that a chunk is decoded and encoded again, as in a partial write."""
     text = json.dumps([document.get("codecs"), document.get("filters")])
     return any(f"{name}\"" in text for name in ("delta", "astype", "quantize", "fixedscaleoffset", "bitround", "scale_offset"))
 
 
 def start_of(document, shape):
-    """Where some arrays begin, so that the rest is appended: the axis and how many are there."""
+    """The initial extent of arrays whose rest is appended: the axis and the length."""
     regular = isinstance(document.get("chunk_grid", {}), dict) and document.get("chunk_grid", {}).get("name", "regular") == "regular"
-    if not regular or loses(document) or not shape or 0 in shape or generator.random() > 0.25:
+    if not regular or is_lossy(document) or not shape or 0 in shape or generator.random() > 0.25:
         return None
     axis = int(generator.integers(0, len(shape)))
     return axis, int(generator.integers(0, shape[axis]))
@@ -110,24 +113,24 @@ for entry in json.loads((notes / "manifest.json").read_text()):
         continue
     entries[entry["name"]] = (entry, found)
     if "m8" in str(found.get("dtype")) and "delta" in json.dumps(found["filters"]):
-        # NaT, of which the rest of a chunk at the edge is full where no fill value is said, would be added to what follows it.
+        # NaT, which fills the rest of an edge chunk without a fill value, would be added to the following elements.
         found["fill_value"] = 0
 
 growing, trees, wanted_shapes = {}, {}, {}
 for index, (name, (entry, found)) in enumerate(entries.items()):
-    # They have to come through all that follows.
+    # They must pass through all subsequent codecs.
     if index % 5:
         found["attributes"] = (found.get("attributes") or {}) | {"mirrored": name, "é": [None, 1.0, {"deep": [1e300, -0.0, 2**70]}]}
     wanted_shapes[name] = wanted = tuple(found["shape"])
     if not entry["region"] and entry["shape"] == list(wanted) and (start := start_of(found, wanted)):
         growing[name] = start
         found["shape"] = [start[1] if axis == start[0] else extent for axis, extent in enumerate(wanted)]
-    # Subtrees of some hundred arrays, so that one that is refused does not spoil the rest.
+    # Subtrees of some hundred arrays, so that a rejected one does not affect all others.
     top = "/".join(name.split("/")[:2])
     trees.setdefault((top, found["zarr_format"]), {})[name] = found
 
 requests = sum(declare(documents, top, version) for (top, version), documents in trees.items())
-without = {name for names in refused.values() for name in names}
+without = {name for names in rejected.values() for name in names}
 mirrored = []
 for name, (entry, found) in entries.items():
     if name in without:
@@ -136,7 +139,7 @@ for name, (entry, found) in entries.items():
     path = f"{prefix}{name}"
     if entry["region"]:
         writer.bounds(path, elements, entry["kind"], entry["region"], **query)
-    elif loses(found):
+    elif is_lossy(found):
         writer.region(path, elements, entry["kind"], [slice(None)] * elements.ndim, **query)
     elif name in growing:
         writer.grown(path, elements, entry["kind"], *growing[name], **query)
@@ -152,6 +155,6 @@ report = {
     "arrays": len(mirrored),
     "lossy": sum(entry["lossy"] for entry in mirrored),
     "appended": sum(entry["name"] in growing for entry in mirrored),
-    "refused": {why: len(names) for why, names in sorted(refused.items())},
+    "rejected": {why: len(names) for why, names in sorted(rejected.items())},
 }
 print(json.dumps(report, ensure_ascii=False))

@@ -1,4 +1,7 @@
-"""Sends models of pydantic-zarr through /node, and reads them back through it and with zarr-python: pydantic_models.py URL"""
+"""Sends models of pydantic-zarr through /node, and reads them back through it and with zarr-python:
+
+    pydantic_models.py URL
+"""
 
 import importlib.metadata
 import json
@@ -21,7 +24,7 @@ compared = 0
 
 
 def samples(format):
-    """A hierarchy of zarr-python's own making, in memory."""
+    """An in-memory hierarchy created by zarr-python."""
     root = zarr.open_group(zarr.storage.MemoryStore(), mode="w", zarr_format=format, attributes={"title": "größe", "n": [1, 2.5, None, {"a": {}}]})
     root.create_group("empty")
     deep = root.create_group("a/b/c", attributes={"deep": True})
@@ -51,12 +54,13 @@ def samples(format):
 
 
 def dumped(model):
-    """As pydantic-zarr itself writes it."""
+    """A model as serialized by pydantic-zarr."""
     return json.loads(json.dumps(model.model_dump(mode="json"), allow_nan=False))
 
 
 def check(what, found, wanted):
-    """Two models are equal. They are compared as JSON, since from_zarr makes tuples where JSON has lists."""
+    """Asserts that two models are equal. They are compared as JSON, since from_zarr returns tuples instead of lists.
+    """
     global compared
     found, wanted = dumped(found), dumped(wanted)
     if found != wanted:
@@ -67,7 +71,7 @@ def check(what, found, wanted):
 
 
 def round_trip(name, models, sent):
-    """Declares a model; what is found by every way must be equal to it."""
+    """Declares a model; all ways of reading it must return an equal one."""
     status, canonical = api.declare(f"{name}", dumped(sent))
     assert status == 201, status
     check(f"{name}: the answer of PUT", models.GroupSpec(**canonical), sent)
@@ -94,7 +98,7 @@ def round_trip(name, models, sent):
         check(f"{name}: {member}", models.ArraySpec(**api.node(f"{name}/a/b/c/{member}")), spec)
         check(f"{name}: {member} opens", models.ArraySpec.from_zarr(zarr.open_array(f"{url}/store/{name}/a/b/c/{member}", mode="r")), spec)
 
-    # What is compared and not changed.
+    # Compared without changing anything.
     validated = json.loads(api.expect("POST", f"/node/{name}", json.dumps(dumped(sent)), {"Content-Type": "application/json"}, validate=True)[2])
     assert validated["unchanged"] is True and validated["differences"] == [], validated
     other = dumped(sent)
@@ -107,7 +111,7 @@ def round_trip(name, models, sent):
 for format, models in ((2, v2), (3, v3)):
     round_trip(f"v{format}/memory", models, models.GroupSpec.from_zarr(samples(format)))
 
-# The other way: a hierarchy that pydantic-zarr makes on the server is declared once more, and equal.
+# The other way: a hierarchy that pydantic-zarr creates on the server is declared again, and is equal.
 for format, models in ((2, v2), (3, v3)):
     sent = models.GroupSpec(**api.node(f"v{format}/memory", depth="all"))
     sent.to_zarr(zarr.storage.FsspecStore.from_url(f"{url}/store"), path=f"v{format}/made")

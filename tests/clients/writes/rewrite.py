@@ -1,7 +1,10 @@
-"""Copies what write_zarr_python.py wrote, through /node and /array alone: rewrite.py URL FROM TO DIR OUT
+"""Copies the data of write_zarr_python.py, through /node and /array alone:
 
-The hierarchies are read from /node/FROM and declared at /node/TO, the elements of DIR written in regions, and OUT gets a manifest that the
-readers of the other libraries understand. Both groups have consolidated metadata before the arrays are there.
+    rewrite.py URL FROM TO DIR OUT
+
+The hierarchies are read from /node/FROM and declared at /node/TO, the elements of DIR are written in regions, and OUT
+gets a manifest for the readers of the other libraries. Both groups have consolidated metadata before the arrays
+exist.
 """
 
 import json
@@ -21,7 +24,7 @@ manifest = json.loads((directory / "manifest.json").read_text())
 
 
 def consolidate(format):
-    """Gives the empty group consolidated metadata, as other libraries do it: by writing the key."""
+    """Adds consolidated metadata to the empty group, as other libraries do: by writing the key."""
     root = f"{target}/v{format}.zarr"
     if format == 2:
         read = lambda key: json.loads(api.expect("GET", f"/store/{root}/{key}")[2])

@@ -1,6 +1,8 @@
-"""Why a library, or a dialect, does not have some arrays: rules on the metadata that is read, each with the text of the error that it must lead to.
+"""The reasons why a library, or a dialect, does not support some arrays: rules on the metadata, each with the text of
+the expected error.
 
-An array to which a rule applies must be refused with that text, and one to which none applies must not be refused; `reason` says which rule it is.
+An array to which a rule applies must be rejected with that text, and other arrays must not be rejected; `reason`
+returns the rule.
 """
 
 import json
@@ -12,18 +14,20 @@ NUMBERS = {"bool", "float16", "bfloat16", "float32", "float64", "complex64", "co
 
 
 class Wrong(Exception):
-    """A refusal that no rule explains, or none where a rule says that there is one."""
+    """A rejection that no rule explains, or a missing rejection."""
 
 
 def reason(rules, document, error):
-    """The reason why an array with this document is refused, given the error, or `None` where it was not; `None` where no rule applies."""
+    """The reason why an array with this document is rejected, given the error, or `None` if it was accepted; `None`
+    if no rule applies.
+    """
     text, why = None, None
     for why, text in rules(document):
         break
     if error is None and why is not None:
-        raise Wrong(f"it was not refused, though: {why}")
+        raise Wrong(f"it was not rejected, though: {why}")
     if error is not None and (why is None or not re.search(text, error, re.S)):
-        raise Wrong(f"refused{f', but not with {text!r} since: {why}' if why else ''}: {error[:400]}")
+        raise Wrong(f"rejected{f', but not with {text!r} since: {why}' if why else ''}: {error[:400]}")
     return why
 
 
@@ -36,7 +40,7 @@ def configuration(extension):
 
 
 def chain(document):
-    """All codecs of a document of v3, those within shards too."""
+    """All codecs of a v3 document, including those within shards."""
     found = []
     for codec in document["codecs"]:
         found += [codec, *chain(configuration(codec))] if name(codec) == "sharding_indexed" else [codec]
@@ -44,7 +48,7 @@ def chain(document):
 
 
 def tensorstore(document):
-    """What tensorstore does not read."""
+    """Arrays that tensorstore does not read."""
     return tensorstore_v3(document) if document["zarr_format"] == 3 else tensorstore_v2(document)
 
 
@@ -95,7 +99,7 @@ def tensorstore_v2(document):
 
 
 def zarr_python_3(document):
-    """What zarr-python 3 does not read."""
+    """Arrays that zarr-python 3 does not read."""
     if document["zarr_format"] == 2:
         return
     data_type = name(document["data_type"])
@@ -106,8 +110,10 @@ def zarr_python_3(document):
             yield "sums of times that are no times", "Overflow in timedelta64 [+] timedelta64 addition"
 
 
-def other_nan(document):
-    """Why zarr-python 3 takes a NaN for another one: hexadecimal digits go through Python's floats, which keep neither all payloads of float16 nor the one bit that signals."""
+def changed_nan(document):
+    """The reason why zarr-python 3 changes a NaN: it converts hexadecimal digits through Python's floats, which
+    preserve neither all payloads of float16 nor signaling NaN.
+    """
     fill = str(document["fill_value"])
     if document["zarr_format"] == 3 and fill.startswith("0x"):
         if name(document["data_type"]) == "float16" and int(fill, 16) & 0x7C00 == 0x7C00 and int(fill, 16) & 0x1FF:
@@ -117,13 +123,15 @@ def other_nan(document):
 
 
 def zarr_python_2(document):
-    """What zarr-python 2 does not read, which is nothing of v2; in the draft, `document` is that of the draft."""
+    """Arrays that zarr-python 2 does not read, none of them v2; for the draft, `document` is that of the draft."""
     if "data_type" in document and re.search(r"8\[\d+", str(document["data_type"])):
         yield "times whose unit has a multiplier", "Unsupported dtype: .*(timedelta64|datetime64|[Mm]8)"
 
 
 def converted(document):
-    """What v3 has no registered names for, and so neither a conversion to v3 nor the draft's model, of documents of v2."""
+    """v2 arrays without registered v3 names, which can be neither converted to v3 nor represented in the draft's
+    model.
+    """
     dtype = document["dtype"]
     orders = set(re.findall(r"[<>]", json.dumps(dtype)))
     if isinstance(dtype, list) and len(orders) == 2 and "subarray" not in kinds(dtype):
@@ -154,5 +162,5 @@ def kinds(dtype):
 
 
 def none(document):
-    """Nothing at all."""
+    """No array."""
     return iter(())

@@ -1,9 +1,10 @@
-"""Compares what the server stored of the arrays that mirror.py created with what the originals' writer stored:
+"""Compares the stored data of the arrays of mirror.py with the data of the original writer:
 
     stored.py STORE NOTES DIRECTORY [draft]
 
-STORE is the writer's, NOTES are those of mirror.py, and DIRECTORY has what was exported from the server. The documents have to be those that were asked for. The same chunks have to be there, with the same bytes;
-where a compressor may write others, what numcodecs makes of them with the compressor that was asked for has to be the same. The last line says how much, as JSON.
+STORE is the writer's, NOTES are those of mirror.py, and DIRECTORY contains the server's exported data. The documents
+must be the requested ones. The same chunks must exist, with the same bytes; for compressors whose output may differ,
+the bytes decompressed by numcodecs must be equal. The last line contains the counts, as JSON.
 """
 
 import json
@@ -19,7 +20,7 @@ import numcodecs
 import rules
 
 store, notes, exported, draft = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]), "draft" in sys.argv[4:]
-# What may write other bytes for the same; the header of gzip has the time.
+# Compressors whose output may differ; the header of gzip contains the time.
 COMPRESSORS = {"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"}
 CHECKSUMS = {"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"}
 MISSING = 2**64 - 1
@@ -27,11 +28,11 @@ METADATA = {"zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"}
 
 
 class Differs(Exception):
-    """What differs."""
+    """A difference."""
 
 
 def numbers(key):
-    """The numbers in a chunk's key, whatever stands between them."""
+    """The numbers in a chunk key, for any separator."""
     return tuple(map(int, re.findall(r"\d+", key)))
 
 
@@ -42,7 +43,7 @@ def chunks(directory):
 
 
 def document_differs(entry):
-    """What the stored document has other than was asked for."""
+    """The differences between the stored and the requested document."""
     name, asked = entry["name"], entry["document"]
     if draft:
         return draft_differs(json.loads((exported / f"meta/root/{name}.array.json").read_text()), asked)
@@ -53,7 +54,7 @@ def document_differs(entry):
         found = json.loads((exported / name / ".zarray").read_text())
         found["attributes"] = json.loads(attributes.read_text()) if attributes.exists() else {}
     normalised, reasons = normal(asked, found)
-    # As text, since 1 and 1.0 and True are equal in Python.
+    # As text, since 1, 1.0 and True are equal in Python.
     differing = [key for key in {**normalised, **found} if json.dumps(normalised.get(key), sort_keys=True) != json.dumps(found.get(key), sort_keys=True)]
     if differing:
         raise Differs(", ".join(f"{key} is {json.dumps(found.get(key))}, not {json.dumps(normalised.get(key))}" for key in differing))
@@ -61,7 +62,8 @@ def document_differs(entry):
 
 
 def normal(asked, found):
-    """The document as the server says that it normalises it, and why it is another one than was asked for."""
+    """The document after the server's documented normalization, and the reason why it differs from the requested one.
+    """
     wanted, reasons = dict(asked), []
     if asked["zarr_format"] == 2 and "dimension_separator" not in asked:
         wanted["dimension_separator"] = "."
@@ -78,12 +80,12 @@ def normal(asked, found):
 
 
 def bare(codec):
-    """Whether it is the codec `bytes` without a byte order."""
+    """True if it is the codec `bytes` without a byte order."""
     return rules.name(codec) == "bytes" and not rules.configuration(codec)
 
 
 def draft_differs(found, asked):
-    """The draft's document against that of v2."""
+    """Compares the draft's document with that of v2."""
     codec = dict(asked["compressor"]) if asked["compressor"] else None
     compressor = found.get("compressor")
     attributes = dict(found["attributes"])
@@ -104,7 +106,9 @@ def draft_differs(found, asked):
 
 
 def byte_codecs(document):
-    """The codecs between the bytes of a chunk and those of its elements, the outermost last: their numcodecs ids and configurations. Codecs of elements end it."""
+    """The bytes-to-bytes codecs of a chunk, the outermost last: their numcodecs ids and configurations. Array codecs
+    end the list.
+    """
     if document["zarr_format"] == 2:
         codecs = [*(document["filters"] or []), *([document["compressor"]] if document["compressor"] else [])]
         codecs = [(codec["id"], {key: value for key, value in codec.items() if key != "id"}) for codec in codecs]
@@ -114,7 +118,7 @@ def byte_codecs(document):
 
 
 def inner(document, key):
-    """The extents of a chunk of v3."""
+    """The extents of a v3 chunk."""
     grid = rules.configuration(document["chunk_grid"])
     if rules.name(document["chunk_grid"]) == "regular":
         return grid["chunk_shape"]
@@ -123,15 +127,15 @@ def inner(document, key):
 
 
 def decoded(id, configuration, data):
-    """What numcodecs makes of the bytes with the codec that was asked for."""
+    """The bytes decoded by numcodecs with the requested codec."""
     if id == "blosc":
-        # Its headers say all of it, and v3 has other words for it.
+        # Its header describes the data completely, and v3 has other names for the options.
         configuration = {}
     return bytes(numcodecs.get_codec({"id": id, **configuration}).decode(data))
 
 
 def compressors(codecs):
-    """The compressors among codecs, those within shards included."""
+    """The compressors among codecs, including those within shards."""
     for id, configuration in codecs:
         if id in COMPRESSORS:
             yield id
@@ -140,7 +144,9 @@ def compressors(codecs):
 
 
 def compare(found, wanted, codecs, shape, how):
-    """Compares two chunks, outermost codec first; `how` has the compressors that had to be undone. Compressed bytes are never compared as they are: whether they are equal depends on the writer's luck."""
+    """Compares two chunks, outermost codec first; `how` collects the compressors that had to be undone. Compressed
+    bytes are never compared: their equality is a coincidence.
+    """
     if found == wanted and not any(compressors(codecs)):
         return
     if not codecs:
@@ -152,10 +158,10 @@ def compare(found, wanted, codecs, shape, how):
         how.add(id)
         compare(decoded(id, configuration, found), decoded(id, configuration, wanted), rest, shape, how)
     elif id in CHECKSUMS or id == "shuffle" and len(found) != len(wanted):
-        # Of compressed bytes that may differ.
+        # Compressed bytes that may differ.
         compare(decoded(id, configuration, found), decoded(id, configuration, wanted), rest, shape, how)
     elif id == "sharding_indexed":
-        # They come in any order.
+        # They are in arbitrary order.
         inmost = [(rules.name(codec).removeprefix("numcodecs."), rules.configuration(codec)) for codec in configuration["codecs"]]
         parts = [shard(data, configuration, shape) for data in (found, wanted)]
         for one, other in zip(*parts, strict=True):
@@ -168,7 +174,7 @@ def compare(found, wanted, codecs, shape, how):
 
 
 def shard(data, configuration, shape):
-    """The inner chunks of a shard, in the order of the index, which is checked to lie where it is said to."""
+    """The inner chunks of a shard, in index order; checks the location of the index."""
     count = math.prod(-(-extent // size) for extent, size in zip(shape, configuration["chunk_shape"]))
     index_codecs = configuration["index_codecs"]
     order = ">" if rules.configuration(index_codecs[0]).get("endian") == "big" else "<"
@@ -188,16 +194,16 @@ def array(entry, counts):
     found, wanted = chunks(exported / ("data/root" if draft else "") / name), chunks(store / name)
     if document["zarr_format"] == 2 and not document["shape"] and draft:
         found = {(0,): value for value in found.values()}
-    # A number says no more of texts than nothing does.
+    # For texts, a numeric fill value is equivalent to none.
     if entry["format"] == 2 and (document["fill_value"] is None or document["dtype"] == "|O" and document["fill_value"] == 0):
-        # Nothing says what a chunk is full of that is not stored, so whatever is written is.
+        # Nothing defines the elements of a missing chunk, so all written chunks are stored.
         more = set(found) - set(wanted)
         counts["chunks without a fill value that only the server stores"] += len(more)
         found = {key: value for key, value in found.items() if key not in more}
     if set(found) - set(wanted):
         raise Differs(f"chunks {sorted(set(found) - set(wanted))} are not in the original")
     if more := set(wanted) - set(found):
-        # The elements, which others compare, say whether these are full of the fill value.
+        # Whether these contain only the fill value depends on the elements, which other scripts compare.
         counts["chunks that only the original stores"] += len(more)
     if entry["format"] == 2 and re.search("[mM]8|[|]O", json.dumps(document["dtype"])) and document["fill_value"] in (None, 0):
         undefined = [key for key in found if any((at + 1) * size > extent for at, size, extent in zip(key, document["chunks"], document["shape"]))]

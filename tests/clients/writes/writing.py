@@ -1,4 +1,4 @@
-"""Elements as the bodies of requests, and whole arrays written through many of them."""
+"""Elements as request bodies, and arrays written with many requests."""
 
 import base64
 import io
@@ -11,7 +11,6 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "slices"))
 
-import expectation
 import forms
 import selections
 
@@ -19,7 +18,7 @@ RAW, NPY, JSON = "application/octet-stream", "application/x-npy", "application/j
 
 
 def body(elements, kind, form, generator):
-    """The elements in one of the forms in which they are taken: the media type and the bytes."""
+    """The elements in one of the accepted formats: media type and bytes."""
     if form == "raw":
         return RAW, forms.raw(np.ascontiguousarray(elements).reshape(elements.shape), kind)
     if form == "json":
@@ -36,14 +35,14 @@ def body(elements, kind, form, generator):
 
 
 def forms_of(elements, kind):
-    """The forms that can say these elements."""
+    """The formats that can represent these elements."""
     if kind == "string" and any(text.endswith("\0") for text in elements.ravel().tolist()):
         return ["raw", "json"]
     return forms.forms(kind)
 
 
 def tree(elements, kind):
-    """Nested lists, as the server takes them and gives them."""
+    """Nested lists, as accepted and returned by the server."""
     if elements.ndim:
         return [tree(elements[index, ...], kind) for index in range(elements.shape[0])]
     item = elements[()]
@@ -98,7 +97,7 @@ def number(item, bits):
 
 
 def partition(extent, generator):
-    """The indices of a dimension in one to three parts, each an item of a selection that picks it."""
+    """The indices of a dimension in one to three parts, each as an item of a selection."""
     if extent < 2:
         return [slice(None)]
     match int(generator.integers(0, 5)):
@@ -120,7 +119,7 @@ def partition(extent, generator):
 
 
 def pieces(shape, generator):
-    """Selections that name each element of an array once, in any order."""
+    """Selections that contain each element of an array once, in any order."""
     parts = [[slice(None)]] * len(shape)
     for axis in generator.permutation(len(shape))[:2]:
         parts[axis] = partition(shape[axis], generator)
@@ -131,7 +130,7 @@ def pieces(shape, generator):
 
 
 class Writer:
-    """Writes arrays through /array, and counts how."""
+    """Writes arrays through /array, and counts the requests."""
 
     def __init__(self, api, generator):
         self.api, self.generator = api, generator
@@ -151,7 +150,7 @@ class Writer:
         self.done["regions"] += 1
 
     def whole(self, path, elements, kind, **query):
-        """Writes all elements of an array, which has their shape, by regions."""
+        """Writes all elements of an array with the same shape, by regions."""
         if self.generator.random() < 0.3 and elements.size:
             first = elements.reshape(-1)[:1].reshape(())
             self.api.write(path, *body(first, kind, "json", self.generator), **query)
@@ -160,12 +159,14 @@ class Writer:
             self.region(path, elements, kind, items, **query)
 
     def bounds(self, path, elements, kind, bounds, **query):
-        """Writes what lies within bounds of an array."""
+        """Writes the part of an array within bounds."""
         items = [slice(start, stop) for start, stop, *_ in bounds]
         self.region(path, elements, kind, items, **query)
 
     def grown(self, path, elements, kind, axis, start, **query):
-        """Writes an array whose dimension `axis` has `start` so far: what is there by regions, the rest appended."""
+        """Writes an array whose dimension `axis` has the extent `start`: the existing part by regions, the rest by
+        appending.
+        """
         there = [slice(None)] * elements.ndim
         there[axis] = slice(0, start)
         if start:
@@ -177,7 +178,7 @@ class Writer:
             items[axis] = slice(at, at + step)
             part = selections.select(elements, items)
             dimension = axis if self.generator.random() < 0.5 else axis - elements.ndim
-            told = self.api.append(path, dimension, *self.body(part, kind), **query)
+            report = self.api.append(path, dimension, *self.body(part, kind), **query)
             at += step
-            assert told["shape"][axis] == at, (path, told)
+            assert report["shape"][axis] == at, (path, report)
             self.done["appends"] += 1

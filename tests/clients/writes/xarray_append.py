@@ -1,7 +1,9 @@
-"""Writes a dataset with xarray into /store, appends along time through /array, and opens it with xarray: xarray_append.py URL [STEPS]
+"""Writes a dataset with xarray into /store, appends along time through /array, and opens it with xarray:
 
-While STEPS appends are made (200 unless told), readers in other processes look at the growing array through /node and /array, with zarr-python and with xarray: whatever
-shape they see, its elements must be there.
+    xarray_append.py URL [STEPS]
+
+During STEPS appends (default 200), readers in other processes read the growing array through /node and /array, with
+zarr-python and with xarray: for every observed shape, the elements must exist.
 """
 
 import multiprocessing
@@ -28,7 +30,7 @@ class ErasingHTTPFileSystem(HTTPFileSystem):
 
 
 def dataset(start, stop):
-    """The steps from `start` to `stop`; each element of a step tells which it is, and none is a fill value."""
+    """The steps from `start` to `stop`; each element of a step identifies it, and none is a fill value."""
     steps = np.arange(start, stop)
     plane = np.linspace(0, 0.5, HEIGHT * WIDTH, dtype="float32").reshape(HEIGHT, WIDTH)
     found = xr.Dataset(
@@ -54,7 +56,7 @@ def dataset(start, stop):
 
 
 def encoded(part, name):
-    """The elements of a variable as they are stored: times are numbers."""
+    """The elements of a variable as stored: times are numbers."""
     variable = part[name]
     if name == "time":
         return ((variable.values - np.datetime64("2026-01-01", "ns")) // np.timedelta64(1, "h")).astype("<i8")
@@ -66,10 +68,10 @@ def opened(url, consolidated, dropped=()):
         return found.load()
 
 
-def check_steps(found, seen):
-    """Each step that is there is whole, and there are no fewer than before."""
+def check_steps(found, observed):
+    """Asserts that each step is complete, and that there are no fewer steps than before."""
     steps = len(found)
-    assert steps >= seen, (steps, seen)
+    assert steps >= observed, (steps, observed)
     assert np.array_equal(np.floor(found[:, 0, 0]), np.arange(steps) + 1), found[:, 0, 0]
     assert np.array_equal(found - found[:, :1, :1], np.broadcast_to((found - found[:, :1, :1])[0], found.shape)) or np.allclose(
         found - found[:, :1, :1], (found - found[:, :1, :1])[:1], atol=1e-3
@@ -77,10 +79,10 @@ def check_steps(found, seen):
     return steps
 
 
-def poll(how, url, path, stop, told):
-    """Looks at the array until told to stop; tells how often, and how many different shapes were seen."""
+def poll(how, url, path, stop, results):
+    """Reads the array until it is stopped; returns the number of reads, and of different observed shapes."""
     warnings.simplefilter("ignore")
-    api, seen, looks, shapes = Api(url), 0, 0, set()
+    api, observed, reads, shapes = Api(url), 0, 0, set()
     try:
         while not stop.is_set():
             if how == "api":
@@ -93,12 +95,12 @@ def poll(how, url, path, stop, told):
             else:
                 others = [name for name in ALONG_TIME if name != "temperature"]
                 found = opened(f"{url}/store/{path}", how == "xarray, consolidated", others)["temperature"].values
-            seen = check_steps(found, seen)
-            shapes.add(seen)
-            looks += 1
-        told.put((how, looks, len(shapes), None))
+            observed = check_steps(found, observed)
+            shapes.add(observed)
+            reads += 1
+        results.put((how, reads, len(shapes), None))
     except BaseException as error:
-        told.put((how, looks, len(shapes), f"{type(error).__name__}: {error}"))
+        results.put((how, reads, len(shapes), f"{type(error).__name__}: {error}"))
 
 
 def append_all(api, path, start, stop):
@@ -107,8 +109,8 @@ def append_all(api, path, start, stop):
         part = dataset(step, step + 1)
         for name in ALONG_TIME:
             axis = part[name].dims.index("time")
-            told = api.append(f"{path}/{name}", axis, "application/octet-stream", encoded(part, name).tobytes())
-            assert told["shape"][axis] == step + 1, told
+            results = api.append(f"{path}/{name}", axis, "application/octet-stream", encoded(part, name).tobytes())
+            assert results["shape"][axis] == step + 1, results
 
 
 def run(url, format, steps):
@@ -121,23 +123,23 @@ def run(url, format, steps):
         xr.testing.assert_identical(opened(place, consolidated), first)
 
     context = multiprocessing.get_context("spawn")
-    stop, told = context.Event(), context.Queue()
+    stop, results = context.Event(), context.Queue()
     ways = ["api", "zarr", "xarray", "xarray, consolidated"]
-    pollers = [context.Process(target=poll, args=(how, url, path, stop, told)) for how in ways]
+    pollers = [context.Process(target=poll, args=(how, url, path, stop, results)) for how in ways]
     for poller in pollers:
         poller.start()
     try:
         append_all(api, path, FIRST, FIRST + steps)
     finally:
         stop.set()
-    results = [told.get(timeout=120) for _ in pollers]
+    results = [results.get(timeout=120) for _ in pollers]
     for poller in pollers:
         poller.join()
-    for how, looks, shapes, failure in results:
+    for how, reads, shapes, failure in results:
         assert failure is None, (how, failure)
-        assert looks and shapes > 1, f"{how} looked {looks} times and saw {shapes} shapes, which shows nothing"
+        assert reads and shapes > 1, f"{how} looked {reads} times and saw {shapes} shapes, which shows nothing"
 
-    # All steps are there, with and without consolidated metadata, and xarray itself goes on from there.
+    # All steps exist, with and without consolidated metadata, and xarray itself can continue appending.
     whole = dataset(0, FIRST + steps)
     for consolidated in (True, False):
         xr.testing.assert_identical(opened(place, consolidated), whole)
@@ -154,11 +156,11 @@ def main():
     warnings.simplefilter("ignore")
     for format in (2, 3):
         results = run(url, format, steps)
-        looks = ", ".join(f"{how} {looks} times at {shapes} shapes" for how, looks, shapes, _ in results)
-        print(f"xarray {xr.__version__}, Zarr v{format}: {steps} appends to {len(ALONG_TIME)} variables; looked at meanwhile: {looks}")
+        reads = ", ".join(f"{how} {reads} times at {shapes} shapes" for how, reads, shapes, _ in results)
+        print(f"xarray {xr.__version__}, Zarr v{format}: {steps} appends to {len(ALONG_TIME)} variables; looked at meanwhile: {reads}")
 
 
-# Erasing is what xarray needs where it replaces an array.
+# xarray erases when it replaces an array.
 fsspec.register_implementation("http", ErasingHTTPFileSystem, clobber=True)
 if __name__ == "__main__":
     main()

@@ -1,4 +1,7 @@
-"""Declares ZEP 6's own examples, as they stand, and opens what they make with zarr-python and tensorstore: zep6.py URL"""
+"""Declares the examples of ZEP 6 verbatim, and opens the created nodes with zarr-python and tensorstore:
+
+    zep6.py URL
+"""
 
 import json
 import pathlib
@@ -28,7 +31,7 @@ for name, array, file, driver in (("three", "array", "zep6.json", "zarr3"), ("tw
     kvstore = {"driver": "http", "base_url": f"{url}/store/", "path": f"{name}/example/{array}/"}
     found = ts.open({"driver": driver, "kvstore": kvstore}, read=True, open=True).result()
     assert np.array_equal(found.read().result(), elements)
-    # The same text again is what is there, and so is the canonical form of it.
+    # The same text again describes the existing nodes, and so does its canonical form.
     for body in (text, answer):
         status, _, _ = api.expect("PUT", f"/node/{name}/example", body, {"Content-Type": "application/json"})
         assert status == 200, status

@@ -1,11 +1,11 @@
-//! Contestants that take turns.
+//! Contestants that are measured in turn.
 
 use super::statistics::{Spread, quantile, ratios};
 
-/// The operations that one contestant did in one round.
+/// The operations of one contestant in one round.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// The time from the first operation's beginning to the last one's end, without what is not measured between them.
+    /// Seconds from the start of the first operation to the end of the last, without unmeasured work between them.
     pub seconds: f64,
     /// The seconds that each operation took.
     pub latencies: Vec<f64>,
@@ -28,21 +28,21 @@ impl Turn {
     }
 }
 
-/// One way of doing what is compared.
+/// One of the alternatives under comparison.
 pub struct Contestant<'a> {
-    /// Name, as in the table.
+    /// The name shown in the table.
     pub name: String,
-    /// One round of it, or the reason that it cannot be measured here.
+    /// Runs one round, or the reason why it cannot be measured on this machine.
     pub turn: Result<Box<dyn FnMut(usize) -> Turn + 'a>, String>,
 }
 
 impl<'a> Contestant<'a> {
-    /// A contestant whose turn is told the number of the round.
+    /// A contestant whose closure receives the number of the round.
     pub fn new(name: impl Into<String>, turn: impl FnMut(usize) -> Turn + 'a) -> Self {
         Self { name: name.into(), turn: Ok(Box::new(turn)) }
     }
 
-    /// A contestant that cannot be measured here.
+    /// A contestant that cannot be measured on this machine.
     pub fn absent(name: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { name: name.into(), turn: Err(reason.into()) }
     }
@@ -51,19 +51,19 @@ impl<'a> Contestant<'a> {
 /// Measurements of one contestant.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Name, as in the table.
+    /// The name shown in the table.
     pub name: String,
-    /// Its turns, one for each round, or the reason that there are none.
+    /// One turn per round, or the reason why there are none.
     pub turns: Result<Vec<Turn>, String>,
 }
 
 impl Measured {
-    /// Operations per second over the rounds.
+    /// Operations per second in each round.
     pub fn rate(&self) -> Option<Spread> {
         Spread::of(&self.rates())
     }
 
-    /// A quantile of the seconds that single operations took, over all rounds.
+    /// A quantile of the latency of single operations over all rounds, in seconds.
     pub fn latency(&self, part: f64) -> Option<f64> {
         let latencies: Vec<f64> = self.turns().iter().flat_map(|turn| turn.latencies.iter().copied()).collect();
         quantile(&latencies, part)
@@ -83,21 +83,22 @@ impl Measured {
     }
 }
 
-/// Measurements of ours, and of peers that took turns with it.
+/// The measurements of zarrd and of the peers that ran in turn with it.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Name of what was done, as in the table.
+    /// The name of the operation, shown in the table.
     pub what: String,
-    /// The bytes that one operation moves, if the rate is to be shown in MiB/s.
+    /// The bytes that one operation transfers, if the rate is shown in MiB/s.
     pub bytes: Option<u64>,
-    /// zarrd's measurements.
+    /// The measurements of zarrd.
     pub ours: Measured,
-    /// The peers' measurements.
+    /// The measurements of the peers.
     pub peers: Vec<Measured>,
 }
 
 impl Comparison {
-    /// Lets the contestants take turns for some rounds. The first is ours; in each round another one begins.
+    /// Runs the contestants in turn for a number of rounds. The first contestant is zarrd; each round starts with
+    /// another one.
     ///
     /// # Panics
     ///
@@ -127,12 +128,12 @@ impl Comparison {
         Self { bytes: Some(bytes), ..self }
     }
 
-    /// How many times as fast as a peer zarrd is, by the rounds.
+    /// The ratio of the rates of zarrd and a peer, round by round.
     pub fn ratio(&self, peer: &Measured) -> Option<Spread> {
         ratios(&self.ours.rates(), &peer.rates())
     }
 
-    /// The peer of this name, if it was measured.
+    /// The peer with this name, if it was measured.
     pub fn peer(&self, name: &str) -> Option<&Measured> {
         self.peers.iter().find(|peer| peer.name == name && peer.turns.is_ok())
     }

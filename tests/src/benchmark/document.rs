@@ -1,4 +1,4 @@
-//! Documents with generated sections, which stand between markers.
+//! Documents with generated sections between markers.
 
 /// A section that cannot be replaced.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,7 +6,7 @@ pub enum MarkerError {
     /// A marker is missing.
     #[error("the marker {0:?} is missing")]
     Missing(String),
-    /// The section's end stands before its beginning.
+    /// The end marker precedes the start marker.
     #[error("the end of the section {0:?} stands before its beginning")]
     Order(String),
 }
@@ -16,14 +16,14 @@ pub fn section<'a>(document: &'a str, name: &str) -> Result<&'a str, MarkerError
     Ok(Parts::of(document, name)?.text.trim_matches('\n'))
 }
 
-/// The document with other text between the markers of a section.
+/// The document with the text between the markers of a section replaced.
 pub fn with_section(document: &str, name: &str, text: &str) -> Result<String, MarkerError> {
     let Parts { before, after, .. } = Parts::of(document, name)?;
     let (opening, closing) = markers(name);
     Ok(format!("{before}{opening}\n{}\n{closing}{after}", text.trim_matches('\n')))
 }
 
-/// A document, taken apart at the markers of a section.
+/// A document split at the markers of a section.
 struct Parts<'a> {
     before: &'a str,
     text: &'a str,

@@ -1,10 +1,11 @@
-//! The machine that measures, and the commit that is measured.
+//! The machine under measurement, and the measured commit.
 
 use std::{fs, path::Path, process::Command};
 
 use crate::binary::workspace;
 
-/// Describes the machine in one line: processors, memory, the file system of a directory, the kernel, and the load at this moment.
+/// Describes the machine in one line: processors, memory, the file system of a directory, the kernel, and the current
+/// load.
 pub fn machine(dir: &Path) -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -22,12 +23,12 @@ pub fn machine(dir: &Path) -> String {
     )
 }
 
-/// The abbreviated commit of the workspace, with a note if files differ from it.
+/// The abbreviated commit of the workspace, with a note if the working tree is modified.
 pub fn commit() -> String {
     let Some(commit) = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"])) else {
         return "unknown".to_owned();
     };
-    // What a report writes itself does not count.
+    // Ignore the files that the report itself writes.
     let ours = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!BENCHMARKS.md", ":!README.md"];
     let changed = output(Command::new("git").args(ours)).is_some_and(|status| !status.is_empty());
     if changed { format!("{commit} with changes") } else { commit }
@@ -38,7 +39,7 @@ pub fn today() -> String {
     output(Command::new("date").args(["-u", "+%F"])).unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The version that nginx names, if it is installed.
+/// The version of nginx, if it is installed.
 pub fn nginx() -> Option<String> {
     let said = Command::new("nginx").arg("-v").output().ok()?;
     let said = String::from_utf8_lossy(&said.stderr).into_owned();
@@ -58,14 +59,14 @@ fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// File system and device of the mount that a directory is on.
+/// The file system and device of the mount that contains a directory.
 fn disk(mounts: &str, dir: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         let (device, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
         dir.starts_with(at).then_some((at.len(), device, kind))
     });
-    // Of two mounts at the same place the later one counts.
+    // Of two mounts at one place, the later one is visible.
     let (_, device, kind) = mounts.max_by_key(|(length, ..)| *length)?;
     Some(format!("{kind} on {device}"))
 }

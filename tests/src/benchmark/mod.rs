@@ -1,10 +1,8 @@
-//! The arithmetic and the text of the benchmarks' report, apart from what is measured.
+//! Statistics and rendering of the benchmark report.
 //!
-//! - [`statistics`] has medians, quantiles and ratios of runs that took turns.
-//! - [`comparison`] lets contestants take turns.
-//! - [`table`] renders comparisons in Markdown.
-//! - [`document`] replaces the generated sections of a document.
-//! - [`machine`] describes the machine and the commit.
+//! - [`statistics`]: medians, quantiles, and ratios of values measured in the same round. - [`comparison`]: runs
+//!   contestants in turn. - [`table`]: renders comparisons in Markdown. - [`document`]: replaces the generated sections
+//!   of a document. - [`machine`]: describes the machine and the commit.
 
 pub mod comparison;
 pub mod document;

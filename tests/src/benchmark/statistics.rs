@@ -1,20 +1,20 @@
 //! Medians, quantiles and ratios.
 
-/// The median of some figures, with the least and the greatest.
+/// The median of a sample, with its minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The median.
     pub median: f64,
-    /// The least figure.
+    /// The minimum.
     pub min: f64,
-    /// The greatest figure.
+    /// The maximum.
     pub max: f64,
-    /// The number of figures.
+    /// The number of values.
     pub count: usize,
 }
 
 impl Spread {
-    /// The spread of at least one figure.
+    /// The spread of a sample; `None` if it is empty.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let sorted = sorted(figures);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -22,7 +22,7 @@ impl Spread {
     }
 }
 
-/// The figure in the middle, or the mean of the two in the middle. `None` if there are no figures.
+/// The middle value, or the mean of the two middle values; `None` if there are no values.
 pub fn median(figures: &[f64]) -> Option<f64> {
     let sorted = sorted(figures);
     let upper = *sorted.get(sorted.len() / 2)?;
@@ -32,14 +32,14 @@ pub fn median(figures: &[f64]) -> Option<f64> {
     Some(f64::midpoint(sorted[sorted.len() / 2 - 1], upper))
 }
 
-/// The least figure that at least `part` of all figures do not exceed (nearest rank). `None` if there are no figures.
+/// The quantile at `part`, by nearest rank; `None` if there are no values.
 pub fn quantile(figures: &[f64], part: f64) -> Option<f64> {
     let sorted = sorted(figures);
     let rank = (part.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
-/// The spread of the ratios of figures that were measured in the same round.
+/// The spread of the ratios of values measured in the same round.
 pub fn ratios(ours: &[f64], peers: &[f64]) -> Option<Spread> {
     let ratios: Vec<f64> = ours.iter().zip(peers).map(|(ours, peer)| ours / peer).collect();
     Spread::of(&ratios)

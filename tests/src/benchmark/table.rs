@@ -9,7 +9,7 @@ use super::{
 
 const MIB: f64 = 1_048_576.0;
 
-/// Renders comparisons as one table, a row for each peer.
+/// Renders comparisons as one table with a row for each peer.
 pub fn table(comparisons: &[Comparison]) -> String {
     let mut text = String::from(
         "| operation | zarrd | p50 / p99 | peer | its rate | p50 / p99 | ratio |\n\
@@ -36,7 +36,7 @@ pub fn table(comparisons: &[Comparison]) -> String {
     text
 }
 
-/// A number of seconds in a unit that suits it.
+/// Formats seconds with a fitting unit.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds >= 1.0 => format!("{} s", number(seconds)),
@@ -45,7 +45,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number with two or three digits that count, and commas if it is large.
+/// Formats a number with two or three significant digits, with commas if it is large.
 pub fn number(number: f64) -> String {
     match number {
         number if number >= 100.0 => grouped(number.round() as u64),

@@ -1,21 +1,25 @@
-//! Many write overlapping regions of one array, for as long as is wanted: see [`zarrd_tests::contention`].
+//! Concurrent writers of overlapping regions of one array: see [`zarrd_tests::contention`].
 //!
 //! ```text
-//! contention [--index sled|redb] [--layout raw|zstd|sharded] [--writers N] [--readers N] [--seconds N] [--kills N] [--seed N]
+//! contention [--index sled|redb] [--layout raw|zstd|sharded] [--writers N] [--readers N] [--seconds N] [--kills N]
+//!            [--seed N]
 //! ```
 //!
-//! Without `--layout` all three are run, one after another.
+//! Without `--layout`, all three layouts are run in order.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
 
 use std::time::Duration;
 
-use zarrd_tests::contention::{Layout, Plan, run};
+use zarrd_tests::{
+    arguments::arguments,
+    contention::{Layout, Plan, run},
+};
 
 #[tokio::main]
 async fn main() {
-    let (plan, layouts) = arguments();
+    let (plan, layouts) = options();
     for layout in layouts {
         let plan = Plan { layout, ..plan.clone() };
         println!("{plan:?}");
@@ -25,21 +29,18 @@ async fn main() {
     }
 }
 
-fn arguments() -> (Plan, Vec<Layout>) {
+fn options() -> (Plan, Vec<Layout>) {
     let (mut plan, mut layouts) = (Plan::default(), Layout::ALL.to_vec());
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse::<u32>().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--index" => plan.index = value,
-            "--layout" => layouts = vec![layout(&value)],
-            "--writers" => plan.writers = number().into(),
-            "--readers" => plan.readers = number(),
-            "--seconds" => plan.time = Duration::from_secs(number().into()),
-            "--kills" => plan.kills = number(),
-            "--seed" => plan.seed = value.parse().expect("--seed takes a number"),
-            _ => panic!("unknown: {name}"),
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--index" => plan.index = argument.value,
+            "--layout" => layouts = vec![layout(&argument.value)],
+            "--writers" => plan.writers = argument.number::<u32>().into(),
+            "--readers" => plan.readers = argument.number(),
+            "--seconds" => plan.time = Duration::from_secs(argument.number::<u32>().into()),
+            "--kills" => plan.kills = argument.number(),
+            "--seed" => plan.seed = argument.number(),
+            _ => argument.reject(),
         }
     }
     (plan, layouts)

@@ -1,11 +1,13 @@
-//! The requests that cost the server most, for each operation: see [`zarrd_tests::cost_search`].
+//! The most expensive requests of each operation: see [`zarrd_tests::cost_search`].
 //!
 //! ```text
-//! cost-search [--seconds N] [--seed N] [--only OPERATION[,OPERATION…]] [--binary PATH] [--dir DIR] [--replay GENOME] [--excess N]
+//! cost-search [--seconds N] [--seed N] [--only OPERATION[,OPERATION…]] [--binary PATH] [--dir DIR] [--replay GENOME]
+//!             [--excess N]
 //! ```
 //!
-//! It fails where a request takes more than 2 s of a processor or 64 MiB, unless it carries or yields more than that, or a chunk that it has decoded is larger. `--replay` measures
-//! one request again, by what the table shows below it; with `--excess` a request may take so many times as much before it fails, as where other programs use the machine.
+//! Fails if a request uses more than 2 s of processor time or 64 MiB of memory, unless it transfers more than that or
+//! decodes a larger chunk. `--replay` measures one request again, given the genome shown in the table; `--excess`
+//! multiplies the limits, for a machine that runs other programs too.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -13,21 +15,22 @@
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
+    arguments::arguments,
     binary,
-    cost_search::{Found, Genome, Operation, Outcome, Plan, Stage, Trial, run},
+    cost_search::{Genome, Harness, Operation, Outcome, Plan, RatedRequest, Trial, run},
 };
 
-struct Arguments {
+struct Options {
     plan: Plan,
-    place: PathBuf,
+    directory: PathBuf,
     replay: Option<Genome>,
     excess: f64,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { plan, place, replay, excess } = arguments();
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let Options { plan, directory, replay, excess } = options();
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let too_much = match replay {
         Some(genome) => again(genome, dir.path().to_owned()).await,
         None => {
@@ -41,7 +44,7 @@ async fn main() -> ExitCode {
 
 /// Measures one request three times.
 async fn again(genome: Genome, dir: PathBuf) -> bool {
-    let mut stage = Stage::new(dir, Duration::from_secs(60)).await;
+    let mut harness = Harness::new(dir, Duration::from_secs(60)).await;
     let trial = Trial::of(&genome, 0);
     println!("{}", trial.request);
     if let Some(array) = trial.array {
@@ -49,10 +52,10 @@ async fn again(genome: Genome, dir: PathBuf) -> bool {
     }
     let mut too_much = true;
     for _ in 0..3 {
-        let outcome = stage.measure(&genome).await;
-        if let Outcome::Measured(measured) = outcome {
-            println!("{}", Found { genome: genome.clone(), measured });
-            too_much &= measured.is_too_much();
+        let outcome = harness.measure(&genome).await;
+        if let Outcome::Measurement(measured) = outcome {
+            println!("{}", RatedRequest { genome: genome.clone(), measured });
+            too_much &= measured.exceeds_limit();
         } else {
             println!("{outcome:?}");
         }
@@ -60,25 +63,22 @@ async fn again(genome: Genome, dir: PathBuf) -> bool {
     too_much
 }
 
-fn arguments() -> Arguments {
+fn options() -> Options {
     let mut plan = Plan { operations: Operation::ALL.to_vec(), time: Duration::from_secs(60), seed: rand::random() };
-    let (mut place, mut replay, mut excess) = (std::env::temp_dir(), None, 1.0);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--seconds" => plan.time = Duration::from_secs(number()),
-            "--seed" => plan.seed = number(),
-            "--only" => plan.operations = value.split(',').map(operation).collect(),
-            "--binary" => binary::use_program(value.into()),
-            "--excess" => excess = value.parse().unwrap_or_else(|_| panic!("{name} takes a number")),
-            "--dir" => place = value.into(),
-            "--replay" => replay = Some(value.parse().unwrap_or_else(|error| panic!("--replay: {error}"))),
-            _ => panic!("unknown: {name}"),
+    let (mut directory, mut replay, mut excess) = (std::env::temp_dir(), None, 1.0);
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--seconds" => plan.time = Duration::from_secs(argument.number()),
+            "--seed" => plan.seed = argument.number(),
+            "--only" => plan.operations = argument.value.split(',').map(operation).collect(),
+            "--binary" => binary::use_program(argument.value.into()),
+            "--excess" => excess = argument.number(),
+            "--dir" => directory = argument.value.into(),
+            "--replay" => replay = Some(argument.value.parse().unwrap_or_else(|error| panic!("--replay: {error}"))),
+            _ => argument.reject(),
         }
     }
-    Arguments { plan, place, replay, excess }
+    Options { plan, directory, replay, excess }
 }
 
 fn operation(name: &str) -> Operation {

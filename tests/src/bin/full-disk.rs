@@ -1,10 +1,10 @@
-//! Full disks, for as many steps as are wanted: see [`zarrd_tests::full_disk`].
+//! Random operations on a full disk: see [`zarrd_tests::full_disk`].
 //!
 //! ```text
 //! full-disk [--index sled|redb|both] [--disk tmpfs|ext4] [--mib N] [--value BYTES] [--steps N] [--seed N]
 //! ```
 //!
-//! Ends with 1 where something was not as it must be, and with 77 where no disk can be mounted.
+//! Exits with 1 if an expectation was violated, and with 77 if no disk can be mounted.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -12,11 +12,12 @@
 use std::process::ExitCode;
 
 use zarrd_tests::{
+    arguments::arguments,
     disk::{FileSystem, SmallDisk},
     full_disk::{Plan, run},
 };
 
-/// The exit code that says "skipped".
+/// The exit code for "skipped".
 const SKIPPED: u8 = 77;
 
 #[tokio::main]
@@ -27,10 +28,10 @@ async fn main() -> ExitCode {
         println!("{kind:?} of {mib} MiB: {plan:?}");
         let Some(disk) = SmallDisk::mount(kind, mib) else { return SKIPPED.into() };
         let mut report = run(&plan, &disk).await;
-        let wrong = std::mem::take(&mut report.wrong);
-        println!("{} of {mib} MiB: {} wrong; {report:?}", plan.index, wrong.len());
-        for wrong in wrong {
-            println!("wrong: {wrong}");
+        let errors = std::mem::take(&mut report.errors);
+        println!("{} of {mib} MiB: {} errors; {report:?}", plan.index, errors.len());
+        for error in errors {
+            println!("error: {error}");
             code = ExitCode::FAILURE;
         }
     }
@@ -40,20 +41,18 @@ async fn main() -> ExitCode {
 fn plans() -> (FileSystem, u32, Vec<Plan>) {
     let mut indexes = vec!["sled", "redb"];
     let (mut kind, mut mib, mut value_bytes, mut steps, mut seed) = (FileSystem::Ext4, 64, 1024, 100, rand::random());
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        match (name.as_str(), value.as_str()) {
+    for argument in arguments() {
+        match (argument.name.as_str(), argument.value.as_str()) {
             ("--index", "sled") => indexes = vec!["sled"],
             ("--index", "redb") => indexes = vec!["redb"],
             ("--index", "both") => {}
             ("--disk", "tmpfs") => kind = FileSystem::Tmpfs,
             ("--disk", "ext4") => kind = FileSystem::Ext4,
-            ("--mib", number) => mib = number.parse().expect("--mib takes a number"),
-            ("--value", number) => value_bytes = number.parse().expect("--value takes a number"),
-            ("--steps", number) => steps = number.parse().expect("--steps takes a number"),
-            ("--seed", number) => seed = number.parse().expect("--seed takes a number"),
-            _ => panic!("unknown: {name} {value}"),
+            ("--mib", _) => mib = argument.number(),
+            ("--argument.value", _) => value_bytes = argument.number(),
+            ("--steps", _) => steps = argument.number(),
+            ("--seed", _) => seed = argument.number(),
+            _ => argument.reject(),
         }
     }
     let plan = |index: &str| Plan { index: index.to_owned(), value_bytes, steps, seed };

@@ -4,14 +4,17 @@
 //! kill-moments [--index sled|redb|both] [--rounds N] [--command serve|ls|import|copy|all] [--seed N]
 //! ```
 //!
-//! Ends with 1 where a start was refused, and panics where something was lost.
+//! Exits with 1 if a start failed, and panics if data was lost.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
 
 use std::process::ExitCode;
 
-use zarrd_tests::kill_moments::{ALL, Interrupted, Plan, run};
+use zarrd_tests::{
+    arguments::arguments,
+    kill_moments::{ALL, Interrupted, Plan, run},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -21,7 +24,8 @@ async fn main() -> ExitCode {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let report = run(&plan, dir.path()).await;
         println!(
-            "{}: {} rounds; refused opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
+            "{}: {} rounds; failed opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, \
+             {} after",
             plan.index,
             plan.rounds,
             report.refusals.len(),
@@ -31,7 +35,7 @@ async fn main() -> ExitCode {
             report.too_late
         );
         for refusal in report.refusals {
-            println!("refused: {refusal}");
+            println!("failed: {refusal}");
             code = ExitCode::FAILURE;
         }
     }
@@ -41,10 +45,8 @@ async fn main() -> ExitCode {
 fn plans() -> Vec<Plan> {
     let mut indexes = vec!["sled", "redb"];
     let (mut rounds, mut commands, mut seed) = (100, ALL.to_vec(), rand::random());
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        match (name.as_str(), value.as_str()) {
+    for argument in arguments() {
+        match (argument.name.as_str(), argument.value.as_str()) {
             ("--index", "sled") => indexes = vec!["sled"],
             ("--index", "redb") => indexes = vec!["redb"],
             ("--index", "both") | ("--command", "all") => {}
@@ -52,9 +54,9 @@ fn plans() -> Vec<Plan> {
             ("--command", "ls") => commands = vec![Interrupted::Ls],
             ("--command", "import") => commands = vec![Interrupted::Import],
             ("--command", "copy") => commands = vec![Interrupted::Copy],
-            ("--rounds", number) => rounds = number.parse().expect("--rounds takes a number"),
-            ("--seed", number) => seed = number.parse().expect("--seed takes a number"),
-            _ => panic!("unknown: {name} {value}"),
+            ("--rounds", _) => rounds = argument.number(),
+            ("--seed", _) => seed = argument.number(),
+            _ => argument.reject(),
         }
     }
     let plan = |index: &str| Plan { index: index.to_owned(), rounds, commands: commands.clone(), seed };

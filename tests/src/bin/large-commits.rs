@@ -1,4 +1,4 @@
-//! Large commits and erases beside the small requests of others: see [`zarrd_tests::large_commits`].
+//! Large commits and erases during small requests of other clients: see [`zarrd_tests::large_commits`].
 //!
 //! ```text
 //! large-commits [--index sled|redb] [--chunks N] [--keys N] [--watch SECONDS] [--dir DIR]
@@ -10,32 +10,32 @@
 use std::{path::PathBuf, time::Duration};
 
 use store_local::IndexKind;
-use zarrd_tests::large_commits::{Plan, run};
+use zarrd_tests::{
+    arguments::arguments,
+    large_commits::{Plan, run},
+};
 
 #[tokio::main]
 async fn main() {
-    let (plan, place) = arguments();
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let (plan, directory) = options();
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     println!("{plan:?}\n{}", run(plan, &dir.path().join("store")).await);
 }
 
-fn arguments() -> (Plan, PathBuf) {
+fn options() -> (Plan, PathBuf) {
     let watch = Duration::from_secs(10);
     let mut plan = Plan { index: IndexKind::Sled, chunks: 99_000, keys: 3_000_000, watch };
-    let mut place = std::env::temp_dir();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--index" if value == "redb" => plan.index = IndexKind::Redb,
+    let mut directory = std::env::temp_dir();
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--index" if argument.value == "redb" => plan.index = IndexKind::Redb,
             "--index" => plan.index = IndexKind::Sled,
-            "--chunks" => plan.chunks = number(),
-            "--keys" => plan.keys = number(),
-            "--watch" => plan.watch = Duration::from_secs(number()),
-            "--dir" => place = value.into(),
-            _ => panic!("unknown: {name}"),
+            "--chunks" => plan.chunks = argument.number(),
+            "--keys" => plan.keys = argument.number(),
+            "--watch" => plan.watch = Duration::from_secs(argument.number()),
+            "--dir" => directory = argument.value.into(),
+            _ => argument.reject(),
         }
     }
-    (plan, place)
+    (plan, directory)
 }

@@ -1,43 +1,44 @@
-//! The server's peak memory while large values go through it: see [`zarrd_tests::memory`].
+//! The server's peak memory while it transfers large values: see [`zarrd_tests::memory`].
 //!
 //! ```text
 //! memory [--gib N] [--downloads N] [--mib N] [--array-gib N] [--dir DIR]
 //! ```
 //!
-//! One value of `--gib` is uploaded and downloaded, then one of `--mib` is downloaded `--downloads` times at the same time. Then arrays of `--array-gib` each
-//! are written with one request, with chunks that lie in the order of the elements and with others.
+//! Uploads and downloads one value of `--gib`, then downloads one of `--mib` with `--downloads` concurrent requests.
+//! Then writes arrays of `--array-gib`, each with one request, with chunks in the order of the elements and with other
+//! layouts.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
 
 use std::{path::PathBuf, process::ExitCode};
 
-use zarrd_tests::memory::{Plan, run};
+use zarrd_tests::{
+    arguments::arguments,
+    memory::{Plan, run},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (plan, place) = arguments();
-    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let (plan, directory) = options();
+    let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let report = run(plan, dir.path()).await;
     println!("{plan:?}\n{report}");
     if report.is_within_limit() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn arguments() -> (Plan, PathBuf) {
-    let mut plan = Plan { large: 8 << 30, downloads: 64, each: 256 << 20, array: 10 << 30 };
-    let mut place = std::env::temp_dir();
-    let mut arguments = std::env::args().skip(1);
-    while let Some(name) = arguments.next() {
-        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
-        let number = || value.parse::<u32>().unwrap_or_else(|_| panic!("{name} takes a number"));
-        match name.as_str() {
-            "--gib" => plan.large = u64::from(number()) << 30,
-            "--downloads" => plan.downloads = number(),
-            "--mib" => plan.each = u64::from(number()) << 20,
-            "--array-gib" => plan.array = u64::from(number()) << 30,
-            "--dir" => place = value.into(),
-            _ => panic!("unknown: {name}"),
+fn options() -> (Plan, PathBuf) {
+    let mut plan = Plan { large: 8 << 30, downloads: 64, download_size: 256 << 20, array: 10 << 30 };
+    let mut directory = std::env::temp_dir();
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--gib" => plan.large = u64::from(argument.number::<u32>()) << 30,
+            "--downloads" => plan.downloads = argument.number(),
+            "--mib" => plan.download_size = u64::from(argument.number::<u32>()) << 20,
+            "--array-gib" => plan.array = u64::from(argument.number::<u32>()) << 30,
+            "--dir" => directory = argument.value.into(),
+            _ => argument.reject(),
         }
     }
-    (plan, place)
+    (plan, directory)
 }

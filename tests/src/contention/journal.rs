@@ -1,4 +1,4 @@
-//! What was written when, and whether a reading can be what came of it.
+//! The journal of writes, which decides whether the result of a read is consistent with them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -7,14 +7,14 @@ use std::{
 
 use super::region::{COLUMNS, ROWS, Region};
 
-/// All writes so far. Time is counted in events, so that of any two one is the earlier.
+/// All writes so far. Time is counted in events, so any two of them are ordered.
 #[derive(Debug)]
 pub struct Journal(Mutex<State>);
 
-/// What a reading that begins now must not lack.
+/// The state at the start of a read: the writes that it must include.
 #[derive(Clone, Debug)]
-pub struct Moment {
-    /// For each element when the last of the writes began that were acknowledged by now.
+pub struct ReadStart {
+    /// For each element, the start time of the last write acknowledged by now.
     floor: Vec<u64>,
 }
 
@@ -32,15 +32,15 @@ struct Write {
     end: End,
 }
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It is under way.
+    /// In progress.
     Open,
-    /// It was acknowledged at this time.
+    /// Acknowledged at this time.
     Acknowledged(u64),
-    /// It must never be seen: it was refused, or had not been applied when the server died.
-    Nothing,
+    /// It must never become visible: it was rejected, or was not applied when the server died.
+    NotApplied,
 }
 
 impl Default for Journal {
@@ -50,60 +50,62 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// Notes that a write begins; gives the stamp that it is to write.
+    /// Records the start of a write; returns the stamp that it must write.
     pub(crate) fn begin(&self, region: &Region) -> u64 {
         let mut state = self.state();
         let began = state.tick();
-        // The time is the stamp: no other write has it, and it is not zero, which the array is full of at first.
+        // The time is the stamp: it is unique, and not zero, which is the initial value of the array.
         state.writes.insert(began, Write { region: region.clone(), began, end: End::Open });
         began
     }
 
-    /// Notes that it was acknowledged.
+    /// Records an acknowledgement.
     pub(crate) fn acknowledge(&self, stamp: u64) {
         let mut state = self.state();
         let now = state.tick();
         state.acknowledge(stamp, now);
     }
 
-    /// Notes that it was refused.
+    /// Records a rejection.
     pub(crate) fn refuse(&self, stamp: u64) {
-        self.state().write(stamp).end = End::Nothing;
+        self.state().write(stamp).end = End::NotApplied;
     }
 
-    /// The moment before a reading.
-    pub(crate) fn now(&self) -> Moment {
-        Moment { floor: self.state().floor.clone() }
+    /// The state before a read.
+    pub(crate) fn now(&self) -> ReadStart {
+        ReadStart { floor: self.state().floor.clone() }
     }
 
-    /// Settles the writes that were under way when the server died: those that `found` shows are there, and the others must never be seen. Tells how many are there.
+    /// Settles the writes that were in progress when the server died: those visible in `found` were applied, the others
+    /// must never become visible. Returns the number applied.
     pub(crate) fn settle(&self, pending: &[u64], found: &[u64]) -> u64 {
-        let seen: BTreeSet<_> = found.iter().copied().collect();
+        let visible: BTreeSet<_> = found.iter().copied().collect();
         let mut state = self.state();
         let now = state.tick();
         for stamp in pending {
-            match seen.contains(stamp) {
+            match visible.contains(stamp) {
                 true => state.acknowledge(*stamp, now),
-                // What was applied and written over at once cannot come back either.
-                false => state.write(*stamp).end = End::Nothing,
+                // A write that was applied and immediately overwritten cannot come back either.
+                false => state.write(*stamp).end = End::NotApplied,
             }
         }
-        pending.iter().filter(|stamp| seen.contains(stamp)).count() as u64
+        pending.iter().filter(|stamp| visible.contains(stamp)).count() as u64
     }
 
-    /// Whether a reading that began at `before` can be: all writes that had been acknowledged, one after another in some order, and of the others each wholly or not at all.
+    /// Checks the result of a read that started at `before`: it must be the result of all writes acknowledged by then,
+    /// in some order, and of each other write completely or not at all.
     ///
     /// # Errors
     ///
-    /// Where it cannot, with what is wrong.
-    pub(crate) fn check(&self, before: &Moment, found: &[u64]) -> Result<(), String> {
-        // Only what is seen is looked at, so that writers do not wait for the whole check.
-        let seen: BTreeSet<u64> = found.iter().copied().filter(|stamp| *stamp != 0).collect();
+    /// If the result is inconsistent, with the reason.
+    pub(crate) fn check(&self, before: &ReadStart, found: &[u64]) -> Result<(), String> {
+        // Only the visible stamps are examined, so that writers do not wait for the whole check.
+        let visible: BTreeSet<u64> = found.iter().copied().filter(|stamp| *stamp != 0).collect();
         let mut writes = BTreeMap::new();
         {
             let state = self.state();
-            for stamp in seen {
-                let write = state.writes.get(&stamp).ok_or_else(|| format!("nobody wrote {stamp:#x}"))?;
+            for stamp in visible {
+                let write = state.writes.get(&stamp).ok_or_else(|| format!("no write has the stamp {stamp:#x}"))?;
                 writes.insert(stamp, write.clone());
             }
         }
@@ -111,7 +113,7 @@ impl Journal {
             let (row, column) = (at / COLUMNS, at % COLUMNS);
             let end = writes.get(stamp).map_or(End::Acknowledged(0), |write| write.end);
             match end {
-                End::Nothing => return Err(format!("[{row}, {column}] has {stamp}, which was not written")),
+                End::NotApplied => return Err(format!("[{row}, {column}] has {stamp}, which was not written")),
                 End::Acknowledged(end) if end < *floor => {
                     return Err(format!("[{row}, {column}] has {stamp}, and the later write {floor} is lost"));
                 }
@@ -122,13 +124,13 @@ impl Journal {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("the lock is not poisoned")
     }
 }
 
-/// Whether the writes that are seen have an order in which one after another makes what was found.
+/// Checks that the visible writes have an order that produces this result.
 fn in_order(writes: &BTreeMap<u64, Write>, found: &[u64]) -> Result<(), String> {
-    // Whoever is seen within the region of another came after it.
+    // A stamp visible within the region of another write was written after it.
     let mut after: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for (stamp, write) in writes {
         let above = write.region.elements().map(|at| found[at]).filter(|other| other != stamp);
@@ -136,17 +138,17 @@ fn in_order(writes: &BTreeMap<u64, Write>, found: &[u64]) -> Result<(), String> 
     }
     for (stamp, above) in &after {
         if above.contains(&0) {
-            return Err(format!("of the write {stamp} only a part is there"));
+            return Err(format!("the write {stamp} is torn"));
         }
         if let Some(other) =
             above.iter().find(|other| matches!(writes[other].end, End::Acknowledged(end) if end < *stamp))
         {
             return Err(format!(
-                "of the write {stamp} only a part is there: {other} was done before it began, and is seen in its region"
+                "the write {stamp} is torn: {other} completed before it started, but is visible in its region"
             ));
         }
     }
-    // Those that nothing came after are taken away, one after another; what cannot be taken away goes round in a circle.
+    // Remove the writes without successors, one after another; the rest forms a cycle.
     while !after.is_empty() {
         let last: Vec<u64> = after.iter().filter(|(_, above)| above.is_empty()).map(|(stamp, _)| *stamp).collect();
         if last.is_empty() {
@@ -188,8 +190,8 @@ mod tests {
 
     use super::*;
 
-    /// Two writes that overlap but are not the same.
-    fn two(journal: &Journal) -> [(u64, Region); 2] {
+    /// Two writes that overlap but are not equal.
+    fn overlapping_writes(journal: &Journal) -> [(u64, Region); 2] {
         let mut random = StdRng::seed_from_u64(3);
         let mut regions = std::iter::repeat_with(|| Region::choose(&mut random, 0, 16));
         loop {
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn sequential_writes_pass_the_check() {
         let journal = Journal::default();
-        let [one, other] = two(&journal);
+        let [one, other] = overlapping_writes(&journal);
         let mut found = vec![0; ROWS * COLUMNS];
         journal.check(&journal.now(), &found).unwrap();
         for writes in [[&one, &other], [&other, &one]] {
@@ -226,36 +228,36 @@ mod tests {
     #[test]
     fn lost_torn_and_mixed_writes_are_detected() {
         let journal = Journal::default();
-        let [one, other] = two(&journal);
+        let [one, other] = overlapping_writes(&journal);
         let empty = vec![0; ROWS * COLUMNS];
-        let wrong = |found: &[u64]| journal.check(&journal.now(), found).unwrap_err();
+        let inconsistent = |found: &[u64]| journal.check(&journal.now(), found).unwrap_err();
 
-        // Mixed: each is above the other somewhere.
+        // Mixed: each write covers the other somewhere.
         let mut mixed = empty.clone();
         put(&mut mixed, &one);
         put(&mut mixed, &other);
         let common = one.1.elements().find(|at| mixed[*at] == other.0).unwrap();
         mixed[common] = one.0;
-        assert!(wrong(&mixed).contains("mixed"), "{}", wrong(&mixed));
+        assert!(inconsistent(&mixed).contains("mixed"), "{}", inconsistent(&mixed));
 
-        // Torn: an element of it is not there.
+        // Torn: an element of the write is missing.
         let mut torn = empty.clone();
         put(&mut torn, &one);
         torn[one.1.elements().last().unwrap()] = 0;
-        assert!(wrong(&torn).contains("part"), "{}", wrong(&torn));
+        assert!(inconsistent(&torn).contains("part"), "{}", inconsistent(&torn));
 
-        // Lost: it was acknowledged.
+        // Lost: the write was acknowledged.
         journal.acknowledge(one.0);
-        assert!(wrong(&empty).contains("lost"), "{}", wrong(&empty));
+        assert!(inconsistent(&empty).contains("lost"), "{}", inconsistent(&empty));
         let mut forged = empty.clone();
         forged[0] = 12345;
-        assert!(wrong(&forged).contains("nobody"), "{}", wrong(&forged));
+        assert!(inconsistent(&forged).contains("nobody"), "{}", inconsistent(&forged));
     }
 
     #[test]
     fn write_missing_after_a_crash_must_not_appear_later() {
         let journal = Journal::default();
-        let [one, other] = two(&journal);
+        let [one, other] = overlapping_writes(&journal);
         let mut found = vec![0; ROWS * COLUMNS];
         put(&mut found, &one);
         assert_eq!(journal.settle(&[one.0, other.0], &found), 1);

@@ -1,8 +1,10 @@
-//! Concurrency: many write overlapping regions of one array while others read it, and the server is killed in between.
+//! Concurrency: many clients write overlapping regions of one array while others read it, and the server is killed in
+//! between.
 //!
-//! Each write puts one stamp into all elements of its region, so that every reading tells which commits it is made of. The [`journal`] knows
-//! when each write began and when it was acknowledged; no reading may lack what was acknowledged before it began, and the writes that it shows must have an order in which
-//! one after the other makes exactly this reading. Of a write that was under way when the server was killed, all is there or nothing.
+//! Each write puts one stamp into all elements of its region, so that every read shows which commits it consists of.
+//! The [`journal`] records the start and acknowledgement of each write. A read must include every write acknowledged
+//! before it started, and the visible writes must have an order that produces exactly this result. A write in progress
+//! when the server is killed is applied completely or not at all.
 
 pub mod journal;
 mod region;
@@ -19,10 +21,10 @@ use crate::server::{Launch, Server, zarrd_with};
 use journal::Journal;
 use region::{COLUMNS, ROWS, Region};
 
-/// How the chunks of the array are stored.
+/// The storage of the array's chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// As they are.
+    /// Uncompressed.
     Raw,
     /// Compressed.
     Zstd,
@@ -30,51 +32,51 @@ pub enum Layout {
     Sharded,
 }
 
-/// How it is run.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// The array.
+    /// The chunk storage of the array.
     pub layout: Layout,
-    /// How many write at the same time.
+    /// The number of concurrent writers.
     pub writers: u64,
-    /// How many read meanwhile.
+    /// The number of concurrent readers.
     pub readers: u32,
-    /// For how long.
+    /// The duration.
     pub time: Duration,
-    /// How often the server is killed in that time.
+    /// The number of times the server is killed.
     pub kills: u32,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// What came of it.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Writes that were acknowledged.
     pub acknowledged: u64,
-    /// Chunks that had to be done again, since somebody else wrote them meanwhile.
-    pub repeated: u64,
-    /// Writes that the server had no room for.
+    /// Chunks that were retried because another writer changed them.
+    pub conflicts_retried: u64,
+    /// Writes rejected because the server was busy.
     pub busy: u64,
-    /// Readings of the whole array that were checked.
-    pub readings: u64,
-    /// Writes that were under way when the server was killed.
+    /// Verified reads of the whole array.
+    pub reads: u64,
+    /// Writes in progress when the server was killed.
     pub interrupted: u64,
-    /// Those of them that are there.
-    pub interrupted_and_there: u64,
+    /// Interrupted writes that were applied.
+    pub interrupted_applied: u64,
 }
 
-/// What one of those that write or read did in a round.
+/// The results of one writer or reader in a round.
 #[derive(Debug, Default)]
-struct Done {
+struct TaskResult {
     report: Report,
-    /// The stamp of the write that was under way when the server died.
+    /// The stamp of the write in progress when the server died.
     pending: Option<u64>,
 }
 
-/// Where the array is, and what is known of it.
+/// The array under test and the journal of its writes.
 #[derive(Clone)]
 struct Array {
     url: String,
@@ -97,7 +99,7 @@ impl Default for Plan {
 }
 
 impl Layout {
-    /// All of them.
+    /// All layouts.
     pub const ALL: [Self; 3] = [Self::Raw, Self::Zstd, Self::Sharded];
 
     /// The ZOM of the array.
@@ -123,11 +125,11 @@ impl Layout {
     }
 }
 
-/// Runs it on a new store in `dir`.
+/// Runs the plan on a new store in `dir`.
 ///
 /// # Panics
 ///
-/// Where a write was lost, a reading mixes commits, a chunk is torn, or the store is damaged in the end.
+/// If a write is lost, a read mixes commits, a chunk is torn, or the store is damaged in the end.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = format!("{}:{}", plan.index, dir.display());
     let launch = Launch::of(&store);
@@ -151,16 +153,16 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         }
         let mut pending = Vec::new();
         while let Some(done) = running.join_next().await {
-            let done = done.expect("a writer or reader found nothing wrong");
+            let done = done.expect("a writer or reader does not panic");
             report.add(&done.report);
             pending.extend(done.pending);
         }
         let array = Array::new(&server, &journal);
         let found = array.read().await.expect("the array can be read");
         report.interrupted += pending.len() as u64;
-        report.interrupted_and_there += journal.settle(&pending, &found);
-        journal.check(&journal.now(), &found).unwrap_or_else(|wrong| panic!("round {round}: {wrong}"));
-        report.readings += 1;
+        report.interrupted_applied += journal.settle(&pending, &found);
+        journal.check(&journal.now(), &found).unwrap_or_else(|inconsistent| panic!("round {round}: {inconsistent}"));
+        report.reads += 1;
     }
     server.stop();
     let checked = zarrd_with(["check", "--store", &store]);
@@ -168,8 +170,8 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     report
 }
 
-/// Lets everybody write and read for some time, or until the server is gone.
-fn begin(plan: &Plan, server: &Server, journal: &Arc<Journal>, time: Duration, seed: u64) -> JoinSet<Done> {
+/// Starts all writers and readers for a duration, or until the server is gone.
+fn begin(plan: &Plan, server: &Server, journal: &Arc<Journal>, time: Duration, seed: u64) -> JoinSet<TaskResult> {
     let until = Instant::now() + time;
     let mut running = JoinSet::new();
     for number in 0..plan.writers {
@@ -188,8 +190,8 @@ impl Array {
         Self { url: server.url("/array/contended"), http: reqwest::Client::new(), journal: journal.clone() }
     }
 
-    async fn write_until(self, until: Instant, number: u64, writers: u64, mut random: StdRng) -> Done {
-        let mut done = Done::default();
+    async fn write_until(self, until: Instant, number: u64, writers: u64, mut random: StdRng) -> TaskResult {
+        let mut done = TaskResult::default();
         while Instant::now() < until {
             let region = Region::choose(&mut random, number, writers);
             let stamp = self.journal.begin(&region);
@@ -198,24 +200,24 @@ impl Array {
                 break;
             };
             match answer {
-                (200, told) => {
+                (200, report) => {
                     self.journal.acknowledge(stamp);
                     done.report.acknowledged += 1;
-                    done.report.repeated +=
-                        told["conflicts_retried"].as_u64().expect("how many chunks were done again");
+                    done.report.conflicts_retried +=
+                        report["conflicts_retried"].as_u64().expect("the number of retried chunks");
                 }
                 (503, _) => {
                     self.journal.refuse(stamp);
                     done.report.busy += 1;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                (status, told) => panic!("PUT {}: {status} {told}", region.selection()),
+                (status, report) => panic!("PUT {}: {status} {report}", region.selection()),
             }
         }
         done
     }
 
-    /// Writes a stamp into a region: all its elements, or one for all.
+    /// Writes a stamp into a region, as an array of elements or as one scalar.
     async fn put(&self, region: &Region, stamp: u64, scalar: bool) -> reqwest::Result<(u16, Value)> {
         let url = format!("{}?select={}", self.url, region.selection());
         let (media, body) = match scalar {
@@ -228,13 +230,13 @@ impl Array {
         Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
     }
 
-    async fn read_until(self, until: Instant) -> Done {
-        let mut done = Done::default();
+    async fn read_until(self, until: Instant) -> TaskResult {
+        let mut done = TaskResult::default();
         while Instant::now() < until {
             let before = self.journal.now();
             let Ok(found) = self.read().await else { break };
-            self.journal.check(&before, &found).unwrap_or_else(|wrong| panic!("{wrong}"));
-            done.report.readings += 1;
+            self.journal.check(&before, &found).unwrap_or_else(|inconsistent| panic!("{inconsistent}"));
+            done.report.reads += 1;
         }
         done
     }
@@ -254,8 +256,8 @@ impl Array {
 impl Report {
     fn add(&mut self, other: &Self) {
         self.acknowledged += other.acknowledged;
-        self.repeated += other.repeated;
+        self.conflicts_retried += other.conflicts_retried;
         self.busy += other.busy;
-        self.readings += other.readings;
+        self.reads += other.reads;
     }
 }

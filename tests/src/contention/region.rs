@@ -1,22 +1,23 @@
-//! The regions that are written. Their borders are not those of chunks, so that nearly every write changes parts of chunks that others change too.
+//! The written regions. Their borders differ from chunk borders, so that nearly every write changes parts of chunks
+//! that other writers change too.
 
 use std::ops::Range;
 
 use rand::{RngExt, rngs::StdRng};
 
-/// How many rows the array has.
+/// The number of rows of the array.
 pub(crate) const ROWS: usize = 96;
-/// How many columns it has.
+/// The number of columns.
 pub(crate) const COLUMNS: usize = 64;
 
-/// Every writer has columns of its own in these rows.
+/// Rows in which every writer has columns of its own.
 const OWNED: Range<usize> = 0..30;
-/// These rows are always written as a whole.
+/// Rows that are always written completely.
 const SHARED: Range<usize> = 30..60;
-/// Here anybody writes any rectangle.
+/// Rows in which every writer writes arbitrary rectangles.
 const FREE: Range<usize> = 60..ROWS;
 
-/// A region: some rows, and in them every `step`th column.
+/// A region: a range of rows, and every `step`th column of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     rows: Range<usize>,
@@ -25,7 +26,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// What one of the writers writes next.
+    /// Chooses the next region of a writer.
     pub(crate) fn choose(random: &mut StdRng, writer: u64, writers: u64) -> Self {
         match random.random_range(0..10) {
             0..4 => {
@@ -34,11 +35,11 @@ impl Region {
                 Self { rows: OWNED, columns: first..COLUMNS, step }
             }
             4..6 => Self { rows: SHARED, columns: 0..COLUMNS, step: 1 },
-            _ => Self { rows: part(random, FREE), columns: part(random, 0..COLUMNS), step: 1 },
+            _ => Self { rows: sub_range(random, FREE), columns: sub_range(random, 0..COLUMNS), step: 1 },
         }
     }
 
-    /// The selection in a query.
+    /// The selection as a query parameter.
     pub(crate) fn selection(&self) -> String {
         let Self { rows, columns, step } = self;
         format!("{}:{},{}:{}:{step}", rows.start, rows.end, columns.start, columns.end)
@@ -50,15 +51,15 @@ impl Region {
         self.rows.clone().flat_map(row)
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub(crate) fn len(&self) -> usize {
         self.rows.len() * self.columns.len().div_ceil(self.step)
     }
 }
 
-fn part(random: &mut StdRng, whole: Range<usize>) -> Range<usize> {
-    let start = random.random_range(whole.clone());
-    start..random.random_range(start..whole.end) + 1
+fn sub_range(random: &mut StdRng, range: Range<usize>) -> Range<usize> {
+    let start = random.random_range(range.clone());
+    start..random.random_range(start..range.end) + 1
 }
 
 #[cfg(test)]
@@ -80,8 +81,8 @@ mod tests {
 
     #[test]
     fn owned_regions_partition_the_rows() {
-        let own = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
-        let mut all: Vec<_> = (0..16).flat_map(|first| own(first).elements().collect::<Vec<_>>()).collect();
+        let own_columns = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
+        let mut all: Vec<_> = (0..16).flat_map(|first| own_columns(first).elements().collect::<Vec<_>>()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..30 * COLUMNS).collect::<Vec<_>>());
     }

@@ -1,40 +1,40 @@
-//! Arrays of which requests ask for elements: shapes, chunks, chains of codecs, and what is stored.
+//! Arrays that the requests select elements of: shapes, chunks, codec chains, and stored values.
 
 use serde_json::{Value, json};
 
 use super::genome::{Gene, Genome};
 
-/// An array that there has to be for a request.
+/// An array that must exist before a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
-    /// Its path, which says all that it is.
+    /// The path, which encodes all properties.
     pub name: String,
-    /// Its document.
+    /// The metadata document.
     pub document: Value,
-    /// Its shape.
+    /// The shape.
     pub shape: Vec<u64>,
-    /// The shape of its chunks.
+    /// The chunk shape.
     pub chunk: Vec<u64>,
-    /// The bytes of an element.
+    /// The size of an element in bytes.
     pub size: u64,
-    /// How many of its chunks are stored.
+    /// The number of stored chunks.
     pub stored: u64,
-    /// What is stored in each of them.
+    /// The content of each stored chunk.
     pub content: Content,
 }
 
 /// The elements of a chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// The same element all over, as JSON.
+    /// The same element everywhere, as JSON.
     Same(Value),
-    /// Bytes that can be compressed somewhat.
+    /// Moderately compressible bytes.
     Pattern,
-    /// Bytes that cannot be compressed.
+    /// Incompressible bytes.
     Noise,
 }
 
-/// Which dimensions the elements of a chunk are spread over.
+/// The dimensions over which the elements of a chunk are spread.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
     All,
@@ -43,7 +43,7 @@ enum Spread {
 }
 
 impl Array {
-    /// The one that a genome chooses.
+    /// The array that a genome selects.
     pub fn of(genome: &Genome) -> Self {
         let types =
             [("uint8", 1, json!(7)), ("float64", 8, json!(7.5)), ("int32", 4, json!(7)), ("string", 16, json!("x"))];
@@ -58,7 +58,8 @@ impl Array {
             *first *= if genome.has(Gene::Spread, 6) { (1 << 40) / *first } else { stored };
         }
         let fill = if data_type == "string" { json!("") } else { json!(0) };
-        let document = json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": fill,
+        let document = json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type,
+            "fill_value": fill,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
             "chunk_key_encoding": {"name": "default"}, "codecs": codecs(genome, &chunk, data_type)});
         let content = match genome.pick(Gene::Data, &[0, 1, 2]) {
@@ -71,7 +72,7 @@ impl Array {
         Self { name, document, shape, chunk, size, stored, content }
     }
 
-    /// The bytes of a chunk's elements.
+    /// The size of a decoded chunk in bytes.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunk.iter().product::<u64>() * self.size
     }
@@ -81,7 +82,7 @@ impl Array {
         self.chunk.iter().map(|extent| format!("0:{extent}")).collect::<Vec<_>>().join(",")
     }
 
-    /// The key of the chunk at so many steps along the first dimension.
+    /// The key of the chunk at index `step` of the first dimension.
     pub fn chunk_key(&self, step: u64) -> String {
         let rest = "/0".repeat(self.chunk.len().saturating_sub(1));
         if self.chunk.is_empty() { format!("{}/c", self.name) } else { format!("{}/c/{step}{rest}", self.name) }
@@ -89,7 +90,7 @@ impl Array {
 }
 
 impl Content {
-    /// The bytes of so many.
+    /// The first `len` bytes of the content.
     pub fn bytes(&self, len: u64) -> Vec<u8> {
         match self {
             Self::Same(_) => Vec::new(),
@@ -104,7 +105,7 @@ impl Content {
     }
 }
 
-/// A shape of so many elements, or the power of two below.
+/// A shape of `elements` elements, rounded down to a power of two.
 fn chunk_shape(rank: usize, elements: u64, spread: Spread) -> Vec<u64> {
     let mut shape = vec![1; rank];
     let doublings = elements.max(1).ilog2() as usize;
@@ -131,21 +132,21 @@ fn codecs(genome: &Genome, chunk: &[u64], data_type: &str) -> Value {
         _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
     };
     let repeat = if genome.has(Gene::Repeat, 6) { 4 } else { 1 };
-    let packs = [Gene::PackA, Gene::PackB].map(|gene| pack(genome, gene));
+    let packs = [Gene::PackA, Gene::PackB].map(|gene| bytes_codec(genome, gene));
     let packs: Vec<Value> = (0..repeat).flat_map(|_| packs.iter().flatten().cloned()).collect();
     let mut chain = [filters, vec![bytes], packs].concat();
     let depth = if data_type == "string" { 0 } else { genome.pick(Gene::Shards, &[0, 0, 1, 2, 3]) };
-    // From the innermost shard outwards; only the innermost has the chain.
+    // From the innermost shard outwards; only the innermost one has the codec chain.
     for level in (1..=depth).rev() {
-        let least = if genome.has(Gene::Shards, 6) { 1 } else { 16_u64 };
-        let inner: Vec<u64> = chunk.iter().map(|extent| (extent >> (4 * level)).max(least).min(*extent)).collect();
+        let minimum = if genome.has(Gene::Shards, 6) { 1 } else { 16_u64 };
+        let inner: Vec<u64> = chunk.iter().map(|extent| (extent >> (4 * level)).max(minimum).min(*extent)).collect();
         chain = vec![json!({"name": "sharding_indexed", "configuration": {"chunk_shape": inner, "codecs": chain,
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]}})];
     }
     json!(chain)
 }
 
-/// A codec from arrays to arrays.
+/// An array-to-array codec.
 fn filter(genome: &Genome, gene: Gene, rank: usize, data_type: &str) -> Option<Value> {
     let transpose = |order: Vec<usize>| json!({"name": "transpose", "configuration": {"order": order}});
     let axes = || (0..rank).collect::<Vec<_>>();
@@ -172,9 +173,12 @@ fn filter(genome: &Genome, gene: Gene, rank: usize, data_type: &str) -> Option<V
     })
 }
 
-/// A codec from bytes to bytes.
-fn pack(genome: &Genome, gene: Gene) -> Option<Value> {
-    let blosc = |cname: &str, shuffle: &str| json!({"name": "blosc", "configuration": {"cname": cname, "clevel": 9, "shuffle": shuffle, "typesize": 8, "blocksize": 0}});
+/// A bytes-to-bytes codec.
+fn bytes_codec(genome: &Genome, gene: Gene) -> Option<Value> {
+    let blosc = |cname: &str, shuffle: &str| {
+        json!({"name": "blosc", "configuration": {"cname": cname, "clevel": 9,
+        "shuffle": shuffle, "typesize": 8, "blocksize": 0}})
+    };
     Some(match genome.pick(gene, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0, 0, 0]) {
         1 => json!({"name": "gzip", "configuration": {"level": 1}}),
         2 => json!({"name": "gzip", "configuration": {"level": 9}}),

@@ -1,4 +1,4 @@
-//! JSON of the worst shapes: deep, wide, of many small things, of things that are long to read.
+//! JSON of the worst shapes: deep, wide, with many small values, or with values that are slow to parse.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::genome::{Gene, Genome};
 /// The form of a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// Objects of one member without a name.
+    /// Objects with one member with an empty name.
     Members,
     /// Nulls.
     Nulls,
@@ -19,11 +19,11 @@ enum Form {
     Strings,
     /// One object of many members.
     Wide,
-    /// One object that has the same member again and again.
+    /// One object with the same member repeated.
     Repeated,
-    /// Lists within lists, as deep as may be, again and again.
+    /// Lists nested to the maximum depth, repeated.
     Deep,
-    /// Objects within objects, the same.
+    /// Objects nested to the maximum depth, repeated.
     DeepObjects,
     /// Numbers with many digits.
     Digits,
@@ -33,22 +33,22 @@ enum Form {
     Long,
     /// One long string of escapes.
     Escapes,
-    /// Blanks.
+    /// Whitespace.
     Blank,
 }
 
-/// Where the text of a form is.
+/// The place of a form within the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// The attributes of a group.
     Attributes,
     /// The attributes of an array.
     ArrayAttributes,
-    /// Instead of a node.
-    Whole,
-    /// The members of a group, which are no nodes.
+    /// The document itself.
+    Document,
+    /// The members of a group, which are not valid nodes.
     Members,
-    /// The names of an array's dimensions.
+    /// The dimension names of an array.
     Names,
     /// The fill value.
     Fill,
@@ -60,12 +60,12 @@ enum Place {
     DataType,
     /// The shape.
     Shape,
-    /// An extension's member that need not be understood.
+    /// The member of an extension that need not be understood.
     Extension,
 }
 
-/// How many levels there are at the most.
-const DEEP: usize = 100;
+/// The maximum nesting depth.
+const MAX_DEPTH: usize = 100;
 
 const FORMS: [Form; 14] = [
     Form::Members,
@@ -84,24 +84,24 @@ const FORMS: [Form; 14] = [
     Form::Blank,
 ];
 
-const PLACES: [Place; 11] = [
-    Place::Attributes,
-    Place::ArrayAttributes,
-    Place::Whole,
-    Place::Members,
-    Place::Names,
-    Place::Fill,
-    Place::Codecs,
-    Place::Configuration,
-    Place::DataType,
-    Place::Shape,
-    Place::Extension,
+const LOCATIONS: [Location; 11] = [
+    Location::Attributes,
+    Location::ArrayAttributes,
+    Location::Document,
+    Location::Members,
+    Location::Names,
+    Location::Fill,
+    Location::Codecs,
+    Location::Configuration,
+    Location::DataType,
+    Location::Shape,
+    Location::Extension,
 ];
 
-/// The sizes that a body has, in bytes.
+/// The sizes of a body, in bytes.
 const SIZES: [usize; 5] = [1 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 
-/// A document for `/node`: a tree, or a node that is odd.
+/// A document for `/node`: a tree, or a malformed node.
 pub(super) fn tree(genome: &Genome) -> String {
     let size = genome.pick(Gene::Size, &SIZES);
     match genome.pick(Gene::Kind, &[0, 1, 2, 3, 4, 5, 5, 5, 5]) {
@@ -110,7 +110,7 @@ pub(super) fn tree(genome: &Genome) -> String {
         2 => chain(size, genome),
         3 => v2(size, genome),
         4 => branches(size),
-        _ => odd(size, genome),
+        _ => malformed_node(size, genome),
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn patch(genome: &Genome) -> String {
     }
 }
 
-/// Elements, nested as deep as that.
+/// Elements nested to the chosen depth.
 pub(super) fn elements(genome: &Genome) -> String {
     of_form(genome.pick(Gene::Format, &FORMS), genome.pick(Gene::Size, &SIZES))
 }
@@ -162,7 +162,8 @@ fn array(genome: &Genome) -> String {
     let order: Vec<usize> = (0..rank).rev().collect();
     let mut codecs = vec![json!({"name": "transpose", "configuration": {"order": order}}); filters];
     codecs.push(json!({"name": "bytes"}));
-    json!({"zarr_format": 3, "node_type": "array", "shape": vec![1; rank], "data_type": "uint8", "fill_value": 0, "codecs": codecs,
+    json!({"zarr_format": 3, "node_type": "array", "shape": vec![1; rank], "data_type": "uint8", "fill_value": 0,
+        "codecs": codecs,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": vec![1; rank]}},
         "chunk_key_encoding": {"name": "default"}})
     .to_string()
@@ -174,7 +175,7 @@ fn arrays(size: usize, genome: &Genome) -> String {
     format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{members}}}}}"#)
 }
 
-/// A group in a group, as deep as may be.
+/// Nested groups, to the maximum depth.
 fn chain(size: usize, genome: &Genome) -> String {
     let open = r#"{"zarr_format":3,"node_type":"group","members":{"#;
     let depth = genome.pick(Gene::Depth, &[20, 40, 60, 1000]).min(size / (open.len() + 8));
@@ -182,7 +183,7 @@ fn chain(size: usize, genome: &Genome) -> String {
     format!(r#"{one}{{"zarr_format":3,"node_type":"group"}}{}"#, "}}".repeat(depth))
 }
 
-/// Chains beside each other.
+/// Several chains side by side.
 fn branches(size: usize) -> String {
     let chain = chain(2000, &Genome::plain(super::genome::Operation::NodePut));
     let members = repeated(size, |number| format!(r#""{number}":{chain}"#));
@@ -196,13 +197,14 @@ fn v2(size: usize, genome: &Genome) -> String {
         _ => json!("|O"),
     };
     let filters = if dtype == json!("|O") { json!([{"id": "vlen-utf8"}]) } else { json!(null) };
-    let array = json!({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": dtype, "compressor": null, "fill_value": null,
+    let array = json!({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": dtype, "compressor": null,
+        "fill_value": null,
         "order": "C", "filters": filters});
     let members = repeated(size, |number| format!(r#""{}":{array}"#, name(genome, number)));
     format!(r#"{{"zarr_format":2,"attributes":{{}},"members":{{{members}}}}}"#)
 }
 
-fn odd(size: usize, genome: &Genome) -> String {
+fn malformed_node(size: usize, genome: &Genome) -> String {
     let text = of_form(genome.pick(Gene::Format, &FORMS), size);
     let array = |shape: &str, data_type: &str, fill: &str, codecs: &str, more: &str| {
         format!(
@@ -210,20 +212,22 @@ fn odd(size: usize, genome: &Genome) -> String {
         )
     };
     let [shape, uint8, bytes] = ["[1]", r#""uint8""#, r#"[{"name":"bytes"}]"#];
-    match genome.pick(Gene::Depth, &PLACES) {
-        Place::Attributes => format!(r#"{{"zarr_format":3,"node_type":"group","attributes":{{"a":{text}}}}}"#),
-        Place::Whole => text,
-        Place::Members => format!(r#"{{"zarr_format":3,"node_type":"group","members":{text}}}"#),
-        Place::ArrayAttributes => array(shape, uint8, "0", bytes, &format!(r#","attributes":{{"a":{text}}}"#)),
-        Place::Names => array(shape, uint8, "0", bytes, &format!(r#","dimension_names":{text}"#)),
-        Place::Fill => array(shape, uint8, &text, bytes, ""),
-        Place::Codecs => array(shape, uint8, "0", &text, ""),
-        Place::Configuration => {
+    match genome.pick(Gene::Depth, &LOCATIONS) {
+        Location::Attributes => format!(r#"{{"zarr_format":3,"node_type":"group","attributes":{{"a":{text}}}}}"#),
+        Location::Document => text,
+        Location::Members => format!(r#"{{"zarr_format":3,"node_type":"group","members":{text}}}"#),
+        Location::ArrayAttributes => array(shape, uint8, "0", bytes, &format!(r#","attributes":{{"a":{text}}}"#)),
+        Location::Names => array(shape, uint8, "0", bytes, &format!(r#","dimension_names":{text}"#)),
+        Location::Fill => array(shape, uint8, &text, bytes, ""),
+        Location::Codecs => array(shape, uint8, "0", &text, ""),
+        Location::Configuration => {
             array(shape, uint8, "0", &format!(r#"[{{"name":"bytes","configuration":{text}}}]"#), "")
         }
-        Place::DataType => array(shape, &text, "0", bytes, ""),
-        Place::Shape => array(&text, uint8, "0", bytes, ""),
-        Place::Extension => array(shape, uint8, "0", bytes, &format!(r#","x":{{"must_understand":false,"a":{text}}}"#)),
+        Location::DataType => array(shape, &text, "0", bytes, ""),
+        Location::Shape => array(&text, uint8, "0", bytes, ""),
+        Location::Extension => {
+            array(shape, uint8, "0", bytes, &format!(r#","x":{{"must_understand":false,"a":{text}}}"#))
+        }
     }
 }
 
@@ -237,8 +241,8 @@ fn of_form(form: Form, size: usize) -> String {
         Form::Strings => list(r#""""#),
         Form::Wide => format!("{{{}}}", repeated(size, |number| format!(r#""{number:x}":0"#))),
         Form::Repeated => format!("{{{}}}", repeated(size, |_| r#""":0"#.to_owned())),
-        Form::Deep => list(&["[".repeat(DEEP), "]".repeat(DEEP)].concat()),
-        Form::DeepObjects => list(&[r#"{"":"#.repeat(DEEP), "0".to_owned(), "}".repeat(DEEP)].concat()),
+        Form::Deep => list(&["[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH)].concat()),
+        Form::DeepObjects => list(&[r#"{"":"#.repeat(MAX_DEPTH), "0".to_owned(), "}".repeat(MAX_DEPTH)].concat()),
         Form::Digits => list(&["0.", &"1234567890".repeat(70)].concat()),
         Form::Exponents => list("1e-300"),
         Form::Long => format!(r#""{}""#, "x".repeat(size)),
@@ -259,7 +263,7 @@ mod tests {
         for form in FORMS {
             for size in [2000, 60_000] {
                 let text = of_form(form, size);
-                // What is longer than a `size` is one entry.
+                // A single entry may exceed `size`.
                 assert!(text.len() > size / 4 && text.len() < 2 * size + 100, "{form:?}: {} of {size}", text.len());
                 serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{form:?}: {error}"));
             }

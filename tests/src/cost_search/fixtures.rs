@@ -1,4 +1,4 @@
-//! What the server has before the search begins.
+//! The contents of the server before the search starts.
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::requests::Request;
 use crate::server::Server;
 
-/// The trees that there are.
+/// The paths of the trees.
 pub(super) const TREES: &[&str] = &[
     "trees/wide",
     "trees/arrays",
@@ -19,16 +19,16 @@ pub(super) const TREES: &[&str] = &[
     "",
 ];
 
-/// How many nodes the wide ones have.
+/// The number of nodes of the wide trees.
 const NODES: usize = 2000;
-/// How many keys there are to be listed, of a name of 1,000 bytes each.
+/// The number of keys to list, each with a name of 1,000 bytes.
 const KEYS: usize = 2000;
 
-/// Puts it there.
+/// Creates the fixtures.
 ///
 /// # Panics
 ///
-/// Where the server refuses it.
+/// If the server rejects them.
 pub(super) async fn prepare(server: &Server) {
     let nodes = [
         ("trees/wide", groups(NODES, 3)),
@@ -49,7 +49,7 @@ pub(super) async fn prepare(server: &Server) {
     let consolidated = json!({"zarr_format": 3, "node_type": "group", "attributes": {},
         "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": members}});
     put(server, "trees/consolidated/zarr.json", consolidated.to_string().into_bytes()).await;
-    // More than one may declare at a time.
+    // Larger than a single request may declare.
     put(server, "trees/large/zarr.json", group_with_attributes(4 << 20).into_bytes()).await;
     put(server, "values/small", vec![7; 1000]).await;
     put(server, "values/large", vec![7; 8 << 20]).await;
@@ -59,32 +59,32 @@ pub(super) async fn prepare(server: &Server) {
     all.for_each_concurrent(16, |key| async move { put(server, &key, vec![7; 10]).await }).await;
 }
 
-/// A group of so many groups.
+/// A group with `count` groups as members.
 pub(super) fn groups(count: usize, format: u8) -> String {
     let group = if format == 3 { json!({"zarr_format": 3, "node_type": "group"}) } else { json!({"zarr_format": 2}) };
     with_members(&group, (0..count).map(|_| group.clone()))
 }
 
-/// A group with attributes of so many bytes.
+/// A group with attributes of `bytes` bytes.
 pub(super) fn group_with_attributes(bytes: usize) -> String {
     let small: Vec<Value> = vec![json!({"": 0}); bytes / 7];
     json!({"zarr_format": 3, "node_type": "group", "attributes": {"a": small}}).to_string()
 }
 
-/// An array of bytes.
+/// An array of `uint8`.
 pub(super) fn array(shape: &[u64], chunk: &[u64]) -> Value {
     json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
         "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default"},
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}})
 }
 
-/// Asks for something that need not be measured; says the status.
+/// Sends a request that is not measured; returns the status.
 pub(super) async fn send(server: &Server, request: &Request) -> Option<u16> {
-    let mut asked = server.request(request.method.clone(), &request.target);
+    let mut response = server.request(request.method.clone(), &request.target);
     for (name, value) in &request.headers {
-        asked = asked.header(*name, value);
+        response = response.header(*name, value);
     }
-    let answer = asked.body(request.body.clone()).send().await.ok()?;
+    let answer = response.body(request.body.clone()).send().await.ok()?;
     let status = answer.status().as_u16();
     answer.bytes().await.ok().map(|_| status)
 }

@@ -1,29 +1,30 @@
-//! Requests as genes: each is a number that chooses among the possibilities of one part, so that any genes make a request.
+//! Requests encoded as genes: each gene is a number that selects one option of one part, so that every genome yields a
+//! request.
 
 use std::{fmt, str::FromStr};
 
 use rand::{Rng, RngExt};
 
-/// What is asked of the server.
+/// The operation under search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// The value of a key, or a range of it.
     StoreGet,
-    /// What is said of a key.
+    /// Metadata of a key.
     StoreHead,
     /// Setting a key.
     StorePut,
     /// Erasing a key.
     StoreDelete,
-    /// Listing a prefix, in all forms.
+    /// Listing a prefix, in all formats.
     StoreList,
     /// Erasing a prefix.
     StoreErase,
-    /// Elements that a query names.
+    /// Elements selected by a query.
     ArrayGet,
-    /// What is said of elements.
+    /// Metadata of a selection.
     ArrayHead,
-    /// Elements that a body names.
+    /// Elements selected by a body.
     ArrayRead,
     /// Writing a region.
     ArrayPut,
@@ -31,7 +32,7 @@ pub enum Operation {
     ArrayAppend,
     /// A tree.
     NodeGet,
-    /// What is said of a tree.
+    /// Metadata of a tree.
     NodeHead,
     /// Declaring a tree.
     NodePut,
@@ -45,34 +46,34 @@ pub enum Operation {
     NodeConvert,
     /// The JSON Schemas.
     Schema,
-    /// What operators ask.
+    /// Operational endpoints.
     Service,
 }
 
-/// A part of a request that one gene chooses.
+/// A part of a request selected by one gene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gene {
-    /// Which of the things that there are, or which form a document has.
+    /// The fixture, or the form of a document.
     Kind,
-    /// The size of a body, or of what there is.
+    /// The size of a body or of a fixture.
     Size,
     /// The number of entries of a selection, or of nodes.
     Count,
-    /// How far entries are apart, and in which order they come.
+    /// The distance and order of the entries.
     Stride,
     /// The form of a selection.
     Select,
-    /// The form of an answer or of a body.
+    /// The format of the response or the body.
     Format,
     /// The content coding, or the media type.
     Coding,
-    /// How deep or how wide.
+    /// The nesting depth, or the width.
     Depth,
-    /// The dialect, or the model that is asked for.
+    /// The dialect, or the requested model.
     Dialect,
     /// Parameters without a value.
     Flags,
-    /// Conditions.
+    /// Preconditions.
     Conditions,
     /// The length of names.
     Name,
@@ -82,47 +83,47 @@ pub enum Gene {
     Rank,
     /// The bytes of a chunk.
     Chunk,
-    /// How the elements of a chunk are spread over the dimensions.
+    /// The spread of a chunk's elements over the dimensions.
     Spread,
     /// The number of chunks.
     Chunks,
     /// The elements that are stored.
     Data,
-    /// The first codec from arrays to arrays.
+    /// The first array-to-array codec.
     FilterA,
-    /// The second one.
+    /// The second array-to-array codec.
     FilterB,
-    /// How often the two follow each other.
+    /// The number of repetitions of both.
     Repeat,
-    /// The depth of shards within shards.
+    /// The nesting depth of shards.
     Shards,
-    /// The first codec from bytes to bytes.
+    /// The first bytes-to-bytes codec.
     PackA,
-    /// The second one.
+    /// The second bytes-to-bytes codec.
     PackB,
 }
 
-/// An operation and what chooses its parts.
+/// An operation and the genes that select its parts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Genome {
-    /// What is asked.
+    /// The operation.
     pub operation: Operation,
     genes: [u8; Gene::COUNT],
 }
 
-/// A text is no [`Genome`].
+/// Errors of parsing a [`Genome`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenomeError {
-    /// There is no such operation.
+    /// Unknown operation.
     #[error("{0} is none of the operations")]
     Operation(String),
-    /// The genes are not as many hexadecimal digits as there have to be.
+    /// The genes are not the required number of hexadecimal digits.
     #[error("{0} is not {n} hexadecimal digits", n = 2 * Gene::COUNT)]
     Genes(String),
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 20] = [
         Self::StoreGet,
         Self::StoreHead,
@@ -146,7 +147,7 @@ impl Operation {
         Self::Service,
     ];
 
-    /// Its name.
+    /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::StoreGet => "store-get",
@@ -174,43 +175,43 @@ impl Operation {
 }
 
 impl Gene {
-    /// How many there are.
+    /// The number of genes.
     pub const COUNT: usize = Self::PackB as usize + 1;
 }
 
 impl Genome {
-    /// One of which nothing is known.
+    /// A random genome.
     pub fn random(operation: Operation, random: &mut impl Rng) -> Self {
         Self { operation, genes: random.random() }
     }
 
-    /// One of which nothing is chosen but the first possibility of each part.
+    /// A genome that selects the first option of every part.
     pub fn plain(operation: Operation) -> Self {
         Self { operation, genes: [0; Gene::COUNT] }
     }
 
-    /// With one gene set.
+    /// The genome with one gene set.
     #[must_use]
     pub fn with(mut self, gene: Gene, choice: u8) -> Self {
         self.genes[gene as usize] = choice;
         self
     }
 
-    /// The possibility that a gene chooses.
+    /// The option that a gene selects.
     ///
     /// # Panics
     ///
-    /// Where there is none.
+    /// If there are no options.
     pub fn pick<T: Copy>(&self, gene: Gene, of: &[T]) -> T {
         of[usize::from(self.genes[gene as usize]) % of.len()]
     }
 
-    /// Whether a bit of a gene is set.
+    /// True if a bit of a gene is set.
     pub fn has(&self, gene: Gene, bit: u8) -> bool {
         self.genes[gene as usize] >> (bit % 8) & 1 == 1
     }
 
-    /// One with one to three genes chosen anew, or moved by one.
+    /// A copy with one to three genes replaced or moved by one.
     #[must_use]
     pub fn mutated(&self, random: &mut impl Rng) -> Self {
         let mut next = self.clone();
@@ -225,7 +226,7 @@ impl Genome {
         next
     }
 
-    /// One with each gene of the one or the other.
+    /// A copy with each gene taken from either parent.
     #[must_use]
     pub fn crossed(&self, other: &Self, random: &mut impl Rng) -> Self {
         let mut next = self.clone();
@@ -324,7 +325,7 @@ mod tests {
             assert!(differ.len() <= 3);
             differ.into_iter().for_each(|at| changed[at] = true);
         }
-        assert_eq!(changed, [true; Gene::COUNT], "every gene changes at some time");
+        assert_eq!(changed, [true; Gene::COUNT], "every gene changes eventually");
         let other = Genome::random(Operation::NodePut, &mut random);
         let crossed = parent.crossed(&other, &mut random);
         assert!((0..Gene::COUNT).all(|at| [parent.genes[at], other.genes[at]].contains(&crossed.genes[at])));

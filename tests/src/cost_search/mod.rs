@@ -1,17 +1,18 @@
-//! A search for the requests that cost the server most, for each operation by itself.
+//! A search for the most expensive requests of each operation.
 //!
-//! A [`Genome`] chooses the parts of a request and of what it finds; [`Trial`] is made of it, [`Stage`] measures it, [`Measured`] rates it. The search begins anew at random now
-//! and then, and climbs by changing a few genes of the best so far.
+//! A [`Genome`] selects the parts of a request and of its fixtures; it is turned into a [`Trial`], measured by the
+//! [`Harness`], and rated by [`Measurement`]. The search restarts at random now and then, and climbs by changing a few
+//! genes of the best genome so far.
 
 mod arrays;
 mod documents;
 mod fixtures;
 mod genome;
+mod harness;
 mod probe;
 mod rating;
 mod requests;
 mod selections;
-mod stage;
 
 use std::{
     fmt,
@@ -23,52 +24,52 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 pub use self::{
     genome::{Genome, GenomeError, Operation},
-    rating::Measured,
+    harness::{Harness, Outcome},
+    rating::Measurement,
     requests::{Request, Trial},
-    stage::{Outcome, Stage},
 };
-use crate::skip::say;
+use crate::skip::note;
 
-/// How many trials without any progress end a climb.
-const PLATEAU: u32 = 25;
-/// How many are chosen at random before a climb.
-const FIRST: u32 = 5;
+/// The number of trials without progress that ends a climb.
+const MAX_STALE_TRIALS: u32 = 25;
+/// The number of random trials before a climb.
+const RANDOM_TRIALS: u32 = 5;
 
-/// What is searched.
+/// The configuration of a search.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The operations.
     pub operations: Vec<Operation>,
-    /// How long each of them is searched.
+    /// The duration of the search of each operation.
     pub time: Duration,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// A request, and what it took.
+/// A request and its measured cost.
 #[derive(Clone, Debug)]
-pub struct Found {
-    /// What chose it.
+pub struct RatedRequest {
+    /// The genome of the request.
     pub genome: Genome,
-    /// What it took.
-    pub measured: Measured,
+    /// The measured cost.
+    pub measured: Measurement,
 }
 
-/// What was found for an operation.
+/// The most expensive requests of an operation.
 #[derive(Clone, Debug)]
-pub struct Worst {
+pub struct WorstRequests {
     /// The operation.
     pub operation: Operation,
-    /// How many requests were tried.
+    /// The number of trials.
     pub trials: u32,
-    /// How many of them were not, since what they find cannot be made, or not in time.
-    pub impossible: u32,
-    /// The one that takes most for each kilobyte that is moved.
-    pub densest: Option<Found>,
-    /// The one that takes most of what it may, or more.
-    pub dearest: Option<Found>,
-    /// Those after which the server was not there, or said nothing.
-    pub broken: Vec<String>,
+    /// The number of trials whose fixtures could not be created, or not in time.
+    pub infeasible: u32,
+    /// The request with the highest cost per kilobyte transferred.
+    pub densest: Option<RatedRequest>,
+    /// The request with the highest cost relative to its limit.
+    pub costliest: Option<RatedRequest>,
+    /// Requests after which the server had died or did not respond.
+    pub failures: Vec<String>,
 }
 
 /// The outcome of a search.
@@ -76,64 +77,65 @@ pub struct Worst {
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// What was found, one operation after the other.
-    pub worst: Vec<Worst>,
+    /// The results by operation.
+    pub worst: Vec<WorstRequests>,
 }
 
-/// A climb: the best so far, by two measures.
+/// A climb: the best requests so far, by two measures.
 #[derive(Debug, Default)]
 struct Climb {
-    densest: Option<Found>,
-    dearest: Option<Found>,
+    densest: Option<RatedRequest>,
+    costliest: Option<RatedRequest>,
     tried: u32,
     stale: u32,
 }
 
-/// Searches with a new store in a directory.
+/// Runs a search with a new store in a directory.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
-    let mut stage = Stage::new(dir.to_owned(), plan.time).await;
+    let mut harness = Harness::new(dir.to_owned(), plan.time).await;
     let mut worst = Vec::new();
     for operation in &plan.operations {
-        let found = search(*operation, plan, &mut stage).await;
-        say(&found);
+        let found = search(*operation, plan, &mut harness).await;
+        note(&found);
         worst.push(found);
     }
     Report { seed: plan.seed, worst }
 }
 
-async fn search(operation: Operation, plan: &Plan, stage: &mut Stage) -> Worst {
-    // Each operation has choices of its own, so that it is found again with `--only`.
+async fn search(operation: Operation, plan: &Plan, harness: &mut Harness) -> WorstRequests {
+    // Each operation has its own random choices, so that `--only` reproduces them.
     let mut random = StdRng::seed_from_u64(plan.seed ^ (operation as u64) << 32);
-    let mut worst = Worst { operation, trials: 0, impossible: 0, densest: None, dearest: None, broken: Vec::new() };
+    let mut worst =
+        WorstRequests { operation, trials: 0, infeasible: 0, densest: None, costliest: None, failures: Vec::new() };
     let end = Instant::now() + plan.time;
     let mut climb = Climb::default();
     while Instant::now() < end {
         let genome = climb.next(operation, &mut random);
         worst.trials += 1;
-        match stage.measure(&genome).await {
-            Outcome::Measured(measured) => {
-                let found = Found { genome, measured };
-                worst.take(&found);
-                climb.take(found);
+        match harness.measure(&genome).await {
+            Outcome::Measurement(measured) => {
+                let found = RatedRequest { genome, measured };
+                worst.add(&found);
+                climb.add(found);
             }
-            Outcome::Impossible => worst.impossible += 1,
-            Outcome::Hung => worst.broken.push(format!("{genome}: no answer")),
+            Outcome::Infeasible => worst.infeasible += 1,
+            Outcome::Hung => worst.failures.push(format!("{genome}: no answer")),
             Outcome::Died(log) => {
                 let lines: Vec<&str> = log.lines().collect();
-                worst.broken.push(format!(
+                worst.failures.push(format!(
                     "{genome}: the server ended: {}",
                     lines[lines.len().saturating_sub(5)..].join(" / ")
                 ));
             }
         }
-        if climb.stale > PLATEAU {
+        if climb.stale > MAX_STALE_TRIALS {
             climb = Climb::default();
         }
     }
-    for found in [&mut worst.densest, &mut worst.dearest].into_iter().flatten() {
+    for found in [&mut worst.densest, &mut worst.costliest].into_iter().flatten() {
         for _ in 0..2 {
-            if found.measured.is_too_much() {
-                found.measured = stage.confirm(&found.genome, found.measured).await;
+            if found.measured.exceeds_limit() {
+                found.measured = harness.confirm(&found.genome, found.measured).await;
             }
         }
     }
@@ -145,67 +147,67 @@ impl Climb {
         if self.tried == 0 && random.random() {
             return Genome::plain(operation).mutated(random);
         }
-        let (Some(densest), Some(dearest)) = (&self.densest, &self.dearest) else {
+        let (Some(densest), Some(costliest)) = (&self.densest, &self.costliest) else {
             return Genome::random(operation, random);
         };
         match random.random_range(0..10) {
-            _ if self.tried < FIRST => Genome::random(operation, random),
+            _ if self.tried < RANDOM_TRIALS => Genome::random(operation, random),
             0 => Genome::random(operation, random),
-            1 => densest.genome.crossed(&dearest.genome, random).mutated(random),
+            1 => densest.genome.crossed(&costliest.genome, random).mutated(random),
             2..=4 => densest.genome.mutated(random),
-            _ => dearest.genome.mutated(random),
+            _ => costliest.genome.mutated(random),
         }
     }
 
-    fn take(&mut self, found: Found) {
+    fn add(&mut self, found: RatedRequest) {
         self.tried += 1;
         self.stale += 1;
-        if better(&self.densest, &found, Measured::density) {
+        if is_worse(&self.densest, &found, Measurement::density) {
             self.densest = Some(found.clone());
             self.stale = 0;
         }
-        if better(&self.dearest, &found, Measured::excess) {
-            self.dearest = Some(found);
+        if is_worse(&self.costliest, &found, Measurement::excess) {
+            self.costliest = Some(found);
             self.stale = 0;
         }
     }
 }
 
-impl Worst {
-    fn take(&mut self, found: &Found) {
-        if better(&self.densest, found, Measured::density) {
+impl WorstRequests {
+    fn add(&mut self, found: &RatedRequest) {
+        if is_worse(&self.densest, found, Measurement::density) {
             self.densest = Some(found.clone());
         }
-        if better(&self.dearest, found, Measured::excess) {
-            self.dearest = Some(found.clone());
+        if is_worse(&self.costliest, found, Measurement::excess) {
+            self.costliest = Some(found.clone());
         }
     }
 
-    /// Whether a request takes more than it may, or breaks the server.
+    /// The cost relative to the limit; infinite if a request breaks the server.
     pub fn excess(&self) -> f64 {
-        if !self.broken.is_empty() {
+        if !self.failures.is_empty() {
             return f64::INFINITY;
         }
-        let found = [&self.densest, &self.dearest];
+        let found = [&self.densest, &self.costliest];
         found.into_iter().flatten().map(|found| found.measured.excess()).fold(0.0, f64::max)
     }
 }
 
 impl Report {
-    /// How many times as much as it may the worst request takes; infinitely much where one breaks the server.
+    /// The highest cost relative to its limit; infinite if a request breaks the server.
     pub fn excess(&self) -> f64 {
-        self.worst.iter().map(Worst::excess).fold(0.0, f64::max)
+        self.worst.iter().map(WorstRequests::excess).fold(0.0, f64::max)
     }
 }
 
-/// Whether something is worse than the worst before.
-fn better(best: &Option<Found>, found: &Found, by: impl Fn(&Measured) -> f64) -> bool {
+/// True if a request is worse than the worst so far.
+fn is_worse(best: &Option<RatedRequest>, found: &RatedRequest, by: impl Fn(&Measurement) -> f64) -> bool {
     best.as_ref().is_none_or(|best| by(&found.measured) > by(&best.measured))
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for RatedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measured { status, carried, yielded, chunk, cpu, memory, latency } = self.measured;
+        let Measurement { status, sent, received, chunk, cpu, memory, latency } = self.measured;
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         write!(
@@ -214,8 +216,8 @@ impl fmt::Display for Found {
             cpu.as_secs_f64(),
             mib(memory),
             latency.as_secs_f64(),
-            kib(carried),
-            kib(yielded),
+            kib(sent),
+            kib(received),
             kib(chunk),
             status,
             self.measured.excess(),
@@ -223,13 +225,14 @@ impl fmt::Display for Found {
     }
 }
 
-impl fmt::Display for Worst {
+impl fmt::Display for WorstRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = format!("{} ({})", self.operation, self.trials - self.impossible);
-        let marked = |found: &Found| if found.measured.is_too_much() { "TOO MUCH" } else { "" };
-        let same = |found: &Found| self.dearest.as_ref().is_some_and(|dearest| dearest.genome == found.genome);
+        let name = format!("{} ({})", self.operation, self.trials - self.infeasible);
+        let marked = |found: &RatedRequest| if found.measured.exceeds_limit() { "TOO MUCH" } else { "" };
+        let same =
+            |found: &RatedRequest| self.costliest.as_ref().is_some_and(|costliest| costliest.genome == found.genome);
         let densest = self.densest.iter().filter(|found| !same(found));
-        for found in self.dearest.iter().chain(densest) {
+        for found in self.costliest.iter().chain(densest) {
             let trial = Trial::of(&found.genome, 0);
             writeln!(f, "{name:22} {found} {}\n    {}\n    {}", marked(found), found.genome, trial.request)?;
             if let Some(last) = trial.before.last() {
@@ -239,7 +242,7 @@ impl fmt::Display for Worst {
                 writeln!(f, "    of {} of {} stored chunks of {:?}", array.document, array.stored, array.content)?;
             }
         }
-        self.broken.iter().try_for_each(|broken| writeln!(f, "{name:22} BROKEN {broken}"))
+        self.failures.iter().try_for_each(|failures| writeln!(f, "{name:22} BROKEN {failures}"))
     }
 }
 
@@ -247,7 +250,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}; the dearest request of each operation, and the one that takes most for each kilobyte",
+            "seed {}; the costliest request of each operation relative to its limit, and per kilobyte",
             self.seed
         )?;
         writeln!(
@@ -263,38 +266,38 @@ impl fmt::Display for Report {
 mod tests {
     use super::*;
 
-    fn found(cpu: u64, carried: u64) -> Found {
+    fn found(cpu: u64, sent: u64) -> RatedRequest {
         let (cpu, latency) = (Duration::from_millis(cpu), Duration::ZERO);
-        let measured = Measured { status: 200, carried, yielded: 0, chunk: 0, cpu, memory: 0, latency };
-        Found { genome: Genome::plain(Operation::Schema), measured }
+        let measured = Measurement { status: 200, sent, received: 0, chunk: 0, cpu, memory: 0, latency };
+        RatedRequest { genome: Genome::plain(Operation::Schema), measured }
     }
 
     #[test]
     fn climb_retains_the_costliest_and_the_densest() {
         let mut climb = Climb::default();
-        for (cpu, carried) in [(100, 16 << 10), (300, 1 << 20), (200, 1 << 20), (90, 16 << 10)] {
-            climb.take(found(cpu, carried));
+        for (cpu, sent) in [(100, 16 << 10), (300, 1 << 20), (200, 1 << 20), (90, 16 << 10)] {
+            climb.add(found(cpu, sent));
         }
-        let cpu = |found: &Option<Found>| found.as_ref().unwrap().measured.cpu.as_millis();
-        assert_eq!((cpu(&climb.dearest), cpu(&climb.densest)), (300, 100));
+        let cpu = |found: &Option<RatedRequest>| found.as_ref().unwrap().measured.cpu.as_millis();
+        assert_eq!((cpu(&climb.costliest), cpu(&climb.densest)), (300, 100));
         assert_eq!((climb.tried, climb.stale), (4, 2));
     }
 
     #[test]
     fn one_request_over_the_limit_fails_the_report() {
-        let mut worst = Worst {
+        let mut worst = WorstRequests {
             operation: Operation::Schema,
             trials: 1,
-            impossible: 0,
+            infeasible: 0,
             densest: None,
-            dearest: None,
-            broken: Vec::new(),
+            costliest: None,
+            failures: Vec::new(),
         };
-        worst.take(&found(1900, 1));
+        worst.add(&found(1900, 1));
         assert!(worst.excess() <= 1.0);
-        worst.take(&found(2100, 1));
+        worst.add(&found(2100, 1));
         assert!(worst.excess() > 1.0 && worst.to_string().contains("TOO MUCH"));
-        let broken = Worst { densest: None, dearest: None, broken: vec!["x".to_owned()], ..worst };
-        assert!(broken.excess() > 1.0);
+        let failures = WorstRequests { densest: None, costliest: None, failures: vec!["x".to_owned()], ..worst };
+        assert!(failures.excess() > 1.0);
     }
 }

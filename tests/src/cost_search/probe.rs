@@ -1,40 +1,40 @@
-//! What Linux says of the server's process.
+//! Resource usage of the server's process, as reported by Linux.
 
 use std::{
     fs, io,
     time::{Duration, Instant},
 };
 
-/// The processor time below which a process does nothing, in a [`PAUSE`].
+/// The processor time within [`PAUSE`] below which a process is idle.
 const IDLE: Duration = Duration::from_millis(2);
-/// How long it is watched at a time.
+/// The duration of one observation.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// A process that is watched.
+/// An observed process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pid: u32,
 }
 
-/// What it had when measuring began.
+/// Resource usage at the start of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
+pub(super) struct ProbeStart {
     ticks: Duration,
     threads: Duration,
     memory: u64,
 }
 
 impl Probe {
-    /// That of a process.
+    /// The probe of a process.
     pub(super) fn of(pid: u32) -> Self {
         Self { pid }
     }
 
-    /// Waits until the process does nothing, but not longer than that.
+    /// Waits until the process is idle, at most for `most`.
     pub(super) async fn settle(&self, most: Duration) -> io::Result<()> {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut before = self.threads()?;
-        while begun.elapsed() < most {
+        while start.elapsed() < most {
             tokio::time::sleep(PAUSE).await;
             let now = self.threads()?;
             if now.saturating_sub(before) < IDLE {
@@ -45,20 +45,20 @@ impl Probe {
         Ok(())
     }
 
-    /// Begins to measure: the peak begins anew.
-    pub(super) fn begin(&self) -> io::Result<Begun> {
+    /// Starts a measurement and resets the peak.
+    pub(super) fn begin(&self) -> io::Result<ProbeStart> {
         fs::write(format!("/proc/{}/clear_refs", self.pid), "5")?;
-        Ok(Begun { ticks: self.ticks()?, threads: self.threads()?, memory: self.status("VmRSS:")? })
+        Ok(ProbeStart { ticks: self.ticks()?, threads: self.threads()?, memory: self.status("VmRSS:")? })
     }
 
-    /// The processor time since, and the growth of memory at the peak.
+    /// The processor time since the start, and the growth of memory at the peak.
     ///
-    /// Threads are counted by the nanosecond but only as long as they live; the process as a whole by ticks of 10 ms.
-    pub(super) fn since(&self, begun: &Begun) -> io::Result<(Duration, u64)> {
+    /// Live threads are measured in nanoseconds; the process as a whole in ticks of 10 ms.
+    pub(super) fn since(&self, start: &ProbeStart) -> io::Result<(Duration, u64)> {
         let peak = self.status("VmHWM:")?;
-        let ticks = self.ticks()?.saturating_sub(begun.ticks).saturating_sub(Duration::from_millis(10));
-        let threads = self.threads()?.saturating_sub(begun.threads);
-        Ok((ticks.max(threads), peak.saturating_sub(begun.memory)))
+        let ticks = self.ticks()?.saturating_sub(start.ticks).saturating_sub(Duration::from_millis(10));
+        let threads = self.threads()?.saturating_sub(start.threads);
+        Ok((ticks.max(threads), peak.saturating_sub(start.memory)))
     }
 
     fn ticks(&self) -> io::Result<Duration> {
@@ -71,7 +71,7 @@ impl Probe {
     fn threads(&self) -> io::Result<Duration> {
         let mut sum = 0;
         for thread in fs::read_dir(format!("/proc/{}/task", self.pid))? {
-            // It may have ended since.
+            // The thread may have ended.
             let Ok(text) = fs::read_to_string(thread?.path().join("schedstat")) else { continue };
             sum += text.split_whitespace().next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
         }
@@ -82,7 +82,7 @@ impl Probe {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("{name} is not said")))
+        kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("{name} is missing")))
     }
 }
 
@@ -93,15 +93,15 @@ mod tests {
     #[tokio::test]
     async fn probe_measures_cpu_time_and_memory() {
         let probe = Probe::of(std::process::id());
-        let begun = probe.begin().unwrap();
+        let start = probe.begin().unwrap();
         let end = Instant::now() + Duration::from_secs(60);
         let mut bytes = Vec::new();
-        while probe.since(&begun).unwrap().0 < Duration::from_millis(50) {
+        while probe.since(&start).unwrap().0 < Duration::from_millis(50) {
             assert!(Instant::now() < end, "no time is counted");
             bytes = vec![1_u8; 32 << 20];
         }
         drop(std::hint::black_box(bytes));
-        let (_, memory) = probe.since(&begun).unwrap();
+        let (_, memory) = probe.since(&start).unwrap();
         assert!(memory >= 30 << 20, "{memory}");
         assert!(Probe::of(u32::MAX).begin().is_err());
     }

@@ -1,4 +1,4 @@
-//! Requests, as genes choose them, and what there has to be before.
+//! Requests selected by genes, and their prerequisites.
 
 use std::fmt;
 
@@ -15,61 +15,61 @@ use super::{
 const JSON: &str = "application/json";
 const RAW: &str = "application/octet-stream";
 
-/// A request with a body that is all there.
+/// A request with a complete body.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Its method.
+    /// The method.
     pub method: Method,
-    /// Its path and query.
+    /// The path and query.
     pub target: String,
-    /// Its headers but for `Host` and `Content-Length`.
+    /// The headers except `Host` and `Content-Length`.
     pub headers: Vec<(&'static str, String)>,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
 }
 
-/// A request, and what is done before it is measured.
+/// A request with its prerequisites.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The array that it concerns.
     pub array: Option<Array>,
-    /// The requests that make what it finds.
+    /// The requests that create its prerequisites.
     pub before: Vec<Request>,
-    /// What is measured.
+    /// The measured request.
     pub request: Request,
 }
 
 impl Request {
-    /// One without headers and body.
+    /// A request without headers and body.
     pub fn new(method: Method, target: impl Into<String>) -> Self {
         Self { method, target: target.into(), headers: Vec::new(), body: Bytes::new() }
     }
 
-    /// With one more header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// With a body of a media type.
+    /// Sets a body with a media type.
     #[must_use]
     pub fn body(self, media_type: &str, body: impl Into<Bytes>) -> Self {
         Self { body: body.into(), ..self }.header("content-type", media_type)
     }
 
-    /// The bytes that it carries.
+    /// The number of bytes sent.
     pub fn len(&self) -> u64 {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
         (self.target.len() + headers + self.body.len()) as u64
     }
 
-    /// Whether it carries nothing, which no request does.
+    /// Always false; provided for symmetry with `len`.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// It as bytes on a connection, which is kept for more.
+    /// The bytes sent over a keep-alive connection.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nHost: localhost\r\n", self.method, self.target);
         for (name, value) in &self.headers {
@@ -81,22 +81,22 @@ impl Request {
 }
 
 impl Trial {
-    /// The one that a genome chooses. `number` is another one each time, for what may be made once only.
+    /// The request that a genome selects. `number` is unique, for operations that succeed only once.
     pub fn of(genome: &Genome, number: u64) -> Self {
         match genome.operation {
-            Operation::StoreGet | Operation::StoreHead => of_key(genome).into(),
+            Operation::StoreGet | Operation::StoreHead => get_key(genome).into(),
             Operation::StorePut => put_key(genome).into(),
             Operation::StoreDelete => Request::new(Method::DELETE, key(genome)).into(),
             Operation::StoreList => list(genome).into(),
             Operation::StoreErase => erase(genome, number),
             Operation::ArrayGet | Operation::ArrayHead | Operation::ArrayRead => read(genome),
             Operation::ArrayPut | Operation::ArrayAppend => write(genome),
-            Operation::NodeGet | Operation::NodeHead => told(genome).into(),
-            Operation::NodePut => declared(genome, number),
-            Operation::NodePatch => patched(genome, number),
-            Operation::NodeDelete => deleted(genome, number),
-            Operation::NodeValidate => validated(genome, number),
-            Operation::NodeConvert => converted(genome, number),
+            Operation::NodeGet | Operation::NodeHead => node_get(genome).into(),
+            Operation::NodePut => node_put(genome, number),
+            Operation::NodePatch => node_patch(genome, number),
+            Operation::NodeDelete => node_delete(genome, number),
+            Operation::NodeValidate => node_validate(genome, number),
+            Operation::NodeConvert => node_convert(genome, number),
             Operation::Schema => {
                 let target = genome.pick(Gene::Kind, &["/schema/zom/v3", "/schema/zom/v2", "/schema/zom/draft"]);
                 Request::new(Method::GET, target).into()
@@ -112,7 +112,7 @@ impl Trial {
         }
     }
 
-    /// The bytes of the chunk that it has decoded or encoded.
+    /// The size of the chunk that it decodes or encodes.
     pub fn chunk(&self) -> u64 {
         self.array.as_ref().map_or(0, Array::chunk_bytes)
     }
@@ -152,7 +152,7 @@ fn key(genome: &Genome) -> String {
     format!("/store/values/{name}")
 }
 
-fn of_key(genome: &Genome) -> Request {
+fn get_key(genome: &Genome) -> Request {
     let method = if genome.operation == Operation::StoreHead { Method::HEAD } else { Method::GET };
     let target = match genome.pick(Gene::Kind, &[0, 1, 2, 3]) {
         0 => key(genome),
@@ -197,7 +197,7 @@ fn erase(genome: &Genome, number: u64) -> Trial {
     Trial { array: None, before, request: Request::new(Method::DELETE, format!("/store/erased/{number}/")) }
 }
 
-fn answered(genome: &Genome, request: Request) -> Request {
+fn array_get(genome: &Genome, request: Request) -> Request {
     match genome.pick(Gene::Coding, &["", "gzip", "zstd"]) {
         "" => request,
         coding => request.header("accept-encoding", coding),
@@ -218,7 +218,7 @@ fn read(genome: &Genome) -> Trial {
             Request::new(method, format!("/array/{}?select={select}&format={format}", array.name))
         }
     };
-    Trial { array: Some(array), before: Vec::new(), request: answered(genome, request) }
+    Trial { array: Some(array), before: Vec::new(), request: array_get(genome, request) }
 }
 
 fn write(genome: &Genome) -> Trial {
@@ -243,14 +243,14 @@ fn write(genome: &Genome) -> Trial {
     Trial { array: Some(array), before: Vec::new(), request }
 }
 
-fn told(genome: &Genome) -> Request {
+fn node_get(genome: &Genome) -> Request {
     let method = if genome.operation == Operation::NodeHead { Method::HEAD } else { Method::GET };
     let tree = genome.pick(Gene::Kind, fixtures::TREES);
     let depth = genome.pick(Gene::Depth, &["depth=all", "depth=0", "depth=1", "depth=2"]);
     let model = genome.pick(Gene::Dialect, &["", "&as=v2", "&as=v3"]);
     let flat = if genome.has(Gene::Flags, 0) { "&flat" } else { "" };
     let origin = if genome.has(Gene::Flags, 1) { "&include=source" } else { "" };
-    answered(genome, Request::new(method, format!("/node/{tree}?{depth}{model}{flat}{origin}")))
+    array_get(genome, Request::new(method, format!("/node/{tree}?{depth}{model}{flat}{origin}")))
 }
 
 fn put_node(target: impl Into<String>, document: String) -> Request {
@@ -261,7 +261,7 @@ fn scratch(number: u64) -> String {
     format!("/node/scratch/{number}")
 }
 
-fn declared(genome: &Genome, number: u64) -> Trial {
+fn node_put(genome: &Genome, number: u64) -> Trial {
     let document = documents::tree(genome);
     let replace = if genome.has(Gene::Flags, 0) { "&overwrite" } else { "" };
     let lossy = if genome.has(Gene::Flags, 1) { "&allow_lossy" } else { "" };
@@ -272,11 +272,11 @@ fn declared(genome: &Genome, number: u64) -> Trial {
         _ => vec![put_node(scratch(number), fixtures::groups(1000, 3))],
     };
     let target = format!("{}?{dialect}{replace}{lossy}", scratch(number)).replace("?&", "?");
-    let request = answered(genome, put_node(target, document));
+    let request = array_get(genome, put_node(target, document));
     Trial { array: None, before, request }
 }
 
-fn patched(genome: &Genome, number: u64) -> Trial {
+fn node_patch(genome: &Genome, number: u64) -> Trial {
     let patch = documents::patch(genome);
     let (before, target) = match genome.pick(Gene::Dialect, &[0, 1, 2, 3]) {
         0 => (vec![put_node(scratch(number), fixtures::group_with_attributes(1 << 20))], scratch(number)),
@@ -290,12 +290,12 @@ fn patched(genome: &Genome, number: u64) -> Trial {
     Trial { array: None, before, request: Request::new(Method::PATCH, target).body(JSON, patch) }
 }
 
-fn deleted(genome: &Genome, number: u64) -> Trial {
+fn node_delete(genome: &Genome, number: u64) -> Trial {
     let before = vec![put_node(scratch(number), documents::tree(genome))];
     Trial { array: None, before, request: Request::new(Method::DELETE, scratch(number)) }
 }
 
-fn validated(genome: &Genome, number: u64) -> Trial {
+fn node_validate(genome: &Genome, number: u64) -> Trial {
     let document = documents::tree(genome);
     let (before, target) = match genome.pick(Gene::Conditions, &[0, 1, 2]) {
         0 => (Vec::new(), format!("/node/{}", genome.pick(Gene::Dialect, fixtures::TREES))),
@@ -309,7 +309,7 @@ fn validated(genome: &Genome, number: u64) -> Trial {
     }
 }
 
-fn converted(genome: &Genome, number: u64) -> Trial {
+fn node_convert(genome: &Genome, number: u64) -> Trial {
     let dialect = genome.pick(Gene::Dialect, &["v2", "v3", "draft"]);
     let to = |path: &str| format!("/node/{path}?convert={dialect}&target=/converted/{number}");
     if genome.has(Gene::Conditions, 0) {

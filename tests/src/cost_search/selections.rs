@@ -1,4 +1,4 @@
-//! Selections of few bytes that concern much.
+//! Short selections that concern many elements.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{
     genome::{Gene, Genome},
 };
 
-/// What is selected of one dimension.
+/// The selection along one dimension.
 #[derive(Clone, Debug)]
 enum Item {
     Index(u64),
@@ -16,14 +16,14 @@ enum Item {
     List(Vec<u64>),
 }
 
-/// A selection as a query has it, and the number of its elements.
+/// A selection as a query parameter, and the number of its elements.
 pub(super) fn text(genome: &Genome, array: &Array) -> (String, u64) {
     let items = items(genome, array);
     let count = items.iter().zip(&array.shape).map(|(item, extent)| item.count(*extent)).fold(1, u64::saturating_mul);
     (items.iter().map(Item::text).collect::<Vec<_>>().join(","), count)
 }
 
-/// The body of a request that reads.
+/// The body of a read request.
 pub(super) fn body(genome: &Genome, array: &Array) -> Value {
     let entries = genome.pick(Gene::Count, &[1, 64, 1024, 8192, 65_536]);
     let at = |entry| coordinates(genome, array, entry);
@@ -69,7 +69,7 @@ fn items(genome: &Genome, array: &Array) -> Vec<Item> {
     let item = |(at, (&extent, &chunk)): (usize, (&u64, &u64))| match form {
         0 => Item::Slice { start: 0, stop: extent, step: 1 },
         1 => Item::Index(0),
-        // One element of each chunk that is stored.
+        // One element of each stored chunk.
         2 => Item::Slice { start: 0, stop: extent.min(chunk.saturating_mul(array.stored)), step: chunk },
         3 => Item::Backwards,
         4 if at == 0 => list(extent.min(chunk.saturating_mul(array.stored)), chunk),

@@ -1,83 +1,83 @@
-//! What the clients of a crowd ask for, and how they behave.
+//! The requests of a crowd, and the behavior of its clients.
 
 use std::{fmt, str::FromStr};
 
 use serde_json::json;
 
-/// What a crowd asks for.
+/// The requests of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing: they connect.
+    /// None: clients only connect.
     Silent,
-    /// They send a head, and not its end.
+    /// An incomplete request head.
     Heads,
-    /// They send a body, and not its end.
+    /// An incomplete request body.
     Uploads,
-    /// The largest page of keys as JSON.
+    /// The largest page of keys, as JSON.
     Keys,
-    /// The same of a prefix's children.
+    /// The largest page of children, as JSON.
     Children,
     /// All keys as lines.
     Lines,
     /// All children as HTML.
     Links,
-    /// They declare a tree whose JSON is nothing but small values.
+    /// Declarations of a tree whose JSON consists of small values only.
     Documents,
-    /// They declare a tree of many nodes, so that bodies of others come while one changes.
+    /// Declarations of a tree of many nodes, whose bodies arrive while another one is applied.
     Structures,
-    /// They compare a tree of many groups within groups.
+    /// Comparisons of a tree of deeply nested groups.
     Validations,
-    /// They convert a tree to another place.
+    /// Conversions of a tree to another path.
     Conversions,
-    /// A tree of many arrays, all of it.
+    /// A complete tree of many arrays.
     Trees,
-    /// The same by another model, and where it comes from.
+    /// The same tree in another model, with its source documents.
     Models,
-    /// Many rows of an array, stacked.
+    /// Many stacked rows of an array.
     Stacks,
-    /// An element of each of many chunks.
+    /// One element of each of many chunks.
     Points,
-    /// An element of a chunk whose dimensions change places.
+    /// One element of a chunk with transposed dimensions.
     Transposes,
-    /// An element of a large chunk.
+    /// One element of a large chunk.
     Chunks,
-    /// An array that is compressed again for the answer.
+    /// An array that is recompressed for the response.
     Codings,
-    /// They write a scalar all over an array in shards.
+    /// Writes of a scalar to all elements of a sharded array.
     Scalars,
 }
 
-/// How a client behaves.
+/// The behavior of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
-    /// It reads nothing.
+pub enum Behavior {
+    /// Reads nothing.
     Holds,
-    /// It reads a little now and then.
+    /// Reads a little now and then.
     Slow,
-    /// It leaves at once, again and again.
+    /// Disconnects at once, repeatedly.
     Leaves,
-    /// It reads what comes, and asks again.
+    /// Reads the response and sends the request again.
     Repeats,
 }
 
-/// A crowd: what it asks for, and how.
+/// A crowd: its requests and its behavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crowd {
-    /// What it asks for.
+    /// The requests.
     pub kind: Kind,
-    /// How it behaves.
-    pub manner: Manner,
+    /// The behavior.
+    pub behavior: Behavior,
 }
 
-/// A text is no [`Crowd`].
+/// Error of parsing a [`Crowd`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no kind of crowd, as in Keys or Keys/Slow")]
 pub struct CrowdError(String);
 
-const MANNERS: [Manner; 4] = [Manner::Holds, Manner::Slow, Manner::Leaves, Manner::Repeats];
+const BEHAVIORS: [Behavior; 4] = [Behavior::Holds, Behavior::Slow, Behavior::Leaves, Behavior::Repeats];
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 19] = [
         Self::Silent,
         Self::Heads,
@@ -100,7 +100,7 @@ impl Kind {
         Self::Scalars,
     ];
 
-    /// Whether it needs more than keys.
+    /// True if it needs arrays or trees in addition to keys.
     pub fn needs_nodes(self) -> bool {
         !matches!(
             self,
@@ -115,7 +115,7 @@ impl Kind {
         )
     }
 
-    /// The bytes that a client sends; `number` is its own.
+    /// The bytes that client `number` sends.
     pub fn request(self, number: usize) -> Vec<u8> {
         let get = |target: &str| with_body("GET", target, "*/*", "");
         match self {
@@ -162,29 +162,29 @@ impl Kind {
 }
 
 impl Crowd {
-    /// Those that need nothing but keys.
+    /// The crowds that need only keys.
     pub fn of_keys() -> Vec<Self> {
         let kinds = Kind::ALL.into_iter().filter(|kind| !kind.needs_nodes());
-        let more = [Manner::Slow, Manner::Leaves].map(|manner| Self { kind: Kind::Keys, manner });
+        let more = [Behavior::Slow, Behavior::Leaves].map(|behavior| Self { kind: Kind::Keys, behavior });
         kinds.map(Self::from).chain(more).collect()
     }
 
-    /// All that are gathered where none are named.
+    /// The default crowds.
     pub fn all() -> Vec<Self> {
-        let of = |kind, manner| Self { kind, manner };
+        let of = |kind, behavior| Self { kind, behavior };
         let mut all = Self::of_keys();
         all.extend(Kind::ALL.into_iter().filter(|kind| kind.needs_nodes()).map(Self::from));
-        for manner in [Manner::Holds, Manner::Slow, Manner::Leaves] {
-            all.extend([Kind::Trees, Kind::Stacks, Kind::Codings].map(|kind| of(kind, manner)));
+        for behavior in [Behavior::Holds, Behavior::Slow, Behavior::Leaves] {
+            all.extend([Kind::Trees, Kind::Stacks, Kind::Codings].map(|kind| of(kind, behavior)));
         }
         all
     }
 }
 
 impl From<Kind> for Crowd {
-    /// Clients that read nothing, where the answer is long and costs little; else those that ask again.
+    /// Clients that read nothing if the response is long and cheap, otherwise clients that repeat the request.
     fn from(kind: Kind) -> Self {
-        Self { kind, manner: if kind.needs_nodes() { Manner::Repeats } else { Manner::Holds } }
+        Self { kind, behavior: if kind.needs_nodes() { Behavior::Repeats } else { Behavior::Holds } }
     }
 }
 
@@ -192,19 +192,19 @@ impl FromStr for Crowd {
     type Err = CrowdError;
 
     fn from_str(text: &str) -> Result<Self, CrowdError> {
-        let (kind, manner) = text.split_once('/').map_or((text, None), |(kind, manner)| (kind, Some(manner)));
+        let (kind, behavior) = text.split_once('/').map_or((text, None), |(kind, behavior)| (kind, Some(behavior)));
         let same = |name: String, text: &str| name.eq_ignore_ascii_case(text);
         let error = || CrowdError(text.to_owned());
         let kind = Kind::ALL.into_iter().find(|known| same(format!("{known:?}"), kind)).ok_or_else(error)?;
-        let Some(manner) = manner else { return Ok(kind.into()) };
-        let manner = MANNERS.into_iter().find(|known| same(format!("{known:?}"), manner)).ok_or_else(error)?;
-        Ok(Self { kind, manner })
+        let Some(behavior) = behavior else { return Ok(kind.into()) };
+        let behavior = BEHAVIORS.into_iter().find(|known| same(format!("{known:?}"), behavior)).ok_or_else(error)?;
+        Ok(Self { kind, behavior })
     }
 }
 
 impl fmt::Display for Crowd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:?}/{:?}", self.kind, self.manner))
+        f.pad(&format!("{:?}/{:?}", self.kind, self.behavior))
     }
 }
 
@@ -216,14 +216,14 @@ fn with_body(method: &str, target: &str, accept: &str, body: &str) -> Vec<u8> {
     format!("{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// A group of so many groups.
+/// A group with `count` groups as members.
 pub(super) fn groups(count: usize) -> String {
     let members: Vec<String> =
         (0..count).map(|name| format!(r#""{name}":{{"zarr_format":3,"node_type":"group"}}"#)).collect();
     format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{}}}}}"#, members.join(","))
 }
 
-/// Groups within groups, 256 KiB of them.
+/// 256 KiB of nested groups.
 fn chains() -> String {
     let open = r#"{"zarr_format":3,"node_type":"group","members":{"a":"#.repeat(20);
     let chain = format!(r#"{open}{{"zarr_format":3,"node_type":"group"}}{}"#, "}}".repeat(20));
@@ -240,8 +240,8 @@ mod tests {
         for crowd in Crowd::all() {
             assert_eq!(crowd.to_string().parse(), Ok(crowd));
         }
-        assert_eq!("keys".parse(), Ok(Crowd { kind: Kind::Keys, manner: Manner::Holds }));
-        assert_eq!("trees".parse(), Ok(Crowd { kind: Kind::Trees, manner: Manner::Repeats }));
+        assert_eq!("keys".parse(), Ok(Crowd { kind: Kind::Keys, behavior: Behavior::Holds }));
+        assert_eq!("trees".parse(), Ok(Crowd { kind: Kind::Trees, behavior: Behavior::Repeats }));
         assert!("".parse::<Crowd>().is_err() && "keys/".parse::<Crowd>().is_err());
     }
 

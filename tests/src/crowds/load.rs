@@ -11,33 +11,33 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::kinds::{Crowd, Kind, Manner};
+use super::kinds::{Behavior, Crowd, Kind};
 
-/// A process of its own that is a crowd; it goes when this is dropped.
+/// A separate process that acts as the crowd; killed on drop.
 #[derive(Debug)]
 pub(super) struct Load(Child);
 
-/// Is a crowd until `over`.
-pub fn gather(crowd: Crowd, clients: usize, address: SocketAddr, over: impl Fn() -> bool) {
+/// Acts as the crowd until `is_over`.
+pub fn run_crowd(crowd: Crowd, clients: usize, address: SocketAddr, is_over: impl Fn() -> bool) {
     allow_connections(clients as u64 + 200);
     let request = |number| crowd.kind.request(number);
     let mut connections: Vec<Option<TcpStream>> =
-        (0..clients).take_while(|_| !over()).map(|number| approach(address, &request(number))).collect();
-    while !over() {
+        (0..clients).take_while(|_| !is_over()).map(|number| connect_client(address, &request(number))).collect();
+    while !is_over() {
         for (number, connection) in connections.iter_mut().enumerate() {
-            if over() {
+            if is_over() {
                 break;
             }
-            if crowd.manner != Manner::Holds && is_done(crowd.manner, connection.as_mut()) {
-                *connection = approach(address, &request(number));
+            if crowd.behavior != Behavior::Holds && is_done(crowd.behavior, connection.as_mut()) {
+                *connection = connect_client(address, &request(number));
             }
         }
         thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// The status that a client is answered with while there is no crowd.
-pub(super) fn alone(crowd: Crowd, address: SocketAddr) -> Option<u16> {
+/// The status of the response to a single client without a crowd.
+pub(super) fn response_to_one_client(crowd: Crowd, address: SocketAddr) -> Option<u16> {
     if matches!(crowd.kind, Kind::Silent | Kind::Heads | Kind::Uploads) {
         return None;
     }
@@ -49,25 +49,25 @@ pub(super) fn alone(crowd: Crowd, address: SocketAddr) -> Option<u16> {
     str::from_utf8(&line).ok()?.rsplit_once(' ')?.1.parse().ok()
 }
 
-/// Whether a client is to come anew.
-fn is_done(manner: Manner, connection: Option<&mut TcpStream>) -> bool {
+/// True if the client must be replaced.
+fn is_done(behavior: Behavior, connection: Option<&mut TcpStream>) -> bool {
     let Some(connection) = connection else { return true };
-    match manner {
-        Manner::Holds => false,
-        // What is there is taken; where nothing is, nobody waits.
-        Manner::Slow => matches!(connection.read(&mut [0; 64]), Ok(0)),
-        Manner::Leaves => {
-            // It may be gone already.
+    match behavior {
+        Behavior::Holds => false,
+        // Reads available bytes without waiting.
+        Behavior::Slow => matches!(connection.read(&mut [0; 64]), Ok(0)),
+        Behavior::Leaves => {
+            // The peer may have closed the connection.
             let _ = connection.shutdown(Shutdown::Both);
             true
         }
-        Manner::Repeats => {
+        Behavior::Repeats => {
             let (mut some, mut came) = (vec![0; 64 << 10], false);
             loop {
                 match connection.read(&mut some) {
                     Ok(0) => return true,
                     Ok(_) => came = true,
-                    // All that is there was read: that was the answer, or as much of it as is wanted.
+                    // Everything available was read: the response, or a sufficient part of it.
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return came,
                     Err(_) => return true,
                 }
@@ -76,17 +76,17 @@ fn is_done(manner: Manner, connection: Option<&mut TcpStream>) -> bool {
     }
 }
 
-/// One client, unless it is turned away at once.
-fn approach(address: SocketAddr, request: &[u8]) -> Option<TcpStream> {
+/// Connects one client, unless it is rejected at once.
+fn connect_client(address: SocketAddr, request: &[u8]) -> Option<TcpStream> {
     let mut connection = TcpStream::connect(address).ok()?;
     connection.set_write_timeout(Some(Duration::from_millis(500))).ok()?;
-    // The server may have answered without reading to the end.
+    // The server may have responded without reading the whole request.
     let _ = connection.write_all(request);
     connection.set_nonblocking(true).ok()?;
     Some(connection)
 }
 
-/// Lets this process have so many connections; the server has a limit of its own.
+/// Raises the descriptor limit of this process; the server has its own limit.
 fn allow_connections(most: u64) {
     let files = getrlimit(Resource::Nofile);
     if files.current.is_none_or(|current| current >= most) {
@@ -97,18 +97,18 @@ fn allow_connections(most: u64) {
 }
 
 impl Load {
-    /// Starts the command `crowds` as a crowd, which gives way to all other processes.
+    /// Starts the command `crowds` as the crowd, with the lowest priority.
     pub(super) fn start(program: &Path, crowd: Crowd, clients: usize, address: SocketAddr) -> Self {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(program).args(["--load", &crowd.to_string(), "--at", &address.to_string()]);
         command.args(["--clients", &clients.to_string()]).stdin(Stdio::null());
-        Self(command.spawn().expect("nice is there"))
+        Self(command.spawn().expect("nice is installed"))
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

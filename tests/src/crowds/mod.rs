@@ -1,8 +1,8 @@
-//! Crowds of clients that do not behave, beside one that does: the server's memory, and how long that one waits.
+//! Crowds of misbehaving clients: measures the server's memory, and the latency of a well-behaved bystander.
 
+mod bystander;
 mod kinds;
 mod load;
-mod stranger;
 
 use std::{
     fmt,
@@ -22,65 +22,65 @@ use serde_json::{Value, json};
 
 use crate::{
     server::{Launch, Server},
-    skip::say,
+    skip::note,
 };
-pub use kinds::{Crowd, CrowdError, Kind, Manner};
+pub use bystander::{BystanderLatencies, LatencyStats};
+pub use kinds::{Behavior, Crowd, CrowdError, Kind};
 use load::Load;
-pub use load::gather;
-pub use stranger::{Stranger, Waited};
+pub use load::run_crowd;
 
-/// The most memory that the server may have while a crowd is there, in bytes.
-pub const MOST: u64 = 2 << 30;
-/// The most that it may have a minute after, in bytes.
-pub const MOST_LEFT: u64 = 300 << 20;
+/// The maximum memory of the server during a crowd, in bytes.
+pub const MAX_MEMORY: u64 = 2 << 30;
+/// The maximum memory of the server a minute afterwards, in bytes.
+pub const MAX_RETAINED: u64 = 300 << 20;
 
-/// A crowd, and what is watched.
+/// The crowds of a run, and the limits of observation.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many clients there are at the same time.
+    /// The number of concurrent clients.
     pub clients: usize,
-    /// The keys of 1 KiB that there are to be listed.
+    /// The number of listed keys, of 1 KiB each.
     pub keys: usize,
-    /// How long each crowd stays.
+    /// The duration of each crowd.
     pub stay: Duration,
-    /// How long the server has afterwards to give its memory back.
+    /// The time that the server has afterwards to release its memory.
     pub calm: Duration,
-    /// The crowds, one after the other, each with a server of its own.
+    /// The crowds, run in order, each with a server of its own.
     pub crowds: Vec<Crowd>,
-    /// The command `crowds`, to be the crowd in a process that gives way to others; `None` for threads of this one.
+    /// The command `crowds`, which runs the crowd in a low-priority process; `None` for threads of this process.
     pub program: Option<PathBuf>,
 }
 
-/// What was seen of one crowd. Memory is in bytes.
+/// The observations of one crowd. Memory is in bytes.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// Which crowd.
+pub struct Observation {
+    /// The crowd.
     pub crowd: Crowd,
-    /// The status that one client alone is answered with; `None` where it waits for none.
+    /// The status of the response to a single client; `None` if the client does not wait for one.
     pub status: Option<u16>,
-    /// The most memory.
+    /// The peak memory.
     pub peak: u64,
-    /// What was left of it.
-    pub left: u64,
-    /// How long the requests of somebody else took.
-    pub stranger: Stranger,
-    /// The permits that are not back: a line of `/metrics` each.
-    pub missing: Vec<String>,
+    /// The memory retained afterwards.
+    pub retained: u64,
+    /// The latencies of the bystander's requests.
+    pub bystander: BystanderLatencies,
+    /// The unreleased permits, as lines of `/metrics`.
+    pub unreleased: Vec<String>,
 }
 
-/// Runs the crowds of a plan against a new store, and says of each what was seen.
-pub async fn run(plan: &Plan, dir: &Path) -> Vec<Seen> {
+/// Runs the crowds of a plan against new stores and returns their observations.
+pub async fn run(plan: &Plan, dir: &Path) -> Vec<Observation> {
     fill(plan, dir).await;
-    let mut seen = Vec::new();
+    let mut observation = Vec::new();
     for crowd in &plan.crowds {
-        let one = meet(*crowd, plan, dir).await;
-        say(&one);
-        seen.push(one);
+        let one = observe(*crowd, plan, dir).await;
+        note(&one);
+        observation.push(one);
     }
-    seen
+    observation
 }
 
-/// The name of one of the long keys, which are the children of one prefix.
+/// A long key; all of them are children of one prefix.
 pub fn long_key(number: usize) -> String {
     format!("long/{number:06}-{}", "k".repeat(1000))
 }
@@ -107,12 +107,13 @@ async fn fill(plan: &Plan, dir: &Path) {
 }
 
 fn array(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
-    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0, "attributes": {},
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": 0,
+        "attributes": {},
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
         "chunk_key_encoding": {"name": "default"}, "codecs": codecs})
 }
 
-/// The trees and arrays that crowds ask for.
+/// Creates the trees and arrays that crowds request.
 async fn fill_nodes(server: &Server) {
     let bytes = json!({"name": "bytes"});
     let zstd = json!([bytes, {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
@@ -147,57 +148,58 @@ async fn fill_nodes(server: &Server) {
     }
 }
 
-async fn meet(crowd: Crowd, plan: &Plan, dir: &Path) -> Seen {
+async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
     let server = Launch::sled(dir).start();
-    let status = load::alone(crowd, server.address());
-    let stranger = match &plan.program {
+    let status = load::response_to_one_client(crowd, server.address());
+    let bystander = match &plan.program {
         Some(program) => {
             let load = Load::start(program, crowd, plan.clients, server.address());
-            let stranger = Stranger::behave(&server, plan.stay, plan.has_nodes()).await;
+            let bystander = BystanderLatencies::measure(&server, plan.stay, plan.has_nodes()).await;
             drop(load);
-            stranger
+            bystander
         }
         None => {
             let over = Arc::new(AtomicBool::new(false));
-            let (seen, clients, address) = (over.clone(), plan.clients, server.address());
-            let load = thread::spawn(move || gather(crowd, clients, address, || seen.load(Ordering::Relaxed)));
-            let stranger = Stranger::behave(&server, plan.stay, plan.has_nodes()).await;
+            let (observation, clients, address) = (over.clone(), plan.clients, server.address());
+            let load =
+                thread::spawn(move || run_crowd(crowd, clients, address, || observation.load(Ordering::Relaxed)));
+            let bystander = BystanderLatencies::measure(&server, plan.stay, plan.has_nodes()).await;
             over.store(true, Ordering::Relaxed);
             load.join().expect("the crowd goes");
-            stranger
+            bystander
         }
     };
     let peak = server.peak_memory();
-    let begun = Instant::now();
-    while server.memory() > MOST_LEFT && begun.elapsed() < plan.calm {
+    let started = Instant::now();
+    while server.memory() > MAX_RETAINED && started.elapsed() < plan.calm {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let left = server.memory();
-    let missing = crate::soak::taken_after(&server, Duration::from_secs(20)).await;
+    let retained = server.memory();
+    let unreleased = crate::soak::unreleased_after(&server, Duration::from_secs(20)).await;
     drop(server);
-    Seen { crowd, status, peak, left, stranger, missing }
+    Observation { crowd, status, peak, retained, bystander, unreleased }
 }
 
-impl Seen {
-    /// Whether memory stayed within its bounds, and all that was taken came back.
+impl Observation {
+    /// True if memory stayed within its limits and all permits were released.
     pub fn is_within_limits(&self) -> bool {
-        self.peak <= MOST && self.left <= MOST_LEFT && self.missing.is_empty()
+        self.peak <= MAX_MEMORY && self.retained <= MAX_RETAINED && self.unreleased.is_empty()
     }
 }
 
-impl fmt::Display for Seen {
+impl fmt::Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crowd, status, stranger, missing, .. } = self;
-        let [peak, left] = [self.peak, self.left].map(|bytes| bytes >> 20);
+        let Self { crowd, status, bystander, unreleased, .. } = self;
+        let [peak, retained] = [self.peak, self.retained].map(|bytes| bytes >> 20);
         let status = status.map_or("-".to_owned(), |status| status.to_string());
         write!(
             f,
-            "{crowd:20} {status:3} {peak:5} MiB at the peak, {left:4} left; p50 / p99 / most in ms: GET {}",
-            stranger.gets.took
+            "{crowd:20} {status:3} {peak:5} MiB at the peak, {retained:4} left; p50 / p99 / most in ms: GET {}",
+            bystander.gets.latencies
         )?;
-        write!(f, ", element {}, PUT {}", stranger.elements.took, stranger.nodes.took)?;
-        let refused = [&stranger.gets, &stranger.elements, &stranger.nodes].map(|waited| waited.refused);
-        write!(f, "; refused {refused:?}")?;
-        missing.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
+        write!(f, ", element {}, PUT {}", bystander.elements.latencies, bystander.nodes.latencies)?;
+        let failed = [&bystander.gets, &bystander.elements, &bystander.nodes].map(|waited| waited.failed);
+        write!(f, "; failed {failed:?}")?;
+        unreleased.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
     }
 }

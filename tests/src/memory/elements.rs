@@ -1,4 +1,4 @@
-//! An array that is written with one request.
+//! An array written with one request.
 
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 use super::MAX_MEMORY_MIB;
 use crate::{
-    content::Generated,
+    generated::Generated,
     server::{Launch, Server},
 };
 
-/// How many columns of one byte each the arrays have.
+/// The number of columns of the arrays, of one byte each.
 const COLUMNS: u64 = 1 << 16;
 
-/// How the chunks of an array lie in the order of its elements.
+/// The layout of chunks relative to the order of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chunks {
-    /// Whole rows, so that one chunk is complete after the other.
+    /// Whole rows: chunks become complete one after another.
     Rows,
-    /// Squares, so that a row of chunks is complete at a time.
+    /// Squares: one row of chunks becomes complete at a time.
     Squares,
-    /// Whole columns, so that no chunk is complete before the last row came.
+    /// Whole columns: no chunk is complete before the last row.
     Columns,
     /// Squares in shards of 16 MiB.
     Shards,
@@ -41,9 +41,9 @@ impl Chunks {
         }
     }
 
-    /// The ZOM of an array of so many rows.
+    /// The ZOM of an array with `rows` rows.
     fn zom(self, rows: u64) -> Value {
-        // No chunk has more than a few MiB, however many rows there are.
+        // Chunks have at most a few MiB, for any number of rows.
         let narrow = (4_u64 << 20).checked_div(rows).unwrap_or(1).clamp(16, COLUMNS);
         let chunk = match self {
             Self::Rows => [16, COLUMNS],
@@ -67,7 +67,8 @@ impl Chunks {
     }
 }
 
-/// Writes an array of `size` bytes with one request to a new server, and gives the server's peak. Then all of it is read and compared.
+/// Writes an array of `size` bytes with one request to a new server, reads it back, and returns the server's peak after
+/// the write.
 pub(super) async fn write(chunks: Chunks, size: u64, dir: &Path) -> u64 {
     let launch = Launch::sled(dir).arg("--max-memory").arg(format!("{MAX_MEMORY_MIB}MiB"));
     let server = launch.arg("--chunk-cache").arg("16MiB").start();
@@ -90,7 +91,7 @@ async fn upload(server: &Server, elements: &Generated) {
     assert_eq!(status, 200, "{}", answer.text().await.unwrap_or_default());
 }
 
-/// Reads rows at both ends and in the middle: all of it would take longer than it tells.
+/// Compares rows at both ends and in the middle; comparing all rows would take long and add little.
 async fn compare(server: &Server, elements: &Generated, rows: u64) {
     for first in [0, rows / 3, rows / 2, rows.saturating_sub(64)] {
         let last = rows.min(first + 64);

@@ -1,4 +1,4 @@
-//! Copies of an array that is written to meanwhile.
+//! Copies of an array during writes to it.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     Kind,
+    client::{Reply, ServerClient},
     history::Number,
     layout::Dialect,
     model::Effect,
     round::Round,
-    site::{Reply, Site},
 };
 
-/// The longest that a copy whose client has gone may be there in part.
+/// The maximum time for which an abandoned copy may exist in part.
 const SETTLING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The copies of a round.
 pub(super) type Copies = Vec<Copy>;
 
-/// A copy that was asked for.
+/// A requested copy.
 #[derive(Clone, Debug)]
 pub(super) struct Copy {
     to: Dialect,
@@ -30,27 +30,27 @@ pub(super) struct Copy {
     end: End,
 }
 
-/// The answer that its client had.
+/// The response that the client received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
     Refused,
-    /// Nothing: it left, or the server died.
+    /// None: the client disconnected, or the server died.
     Unknown,
 }
 
 impl Round {
-    /// Asks for a copy at a place of its own, and leaves after some time, if that is said.
-    pub(super) async fn copy(&self, site: &Site, to: Dialect, patience: Option<Duration>) -> Reply {
-        let number = self.copies.lock().expect("nobody panics with it").len();
+    /// Requests a copy to a new path, and disconnects after `leaves_after`, if set.
+    pub(super) async fn copy(&self, client: &ServerClient, to: Dialect, leaves_after: Option<Duration>) -> Reply {
+        let number = self.copies.lock().expect("the lock is not poisoned").len();
         let target = format!("{}/copy-{number}", self.directory_of_copies(to));
         let event = self.history().begin(Effect::Absent);
         let entry = Copy { to, target: target.clone(), event, end: End::Unknown };
-        self.copies.lock().expect("nobody panics with it").push(entry);
-        let asked = self.ask_for_copy(site, to, &target);
-        let reply = match patience {
-            Some(patience) => timeout(patience, asked).await.unwrap_or(Reply::Refused(0)),
-            None => asked.await,
+        self.copies.lock().expect("the lock is not poisoned").push(entry);
+        let requested = self.request_copy(client, to, &target);
+        let reply = match leaves_after {
+            Some(leaves_after) => timeout(leaves_after, requested).await.unwrap_or(Reply::Refused(0)),
+            None => requested.await,
         };
         let end = match &reply {
             Reply::Done(_) => {
@@ -64,104 +64,104 @@ impl Round {
                 End::Refused
             }
         };
-        if let Some(copy) = self.copies.lock().expect("nobody panics with it").get_mut(number) {
+        if let Some(copy) = self.copies.lock().expect("the lock is not poisoned").get_mut(number) {
             copy.end = end;
         }
         reply
     }
 
-    async fn ask_for_copy(&self, site: &Site, to: Dialect, target: &str) -> Reply {
-        site.ask_bare(Method::POST, &format!("/node/{}?convert={}&target=/{target}", self.path(), to.name())).await
+    async fn request_copy(&self, client: &ServerClient, to: Dialect, target: &str) -> Reply {
+        client.send_empty(Method::POST, &format!("/node/{}?convert={}&target=/{target}", self.path(), to.name())).await
     }
 
-    /// Notes the elements of all copies.
-    pub(super) async fn settle_copies(&self, site: &Site) {
-        let copies = self.copies.lock().expect("nobody panics with it").clone();
+    /// Records the elements of all copies.
+    pub(super) async fn settle_copies(&self, client: &ServerClient) {
+        let copies = self.copies.lock().expect("the lock is not poisoned").clone();
         for copy in &copies {
             match copy.end {
-                End::Done => self.see_copy(site, copy).await,
+                End::Done => self.record_copy(client, copy).await,
                 End::Refused => {
-                    self.history().refused(copy.event);
-                    self.see_nothing(site, copy).await;
+                    self.history().rejected(copy.event);
+                    self.record_absence(client, copy).await;
                 }
-                End::Unknown => self.settle(site, copy).await,
+                End::Unknown => self.settle(client, copy).await,
             }
         }
     }
 
     /// Erases all copies.
-    pub(super) async fn clean_copies(&self, site: &Site) {
-        let copies = self.copies.lock().expect("nobody panics with it").clone();
+    pub(super) async fn clean_copies(&self, client: &ServerClient) {
+        let copies = self.copies.lock().expect("the lock is not poisoned").clone();
         for copy in &copies {
-            self.clean(site, &self.directory_of_copies(copy.to)).await;
+            self.clean(client, &self.directory_of_copies(copy.to)).await;
         }
     }
 
-    /// The number of copies whose clients were told, and of those whose clients were not.
+    /// The number of confirmed copies, and of copies with unknown outcome.
     pub(super) fn count_copies(&self) -> (u64, u64) {
-        let copies = self.copies.lock().expect("nobody panics with it");
+        let copies = self.copies.lock().expect("the lock is not poisoned");
         let count = |wanted: End| copies.iter().filter(|copy| copy.end == wanted).count() as u64;
         (count(End::Done), count(End::Unknown))
     }
 
-    async fn see_copy(&self, site: &Site, copy: &Copy) {
-        if !self.see_if_there(site, copy.event, &copy.target).await {
-            self.history().refused(copy.event);
+    async fn record_copy(&self, client: &ServerClient, copy: &Copy) {
+        if !self.record_copy_if_present(client, copy.event, &copy.target).await {
+            self.history().rejected(copy.event);
             self.find(Kind::Mixed, format!("/{} was acknowledged and is not there", copy.target));
         }
     }
 
-    async fn see_nothing(&self, site: &Site, copy: &Copy) {
-        match site.keys(&format!("{}/", copy.target)).await {
+    async fn record_absence(&self, client: &ServerClient, copy: &Copy) {
+        match client.keys(&format!("{}/", copy.target)).await {
             Ok(keys) if keys.is_empty() => {}
-            Ok(keys) => self.find(Kind::LeftBehind, format!("of a copy that was refused: {keys:?}")),
+            Ok(keys) => self.find(Kind::LeftBehind, format!("keys of a rejected copy: {keys:?}")),
             Err(reply) => self.find(Kind::Other, format!("{reply:?}")),
         }
     }
 
-    /// Waits until a copy of which nothing is known is there or not, and makes it anew in that case.
-    async fn settle(&self, site: &Site, copy: &Copy) {
-        let begun = Instant::now();
+    /// Waits until a copy with unknown outcome is complete or absent; copies again if it is absent.
+    async fn settle(&self, client: &ServerClient, copy: &Copy) {
+        let started = Instant::now();
         let mut keys = Vec::new();
-        while begun.elapsed() < SETTLING {
-            if self.see_if_there(site, copy.event, &copy.target).await {
+        while started.elapsed() < SETTLING {
+            if self.record_copy_if_present(client, copy.event, &copy.target).await {
                 return;
             }
-            keys = site.keys(&format!("{}/", copy.target)).await.unwrap_or_default();
+            keys = client.keys(&format!("{}/", copy.target)).await.unwrap_or_default();
             if keys.is_empty() {
                 let again = self.history().begin(Effect::Absent);
-                match self.ask_for_copy(site, copy.to, &copy.target).await {
+                match self.request_copy(client, copy.to, &copy.target).await {
                     Reply::Done(_) => {
-                        self.history().refused(copy.event);
+                        self.history().rejected(copy.event);
                         self.history().done(again, None);
-                        return self.see_copy(site, &Copy { event: again, ..copy.clone() }).await;
+                        return self.record_copy(client, &Copy { event: again, ..copy.clone() }).await;
                     }
-                    _ => self.history().refused(again),
+                    _ => self.history().rejected(again),
                 }
             }
             tokio::time::sleep(PAUSE).await;
         }
-        self.history().refused(copy.event);
+        self.history().rejected(copy.event);
         self.find(Kind::LeftBehind, format!("of a copy whose client had left, after {SETTLING:?}: {keys:?}"));
     }
 
-    /// Notes the elements of a copy; false where there is none.
-    async fn see_if_there(&self, site: &Site, event: Number, target: &str) -> bool {
-        match site.ask_bare(Method::GET, &format!("/array/{target}?format=raw")).await {
+    /// Records the elements of a copy; false if there is none.
+    async fn record_copy_if_present(&self, client: &ServerClient, event: Number, target: &str) -> bool {
+        match client.send_empty(Method::GET, &format!("/array/{target}?format=raw")).await {
             Reply::Done(answer) => {
                 match answer.image() {
-                    Some(image) => self.history().saw(event, Effect::Copied(image)),
+                    Some(image) => self.history().record_observation(event, Effect::Copied(image)),
                     None => self.find(Kind::Other, format!("not a copy of ours: {answer:?}")),
                 }
                 true
             }
             Reply::Undecodable(text) => {
-                self.history().refused(event);
+                self.history().rejected(event);
                 self.find(Kind::Undecodable, text);
                 true
             }
             Reply::Unexpected(text) | Reply::Lost(text) => {
-                self.history().refused(event);
+                self.history().rejected(event);
                 self.find(Kind::Other, text);
                 true
             }

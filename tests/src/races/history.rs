@@ -1,74 +1,75 @@
-//! The requests of one path, and a search for an order of them that explains everything that was seen.
+//! The requests for one path, and a search for an order of them that explains all observations.
 
 use std::collections::HashSet;
 
 use super::model::{Effect, State};
 
-/// The most steps of a search before it is given up.
-const MOST_STEPS: usize = 100_000;
+/// The maximum number of steps of a search.
+const MAX_STEPS: usize = 100_000;
 
-/// About how many elements are looked at alone to tell what is wrong.
-const MOST_ALONE: usize = 64;
+/// The approximate number of elements examined individually to classify a violation.
+const MAX_SINGLE_ELEMENTS: usize = 64;
 
-/// The requests so far. Time is counted in events, so that of any two one is the earlier.
+/// The requests so far. Time is counted in events, so any two of them are ordered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     clock: u64,
     events: Vec<Event>,
 }
 
-/// The number of a request.
+/// The index of a request.
 pub(crate) type Number = usize;
 
 #[derive(Clone, Debug)]
 struct Event {
     effect: Effect,
-    /// The shape that the array had afterwards, as the answer has it.
-    told: Option<Vec<u64>>,
+    /// The resulting shape of the array, as reported by the response.
+    reported_shape: Option<Vec<u64>>,
     began: u64,
     end: End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It is under way.
+    /// In progress.
     Open,
-    /// It was done at this time.
+    /// Executed at this time.
     Done(u64),
-    /// It may have been done by this time.
+    /// Possibly executed by this time.
     Lost(u64),
-    /// It was refused, so nothing was done.
+    /// Rejected, so it had no effect.
     Refused,
 }
 
-/// A way in which an answer cannot be explained.
+/// The kind of inconsistency of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
-    /// An element has a value that must be gone, or lacks one that must be there.
+pub(crate) enum Violation {
+    /// An element has a value that must be gone, or lacks one that must be present.
     Resurrected,
-    /// Each element can be explained alone, and all of them together cannot.
+    /// Each element is consistent individually, but not all of them together.
     Mixed,
-    /// There were too many orders to look at.
+    /// The search had too many orders to examine.
     Undecided,
 }
 
 impl History {
-    /// Notes that a request begins.
+    /// Records the start of a request.
     pub(crate) fn begin(&mut self, effect: Effect) -> Number {
         let began = self.tick();
-        self.events.push(Event { effect, told: None, began, end: End::Open });
+        self.events.push(Event { effect, reported_shape: None, began, end: End::Open });
         self.events.len() - 1
     }
 
-    /// Notes that it was done, and the shape that the answer told.
-    pub(crate) fn done(&mut self, number: Number, told: Option<Vec<u64>>) {
+    /// Records the completion of a request, and the shape in its response.
+    pub(crate) fn done(&mut self, number: Number, reported_shape: Option<Vec<u64>>) {
         let now = self.tick();
         let event = &mut self.events[number];
-        (event.end, event.told) = (End::Done(now), told);
+        (event.end, event.reported_shape) = (End::Done(now), reported_shape);
     }
 
-    /// Notes what was seen by a request of which that was not known when it began. It was done by now, unless that was noted before.
-    pub(crate) fn saw(&mut self, number: Number, effect: Effect) {
+    /// Records an observation whose content was unknown when the request started. Marks the request as completed now,
+    /// unless it already was.
+    pub(crate) fn record_observation(&mut self, number: Number, effect: Effect) {
         let now = self.tick();
         let event = &mut self.events[number];
         event.effect = effect;
@@ -77,12 +78,12 @@ impl History {
         }
     }
 
-    /// Notes that it was refused.
-    pub(crate) fn refused(&mut self, number: Number) {
+    /// Records the rejection of a request.
+    pub(crate) fn rejected(&mut self, number: Number) {
         self.events[number].end = End::Refused;
     }
 
-    /// Notes that it will not be done any more if it was not done by now: all that are under way.
+    /// Records that all requests in progress will not be executed any more unless they already were.
     pub(crate) fn lose_open(&mut self) {
         let now = self.tick();
         for event in self.events.iter_mut().filter(|event| event.end == End::Open) {
@@ -90,7 +91,7 @@ impl History {
         }
     }
 
-    /// The number of requests that change elements and were acknowledged.
+    /// The number of acknowledged requests that change elements.
     pub(crate) fn acknowledged(&self) -> u64 {
         let writes = self.events.iter().filter(|event| {
             matches!(event.end, End::Done(_)) && matches!(event.effect, Effect::Write { .. } | Effect::Append(_))
@@ -98,54 +99,54 @@ impl History {
         writes.count() as u64
     }
 
-    /// The number of requests that may have been done without an answer.
+    /// The number of requests that may have been executed without a response.
     pub(crate) fn interrupted(&self) -> u64 {
         self.events.iter().filter(|event| matches!(event.end, End::Lost(_))).count() as u64
     }
 
-    /// The number of times that all elements were seen.
+    /// The number of observations of all elements.
     pub(crate) fn images(&self) -> u64 {
         self.events.iter().filter(|event| event.image().is_some()).count() as u64
     }
 
-    /// Finds what was seen that no order of the requests explains: the first of each kind.
-    pub(crate) fn check(&self) -> Vec<(Wrong, String)> {
+    /// Finds the inconsistent observations: the first one of each kind.
+    pub(crate) fn check(&self) -> Vec<(Violation, String)> {
         let all: Vec<&Event> = self.events.iter().filter(|event| event.end != End::Refused).collect();
-        match explain(&all) {
+        match is_explainable(&all) {
             Some(true) => return Vec::new(),
-            None => return vec![(Wrong::Undecided, format!("{} requests", all.len()))],
+            None => return vec![(Violation::Undecided, format!("{} requests", all.len()))],
             Some(false) => {}
         }
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         let is_observation = |event: &&&Event| event.image().is_some() || matches!(event.effect, Effect::Absent);
         let (mut observed, mut right): (Vec<&Event>, Vec<&Event>) = all.iter().partition(is_observation);
-        observed.sort_by_key(|event| event.over());
+        observed.sort_by_key(|event| event.ended_by());
         for event in observed {
             right.push(event);
-            let kind = match explain(&right) {
+            let kind = match is_explainable(&right) {
                 Some(true) => continue,
-                Some(false) => judge(&right, event),
-                None => Wrong::Undecided,
+                Some(false) => classify(&right, event),
+                None => Violation::Undecided,
             };
             right.pop();
-            if !wrong.iter().any(|(known, _)| *known == kind) {
-                wrong.push((kind, format!("{:?}", event.effect)));
+            if !violations.iter().any(|(known, _)| *known == kind) {
+                violations.push((kind, format!("{:?}", event.effect)));
             }
         }
-        if wrong.is_empty() {
-            wrong.push((Wrong::Mixed, "the answers contradict each other".to_owned()));
+        if violations.is_empty() {
+            violations.push((Violation::Mixed, "the answers contradict each other".to_owned()));
         }
-        wrong
+        violations
     }
 
-    /// All requests, one in a line.
-    pub(crate) fn tell(&self) -> String {
-        let told = |event: &Event| {
-            let Event { effect, told, began, end } = event;
-            let told = told.as_ref().map(|shape| format!(" -> {shape:?}")).unwrap_or_default();
-            format!("  {began}..{end:?}: {effect:?}{told}")
+    /// All requests, one per line.
+    pub(crate) fn describe(&self) -> String {
+        let reported_shape = |event: &Event| {
+            let Event { effect, reported_shape, began, end } = event;
+            let reported_shape = reported_shape.as_ref().map(|shape| format!(" -> {shape:?}")).unwrap_or_default();
+            format!("  {began}..{end:?}: {effect:?}{reported_shape}")
         };
-        self.events.iter().map(told).collect::<Vec<_>>().join("\n")
+        self.events.iter().map(reported_shape).collect::<Vec<_>>().join("\n")
     }
 
     fn tick(&mut self) -> u64 {
@@ -159,87 +160,91 @@ impl Event {
         self.effect.image().filter(|_| self.end != End::Refused)
     }
 
-    /// The time at which it was over.
-    fn over(&self) -> u64 {
+    /// The time at which it ended.
+    fn ended_by(&self) -> u64 {
         match self.end {
             End::Done(end) | End::Lost(end) => end,
             End::Open | End::Refused => u64::MAX,
         }
     }
 
-    fn must_be(&self) -> bool {
+    fn must_execute(&self) -> bool {
         matches!(self.end, End::Done(_))
     }
 }
 
-/// The way in which an observation cannot be explained.
-fn judge(events: &[&Event], observed: &Event) -> Wrong {
-    let Some(image) = observed.image() else { return Wrong::Resurrected };
+/// Classifies an inconsistent observation.
+fn classify(events: &[&Event], observed: &Event) -> Violation {
+    let Some(image) = observed.image() else { return Violation::Resurrected };
     let can_be = |wanted: &dyn Fn(usize) -> bool| {
-        let looked = Event { effect: observed.effect.looking_at(wanted), ..observed.clone() };
+        let examined = Event { effect: observed.effect.restricted_to(wanted), ..observed.clone() };
         let events: Vec<&Event> =
-            events.iter().map(|event| if std::ptr::eq(*event, observed) { &looked } else { *event }).collect();
-        explain(&events)
+            events.iter().map(|event| if std::ptr::eq(*event, observed) { &examined } else { *event }).collect();
+        is_explainable(&events)
     };
     if can_be(&|_| false) == Some(false) {
         // Its shape or data type is wrong.
-        return Wrong::Mixed;
+        return Violation::Mixed;
     }
-    // Where many elements are the same, some of them are looked at.
-    let few = image.values.len().div_ceil(MOST_ALONE);
+    // Of many equal elements, only some are examined.
+    let few = image.values.len().div_ceil(MAX_SINGLE_ELEMENTS);
     let differs = |at: usize| at == 0 || image.values.get(at) != image.values.get(at - 1);
     let mut alone = (0..image.values.len()).filter(|at| at % few == 0 || differs(*at));
     match alone.any(|at| can_be(&|other| other == at) == Some(false)) {
-        true => Wrong::Resurrected,
-        false => Wrong::Mixed,
+        true => Violation::Resurrected,
+        false => Violation::Mixed,
     }
 }
 
-/// True where there is an order of the requests in which each one that was done can have been answered as it was; `None` where that takes too long to find out.
-fn explain(events: &[&Event]) -> Option<bool> {
+/// True if some order of the requests is consistent with every response; `None` if the search takes too long.
+fn is_explainable(events: &[&Event]) -> Option<bool> {
     assert!(events.len() <= 128, "a round has few requests");
-    let mut search = Search { events, seen: HashSet::new(), steps: 0 };
+    let mut search = Search { events, visited: HashSet::new(), steps: 0 };
     let all = events.iter().enumerate().fold(0, |set: u128, (number, _)| set | 1 << number);
-    match search.go(all, &None) {
+    match search.search_from(all, &None) {
         true => Some(true),
-        false if search.steps >= MOST_STEPS => None,
+        false if search.steps >= MAX_STEPS => None,
         false => Some(false),
     }
 }
 
 struct Search<'a> {
     events: &'a [&'a Event],
-    seen: HashSet<(u128, State)>,
+    visited: HashSet<(u128, State)>,
     steps: usize,
 }
 
 impl Search<'_> {
-    /// True where the requests of a set can follow on a state.
-    fn go(&mut self, left: u128, state: &State) -> bool {
+    /// True if the remaining requests can follow a state.
+    fn search_from(&mut self, unconfirmed: u128, state: &State) -> bool {
         let events = self.events;
-        let members = || events.iter().enumerate().filter(|(number, _)| left & 1 << number != 0);
-        if !members().any(|(_, event)| event.must_be()) {
+        let members = || events.iter().enumerate().filter(|(number, _)| unconfirmed & 1 << number != 0);
+        if !members().any(|(_, event)| event.must_execute()) {
             return true;
         }
         self.steps += 1;
-        if self.steps >= MOST_STEPS || !self.seen.insert((left, state.clone())) {
+        if self.steps >= MAX_STEPS || !self.visited.insert((unconfirmed, state.clone())) {
             return false;
         }
-        // Nothing comes after what was done before it began.
-        let first_over = members().filter(|(_, event)| event.must_be()).map(|(_, event)| event.over()).min();
+        // No request can precede one that completed before it started.
+        let first_over = members().filter(|(_, event)| event.must_execute()).map(|(_, event)| event.ended_by()).min();
         let first_over = first_over.unwrap_or(u64::MAX);
         let mut next: Vec<(usize, &Event)> =
             members().filter(|(_, event)| event.began < first_over).map(|(number, event)| (number, *event)).collect();
-        next.sort_by_key(|(_, event)| event.over());
+        next.sort_by_key(|(_, event)| event.ended_by());
         for (number, event) in next {
             let Some(after) = event.effect.apply(state) else { continue };
-            if event.told.as_ref().is_some_and(|told| after.as_ref().is_none_or(|array| array.shape() != told)) {
+            if event
+                .reported_shape
+                .as_ref()
+                .is_some_and(|reported_shape| after.as_ref().is_none_or(|array| array.shape() != reported_shape))
+            {
                 continue;
             }
-            // What may have been done and was over before this began was not done, if it was not yet.
-            let gone = members().filter(|(_, other)| !other.must_be() && other.over() < event.began);
-            let gone = gone.fold(1 << number, |set: u128, (number, _)| set | 1 << number);
-            if self.go(left & !gone, &after) {
+            // A request that ended before this one started and has not been executed yet is never executed.
+            let impossible = members().filter(|(_, other)| !other.must_execute() && other.ended_by() < event.began);
+            let impossible = impossible.fold(1 << number, |set: u128, (number, _)| set | 1 << number);
+            if self.search_from(unconfirmed & !impossible, &after) {
                 return true;
             }
         }
@@ -271,105 +276,105 @@ mod tests {
         Image { element, shape, values: values.iter().copied().map(Some).collect() }
     }
 
-    fn begun(extent: u64) -> History {
+    fn started(extent: u64) -> History {
         let mut history = History::default();
         history.one(Effect::Declare(layout(Element::U16, extent)));
         history
     }
 
     impl History {
-        /// One request after all before it.
+        /// Executes one request after all previous ones.
         fn one(&mut self, effect: Effect) {
             let number = self.begin(effect);
             self.done(number, None);
         }
 
-        fn read(&mut self, values: &[u16]) -> Vec<Wrong> {
+        fn read(&mut self, values: &[u16]) -> Vec<Violation> {
             self.one(Effect::Read(image(Element::U16, values)));
-            self.check().into_iter().map(|(wrong, _)| wrong).collect()
+            self.check().into_iter().map(|(violation, _)| violation).collect()
         }
     }
 
     #[test]
     fn concurrent_requests_may_execute_in_any_order() {
-        let mut history = begun(4);
+        let mut history = started(4);
         let [one, other] = [history.begin(write(0, 3, 1)), history.begin(write(1, 4, 2))];
         history.done(one, None);
         history.done(other, None);
         assert!(history.clone().read(&[1, 1, 1, 2]).is_empty());
         assert!(history.clone().read(&[1, 2, 2, 2]).is_empty());
-        assert_eq!(history.clone().read(&[1, 1, 2, 2]), [Wrong::Mixed]);
-        assert_eq!(history.clone().read(&[0, 1, 1, 2]), [Wrong::Resurrected], "an acknowledged write is lost");
+        assert_eq!(history.clone().read(&[1, 1, 2, 2]), [Violation::Mixed]);
+        assert_eq!(history.clone().read(&[0, 1, 1, 2]), [Violation::Resurrected], "an acknowledged write is lost");
         history.one(write(0, 4, 3));
         assert!(history.clone().read(&[3, 3, 3, 3]).is_empty());
-        assert_eq!(history.read(&[3, 3, 1, 3]), [Wrong::Resurrected]);
+        assert_eq!(history.read(&[3, 3, 1, 3]), [Violation::Resurrected]);
     }
 
     #[test]
     fn rejected_requests_have_no_effect_and_lost_ones_may() {
-        let mut history = begun(2);
-        let refused = history.begin(write(0, 2, 1));
-        history.refused(refused);
+        let mut history = started(2);
+        let rejected = history.begin(write(0, 2, 1));
+        history.rejected(rejected);
         let lost = history.begin(write(0, 2, 2));
         history.lose_open();
-        assert!(lost > refused);
+        assert!(lost > rejected);
         assert!(history.clone().read(&[0, 0]).is_empty());
         assert!(history.clone().read(&[2, 2]).is_empty());
-        assert_eq!(history.clone().read(&[2, 0]), [Wrong::Mixed]);
-        assert_eq!(history.clone().read(&[1, 1]), [Wrong::Resurrected]);
+        assert_eq!(history.clone().read(&[2, 0]), [Violation::Mixed]);
+        assert_eq!(history.clone().read(&[1, 1]), [Violation::Resurrected]);
         history.one(write(0, 2, 3));
-        assert_eq!(history.read(&[2, 2]), [Wrong::Resurrected], "it cannot be done after it was lost");
+        assert_eq!(history.read(&[2, 2]), [Violation::Resurrected], "it cannot be done after it was lost");
     }
 
     #[test]
     fn truncated_elements_do_not_return() {
-        let mut history = begun(6);
+        let mut history = started(6);
         let write_before = history.begin(write(0, 6, 1));
         let shrink = history.begin(Effect::Resize(vec![2]));
         history.done(write_before, Some(vec![6]));
         history.done(shrink, None);
         history.one(Effect::Resize(vec![6]));
         assert!(history.clone().read(&[1, 1, 0, 0, 0, 0]).is_empty());
-        assert_eq!(history.clone().read(&[1, 1, 1, 1, 1, 1]), [Wrong::Resurrected]);
-        assert_eq!(history.clone().read(&[1, 1, 0, 0, 1, 1]), [Wrong::Resurrected]);
+        assert_eq!(history.clone().read(&[1, 1, 1, 1, 1, 1]), [Violation::Resurrected]);
+        assert_eq!(history.clone().read(&[1, 1, 0, 0, 1, 1]), [Violation::Resurrected]);
         history.one(write(4, 6, 2));
         assert!(history.read(&[1, 1, 0, 0, 2, 2]).is_empty());
     }
 
     #[test]
     fn reported_shape_orders_the_resize() {
-        let mut history = begun(4);
+        let mut history = started(4);
         let [append, shrink] = [history.begin(Effect::Append(Body::Scalar(1))), history.begin(Effect::Resize(vec![2]))];
         history.done(append, Some(vec![3]));
         history.done(shrink, None);
         assert!(history.clone().read(&[0, 0, 1]).is_empty());
-        assert_eq!(history.read(&[0, 0]), [Wrong::Mixed]);
+        assert_eq!(history.read(&[0, 0]), [Violation::Mixed]);
     }
 
     #[test]
     fn erased_or_replaced_elements_do_not_return() {
-        for gone in [
+        for impossible in [
             vec![Effect::Erase, Effect::Declare(layout(Element::U8, 4))],
             vec![Effect::Replace(layout(Element::U8, 4))],
         ] {
-            let mut history = begun(4);
+            let mut history = started(4);
             let late = history.begin(write(0, 4, 9));
-            gone.into_iter().for_each(|effect| history.one(effect));
-            history.refused(late);
+            impossible.into_iter().for_each(|effect| history.one(effect));
+            history.rejected(late);
             let mut right = history.clone();
             right.one(Effect::Read(image(Element::U8, &[0; 4])));
             assert!(right.check().is_empty());
             history.one(Effect::Read(image(Element::U8, &[9, 0, 9, 0])));
-            assert_eq!(history.check()[0].0, Wrong::Resurrected);
+            assert_eq!(history.check()[0].0, Violation::Resurrected);
         }
-        let mut history = begun(4);
+        let mut history = started(4);
         history.one(Effect::Erase);
-        assert_eq!(history.read(&[0, 0, 0, 0]), [Wrong::Mixed], "there is no array");
+        assert_eq!(history.read(&[0, 0, 0, 0]), [Violation::Mixed], "no array exists");
     }
 
     #[test]
     fn copy_is_a_snapshot() {
-        let mut history = begun(4);
+        let mut history = started(4);
         history.one(write(0, 4, 1));
         let copy = history.begin(Effect::Absent);
         history.one(write(0, 4, 2));
@@ -377,23 +382,23 @@ mod tests {
         history.one(write(0, 4, 3));
         let copied = |values: &[u16]| {
             let mut history = history.clone();
-            history.saw(copy, Effect::Copied(image(Element::U16, values)));
-            history.check().into_iter().map(|(wrong, _)| wrong).collect::<Vec<_>>()
+            history.record_observation(copy, Effect::Copied(image(Element::U16, values)));
+            history.check().into_iter().map(|(violation, _)| violation).collect::<Vec<_>>()
         };
         assert!(copied(&[1; 4]).is_empty());
         assert!(copied(&[2; 4]).is_empty());
-        assert_eq!(copied(&[1, 1, 2, 2]), [Wrong::Mixed]);
-        assert_eq!(copied(&[3; 4]), [Wrong::Resurrected], "that was written later");
-        assert_eq!(copied(&[0; 4]), [Wrong::Resurrected], "that was written over before");
+        assert_eq!(copied(&[1, 1, 2, 2]), [Violation::Mixed]);
+        assert_eq!(copied(&[3; 4]), [Violation::Resurrected], "that was written later");
+        assert_eq!(copied(&[0; 4]), [Violation::Resurrected], "that was written over before");
     }
 
     #[test]
     fn successive_reads_never_go_back_in_time() {
-        let mut history = begun(2);
+        let mut history = started(2);
         let during = history.begin(write(0, 2, 1));
         history.one(Effect::Read(image(Element::U16, &[1, 1])));
         history.one(Effect::Read(image(Element::U16, &[0, 0])));
         history.done(during, None);
-        assert_eq!(history.check()[0].0, Wrong::Resurrected, "a write that was seen is gone again");
+        assert_eq!(history.check()[0].0, Violation::Resurrected, "an observed write disappeared");
     }
 }

@@ -1,4 +1,4 @@
-//! The races: the requests before, at the same time, and afterwards.
+//! The races: the requests before, during and after each of them.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -12,17 +12,17 @@ use super::{
 /// A race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Race {
-    /// Writes and appends, against erasing the array and declaring another one there.
+    /// Writes and appends, against erasing the array and declaring another one at its path.
     Delete,
-    /// The same, against declaring another one in its place.
+    /// Writes and appends, against declaring another array that replaces it.
     Replace,
-    /// The same, against making the array smaller and larger again.
+    /// Writes and appends, against shrinking and growing the array.
     Shrink,
-    /// The same, against erasing a group above and declaring the tree anew.
+    /// Writes and appends, against erasing a parent group and declaring the tree again.
     DeleteAbove,
-    /// Writes of all elements, against copies of the array, some of whose clients leave.
+    /// Writes of all elements, against copies of the array, some of whose clients disconnect.
     Copy,
-    /// Writes, against two who change the shape.
+    /// Writes, against two clients that change the shape.
     Resize,
 }
 
@@ -30,7 +30,7 @@ pub enum Race {
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Declare(Arc<Layout>),
-    /// With the groups between.
+    /// Declares the parent groups too.
     DeclareTree(Arc<Layout>),
     Replace(Arc<Layout>),
     Erase,
@@ -42,35 +42,35 @@ pub(crate) enum Step {
     },
     Append(Body),
     Read,
-    /// The client leaves after this time, if there is one.
+    /// The client disconnects after this time, if set.
     Copy {
         to: Dialect,
-        patience: Option<Duration>,
+        leaves_after: Option<Duration>,
     },
 }
 
-/// A request, and the time that its client waits before it.
+/// A request, and the delay before it.
 pub(crate) type Timed = (Duration, Step);
 
 /// All requests of a round.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) dialect: Dialect,
-    /// The names of the node below the directory of the round: groups, and the array.
+    /// The path of the array relative to the directory of the round.
     pub(crate) node: &'static str,
-    /// The group that a tree is declared at.
+    /// The group at which a tree is declared.
     pub(crate) top: &'static str,
     pub(crate) setup: Vec<Step>,
-    /// The requests of each client at the same time as the others.
+    /// The requests of each concurrent client.
     pub(crate) racing: Vec<Vec<Timed>>,
     pub(crate) closing: Vec<Step>,
 }
 
 impl Race {
-    /// All of them.
+    /// All races.
     pub const ALL: [Self; 6] = [Self::Delete, Self::Replace, Self::Shrink, Self::DeleteAbove, Self::Copy, Self::Resize];
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Delete => "delete",
@@ -82,12 +82,12 @@ impl Race {
         }
     }
 
-    /// The one of a name.
+    /// The race with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|race| race.name() == name)
     }
 
-    /// The requests that a seed determines.
+    /// The requests determined by a seed.
     pub(crate) fn script(self, seed: u64) -> Script {
         let mut random = StdRng::seed_from_u64(seed ^ (self as u64) << 56);
         let dialect = *one(&mut random, &Dialect::ALL);
@@ -98,7 +98,7 @@ impl Race {
         };
         let new = Layout::choose(&mut random, dialect, old.element.other());
         let tree = self == Self::DeleteAbove || dialect == Dialect::Draft && random.random_bool(0.5);
-        let mut maker = Maker { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
+        let mut maker = ScriptBuilder { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
         let setup = if self == Self::Copy { maker.full() } else { maker.setup() };
         let (racing, closing) = match self {
             Self::Copy => maker.copy(),
@@ -111,17 +111,17 @@ impl Race {
     }
 }
 
-/// The requests of a round, as they are chosen.
-struct Maker {
+/// Generates the requests of a round.
+struct ScriptBuilder {
     random: StdRng,
     stamp: u16,
     old: Arc<Layout>,
     new: Arc<Layout>,
-    /// True where the array is declared with a group above it.
+    /// True if the array is declared together with a parent group.
     tree: bool,
 }
 
-impl Maker {
+impl ScriptBuilder {
     fn declare(&self, layout: &Arc<Layout>) -> Step {
         match self.tree {
             true => Step::DeclareTree(layout.clone()),
@@ -131,7 +131,7 @@ impl Maker {
 
     fn setup(&mut self) -> Vec<Step> {
         let mut steps = vec![self.declare(&self.old)];
-        // Where there is nothing yet, writes create chunks that nobody has listed.
+        // In a new array, writes create chunks that no listing has returned yet.
         for _ in 0..self.random.random_range(0..3) {
             let old = self.old.clone();
             steps.push(self.write(&old));
@@ -153,7 +153,7 @@ impl Maker {
         let mut racing = self.writers(3, true);
         racing.push(self.timed(change.clone()));
         let large = larger(&old, &new);
-        // What was not done in the race is done now.
+        // Requests that did not execute in the race are executed now.
         let mut closing = vec![Step::Read];
         closing.extend(change.into_iter().filter(|step| matches!(step, Step::Declare(_) | Step::DeclareTree(_))));
         closing.extend([Step::Read, Step::Resize(large.clone()), Step::Read]);
@@ -205,20 +205,20 @@ impl Maker {
         }
         for _ in 0..self.random.random_range(1..=2) {
             let to = match self.old.storage {
-                // The others have no shards.
+                // Other dialects have no shards.
                 Storage::Sharded => Dialect::V3,
-                // What compresses in the draft is gzip.
+                // The draft supports only gzip compression.
                 Storage::Zstd => *one(&mut self.random, &[Dialect::V2, Dialect::V3]),
                 Storage::Raw | Storage::Gzip => *one(&mut self.random, &Dialect::ALL),
             };
             let leaves = self.random.random_bool(0.4);
-            let patience = leaves.then(|| Duration::from_micros(self.random.random_range(500..20_000)));
-            racing.push(self.timed(vec![Step::Copy { to, patience }]));
+            let leaves_after = leaves.then(|| Duration::from_micros(self.random.random_range(500..20_000)));
+            racing.push(self.timed(vec![Step::Copy { to, leaves_after }]));
         }
         (racing, vec![Step::Read])
     }
 
-    /// Writers at the same time, of which most write the first array; and a reader.
+    /// A reader and concurrent writers, most of which write the first array.
     fn writers(&mut self, most: usize, for_both: bool) -> Vec<Vec<Timed>> {
         let mut writers = Vec::new();
         for _ in 0..self.random.random_range(2..=most) {
@@ -257,7 +257,7 @@ impl Maker {
         Step::Write { select: Vec::new(), body: Body::Scalar(value) }
     }
 
-    /// A part of a dimension, mostly a large one near its end.
+    /// A range of a dimension, mostly a large one near its end.
     fn part(&mut self, extent: u64) -> Range<u64> {
         match self.random.random_range(0..4) {
             0 => 0..extent,
@@ -269,7 +269,7 @@ impl Maker {
         }
     }
 
-    /// So many rows of one new value, or one that stands for all.
+    /// `rows` rows of one new value, or a scalar.
     fn body(&mut self, layout: &Layout, rows: u64, shape: &[u64]) -> Body {
         let value = self.value(layout);
         if self.random.random_bool(0.5) {
@@ -279,12 +279,12 @@ impl Maker {
         Body::Raw(layout.element.bytes(value).repeat(usize::try_from(elements).expect("arrays are small")))
     }
 
-    /// A value that nobody has written before, and that is no fill value.
+    /// A value that was never written before and is not the fill value.
     fn value(&mut self, layout: &Layout) -> u16 {
         self.stamp += 1;
         assert!(self.stamp < 240, "a round has few writes");
         match layout.element {
-            // As bytes it can be told from every other one too.
+            // Its bytes are unique too.
             Element::U16 if self.random.random_bool(0.5) => self.stamp * 0x101,
             _ => self.stamp,
         }
@@ -295,7 +295,7 @@ impl Maker {
         let mut shape = old.shape.clone();
         let dimension = self.random.random_range(0..old.rank());
         let chunks = self.random.random_range(0..old.shape[dimension].div_ceil(old.chunk[dimension]));
-        // In half of the cases no chunk is at the edge.
+        // In half of the cases, no chunk is at the edge.
         let more = if self.random.random_bool(0.5) { 0 } else { self.random.random_range(0..old.chunk[dimension]) };
         shape[dimension] = (chunks * old.chunk[dimension] + more).min(old.shape[dimension]);
         shape
@@ -310,7 +310,7 @@ impl Maker {
     }
 }
 
-/// A shape that holds those of both, and of what may have been appended; that of the second where they have not as many dimensions.
+/// A shape that contains both shapes and all appended elements; the second shape if the ranks differ.
 fn larger(one: &Layout, other: &Layout) -> Vec<u64> {
     match one.rank() == other.rank() {
         true => one.shape.iter().zip(&other.shape).map(|(one, other)| one.max(other) + 40).collect(),

@@ -1,9 +1,9 @@
-//! The arrays that are raced for: small, and of every dialect.
+//! The arrays used in races: small ones of every dialect.
 
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
-/// A dialect of Zarr's documents.
+/// A dialect of Zarr metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Dialect {
     V2,
@@ -18,17 +18,17 @@ pub(crate) enum Element {
     U16,
 }
 
-/// The way in which chunks are stored.
+/// The storage of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Storage {
     Raw,
     Gzip,
     Zstd,
-    /// Chunks are shards of smaller chunks in zstd.
+    /// Shards of smaller chunks compressed with zstd.
     Sharded,
 }
 
-/// An array as it is declared. It has one or two dimensions.
+/// A declared array with one or two dimensions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     pub(crate) dialect: Dialect,
@@ -73,7 +73,7 @@ impl Element {
         }
     }
 
-    /// The elements that some bytes are; `None` where they end within one.
+    /// Decodes elements; `None` if the bytes end within one.
     pub(crate) fn read(self, bytes: &[u8]) -> Option<Vec<u16>> {
         match self {
             Self::U8 => Some(bytes.iter().map(|byte| u16::from(*byte)).collect()),
@@ -84,7 +84,7 @@ impl Element {
         }
     }
 
-    /// One element as bytes.
+    /// Encodes one element.
     pub(crate) fn bytes(self, value: u16) -> Vec<u8> {
         let bytes = value.to_le_bytes();
         bytes[..self.size()].to_vec()
@@ -92,7 +92,7 @@ impl Element {
 }
 
 impl Layout {
-    /// Any array of a dialect and a data type.
+    /// A random array with this dialect and data type.
     pub(crate) fn choose(random: &mut StdRng, dialect: Dialect, element: Element) -> Self {
         let (shape, chunk) = match random.random_range(0..3) {
             0 => (vec![random.random_range(3..=6) * 2, random.random_range(4..=9)], vec![2, *one(random, &[2, 4])]),
@@ -106,7 +106,7 @@ impl Layout {
         Self { dialect, element, shape, chunk, storage, fill: *one(random, &[0, 255]) }
     }
 
-    /// One with many chunks, some more than a copy sets in one commit.
+    /// An array with many chunks, some with more than a copy sets in one commit.
     pub(crate) fn choose_long(random: &mut StdRng, dialect: Dialect) -> Self {
         let element = *one(random, &[Element::U8, Element::U16]);
         let layout = Self::choose(random, dialect, element);
@@ -118,7 +118,7 @@ impl Layout {
         self.shape.len()
     }
 
-    /// The tree of one node that is declared.
+    /// The ZOM of a single node.
     pub(crate) fn zom(&self) -> Value {
         match self.dialect {
             Dialect::V2 => self.zom_of_v2(),
@@ -172,7 +172,7 @@ impl Layout {
     }
 }
 
-/// A group with these members.
+/// A group with one member.
 pub(crate) fn group(dialect: Dialect, name: &str, member: &Value) -> Value {
     match dialect {
         Dialect::V2 => json!({"zarr_format": 2, "attributes": {}, "members": {name: member}}),
@@ -182,7 +182,7 @@ pub(crate) fn group(dialect: Dialect, name: &str, member: &Value) -> Value {
     }
 }
 
-/// One of several.
+/// A random item.
 pub(crate) fn one<'a, T>(random: &mut StdRng, all: &'a [T]) -> &'a T {
-    all.choose(random).expect("there are some")
+    all.choose(random).expect("at least one item")
 }

@@ -1,16 +1,18 @@
-//! Writes that race with what changes or copies their array: nothing that was erased, replaced or cut off comes back, and every copy is of one commit.
+//! Writes that race with changes and copies of their array: erased, replaced or truncated elements must not return, and
+//! every copy must reflect one commit.
 //!
-//! Each round has an array of its own. Its requests are determined by a seed, and some of them are made at the same time. Of each one it is noted when it began and when it was answered; a
-//! round is right if there is an order of all that was acknowledged, and of some of which the answer was lost, that agrees with these times and explains every reading. An array has nothing
-//! beyond the chunks that it has, and there are no keys below an erased group.
+//! Each round has its own array. A seed determines its requests, some of which are sent concurrently. The start and the
+//! response of each request are recorded; a round is consistent if some order of the acknowledged requests, and of some
+//! requests without a response, agrees with these times and explains every read. An array has no keys outside its chunk
+//! grid, and an erased group has no keys below it.
 
+mod client;
 mod copies;
 mod history;
 mod kinds;
 mod layout;
 mod model;
 mod round;
-mod site;
 mod strays;
 
 use std::{fmt, path::Path, sync::Arc, time::Duration};
@@ -19,17 +21,17 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
 use crate::server::{Launch, zarrd_with};
+use client::ServerClient;
 pub use kinds::Race;
 use round::Round;
-use site::Site;
 
-/// The parameter with which a declaration takes the place of another node.
+/// The query parameter with which a declaration replaces another node.
 const REPLACE: &str = "overwrite";
 
-/// The most findings of a kind that are told with all that led to them.
-const MOST_EXAMPLES: usize = 3;
+/// The maximum number of findings per kind that are reported in full.
+const MAX_EXAMPLES: usize = 3;
 
-/// The rounds of a race that are run.
+/// The configuration of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The race.
@@ -38,52 +40,52 @@ pub struct Plan {
     pub index: String,
     /// The number of rounds.
     pub rounds: u64,
-    /// The number of rounds that are run at the same time.
-    pub abreast: u64,
-    /// The server's fate in their middle.
+    /// The number of concurrent rounds.
+    pub concurrency: u64,
+    /// The fate of the server during the rounds.
     pub end: Ending,
-    /// The seed of the requests of the first round.
+    /// The seed of the first round.
     pub seed: u64,
-    /// The requests of the other rounds.
-    pub others: Others,
+    /// The seeds of the other rounds.
+    pub other_seeds: OtherSeeds,
 }
 
 /// The fate of the server while requests race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It goes on.
+    /// It keeps running.
     Alive,
-    /// It is killed after a time up to this, and started again on the same store.
+    /// It is killed after a random time up to this duration, and restarted on the same store.
     Killed(Duration),
 }
 
-/// The requests of the rounds after the first.
+/// The seeds of the rounds after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
-    /// Those of the seeds that follow.
-    OfTheirOwn,
-    /// The same.
-    TheSame,
+pub enum OtherSeeds {
+    /// Consecutive seeds.
+    Consecutive,
+    /// The same seed.
+    Same,
 }
 
-/// A kind of finding.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Elements have what must be gone, or lack what must be there.
+    /// Elements that must be gone, or are missing.
     Resurrected,
-    /// Something that is stored cannot be decoded.
+    /// Stored data cannot be decoded.
     Undecodable,
-    /// What was read is of several commits.
+    /// A read mixes several commits.
     Mixed,
-    /// Keys that no node has.
+    /// Keys that belong to no node.
     LeftBehind,
-    /// Answers that no race explains, or none.
+    /// Unexpected or missing responses.
     Other,
-    /// Rounds that are too long to be judged.
+    /// Rounds that are too long to check.
     Undecided,
 }
 
-/// Something wrong.
+/// A detected violation.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// The kind.
@@ -94,42 +96,42 @@ pub struct Finding {
     pub round: u64,
     /// The seed of the requests of the round.
     pub seed: u64,
-    /// The finding in words, with all requests of the round.
+    /// A description, with all requests of the round.
     pub text: String,
 }
 
-/// The outcome of a race.
+/// The results of a race.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The race.
     pub race: Race,
     /// The number of rounds.
     pub rounds: u64,
-    /// Writes and appends that were acknowledged.
+    /// Acknowledged writes and appends.
     pub acknowledged: u64,
-    /// Requests that may have been done, but were not answered.
+    /// Requests that may have been executed without a response.
     pub interrupted: u64,
-    /// Readings and copies that were compared with what they can be.
+    /// Reads and copies that were checked.
     pub images: u64,
-    /// Copies whose clients were told that they were made.
+    /// Confirmed copies.
     pub copied: u64,
-    /// Copies whose clients left, or were not told since the server was killed.
-    pub left: u64,
-    /// All that is wrong, one of a kind for a round.
+    /// Copies whose clients disconnected, or received no response because the server was killed.
+    pub unconfirmed: u64,
+    /// All violations, one of each kind per round.
     pub findings: Vec<Finding>,
 }
 
 impl Plan {
-    /// A short run of a race.
+    /// The plan of a short run.
     pub fn of(race: Race) -> Self {
-        let (seed, others) = (u64::from(rand::random::<u32>()), Others::OfTheirOwn);
-        Self { race, index: "sled".into(), rounds: 200, abreast: 16, end: Ending::Alive, seed, others }
+        let (seed, other_seeds) = (u64::from(rand::random::<u32>()), OtherSeeds::Consecutive);
+        Self { race, index: "sled".into(), rounds: 200, concurrency: 16, end: Ending::Alive, seed, other_seeds }
     }
 
     fn round(&self, number: u64) -> Round {
-        let seed = match self.others {
-            Others::OfTheirOwn => self.seed.wrapping_add(number),
-            Others::TheSame => self.seed,
+        let seed = match self.other_seeds {
+            OtherSeeds::Consecutive => self.seed.wrapping_add(number),
+            OtherSeeds::Same => self.seed,
         };
         Round::new(self.race, number, seed)
     }
@@ -139,7 +141,7 @@ impl Plan {
 ///
 /// # Panics
 ///
-/// Where the server does not start or stop, or its store is damaged in the end.
+/// If the server does not start or stop, or its store is damaged in the end.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = format!("{}:{}", plan.index, dir.display());
     let launch = Launch::of(&store);
@@ -147,11 +149,11 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let mut server = launch.start();
     let mut random = StdRng::seed_from_u64(plan.seed);
     let numbers: Vec<u64> = (0..plan.rounds).collect();
-    for numbers in numbers.chunks(usize::try_from(plan.abreast.max(1)).expect("few at a time")) {
+    for numbers in numbers.chunks(usize::try_from(plan.concurrency.max(1)).expect("few at a time")) {
         let rounds: Vec<_> = numbers.iter().map(|number| Arc::new(plan.round(*number))).collect();
-        let site = Site::of(&server);
-        finish(&mut each(&rounds, |round, site| async move { round.set_up(&site).await }, &site)).await;
-        let mut racing = each(&rounds, |round, site| async move { round.race(&site).await }, &site);
+        let client = ServerClient::of(&server);
+        finish(&mut each(&rounds, |round, client| async move { round.set_up(&client).await }, &client)).await;
+        let mut racing = each(&rounds, |round, client| async move { round.race(&client).await }, &client);
         if let Ending::Killed(longest) = plan.end {
             tokio::time::sleep(longest.mul_f64(random.random_range(0.0..1.0))).await;
             server.kill();
@@ -160,24 +162,24 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
             rounds.iter().for_each(|round| round.killed());
         }
         finish(&mut racing).await;
-        let site = Site::of(&server);
-        finish(&mut each(&rounds, |round, site| async move { round.close(&site).await }, &site)).await;
+        let client = ServerClient::of(&server);
+        finish(&mut each(&rounds, |round, client| async move { round.close(&client).await }, &client)).await;
         rounds.iter().for_each(|round| report.add(round));
     }
-    report.add_left(&Site::of(&server)).await;
+    report.find_remaining_keys(&ServerClient::of(&server)).await;
     server.stop();
     let checked = zarrd_with(["check", "--store", &store]);
     assert_eq!(checked.code, Some(0), "zarrd check found damage: {checked:?}");
     report
 }
 
-/// Begins something of all rounds.
+/// Starts a task for every round.
 fn each<F: Future<Output = ()> + Send + 'static>(
     rounds: &[Arc<Round>],
-    begin: impl Fn(Arc<Round>, Site) -> F,
-    site: &Site,
+    begin: impl Fn(Arc<Round>, ServerClient) -> F,
+    client: &ServerClient,
 ) -> JoinSet<()> {
-    rounds.iter().map(|round| begin(round.clone(), site.clone())).collect()
+    rounds.iter().map(|round| begin(round.clone(), client.clone())).collect()
 }
 
 async fn finish(running: &mut JoinSet<()>) {
@@ -189,11 +191,20 @@ async fn finish(running: &mut JoinSet<()>) {
 impl Report {
     fn new(plan: &Plan) -> Self {
         let Plan { race, rounds, .. } = *plan;
-        Self { race, rounds, acknowledged: 0, interrupted: 0, images: 0, copied: 0, left: 0, findings: Vec::new() }
+        Self {
+            race,
+            rounds,
+            acknowledged: 0,
+            interrupted: 0,
+            images: 0,
+            copied: 0,
+            unconfirmed: 0,
+            findings: Vec::new(),
+        }
     }
 
-    /// True where nothing is wrong.
-    pub fn is_right(&self) -> bool {
+    /// True if there are no violations.
+    pub fn is_ok(&self) -> bool {
         self.findings.is_empty()
     }
 
@@ -207,16 +218,16 @@ impl Report {
         self.acknowledged += history.acknowledged();
         self.interrupted += history.interrupted();
         self.images += history.images();
-        let (copied, left) = round.count_copies();
+        let (copied, unconfirmed) = round.count_copies();
         self.copied += copied;
-        self.left += left;
-        self.findings.append(&mut round.findings.lock().expect("nobody panics with it"));
+        self.unconfirmed += unconfirmed;
+        self.findings.append(&mut round.findings.lock().expect("the lock is not poisoned"));
     }
 
-    /// Looks for what came back after all was erased.
-    async fn add_left(&mut self, site: &Site) {
+    /// Finds keys that exist after everything was erased.
+    async fn find_remaining_keys(&mut self, client: &ServerClient) {
         let is_ours = |key: &String| key.split('/').count() > 2;
-        let found = match site.keys("").await {
+        let found = match client.keys("").await {
             Ok(keys) => Some((Kind::LeftBehind, keys.into_iter().filter(is_ours).collect::<Vec<_>>())),
             Err(reply) => Some((Kind::Other, vec![format!("{reply:?}")])),
         };
@@ -231,24 +242,25 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { race, rounds, acknowledged, interrupted, images, copied, left: alone, findings } = self;
-        let [resurrected, undecodable, mixed, left, other, undecided] = Kind::ALL.map(|kind| self.count(kind));
+        let Self { race, rounds, acknowledged, interrupted, images, copied, unconfirmed: alone, findings } = self;
+        let [resurrected, undecodable, mixed, unconfirmed, other, undecided] = Kind::ALL.map(|kind| self.count(kind));
         let name = race.name();
         writeln!(
             f,
-            "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, {images} readings compared"
+            "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, \
+             {images} reads compared"
         )?;
         if copied + alone > 0 {
-            writeln!(f, "{name}: {copied} copies made, {alone} whose clients were not told")?;
+            writeln!(f, "{name}: {copied} copies confirmed, {alone} with unknown outcome")?;
         }
         writeln!(
             f,
-            "{name}: {resurrected} resurrected, {undecodable} undecodable, {mixed} mixed, {left} left behind, \
+            "{name}: {resurrected} resurrected, {undecodable} undecodable, {mixed} mixed, {unconfirmed} left behind, \
              {other} other, {undecided} undecided"
         )?;
         for kind in Kind::ALL {
             for Finding { round, seed, text, .. } in
-                findings.iter().filter(|finding| finding.kind == kind).take(MOST_EXAMPLES)
+                findings.iter().filter(|finding| finding.kind == kind).take(MAX_EXAMPLES)
             {
                 writeln!(f, "{kind:?}, round {round} (--race {name} --replay {seed}): {text}")?;
             }
@@ -258,7 +270,7 @@ impl fmt::Display for Report {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] =
         [Self::Resurrected, Self::Undecodable, Self::Mixed, Self::LeftBehind, Self::Other, Self::Undecided];
 }

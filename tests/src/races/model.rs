@@ -1,10 +1,10 @@
-//! An array as it is after some changes, compared with what was seen.
+//! A model of an array after a sequence of changes, compared with observations.
 
 use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc};
 
 use super::layout::{Element, Layout};
 
-/// The indices of an element; the second is 0 where there is one dimension.
+/// The indices of an element; the second is 0 for one-dimensional arrays.
 pub(crate) type Position = [u64; 2];
 
 /// The node at the path: none, or an array.
@@ -15,64 +15,64 @@ pub(crate) type State = Option<Array>;
 pub(crate) struct Array {
     layout: Arc<Layout>,
     shape: Vec<u64>,
-    /// The elements that are not the fill value.
+    /// The elements that differ from the fill value.
     cells: Arc<BTreeMap<Position, Cell>>,
 }
 
-/// An element.
+/// The state of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Cell {
     Is(u16),
-    /// This, or the fill value: the array was smaller meanwhile, and its chunk was at the edge.
+    /// This value or the fill value: the array was shrunk meanwhile, and the chunk was at the edge.
     May(u16),
 }
 
 /// The effect of a request, or an observation.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// An array is created; nothing is done where there is the same.
+    /// Creates an array; no effect if an equal one exists.
     Declare(Arc<Layout>),
-    /// An array takes the place of another; nothing is done where there is the same.
+    /// Replaces the node by an array; no effect if an equal one exists.
     Replace(Arc<Layout>),
-    /// The array is erased.
+    /// Erases the array.
     Erase,
-    /// A group above it is erased, whether the array is there or not.
+    /// Erases a parent group, regardless of the array.
     EraseAbove,
     Resize(Vec<u64>),
     Write {
         select: Vec<Range<u64>>,
         body: Body,
     },
-    /// The array grows along its first dimension.
+    /// Grows the array along its first dimension.
     Append(Body),
-    /// The array was read.
+    /// Observed by reading the array.
     Read(Image),
-    /// A copy of it was made that has these elements.
+    /// Observed in a copy of the array.
     Copied(Image),
-    /// Nothing was there.
+    /// Observed that no node exists.
     Absent,
 }
 
-/// The elements of a request.
+/// The elements in a request.
 #[derive(Clone)]
 pub(crate) enum Body {
-    /// One for all, as JSON.
+    /// A scalar, as JSON.
     Scalar(u16),
-    /// All, as bytes.
+    /// All elements, as bytes.
     Raw(Vec<u8>),
 }
 
-/// An array as it was read.
+/// The observed elements of an array.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Image {
     pub(crate) element: Element,
     pub(crate) shape: Vec<u64>,
-    /// In C order; `None` for those that are not looked at.
+    /// In C order; `None` for elements that are not examined.
     pub(crate) values: Vec<Option<u16>>,
 }
 
 impl Effect {
-    /// The state after it was applied; `None` where it cannot have been answered as it was.
+    /// The state after this effect; `None` if the observation contradicts the state.
     pub(crate) fn apply(&self, state: &State) -> Option<State> {
         match (self, state) {
             (Self::Declare(layout), None) => Some(Some(Array::new(layout))),
@@ -84,15 +84,15 @@ impl Effect {
             (Self::Resize(shape), Some(array)) => array.resized(shape).map(Some),
             (Self::Write { select, body }, Some(array)) => array.written(select, body).map(Some),
             (Self::Append(body), Some(array)) => array.appended(body).map(Some),
-            (Self::Read(image), Some(array)) => array.shows(image).then(|| state.clone()),
-            (Self::Copied(image), Some(array)) => array.shows(image).then(|| state.clone()),
+            (Self::Read(image), Some(array)) => array.allows(image).then(|| state.clone()),
+            (Self::Copied(image), Some(array)) => array.allows(image).then(|| state.clone()),
             (Self::Erase | Self::Resize(_) | Self::Write { .. } | Self::Append(_), None)
             | (Self::Read(_) | Self::Copied(_), None)
             | (Self::Absent, Some(_)) => None,
         }
     }
 
-    /// The elements that it shows.
+    /// The observed elements.
     pub(crate) fn image(&self) -> Option<&Image> {
         match self {
             Self::Read(image) | Self::Copied(image) => Some(image),
@@ -100,8 +100,8 @@ impl Effect {
         }
     }
 
-    /// The same, with only some of the elements looked at.
-    pub(crate) fn looking_at(&self, wanted: impl Fn(usize) -> bool) -> Self {
+    /// The same effect, examining only some of the elements.
+    pub(crate) fn restricted_to(&self, wanted: impl Fn(usize) -> bool) -> Self {
         let only = |image: &Image| {
             let values = image.values.iter().enumerate().map(|(at, value)| value.filter(|_| wanted(at)));
             Image { values: values.collect(), ..image.clone() }
@@ -127,7 +127,8 @@ impl Array {
         *self.layout == *layout && self.shape == layout.shape
     }
 
-    /// Chunks that lie outside are erased; one at the edge may keep what it has beyond the shape, or lose it when it is written.
+    /// Erases the chunks outside the shape; a chunk at the edge may retain elements beyond the shape, or lose them when
+    /// it is written.
     fn resized(&self, shape: &[u64]) -> Option<Self> {
         if shape.len() != self.shape.len() {
             return None;
@@ -175,7 +176,7 @@ impl Array {
         grown.with(&[first..first + count, 0..row], body)
     }
 
-    /// With a region written; `None` where the elements do not fit.
+    /// The array with a region written; `None` if the elements do not match the region.
     fn with(&self, region: &[Range<u64>; 2], body: &Body) -> Option<Self> {
         let [rows, columns] = region;
         let count = (rows.end - rows.start) * (columns.end - columns.start);
@@ -196,16 +197,16 @@ impl Array {
         Some(written)
     }
 
-    fn shows(&self, image: &Image) -> bool {
+    fn allows(&self, image: &Image) -> bool {
         let columns = self.shape.get(1).copied().unwrap_or(1);
         let positions = (0..self.shape[0]).flat_map(|row| (0..columns).map(move |column| [row, column]));
         self.layout.element == image.element
             && self.shape == image.shape
             && self.shape.iter().product::<u64>() == image.values.len() as u64
-            && positions.zip(&image.values).all(|(at, value)| value.is_none_or(|value| self.may_be(at, value)))
+            && positions.zip(&image.values).all(|(at, value)| value.is_none_or(|value| self.may_contain(at, value)))
     }
 
-    fn may_be(&self, at: Position, value: u16) -> bool {
+    fn may_contain(&self, at: Position, value: u16) -> bool {
         match self.cells.get(&at) {
             None => value == self.layout.fill,
             Some(Cell::Is(there)) => value == *there,
@@ -230,7 +231,7 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Values, of which those that follow themselves are counted.
+/// Formats values, with counts for repeated ones.
 fn runs<T: PartialEq + fmt::Display>(values: &[T]) -> String {
     let run = |run: &[T]| run.first().map(|value| format!("{value}*{}", run.len())).unwrap_or_default();
     let all: Vec<String> = values.chunk_by(|one, other| one == other).map(run).collect();
@@ -263,19 +264,19 @@ mod tests {
         Effect::Write { select: select.into(), body: Body::Scalar(value) }
     }
 
-    fn whole(extent: u64) -> Vec<Range<u64>> {
+    fn full(extent: u64) -> Vec<Range<u64>> {
         std::iter::once(0..extent).collect()
     }
 
     fn after(layout: &Arc<Layout>, effects: &[Effect]) -> State {
-        let begun = Some(Array::new(layout));
-        effects.iter().fold(begun, |state, effect| effect.apply(&state).unwrap())
+        let started = Some(Array::new(layout));
+        effects.iter().fold(started, |state, effect| effect.apply(&state).unwrap())
     }
 
     #[test]
     fn shrinking_drops_outer_chunks_and_may_retain_edge_elements() {
         let layout = layout(Element::U16, &[8], &[2]);
-        let state = after(&layout, &[write(whole(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
+        let state = after(&layout, &[write(full(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
         for (values, can_be) in [
             ([7, 7, 7, 0, 0, 0, 0, 0], true),
             ([7, 7, 7, 7, 0, 0, 0, 0], true),
@@ -294,9 +295,9 @@ mod tests {
         assert!(image(Element::U8, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_some());
         assert!(image(Element::U16, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
         assert!(image(Element::U8, &[3, 2], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
-        assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "there is no such uint8");
-        assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "there are two dimensions");
-        let raw = |bytes: &[u8]| Effect::Write { select: whole(1), body: Body::Raw(bytes.into()) };
+        assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "not a uint8");
+        assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "two dimensions");
+        let raw = |bytes: &[u8]| Effect::Write { select: full(1), body: Body::Raw(bytes.into()) };
         assert!(raw(&[1, 2]).apply(&state).is_none());
         assert!(raw(&[1, 2, 3]).apply(&state).is_some());
         assert!(raw(&[1, 2, 3]).apply(&None).is_none());
@@ -314,7 +315,7 @@ mod tests {
     #[test]
     fn replaced_array_starts_empty() {
         let (old, new) = (layout(Element::U16, &[4], &[2]), layout(Element::U8, &[4], &[2]));
-        let written = after(&old, &[write(whole(4), 7)]);
+        let written = after(&old, &[write(full(4), 7)]);
         assert!(Effect::Declare(new.clone()).apply(&written).is_none());
         assert!(Effect::Declare(old.clone()).apply(&written).is_some());
         let erased = Effect::Erase.apply(&written).unwrap();
@@ -324,6 +325,6 @@ mod tests {
             assert!(image(Element::U8, &[4], &[0; 4]).apply(&replaced).is_some());
             assert!(image(Element::U8, &[4], &[0, 0, 7, 0]).apply(&replaced).is_none());
         }
-        assert_eq!(Effect::Replace(old).apply(&written), Some(written), "the same array keeps its chunks");
+        assert_eq!(Effect::Replace(old).apply(&written), Some(written), "an equal declaration preserves the chunks");
     }
 }

@@ -1,4 +1,4 @@
-//! One round of a race: requests are made, and afterwards everything is compared with the model.
+//! One round of a race: sends requests, then compares the results with the model.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -9,17 +9,17 @@ use tokio::time::Instant;
 
 use super::{
     Finding, Kind,
+    client::{Reply, ServerClient},
     copies::Copies,
-    history::{History, Wrong},
+    history::{History, Violation},
     kinds::{Race, Script, Step},
     layout::{Dialect, Element, Layout, group},
     model::Effect,
-    site::{Reply, Site},
     strays::strays,
 };
 
-/// The time for which a request that has to be done is tried again.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The time for which a required request is retried.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A round of a race.
@@ -43,7 +43,7 @@ impl Round {
         Self { race, number, seed, script, history, copies, lost, findings }
     }
 
-    /// The directory of everything of this round, in a dialect.
+    /// The directory of all nodes of this round in a dialect.
     pub(super) fn directory(&self, dialect: Dialect) -> String {
         format!("{}/{}-{}", dialect.name(), self.race.name(), self.number)
     }
@@ -62,20 +62,20 @@ impl Round {
         format!("{}/{}", self.directory(self.script.dialect), self.script.top)
     }
 
-    /// Makes the requests before the race.
-    pub(super) async fn set_up(&self, site: &Site) {
+    /// Sends the requests before the race.
+    pub(super) async fn set_up(&self, client: &ServerClient) {
         for step in &self.script.setup {
-            self.insist(site, step).await;
+            self.perform_with_retry(client, step).await;
         }
     }
 
-    /// Makes the requests that race.
-    pub(super) async fn race(&self, site: &Site) {
+    /// Sends the racing requests.
+    pub(super) async fn race(&self, client: &ServerClient) {
         join_all(self.script.racing.iter().map(async |steps| {
             for (wait, step) in steps {
                 tokio::time::sleep(*wait).await;
-                if let Reply::Lost(why) = self.perform(site, step).await {
-                    self.lost.lock().expect("nobody panics with it").push(why);
+                if let Reply::Lost(why) = self.perform(client, step).await {
+                    self.lost.lock().expect("the lock is not poisoned").push(why);
                     break;
                 }
             }
@@ -83,50 +83,50 @@ impl Round {
         .await;
     }
 
-    /// The server that was asked is gone: what was under way will not be done any more.
+    /// Records that the server was killed: requests in progress will not be executed.
     pub(super) fn killed(&self) {
-        self.lost.lock().expect("nobody panics with it").clear();
+        self.lost.lock().expect("the lock is not poisoned").clear();
         self.history().lose_open();
     }
 
-    /// Makes the requests after the race, and compares.
-    pub(super) async fn close(&self, site: &Site) {
-        for why in std::mem::take(&mut *self.lost.lock().expect("nobody panics with it")) {
+    /// Sends the requests after the race, and checks the results.
+    pub(super) async fn close(&self, client: &ServerClient) {
+        for why in std::mem::take(&mut *self.lost.lock().expect("the lock is not poisoned")) {
             self.find(Kind::Other, why);
         }
         self.history().lose_open();
-        self.settle_copies(site).await;
-        self.look_for_strays(site).await;
+        self.settle_copies(client).await;
+        self.find_stray_keys(client).await;
         for step in &self.script.closing {
-            self.insist(site, step).await;
+            self.perform_with_retry(client, step).await;
         }
-        self.look_for_strays(site).await;
-        let wrong = self.history().check();
-        for (wrong, text) in wrong {
-            let kind = match wrong {
-                Wrong::Resurrected => Kind::Resurrected,
-                Wrong::Mixed => Kind::Mixed,
-                Wrong::Undecided => Kind::Undecided,
+        self.find_stray_keys(client).await;
+        let violations = self.history().check();
+        for (violation, text) in violations {
+            let kind = match violation {
+                Violation::Resurrected => Kind::Resurrected,
+                Violation::Mixed => Kind::Mixed,
+                Violation::Undecided => Kind::Undecided,
             };
             self.find(kind, text);
         }
-        let all = self.history().tell();
-        for finding in self.findings.lock().expect("nobody panics with it").iter_mut() {
+        let all = self.history().describe();
+        for finding in self.findings.lock().expect("the lock is not poisoned").iter_mut() {
             finding.text.push('\n');
             finding.text.push_str(&all);
         }
-        self.clean(site, &self.directory(self.script.dialect)).await;
-        self.clean_copies(site).await;
+        self.clean(client, &self.directory(self.script.dialect)).await;
+        self.clean_copies(client).await;
     }
 
-    /// Makes a request again and again while the server has no room for it.
-    async fn insist(&self, site: &Site, step: &Step) {
-        let begun = Instant::now();
+    /// Retries a request while the server is busy.
+    async fn perform_with_retry(&self, client: &ServerClient, step: &Step) {
+        let started = Instant::now();
         loop {
-            match self.perform(site, step).await {
-                Reply::Refused(429 | 503) if begun.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+            match self.perform(client, step).await {
+                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
                 Reply::Refused(status @ (429 | 503)) => {
-                    return self.find(Kind::Other, format!("{step:?} was answered {status} for {PATIENCE:?}"));
+                    return self.find(Kind::Other, format!("{step:?} was answered {status} for {RETRY_TIMEOUT:?}"));
                 }
                 Reply::Lost(why) => return self.find(Kind::Other, why),
                 _ => return,
@@ -134,64 +134,66 @@ impl Round {
         }
     }
 
-    /// Makes a request, and notes what became of it.
-    async fn perform(&self, site: &Site, step: &Step) -> Reply {
-        if let Step::Copy { to, patience } = step {
-            return self.copy(site, *to, *patience).await;
+    /// Sends a request and records its outcome.
+    async fn perform(&self, client: &ServerClient, step: &Step) -> Reply {
+        if let Step::Copy { to, leaves_after } = step {
+            return self.copy(client, *to, *leaves_after).await;
         }
         let number = self.history().begin(effect(step));
-        let reply = self.request(site, step).await;
+        let reply = self.request(client, step).await;
         let mut history = self.history();
         match &reply {
             Reply::Done(answer) if matches!(step, Step::Read) => match answer.image() {
-                Some(image) => history.saw(number, Effect::Read(image)),
+                Some(image) => history.record_observation(number, Effect::Read(image)),
                 None => {
-                    history.refused(number);
+                    history.rejected(number);
                     self.find(Kind::Other, format!("not an array of ours: {answer:?}"));
                 }
             },
             Reply::Done(answer) => history.done(number, answer.shape()),
             Reply::Refused(404) if matches!(step, Step::Read) => history.done(number, None),
             Reply::Lost(_) => {}
-            Reply::Refused(_) => history.refused(number),
+            Reply::Refused(_) => history.rejected(number),
             Reply::Undecodable(text) => {
-                history.refused(number);
+                history.rejected(number);
                 self.find(Kind::Undecodable, text.clone());
             }
             Reply::Unexpected(text) => {
-                history.refused(number);
+                history.rejected(number);
                 self.find(Kind::Other, text.clone());
             }
         }
         reply
     }
 
-    async fn request(&self, site: &Site, step: &Step) -> Reply {
+    async fn request(&self, client: &ServerClient, step: &Step) -> Reply {
         let (path, top) = (self.path(), self.top());
         let dialect = self.script.dialect.name();
         match step {
             Step::Declare(layout) => {
-                site.ask_json(Method::PUT, &format!("/node/{path}?dialect={dialect}"), &layout.zom()).await
+                client.send_json(Method::PUT, &format!("/node/{path}?dialect={dialect}"), &layout.zom()).await
             }
             Step::DeclareTree(layout) => {
-                site.ask_json(Method::PUT, &format!("/node/{top}?dialect={dialect}"), &self.tree(layout)).await
+                client.send_json(Method::PUT, &format!("/node/{top}?dialect={dialect}"), &self.tree(layout)).await
             }
             Step::Replace(layout) => {
                 let target = format!("/node/{path}?dialect={dialect}&{}", super::REPLACE);
-                site.ask_json(Method::PUT, &target, &layout.zom()).await
+                client.send_json(Method::PUT, &target, &layout.zom()).await
             }
-            Step::Erase => site.ask_bare(Method::DELETE, &format!("/node/{path}")).await,
-            Step::EraseTree => site.ask_bare(Method::DELETE, &format!("/node/{top}")).await,
+            Step::Erase => client.send_empty(Method::DELETE, &format!("/node/{path}")).await,
+            Step::EraseTree => client.send_empty(Method::DELETE, &format!("/node/{top}")).await,
             Step::Resize(shape) => {
-                site.ask_json(Method::PATCH, &format!("/node/{path}"), &json!({"shape": shape})).await
+                client.send_json(Method::PATCH, &format!("/node/{path}"), &json!({"shape": shape})).await
             }
             Step::Write { select, body } => {
                 let ranges: Vec<String> = select.iter().map(|range| format!("{}:{}", range.start, range.end)).collect();
                 let target = format!("/array/{path}?select={}", ranges.join(","));
-                site.ask_elements(Method::PUT, &target, body).await
+                client.send_elements(Method::PUT, &target, body).await
             }
-            Step::Append(body) => site.ask_elements(Method::POST, &format!("/array/{path}?append=0"), body).await,
-            Step::Read | Step::Copy { .. } => site.ask_bare(Method::GET, &format!("/array/{path}?format=raw")).await,
+            Step::Append(body) => client.send_elements(Method::POST, &format!("/array/{path}?append=0"), body).await,
+            Step::Read | Step::Copy { .. } => {
+                client.send_empty(Method::GET, &format!("/array/{path}?format=raw")).await
+            }
         }
     }
 
@@ -202,21 +204,21 @@ impl Round {
         names.rev().fold(layout.zom(), |member, name| group(layout.dialect, name, &member))
     }
 
-    async fn look_for_strays(&self, site: &Site) {
+    async fn find_stray_keys(&self, client: &ServerClient) {
         let dialect = self.script.dialect;
         let directory = format!("{}/", self.directory(dialect));
-        let array = match site.ask_bare(Method::GET, &format!("/node/{}", self.path())).await {
-            Reply::Done(_) => self.request(site, &Step::Read).await,
+        let array = match client.send_empty(Method::GET, &format!("/node/{}", self.path())).await {
+            Reply::Done(_) => self.request(client, &Step::Read).await,
             absent => absent,
         };
         let grid = match array {
             Reply::Done(answer) => answer.image().and_then(|image| self.grid(&image.shape, image.element)),
             Reply::Refused(404) => Some(Vec::new()),
-            // It was found already.
+            // Already recorded.
             _ => return,
         };
         let Some(grid) = grid else { return };
-        match site.keys(&directory).await {
+        match client.keys(&directory).await {
             Ok(keys) => {
                 let strays = strays(dialect, &directory, self.script.node, &grid, &keys);
                 if !strays.is_empty() {
@@ -227,7 +229,7 @@ impl Round {
         }
     }
 
-    /// The number of chunks in each dimension of an array of this shape and data type.
+    /// The number of chunks in each dimension of an array with this shape and data type.
     fn grid(&self, shape: &[u64], element: Element) -> Option<Vec<u64>> {
         let declared = |step: &Step| match step {
             Step::Declare(layout) | Step::DeclareTree(layout) | Step::Replace(layout) => Some(layout.clone()),
@@ -241,39 +243,39 @@ impl Round {
         Some(shape.iter().zip(&layout.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect())
     }
 
-    /// Erases everything, and looks for what is left.
-    pub(super) async fn clean(&self, site: &Site, directory: &str) {
-        let begun = Instant::now();
+    /// Erases everything, and checks for remaining keys.
+    pub(super) async fn clean(&self, client: &ServerClient, directory: &str) {
+        let started = Instant::now();
         loop {
-            match site.ask_bare(Method::DELETE, &format!("/node/{directory}")).await {
-                Reply::Refused(429 | 503) if begun.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+            match client.send_empty(Method::DELETE, &format!("/node/{directory}")).await {
+                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
                 Reply::Done(_) | Reply::Refused(404) => break,
                 other => return self.find(Kind::Other, format!("{other:?}")),
             }
         }
-        match site.keys(&format!("{directory}/")).await {
+        match client.keys(&format!("{directory}/")).await {
             Ok(keys) if keys.is_empty() => {}
             Ok(keys) => self.find(Kind::LeftBehind, format!("below an erased group: {keys:?}")),
             Err(reply) => self.find(Kind::Other, format!("{reply:?}")),
         }
     }
 
-    /// Notes something wrong: the first of its kind.
+    /// Records a violation, the first one of its kind.
     pub(super) fn find(&self, kind: Kind, text: String) {
         let Self { race, number, seed, .. } = *self;
         let found = Finding { kind, race, round: number, seed, text };
-        let mut findings = self.findings.lock().expect("nobody panics with it");
+        let mut findings = self.findings.lock().expect("the lock is not poisoned");
         if !findings.iter().any(|known| known.kind == kind) {
             findings.push(found);
         }
     }
 
     pub(super) fn history(&self) -> std::sync::MutexGuard<'_, History> {
-        self.history.lock().expect("nobody panics with it")
+        self.history.lock().expect("the lock is not poisoned")
     }
 }
 
-/// The effect of a request that is done; of one that reads, that nothing is there.
+/// The effect of an executed request; for a read, the observation that no node exists.
 fn effect(step: &Step) -> Effect {
     match step {
         Step::Declare(layout) | Step::DeclareTree(layout) => Effect::Declare(layout.clone()),

@@ -1,11 +1,12 @@
-//! Keys that no node has.
+//! Stray keys: keys that belong to no node.
 
 use super::layout::Dialect;
 
-/// The documents of nodes, by their last name.
+/// The last components of metadata keys.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
 
-/// The keys below a directory that are neither documents nor chunks of the array, which is `node` below it and has so many chunks in each dimension; none where there is no array.
+/// The keys below a directory that are neither metadata documents nor chunks of the array at `node`, which has this
+/// chunk grid; an empty grid stands for no array.
 pub(super) fn strays(dialect: Dialect, directory: &str, node: &str, grid: &[u64], keys: &[String]) -> Vec<String> {
     let is_document = |key: &str| {
         let name = key.rsplit('/').next().unwrap_or_default();
@@ -13,24 +14,24 @@ pub(super) fn strays(dialect: Dialect, directory: &str, node: &str, grid: &[u64]
             || dialect == Dialect::Draft && key.contains("/meta/") && !grid.is_empty()
             || dialect == Dialect::Draft && (name == "zarr.json" || name.ends_with(".group.json"))
     };
-    let is_right = |key: &&String| {
+    let is_ok = |key: &&String| {
         let Some(below) = key.strip_prefix(directory) else { return false };
         is_document(below) || indices(dialect, node, below).is_some_and(|indices| is_in(&indices, grid))
     };
-    keys.iter().filter(|key| !is_right(key)).cloned().collect()
+    keys.iter().filter(|key| !is_ok(key)).cloned().collect()
 }
 
 fn is_in(indices: &[u64], grid: &[u64]) -> bool {
     indices.len() == grid.len() && indices.iter().zip(grid).all(|(index, pieces)| index < pieces)
 }
 
-/// The indices of the chunk that a key is for.
+/// The chunk indices of a key.
 fn indices(dialect: Dialect, node: &str, key: &str) -> Option<Vec<u64>> {
     let text = match dialect {
         Dialect::V3 => key.strip_prefix(node)?.strip_prefix("/c/")?,
         Dialect::V2 => key.strip_prefix(node)?.strip_prefix('/')?,
         Dialect::Draft => {
-            // The root of the hierarchy is the array itself, or one of the groups above it.
+            // The root of the hierarchy is the array itself, or one of its parent groups.
             let (root, below) = key.split_once("/data/root/")?;
             let own = match node.strip_prefix(root)?.strip_prefix('/') {
                 Some(own) => below.strip_prefix(own)?.strip_prefix('/')?,
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn keys_outside_the_array_are_found() {
-        for (dialect, right, wrong) in [
+        for (dialect, owned, stray) in [
             (
                 Dialect::V3,
                 &["d/g/zarr.json", "d/g/x/zarr.json", "d/g/x/c/1/2"][..],
@@ -61,8 +62,8 @@ mod tests {
                 &["d/g/data/root/x/c2/0", "d/g/x/data/root/c0", "d/g/data/root/y/c0/0"],
             ),
         ] {
-            let all: Vec<String> = right.iter().chain(wrong).map(|key| (*key).to_owned()).collect();
-            assert_eq!(strays(dialect, "d/", "g/x", &[2, 3], &all), wrong);
+            let all: Vec<String> = owned.iter().chain(stray).map(|key| (*key).to_owned()).collect();
+            assert_eq!(strays(dialect, "d/", "g/x", &[2, 3], &all), stray);
         }
     }
 

@@ -1,19 +1,20 @@
-//! The code blocks of a Markdown text. The build script uses this too.
+//! The code blocks of a Markdown text. The build script uses this module too.
 
 /// A fenced code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What stands behind the opening fence, such as `sh`.
+    /// The info string of the opening fence, such as `sh`.
     pub language: String,
-    /// The line of the opening fence, from 1.
+    /// The line number of the opening fence, from 1.
     pub line: usize,
-    /// What is in it.
+    /// The content.
     pub text: String,
-    /// The `text` block that follows, where one does: what the code prints.
+    /// The `text` block that follows, if any: the expected output.
     pub prints: Option<String>,
 }
 
-/// The blocks in the section under the heading `## name`, in order. A `text` block right behind another belongs to it.
+/// The blocks of the section with the heading `## name`, in order. A `text` block immediately after another block
+/// belongs to it.
 pub fn blocks(markdown: &str, name: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut open: Option<Block> = None;

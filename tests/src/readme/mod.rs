@@ -1,10 +1,10 @@
-//! What the README says: its code blocks, and whether they print what it says.
+//! The code blocks of the README, and the comparison of their output.
 
 mod blocks;
 
 pub use blocks::{Block, blocks};
 
-/// Whether what was printed is what is expected. In a line, `…` stands for any text; a line of `…` for any lines.
+/// True if the output matches the expected text. `…` matches any text within a line; a line of `…` matches any lines.
 pub fn matches(expected: &str, printed: &str) -> bool {
     let (expected, printed): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
     let line = |expected: &&str, printed: &&str| {
@@ -14,7 +14,7 @@ pub fn matches(expected: &str, printed: &str) -> bool {
     wildcard(&expected, &printed, |line| ["…", "..."].contains(&line.trim()), line)
 }
 
-/// Compares two sequences, of which the first may have items that stand for any number of the other's.
+/// Matches two sequences, of which the first may contain wildcards for any number of items of the other.
 fn wildcard<T>(
     expected: &[T],
     found: &[T],

@@ -1,4 +1,4 @@
-//! Clients that do what no client should: they leave, read slowly, say nothing, or what is no HTTP.
+//! Hostile clients: they disconnect, read slowly, stay silent, or send invalid HTTP.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -13,88 +13,90 @@ use tokio::{
     time::timeout,
 };
 
-use super::{DEADLINE, Field, legal::SHARED, pause};
+use super::{Context, RESPONSE_TIMEOUT, legal::SHARED, pause};
 
-/// What a client does.
+/// The behavior of a hostile client.
 #[derive(Clone, Copy, Debug)]
-enum Habit {
-    /// It sends a request and is gone before the answer.
-    Leaves,
-    /// It sends half of a body and is gone.
-    Breaks,
-    /// It reads a little now and then, and is gone.
+enum Misbehavior {
+    /// Sends a request and disconnects before the response.
+    AbandonsResponse,
+    /// Sends half of a body and disconnects.
+    AbandonsUpload,
+    /// Reads a little now and then, and disconnects.
     Slow,
-    /// It connects, and says nothing.
+    /// Connects and stays silent.
     Silent,
-    /// It sends what cannot be understood, and wants an answer or an end.
+    /// Sends malformed data, and expects a response or a closed connection.
     Malformed,
-    /// It asks for what is refused, and wants to be told so.
-    Refused,
+    /// Sends an invalid request, and expects a rejection.
+    Invalid,
 }
 
-const HABITS: [(Habit, usize); 6] = [
-    (Habit::Leaves, 6),
-    (Habit::Breaks, 6),
-    (Habit::Slow, 6),
-    (Habit::Silent, 20),
-    (Habit::Malformed, 3),
-    (Habit::Refused, 3),
+const MISBEHAVIORS: [(Misbehavior, usize); 6] = [
+    (Misbehavior::AbandonsResponse, 6),
+    (Misbehavior::AbandonsUpload, 6),
+    (Misbehavior::Slow, 6),
+    (Misbehavior::Silent, 20),
+    (Misbehavior::Malformed, 3),
+    (Misbehavior::Invalid, 3),
 ];
 
-pub(super) fn begin(field: &Arc<Field>, random: &mut StdRng, running: &mut JoinSet<()>) {
-    for (habit, count) in HABITS {
+pub(super) fn begin(context: &Arc<Context>, random: &mut StdRng, running: &mut JoinSet<()>) {
+    for (misbehavior, count) in MISBEHAVIORS {
         for _ in 0..count {
-            running.spawn(misbehave(field.clone(), habit, StdRng::seed_from_u64(random.random())));
+            running.spawn(misbehave(context.clone(), misbehavior, StdRng::seed_from_u64(random.random())));
         }
     }
 }
 
-async fn misbehave(field: Arc<Field>, habit: Habit, mut random: StdRng) {
-    while field.goes_on() {
-        if let Ok(connection) = TcpStream::connect(field.server.address()).await {
-            field.hostile.fetch_add(1, Ordering::Relaxed);
-            once(&field, habit, connection, &mut random).await;
+async fn misbehave(context: Arc<Context>, misbehavior: Misbehavior, mut random: StdRng) {
+    while context.is_running() {
+        if let Ok(connection) = TcpStream::connect(context.server.address()).await {
+            context.hostile.fetch_add(1, Ordering::Relaxed);
+            misbehave_once(&context, misbehavior, connection, &mut random).await;
         }
         pause(&mut random, 100).await;
     }
 }
 
-async fn once(field: &Field, habit: Habit, mut connection: TcpStream, random: &mut StdRng) {
-    let requests: Vec<Vec<u8>> = match habit {
-        Habit::Leaves | Habit::Slow => readings(),
-        Habit::Breaks => halves(),
-        Habit::Silent => vec![Vec::new(), b"GET /store/".to_vec(), b"PUT /store/soak/x HTTP/1.1\r\nHost: loc".to_vec()],
-        Habit::Malformed => malformed(),
-        Habit::Refused => refused(),
+async fn misbehave_once(context: &Context, misbehavior: Misbehavior, mut connection: TcpStream, random: &mut StdRng) {
+    let requests: Vec<Vec<u8>> = match misbehavior {
+        Misbehavior::AbandonsResponse | Misbehavior::Slow => read_requests(),
+        Misbehavior::AbandonsUpload => partial_uploads(),
+        Misbehavior::Silent => {
+            vec![Vec::new(), b"GET /store/".to_vec(), b"PUT /store/soak/x HTTP/1.1\r\nHost: loc".to_vec()]
+        }
+        Misbehavior::Malformed => malformed(),
+        Misbehavior::Invalid => invalid_requests(),
     };
     let request = &requests[random.random_range(0..requests.len())];
-    // The server may be gone before all is sent.
+    // The server may disconnect before everything is sent.
     let _ = timeout(Duration::from_secs(5), connection.write_all(request)).await;
-    match habit {
-        Habit::Leaves | Habit::Breaks => pause(random, 30).await,
-        Habit::Silent => pause(random, 5000).await,
-        Habit::Slow => {
+    match misbehavior {
+        Misbehavior::AbandonsResponse | Misbehavior::AbandonsUpload => pause(random, 30).await,
+        Misbehavior::Silent => pause(random, 5000).await,
+        Misbehavior::Slow => {
             let mut some = [0; 512];
             for _ in 0..random.random_range(1..60) {
                 let _ = timeout(Duration::from_millis(10), connection.read(&mut some)).await;
                 pause(random, 200).await;
             }
         }
-        Habit::Malformed | Habit::Refused => {
-            let mut answer = Vec::new();
-            let read = timeout(DEADLINE, connection.take(64).read_to_end(&mut answer)).await;
+        Misbehavior::Malformed | Misbehavior::Invalid => {
+            let mut response = Vec::new();
+            let read = timeout(RESPONSE_TIMEOUT, connection.take(64).read_to_end(&mut response)).await;
             if read.is_err() {
-                field.complain(format!(
-                    "no answer and no end: {}",
+                context.report_error(format!(
+                    "no response and no close: {}",
                     String::from_utf8_lossy(&request[..request.len().min(200)])
                 ));
-            } else if matches!(habit, Habit::Refused)
-                && !answer.starts_with(b"HTTP/1.1 4")
-                && !answer.starts_with(b"HTTP/1.1 503")
+            } else if matches!(misbehavior, Misbehavior::Invalid)
+                && !response.starts_with(b"HTTP/1.1 4")
+                && !response.starts_with(b"HTTP/1.1 503")
             {
-                let [request, answer] = [&request[..request.len().min(200)], &answer]
+                let [request, response] = [&request[..request.len().min(200)], &response]
                     .map(|text| String::from_utf8_lossy(text).into_owned());
-                field.complain(format!("not refused: {request}: {answer}"));
+                context.report_error(format!("not rejected: {request}: {response}"));
             }
         }
     }
@@ -107,7 +109,7 @@ fn with_body(head: &str, length: usize, body: impl Into<Vec<u8>>) -> Vec<u8> {
     [head.into_bytes(), body.into()].concat()
 }
 
-fn readings() -> Vec<Vec<u8>> {
+fn read_requests() -> Vec<Vec<u8>> {
     let get = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").into_bytes();
     let points = format!(r#"{{"points":[{}[0,0]]}}"#, "[5,5],[250,250],".repeat(2000));
     let mut all = vec![
@@ -122,7 +124,7 @@ fn readings() -> Vec<Vec<u8>> {
     all
 }
 
-fn halves() -> Vec<Vec<u8>> {
+fn partial_uploads() -> Vec<Vec<u8>> {
     vec![
         with_body("PUT /store/soak/half", 4 << 20, vec![7; 1 << 20]),
         with_body(&format!("PUT /array/{SHARED}/target"), 256 << 10, vec![7; 100 << 10]),
@@ -150,7 +152,7 @@ fn malformed() -> Vec<Vec<u8>> {
     ]
 }
 
-fn refused() -> Vec<Vec<u8>> {
+fn invalid_requests() -> Vec<Vec<u8>> {
     let deep = [b'['; 100_000];
     vec![
         with_body("PUT /node/soak/refused", deep.len(), deep),

@@ -1,4 +1,5 @@
-//! Legal and hostile clients for a long time: each answer comes, is the right one where that is known, and afterwards the server has given back all that it took.
+//! Well-behaved and hostile clients for a long time: every response arrives and is correct as far as that is known, and
+//! afterwards the server has released all resources.
 
 mod gauges;
 mod hostile;
@@ -20,54 +21,54 @@ use reqwest::{Body, Client};
 use tokio::task::JoinSet;
 
 use crate::server::{Launch, Server};
-pub use gauges::taken_after;
+pub use gauges::unreleased_after;
 
-/// How long an answer may take.
-const DEADLINE: Duration = Duration::from_secs(60);
-/// The most memory that the server may have after all, in bytes.
-const MOST_LEFT: u64 = 300 << 20;
-/// How much more it may have at the end of the load than at the beginning, in bytes.
-const MOST_DRIFT: u64 = 128 << 20;
-/// How long it may take until nothing is taken any more: what is waited for ends after a minute.
-const RETURNING: Duration = Duration::from_secs(90);
+/// The response timeout.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum memory of the server in the end, in bytes.
+const MAX_RETAINED: u64 = 300 << 20;
+/// The maximum growth of memory from the start to the end of the load, in bytes.
+const MAX_DRIFT: u64 = 128 << 20;
+/// The time within which all resources must be released: waits end after a minute.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What is done.
+/// The configuration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// How long there is load.
+    /// The duration of the load.
     pub time: Duration,
-    /// How long the server is idle afterwards.
+    /// The idle time afterwards.
     pub calm: Duration,
-    /// What the random choices are made from.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// What was seen. Memory is in bytes.
+/// The results of a run. Memory is in bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many requests were answered.
+    /// The number of answered requests.
     pub answered: u64,
-    /// How many of these were told to come again.
+    /// The number of responses that asked for a retry.
     pub busy: u64,
-    /// How many answers were compared with what they have to be.
+    /// The number of verified responses.
     pub compared: u64,
-    /// What hostile clients did, all in all.
+    /// The number of hostile connections.
     pub hostile: u64,
-    /// Answers that were wrong, and requests that were not answered in time.
-    pub wrong: Vec<String>,
-    /// The most memory.
+    /// Wrong or missing responses.
+    pub errors: Vec<String>,
+    /// The peak memory.
     pub peak: u64,
-    /// The medians of the memory without the chunk cache, over the second fifth of the load and over the last one.
+    /// The median memory without the chunk cache, in the second and in the last fifth of the load.
     pub medians: [u64; 2],
-    /// What was left after the idle time.
-    pub left: u64,
-    /// What is still taken: the lines of `/metrics`.
-    pub taken: Vec<String>,
+    /// The memory after the idle time.
+    pub retained: u64,
+    /// The lines of `/metrics` for unreleased resources.
+    pub unreleased: Vec<String>,
 }
 
-/// What the clients share.
+/// State shared by the clients.
 #[derive(Debug)]
-struct Field {
+struct Context {
     server: Server,
     client: Client,
     end: Instant,
@@ -75,12 +76,12 @@ struct Field {
     busy: AtomicU64,
     compared: AtomicU64,
     hostile: AtomicU64,
-    wrong: Mutex<Vec<String>>,
+    errors: Mutex<Vec<String>>,
 }
 
-/// An answer to a legal request.
+/// The response to a well-behaved request.
 #[derive(Debug)]
-struct Answer {
+struct Response {
     status: StatusCode,
     body: bytes::Bytes,
 }
@@ -88,10 +89,10 @@ struct Answer {
 /// Runs a plan on a new store in a directory.
 pub async fn run(plan: Plan, dir: &Path) -> Report {
     let server = Launch::sled(dir).start();
-    let client = Client::builder().timeout(DEADLINE).build().expect("a client");
+    let client = Client::builder().timeout(RESPONSE_TIMEOUT).build().expect("a client");
     let zero = || AtomicU64::new(0);
     let end = Instant::now() + plan.time;
-    let field = Field {
+    let context = Context {
         server,
         client,
         end,
@@ -99,32 +100,32 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
         busy: zero(),
         compared: zero(),
         hostile: zero(),
-        wrong: Mutex::default(),
+        errors: Mutex::default(),
     };
-    let field = Arc::new(field);
+    let context = Arc::new(context);
     let mut running = JoinSet::new();
     let mut random = StdRng::seed_from_u64(plan.seed);
-    legal::begin(&field, &mut random, &mut running).await;
-    hostile::begin(&field, &mut random, &mut running);
-    let samples = sample(&field).await;
+    legal::begin(&context, &mut random, &mut running).await;
+    hostile::begin(&context, &mut random, &mut running);
+    let samples = sample(&context).await;
     while let Some(done) = running.join_next().await {
         done.expect("a client ends");
     }
-    report(&field, plan, samples).await
+    report(&context, plan, samples).await
 }
 
-async fn sample(field: &Field) -> Vec<u64> {
+async fn sample(context: &Context) -> Vec<u64> {
     let mut samples = Vec::new();
-    while field.goes_on() {
-        samples.push(field.server.memory().saturating_sub(gauges::cached(&field.server).await));
+    while context.is_running() {
+        samples.push(context.server.memory().saturating_sub(gauges::cached(&context.server).await));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     samples
 }
 
-async fn report(field: &Field, plan: Plan, samples: Vec<u64>) -> Report {
-    let peak = field.server.peak_memory();
-    let taken = gauges::taken_after(&field.server, RETURNING).await;
+async fn report(context: &Context, plan: Plan, samples: Vec<u64>) -> Report {
+    let peak = context.server.peak_memory();
+    let unreleased = gauges::unreleased_after(&context.server, RELEASE_TIMEOUT).await;
     tokio::time::sleep(plan.calm).await;
     let fifth = samples.len() / 5;
     let median = |mut part: Vec<u64>| {
@@ -134,98 +135,108 @@ async fn report(field: &Field, plan: Plan, samples: Vec<u64>) -> Report {
     let medians = [1, 4].map(|nth| median(samples.iter().skip(nth * fifth).take(fifth).copied().collect()));
     let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
     Report {
-        answered: count(&field.answered),
-        busy: count(&field.busy),
-        compared: count(&field.compared),
-        hostile: count(&field.hostile),
-        wrong: field.wrong.lock().expect("nobody panics with it").clone(),
+        answered: count(&context.answered),
+        busy: count(&context.busy),
+        compared: count(&context.compared),
+        hostile: count(&context.hostile),
+        errors: context.errors.lock().expect("the lock is not poisoned").clone(),
         peak,
         medians,
-        left: field.server.memory(),
-        taken,
+        retained: context.server.memory(),
+        unreleased,
     }
 }
 
-impl Field {
-    fn goes_on(&self) -> bool {
+impl Context {
+    fn is_running(&self) -> bool {
         Instant::now() < self.end
     }
 
-    /// Asks, and waits for the answer; `None` where the server said to come again, or where the request failed, which is noted.
-    async fn ask(&self, method: Method, target: &str, media_type: &str, body: impl Into<Body>) -> Option<Answer> {
+    /// Sends a request and waits for the response; `None` if the server asked for a retry, or if the request failed,
+    /// which is recorded.
+    async fn exchange(
+        &self,
+        method: Method,
+        target: &str,
+        media_type: &str,
+        body: impl Into<Body>,
+    ) -> Option<Response> {
         let request = self.client.request(method.clone(), self.server.url(target)).header("content-type", media_type);
-        let answer = async {
-            let answer = request.body(body).send().await?;
-            Ok::<_, reqwest::Error>(Answer { status: answer.status(), body: answer.bytes().await? })
+        let response = async {
+            let response = request.body(body).send().await?;
+            Ok::<_, reqwest::Error>(Response { status: response.status(), body: response.bytes().await? })
         };
-        match answer.await {
-            Ok(answer) if matches!(answer.status.as_u16(), 429 | 503) => {
+        match response.await {
+            Ok(response) if matches!(response.status.as_u16(), 429 | 503) => {
                 self.busy.fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 None
             }
-            Ok(answer) => {
+            Ok(response) => {
                 self.answered.fetch_add(1, Ordering::Relaxed);
-                if answer.status == StatusCode::INTERNAL_SERVER_ERROR {
-                    self.complain(format!("{method} {target}: {}", String::from_utf8_lossy(&answer.body)));
+                if response.status == StatusCode::INTERNAL_SERVER_ERROR {
+                    self.report_error(format!("{method} {target}: {}", String::from_utf8_lossy(&response.body)));
                 }
-                Some(answer)
+                Some(response)
             }
             Err(error) => {
                 let hung = if error.is_timeout() { "hangs" } else { "fails" };
-                self.complain(format!("{method} {target} {hung}: {error:?}"));
+                self.report_error(format!("{method} {target} {hung}: {error:?}"));
                 None
             }
         }
     }
 
-    /// Compares what came with what had to come.
-    fn compare(&self, what: &str, came: &[u8], expected: &[u8]) {
+    /// Compares a response with the expected one.
+    fn compare(&self, what: &str, actual: &[u8], expected: &[u8]) {
         self.compared.fetch_add(1, Ordering::Relaxed);
-        if came != expected {
-            let place = came.iter().zip(expected).position(|(came, expected)| came != expected);
-            let [came, expected] = [came.len(), expected.len()];
-            self.complain(format!("{what}: {came} bytes came where there are {expected}; they differ at {place:?}"));
+        if actual != expected {
+            let offset = actual.iter().zip(expected).position(|(actual, expected)| actual != expected);
+            let [actual, expected] = [actual.len(), expected.len()];
+            self.report_error(format!(
+                "{what}: received {actual} bytes, expected {expected}; first difference at {offset:?}"
+            ));
         }
     }
 
-    fn complain(&self, what: String) {
-        let mut wrong = self.wrong.lock().expect("nobody panics with it");
-        if wrong.len() < 100 {
-            wrong.push(what);
+    fn report_error(&self, what: String) {
+        let mut errors = self.errors.lock().expect("the lock is not poisoned");
+        if errors.len() < 100 {
+            errors.push(what);
         }
     }
 }
 
-/// Waits a moment, another one each time.
+/// Waits for a random time.
 async fn pause(random: &mut StdRng, most: u64) {
     tokio::time::sleep(Duration::from_millis(random.random_range(0..most.max(1)))).await;
 }
 
 impl Report {
-    /// Whether all was answered rightly and given back.
-    pub fn is_right(&self) -> bool {
+    /// True if all responses were correct and all resources were released.
+    pub fn is_ok(&self) -> bool {
         let [before, after] = self.medians;
-        let drifted = after > before + MOST_DRIFT;
-        self.wrong.is_empty() && self.taken.is_empty() && self.left <= MOST_LEFT && !drifted
+        let drifted = after > before + MAX_DRIFT;
+        self.errors.is_empty() && self.unreleased.is_empty() && self.retained <= MAX_RETAINED && !drifted
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [peak, left, before, after] =
-            [self.peak, self.left, self.medians[0], self.medians[1]].map(|bytes| bytes >> 20);
+        let [peak, retained, before, after] =
+            [self.peak, self.retained, self.medians[0], self.medians[1]].map(|bytes| bytes >> 20);
         let Self { answered, busy, compared, hostile, .. } = self;
         writeln!(
             f,
-            "{answered} requests answered, {compared} compared, {busy} told to come again, {hostile} hostile clients"
+            "{answered} requests answered, {compared} compared, {busy} asked to retry, {hostile} hostile connections"
         )?;
         writeln!(
             f,
-            "memory: {before} MiB early and {after} late beside the chunk cache; with it {peak} at the peak, {left} left"
+            "memory: {before} MiB early and {after} MiB late without the chunk cache; with it {peak} MiB at the peak, \
+             {retained} MiB retained"
         )?;
-        self.wrong.iter().try_for_each(|wrong| writeln!(f, "wrong: {wrong}"))?;
-        self.taken.iter().try_for_each(|line| writeln!(f, "not back: {line}"))
+        self.errors.iter().try_for_each(|error| writeln!(f, "error: {error}"))?;
+        self.unreleased.iter().try_for_each(|line| writeln!(f, "unreleased: {line}"))
     }
 }
 
@@ -235,15 +246,15 @@ mod tests {
 
     #[test]
     fn report_lists_every_failed_condition() {
-        let right = Report { medians: [100 << 20, 200 << 20], left: 300 << 20, ..Report::default() };
-        assert!(right.is_right());
-        for wrong in [
+        let right = Report { medians: [100 << 20, 200 << 20], retained: 300 << 20, ..Report::default() };
+        assert!(right.is_ok());
+        for failed in [
             Report { medians: [100 << 20, 229 << 20], ..right.clone() },
-            Report { left: 301 << 20, ..right.clone() },
-            Report { wrong: vec!["a".to_owned()], ..right.clone() },
-            Report { taken: vec!["a 1".to_owned()], ..right.clone() },
+            Report { retained: 301 << 20, ..right.clone() },
+            Report { errors: vec!["a".to_owned()], ..right.clone() },
+            Report { unreleased: vec!["a 1".to_owned()], ..right.clone() },
         ] {
-            assert!(!wrong.is_right(), "{wrong}");
+            assert!(!failed.is_ok(), "{failed}");
         }
     }
 }

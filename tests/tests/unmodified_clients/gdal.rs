@@ -1,18 +1,18 @@
-//! GDAL's own programs, in the version that Debian has, through `/vsicurl/`.
+//! GDAL's own programs, in Debian's version, through `/vsicurl/`.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 use serde_json::{Value, json};
 use zarrd_tests::{
     python::python_with_clients,
-    sample::Served,
-    skip::say,
+    sample::SampleServer,
+    skip::note,
     tools::{Tool, tool},
 };
 
-/// Since this version GDAL says its name in `User-Agent`, by which it gets listings as links.
+/// Since this version GDAL sends its name in `User-Agent`, so that it gets listings as links.
 const NAMES_ITSELF: u32 = 307;
-/// Since this version it reads v3 as it was published.
+/// Since this version it reads the published v3.
 const READS_V3: u32 = 308;
 
 /// The programs.
@@ -24,30 +24,30 @@ struct Gdal {
     version: u32,
 }
 
-fn gdal_and_served() -> Option<(Gdal, Served)> {
+fn gdal_and_sample() -> Option<(Gdal, SampleServer)> {
     let [info, mdim, translate] = ["gdalinfo", "gdalmdiminfo", "gdal_translate"].map(|name| tool(name, "gdal-bin"));
-    let served = Served::with(&python_with_clients()?);
+    let sample_server = SampleServer::with(&python_with_clients()?);
     let info = info?;
-    let version = info.run(served.place.path(), ["--version"]);
+    let version = info.run(sample_server.download_dir.path(), ["--version"]);
     let numbers = version.trim_start_matches("GDAL ").split('.').map(|number| number.parse::<u32>().ok());
     let [Some(major), Some(minor)] = numbers.take(2).collect::<Vec<_>>()[..] else { panic!("{version}") };
-    say(version.trim_end());
+    note(version.trim_end());
     let gdal = Gdal { info, mdim: mdim?, translate: translate?, version: 100 * major + minor };
-    Some((gdal, served))
+    Some((gdal, sample_server))
 }
 
-/// How GDAL names an array or a group.
-fn name(served: &Served, path: &str) -> String {
-    format!("ZARR:\"/vsicurl/{}\"", served.url(&format!("/store/lab/{path}")))
+/// The GDAL name of an array or a group.
+fn name(sample_server: &SampleServer, path: &str) -> String {
+    format!("ZARR:\"/vsicurl/{}\"", sample_server.url(&format!("/store/lab/{path}")))
 }
 
 impl Gdal {
-    /// What `gdalmdiminfo` reports of an array or a group.
-    fn describe(&self, place: &Path, arguments: &[&str]) -> Value {
-        // An old GDAL says no name by itself.
+    /// The output of `gdalmdiminfo` for an array or a group.
+    fn describe(&self, download_dir: &Path, arguments: &[&str]) -> Value {
+        // An old GDAL does not identify itself.
         let named = ["--config", "GDAL_HTTP_USERAGENT", "GDAL/3"];
         let named = if self.version < NAMES_ITSELF { &named[..] } else { &[] };
-        serde_json::from_str(&self.mdim.run(place, named.iter().chain(arguments))).unwrap()
+        serde_json::from_str(&self.mdim.run(download_dir, named.iter().chain(arguments))).unwrap()
     }
 }
 
@@ -56,34 +56,36 @@ fn members<'d>(description: &'d Value, kind: &str) -> BTreeSet<&'d str> {
     description[kind].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
-/// All numbers of nested lists, one after the other.
+/// All numbers in nested lists, in order.
 fn numbers(nested: &Value) -> Vec<i64> {
     nested.as_array().map_or_else(|| vec![nested.as_i64().unwrap()], |lists| lists.iter().flat_map(numbers).collect())
 }
 
-/// The arrays of two dimensions, whose elements GDAL translates to raw bytes.
+/// The two-dimensional arrays whose elements GDAL translates to raw bytes.
 const RASTERS: [&str; 3] = ["image", "deep/relief", "unwritten"];
 
-fn translates(gdal: &Gdal, served: &Served, root: &str) {
-    let place = served.place.path();
+fn translates(gdal: &Gdal, sample_server: &SampleServer, root: &str) {
+    let download_dir = sample_server.download_dir.path();
     for path in RASTERS {
         let path = format!("{root}/{path}");
-        gdal.translate.run(place, ["-q", "-of", "ENVI", &name(served, &path), "elements"]);
-        let found = fs::read(place.join("elements")).unwrap();
-        assert!(found == served.sample.expected(&format!("{path}.raw")), "{path}");
+        gdal.translate.run(download_dir, ["-q", "-of", "ENVI", &name(sample_server, &path), "elements"]);
+        let found = fs::read(download_dir.join("elements")).unwrap();
+        assert!(found == sample_server.sample.expected(&format!("{path}.raw")), "{path}");
     }
-    let info = gdal.info.run(place, ["-json", &name(served, &format!("{root}/image"))]);
+    let info = gdal.info.run(download_dir, ["-json", &name(sample_server, &format!("{root}/image"))]);
     let info: Value = serde_json::from_str(&info).unwrap();
     assert_eq!((&info["size"], &info["bands"][0]["type"]), (&json!([80, 60]), &json!("Byte")));
 }
 
 #[test]
 fn gdal_reads_v2_arrays() {
-    let Some((gdal, served)) = gdal_and_served() else { return };
-    translates(&gdal, &served, "v2.zarr");
-    let counts =
-        gdal.describe(served.place.path(), &["-detailed", "-array", "/deep/counts", &name(&served, "v2.zarr")]);
-    let wanted = served.sample.expected("v2.zarr/deep/counts.raw");
+    let Some((gdal, sample_server)) = gdal_and_sample() else { return };
+    translates(&gdal, &sample_server, "v2.zarr");
+    let counts = gdal.describe(
+        sample_server.download_dir.path(),
+        &["-detailed", "-array", "/deep/counts", &name(&sample_server, "v2.zarr")],
+    );
+    let wanted = sample_server.sample.expected("v2.zarr/deep/counts.raw");
     let wanted: Vec<_> = wanted.chunks_exact(8).map(|bytes| i64::from_le_bytes(bytes.try_into().unwrap())).collect();
     assert_eq!(numbers(&counts["values"]), wanted);
     assert_eq!(counts["dimension_size"], json!([7, 8, 9]));
@@ -91,16 +93,16 @@ fn gdal_reads_v2_arrays() {
 
 #[test]
 fn gdal_lists_groups_with_and_without_consolidated_metadata() {
-    let Some((gdal, served)) = gdal_and_served() else { return };
-    let place = served.place.path();
-    let root = gdal.describe(place, &[&name(&served, "v2.zarr")]);
+    let Some((gdal, sample_server)) = gdal_and_sample() else { return };
+    let download_dir = sample_server.download_dir.path();
+    let root = gdal.describe(download_dir, &[&name(&sample_server, "v2.zarr")]);
     assert_eq!(root["attributes"]["title"], "Über v2");
     assert_eq!(members(&root, "arrays"), ["image", "unwritten"].into());
     assert_eq!(members(&root, "groups"), ["deep", "empty"].into());
     assert_eq!(members(&root["groups"]["deep"], "arrays"), ["counts", "relief"].into());
     assert!(members(&root["groups"]["empty"], "arrays").is_empty());
     for kind in ["consolidated", "plain"] {
-        let weather = gdal.describe(place, &[&name(&served, &format!("weather-v2-{kind}.zarr"))]);
+        let weather = gdal.describe(download_dir, &[&name(&sample_server, &format!("weather-v2-{kind}.zarr"))]);
         assert_eq!(members(&weather, "arrays"), ["count", "rain", "time", "x", "y"].into(), "{kind}");
         assert_eq!(weather["arrays"]["rain"]["unit"], "mm", "{kind}");
     }
@@ -108,11 +110,11 @@ fn gdal_lists_groups_with_and_without_consolidated_metadata() {
 
 #[test]
 fn gdal_reads_v3_arrays_if_new_enough() {
-    let Some((gdal, served)) = gdal_and_served() else { return };
+    let Some((gdal, sample_server)) = gdal_and_sample() else { return };
     if gdal.version >= READS_V3 {
-        return translates(&gdal, &served, "v3.zarr");
+        return translates(&gdal, &sample_server, "v3.zarr");
     }
-    // It knows a draft of v3.
-    let output = gdal.info.output(served.place.path(), [&name(&served, "v3.zarr/image")]);
+    // It supports a draft of v3.
+    let output = gdal.info.output(sample_server.download_dir.path(), [&name(&sample_server, "v3.zarr/image")]);
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("No such file"), "{output:?}");
 }

@@ -1,20 +1,20 @@
-//! Libraries of Python that read over HTTP, each through a script that compares what it reads with the files.
+//! Python libraries that read over HTTP, each through a script that compares its results with the files.
 
 use zarrd_tests::{
     python::{Python, python_with_clients, python_with_zarr_2},
-    sample::{Sample, Served},
-    skip::say,
+    sample::{Sample, SampleServer},
+    skip::note,
 };
 
-/// Runs a script that must report exactly this, behind the versions of the libraries.
+/// Runs a script whose output must end with this report, after the versions of the libraries.
 fn compares(script: &str, report: &str) {
     let Some(python) = python_with_clients() else { return };
-    compares_with(&python, &Served::with(&python), script, report);
+    compares_with(&python, &SampleServer::with(&python), script, report);
 }
 
-fn compares_with(python: &Python, served: &Served, script: &str, report: &str) {
-    let found = served.run(python, script);
-    say(found.trim_end());
+fn compares_with(python: &Python, sample_server: &SampleServer, script: &str, report: &str) {
+    let found = sample_server.run(python, script);
+    note(found.trim_end());
     assert!(found.trim_end().ends_with(report), "{found}");
 }
 
@@ -45,7 +45,7 @@ fn obstore_reads_everything_except_listings() {
 
 #[test]
 fn netcdf_reads_a_file_but_no_zarr() {
-    compares("read_netcdf.py", "compared 5 variables, 4 modes refused");
+    compares("read_netcdf.py", "compared 5 variables, 4 modes rejected");
 }
 
 #[test]
@@ -66,14 +66,14 @@ fn tensorstore_reads_everything_except_listings() {
 #[test]
 fn zarr_python_2_reads_through_fsspec() {
     let (Some(writer), Some(reader)) = (python_with_clients(), python_with_zarr_2()) else { return };
-    compares_with(&reader, &Sample::of(&writer).served(), "read_zarr2.py", "compared 10 arrays");
+    compares_with(&reader, &Sample::of(&writer).serve(), "read_zarr2.py", "compared 10 arrays");
 }
 
 #[test]
 fn libraries_never_read_torn_chunks_during_writes() {
     let Some(python) = python_with_clients() else { return };
-    let served = Served::with(&python);
-    let busy = served.busy();
-    compares_with(&python, &served, "read_changing.py", "5 libraries read whole chunks");
-    assert!(busy.stop() > 5);
+    let sample_server = SampleServer::with(&python);
+    let writer = sample_server.start_writer();
+    compares_with(&python, &sample_server, "read_changing.py", "5 libraries read whole chunks");
+    assert!(writer.stop() > 5);
 }

@@ -1,6 +1,7 @@
-//! Clients that know nothing of zarrd, as Debian, PyPI and npm have them: they find and read what other libraries wrote.
+//! Clients without knowledge of zarrd, as packaged by Debian, PyPI and npm: they discover and read data written by
+//! other libraries.
 //!
-//! What a client cannot do is pinned as well, with the client's own reason.
+//! Unsupported operations are pinned too, with the client's own error message.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

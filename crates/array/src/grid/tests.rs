@@ -1,4 +1,4 @@
-//! Plans against naive indexing.
+//! Chunk projections compared with naive indexing.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
     slab::Slabs,
 };
 
-/// For each place in the answer, which element of which piece goes there.
+/// For each output position, the chunk index and the position within the chunk.
 type Placed = BTreeMap<Vec<u64>, (Vec<u64>, Vec<u64>)>;
 
 fn indices(axis: &DimIndexer) -> Vec<(u64, u64)> {
@@ -76,7 +76,7 @@ fn selected(dimension: &DimensionSelection) -> Vec<u64> {
     }
 }
 
-/// Where an index is by a grid, found by walking over its pieces.
+/// The chunk index of an index, and the position within the chunk, found by iterating over the chunks.
 fn walked(grid: &DimensionGrid, index: u64) -> (u64, u64) {
     let piece = (0..).find(|&piece| grid.chunk_bounds(piece).unwrap().contains(&index)).unwrap();
     (piece, index - grid.chunk_bounds(piece).unwrap().start)
@@ -160,7 +160,7 @@ proptest! {
 
     #[test]
     fn nested_projections_match_naive_indexing((_, region, outer) in case(), lens in vec(1..4_u64, 4)) {
-        // Shards: pieces of the outer grid are cut again, and nothing is lost or moved.
+        // Shards: outer chunks are projected onto the inner grid, and nothing is lost or moved.
         let inner = |rank: usize| ChunkGrid::regular(&lens[..rank]).unwrap();
         let mut all = Placed::new();
         for piece in ElementSelection::of(&region).unwrap().project(&outer, EdgePolicy::Full) {
@@ -235,9 +235,9 @@ fn slabs_end_at_chunk_boundaries() {
     assert_eq!(extents(1000), [100]);
     assert_eq!(extents(300), [24, 24, 24, 28]);
     assert_eq!(extents(80), [8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 4]);
-    // Where not even one chunk fits, its rows are taken as they fit, and none of the next with its last.
+    // If not even one chunk fits, its rows are taken as far as they fit, without rows of the next chunk.
     assert_eq!(extents(50)[..4], [5, 3, 5, 3]);
-    // Where not even one row fits, it is cut along the next axis.
+    // If not even one row fits, it is split along the next axis.
     let cut: Vec<_> = Slabs::new(Arc::new(ResolvedSelection::Region(Region::full(&[2, 10]))), grid, 6)
         .map(|slab| slab.extents)
         .collect();

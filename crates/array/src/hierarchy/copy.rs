@@ -14,7 +14,7 @@ use meta::{
     zom::{Zom, ZomFormat},
 };
 use operations::{ConversionReport, ConvertOptions, Depth, IfExists};
-use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
+use store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
     convert::{broken_as_losses, check_convertible},
@@ -277,7 +277,7 @@ impl Listing<'_> {
         let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
         let first = self.keys.len();
         let mut fallbacks = Vec::new();
-        let mut page = Page::first(store::MAX_PAGE);
+        let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
         loop {
             let found = self.context.store.list_prefix(&chunks.prefix, page).await?;
             for key in found.keys.into_iter().map(|entry| entry.key) {
@@ -294,7 +294,7 @@ impl Listing<'_> {
             }
             self.reserve().await?;
             match found.cursor {
-                Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+                Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
                 None => break,
             }
         }
@@ -325,7 +325,7 @@ impl CopiedChunks {
         let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
         for (key, copy) in &self.keys {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
-            let content = Content { size: Some(value.info.size), stream: value.stream };
+            let content = Payload { size: Some(value.meta.size), stream: value.stream };
             let staged = context.store.stage(copy, content).await?;
             batch.push(Change::Set { staged, precondition: Precondition::none() });
             copied = copied.saturating_add(1);

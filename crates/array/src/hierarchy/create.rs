@@ -8,7 +8,7 @@ use meta::{
     zom::{Difference, MAX_VIOLATIONS, Zom},
 };
 use operations::{IfExists, LossPolicy};
-use store::{Key, Outcome, StoreError};
+use store::{ChangeOutcome, Key, StoreError};
 
 use super::{
     options::{CreateAction, CreateOptions},
@@ -49,7 +49,7 @@ pub(crate) async fn attempt(
     let place = ParentContext::find(context, path, declaration.dialect, zom.format).await?;
     let current = place.current(context, path).await?;
     let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
-    if !declaration.precondition.holds(version) {
+    if !declaration.precondition.is_met_by(version) {
         return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
     }
     place.check_dialects(path)?;
@@ -147,7 +147,7 @@ fn nothing_else(branch: &mut NodeTree) {
 }
 
 /// Commits; `None` if a precondition failed.
-pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<Outcome>>, NodeError> {
+pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
     let changes = context.run_lookups(change_set.len(), change_set.stage(&*context.store)).await??;
     match context.store.commit(changes).await {
         Ok(outcomes) => Ok(Some(outcomes)),

@@ -2,7 +2,7 @@
 
 use meta::{Dialect, NodePath};
 use operations::Depth;
-use store::{ErasedKeys, Outcome, Precondition, count_keys};
+use store::{ChangeOutcome, KeyCount, Precondition, count_keys};
 
 use super::{create::commit, walk::walker::walk_any};
 use crate::{
@@ -21,10 +21,10 @@ pub(crate) async fn attempt(
     path: &NodePath,
     dialect: Option<Dialect>,
     condition: &Precondition,
-) -> Result<Option<ErasedKeys>, NodeError> {
+) -> Result<Option<KeyCount>, NodeError> {
     let top = walk_any(context, path, dialect, Depth::Levels(0)).await?.top;
     let version = (!top.is_implicit()).then(|| top.own.version());
-    if !condition.holds(version) {
+    if !condition.is_met_by(version) {
         return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
     }
     let extent = keys::subtree_keys(path, top.dialect, top.root.as_ref())?;
@@ -32,9 +32,9 @@ pub(crate) async fn attempt(
     for (key, version) in &top.own.0 {
         change_set.record_read(key, *version);
     }
-    let mut erased = ErasedKeys::exactly(0);
+    let mut erased = KeyCount::exact(0);
     for prefix in &extent.prefixes {
-        erased = erased.plus(count_keys(&*context.store, prefix).await?);
+        erased = erased.combine(count_keys(&*context.store, prefix).await?);
         change_set.erase_prefix(prefix.clone());
     }
     for key in extent.keys {
@@ -48,8 +48,8 @@ pub(crate) async fn attempt(
     };
     update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
-    let is_gone = |outcome: &&Outcome| matches!(outcome, Outcome::Erased { existed: true });
+    let is_gone = |outcome: &&ChangeOutcome| matches!(outcome, ChangeOutcome::Erased { existed: true });
     let keys = outcomes.iter().filter(is_gone).count() as u64;
-    erased = erased.plus(ErasedKeys::exactly(keys));
+    erased = erased.combine(KeyCount::exact(keys));
     Ok(Some(erased))
 }

@@ -8,7 +8,7 @@ use meta::{
     zom::{Difference, Zom},
 };
 use operations::{ConversionReport, ConvertOptions, Depth};
-use store::{ErasedKeys, Precondition, StoreError};
+use store::{KeyCount, Precondition, StoreError};
 
 use super::{
     convert, copy,
@@ -25,6 +25,7 @@ use super::{
     },
 };
 use crate::{
+    background,
     context::Context,
     locks::path::Scope,
     memory::claim::Permit,
@@ -84,6 +85,7 @@ impl Hierarchies {
         declared: Zom,
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
+        background::leave().await;
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
         let found = self.0.run_on_documents(bytes, move || differences(&declared, top, limit)).await?;
@@ -119,7 +121,7 @@ impl Hierarchies {
         path: &NodePath,
         dialect: Option<Dialect>,
         condition: &Precondition,
-    ) -> Result<ErasedKeys, NodeError> {
+    ) -> Result<KeyCount, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
@@ -136,6 +138,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
+        background::leave().await;
         if let Some(target) = &conversion.target {
             return copy::copy(&self.0, path, dialect, target, conversion).await;
         }

@@ -61,11 +61,11 @@ enum Operation {
 /// A record that cannot be understood.
 #[derive(Debug, thiserror::Error)]
 enum RecordError {
-    #[error("it is of version {0}, and this program knows version {VERSION} only")]
+    #[error("unsupported version {0}; the supported one is {VERSION}")]
     Version(u64),
-    #[error("it cannot be read")]
+    #[error("malformed record")]
     Json(#[from] serde_json::Error),
-    #[error("its path, dialect or prefixes are none")]
+    #[error("invalid path, dialect or prefixes")]
     Content,
 }
 
@@ -125,7 +125,7 @@ impl Unfinished {
         };
         let id = IntentId::random();
         let begun = Begun { id, context: Arc::clone(context), operation, reservation };
-        Ok((Self { id, begun: Some(begun) }, Change::Intend { id, record: record.into() }))
+        Ok((Self { id, begun: Some(begun) }, Change::AddIntent { id, record: record.into() }))
     }
 
     pub(crate) fn id(&self) -> IntentId {
@@ -289,7 +289,7 @@ async fn undo_copy(context: &Context, id: IntentId, copy: &CopyIntent) -> Result
         match context.store.commit(change_set.stage(&*context.store).await?).await {
             Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}
-            Err(StoreError::Intent(IntentError::Missing { .. })) => return Ok(Settled::Before),
+            Err(StoreError::Intent(IntentError::NotFound { .. })) => return Ok(Settled::Before),
             Err(error) => return Err(error.into()),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) async fn attempt(
     changes: &NodePatch,
     condition: &Precondition,
 ) -> Result<Option<Dialect>, NodeError> {
-    let judge = |version| match condition.holds(version) {
+    let judge = |version| match condition.is_met_by(version) {
         true => Ok(()),
         false => Err(NodeError::PreconditionFailed { path: path.clone(), current: version }),
     };

@@ -56,7 +56,9 @@ pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkInten
             Ok(Some(ResolvedNode::Array(resolved))) => resolved,
             // The array is gone, and its chunks with it.
             Ok(Some(ResolvedNode::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
-                return settle(context, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
+                return settle(context, vec![Change::RemoveIntent { id }])
+                    .await
+                    .map(|done| done.unwrap_or(Finished::Before));
             }
             Err(error) => return Err(error.into()),
         };
@@ -78,7 +80,7 @@ async fn attempt(
     let checks = changes.len();
     let chunks =
         StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
-    let mut entries = std::pin::pin!(store::walk(&*context.store, &chunks.prefix));
+    let mut entries = std::pin::pin!(store::list_all(&*context.store, &chunks.prefix));
     while let Some(entry) = entries.try_next().await? {
         if !chunks.is_outside(&entry.key) {
             continue;
@@ -91,7 +93,7 @@ async fn attempt(
             }
         }
     }
-    changes.push(Change::Settle { id });
+    changes.push(Change::RemoveIntent { id });
     settle(context, changes).await
 }
 
@@ -100,7 +102,7 @@ async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finish
     match context.store.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
-        Err(StoreError::Intent(IntentError::Missing { .. })) => Ok(Some(Finished::Before)),
+        Err(StoreError::Intent(IntentError::NotFound { .. })) => Ok(Some(Finished::Before)),
         Err(error) => Err(error.into()),
     }
 }

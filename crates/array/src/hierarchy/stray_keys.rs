@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use meta::NodePath;
 use operations::IfExists;
-use store::{Key, Page, Prefix};
+use store::{Key, PageRequest, Prefix};
 
 use crate::{
     context::Context,
@@ -73,7 +73,7 @@ fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
 /// The first key below any of some prefixes.
 pub(crate) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
     for place in places {
-        let found = context.store.list_prefix(place, Page::first(1)).await?;
+        let found = context.store.list_prefix(place, PageRequest::first(1)).await?;
         if let Some(entry) = found.keys.into_iter().next() {
             return Ok(Some(entry.key));
         }

@@ -121,7 +121,7 @@ mod tests {
         NodePath::parse(path).unwrap()
     }
 
-    fn is_held(lock: &mut BoxFuture<'_, PathGuard<'_>>) -> bool {
+    fn is_granted(lock: &mut BoxFuture<'_, PathGuard<'_>>) -> bool {
         lock.now_or_never().is_some()
     }
 
@@ -138,7 +138,7 @@ mod tests {
         {
             assert!(locks.lock(&path(at), scope).now_or_never().is_none(), "{at}");
         }
-        assert!(locks.lock(&path("/"), Scope::Node).now_or_never().is_some(), "who gave up waiting is gone");
+        assert!(locks.lock(&path("/"), Scope::Node).now_or_never().is_some(), "a cancelled waiter leaves the queue");
     }
 
     #[test]
@@ -147,14 +147,14 @@ mod tests {
         let [root, b] = ["/", "/b"].map(path);
         let held = locks.lock(&path("/a"), Scope::Node).now_or_never().unwrap();
         let mut all = locks.lock(&root, Scope::Subtree).boxed();
-        assert!(!is_held(&mut all));
+        assert!(!is_granted(&mut all));
         let mut other = locks.lock(&b, Scope::Node).boxed();
-        assert!(!is_held(&mut other), "it came after one that locks everything");
+        assert!(!is_granted(&mut other), "an earlier request locks everything");
         drop(held);
         let all = all.now_or_never().unwrap();
-        assert!(!is_held(&mut other));
+        assert!(!is_granted(&mut other));
         drop(all);
-        assert!(is_held(&mut other));
+        assert!(is_granted(&mut other));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -169,7 +169,7 @@ mod tests {
                 tokio::spawn(async move {
                     let lock = locks.lock(&path, scope);
                     match number % 7 {
-                        // Some give up.
+                        // Some waiters give up.
                         0 => drop(tokio::time::timeout(Duration::from_micros(number as u64), lock).await),
                         _ => {
                             let _held = lock.await;
@@ -180,13 +180,13 @@ mod tests {
             })
             .collect();
         for task in tasks {
-            tokio::time::timeout(Duration::from_secs(20), task).await.expect("it comes to its end").unwrap();
+            tokio::time::timeout(Duration::from_secs(20), task).await.expect("the task ends").unwrap();
         }
         assert!(locks.0.lock().entries.is_empty());
     }
 
     proptest! {
-        /// As with a model that looks through all who came before.
+        /// Compared with a model that examines all earlier requests.
         #[test]
         fn lock_is_granted_unless_an_earlier_request_overlaps(
             steps in prop::collection::vec((0..4_usize, any::<bool>(), any::<prop::sample::Index>()), 1..60),

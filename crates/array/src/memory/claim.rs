@@ -359,13 +359,13 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     const ONE: Caller = Caller::new(1);
     const TWO: Caller = Caller::new(2);
 
     /// 15 MiB for all requests, and 1 MiB reserved for small ones.
     fn budget() -> MemoryBudget {
-        MemoryBudget::new(16 * MIB, PATIENCE)
+        MemoryBudget::new(16 * MIB, TIMEOUT)
     }
 
     #[tokio::test(start_paused = true)]
@@ -376,15 +376,15 @@ mod tests {
         let claim = budget.claim(TWO);
         let error = claim.take(2 * MIB).await.unwrap_err();
         assert_eq!(error, MemoryError::Busy { needed: 2 * MIB, free: MIB, total: 16 * MIB });
-        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(begun.elapsed(), TIMEOUT);
         claim.clone().take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), PATIENCE, "it is the same claim, which has waited");
+        assert_eq!(begun.elapsed(), TIMEOUT, "clones share the waiting time");
         let another = budget.claim(TWO);
         for _ in 0..2 {
-            assert!(tokio::time::timeout(PATIENCE / 4, another.take(2 * MIB)).await.is_err());
+            assert!(tokio::time::timeout(TIMEOUT / 4, another.take(2 * MIB)).await.is_err());
         }
         another.take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), 2 * PATIENCE, "all waits together");
+        assert_eq!(begun.elapsed(), 2 * TIMEOUT, "the waits add up");
         drop(others);
         claim.take(2 * MIB).await.unwrap();
     }
@@ -402,16 +402,16 @@ mod tests {
         let part = some.split(MIB);
         drop(some);
         claim.take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), Duration::ZERO, "a part of it is still there");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "a part is still held");
         drop(part);
         let waiting = claim.take(3 * MIB);
         let (granted, ()) = tokio::join!(waiting, async {
-            tokio::time::sleep(PATIENCE / 2).await;
+            tokio::time::sleep(TIMEOUT / 2).await;
             claim.try_take(1).unwrap_err();
             drop(others);
         });
-        assert_eq!(granted.unwrap().bytes(), 3 * MIB, "it had not waited yet");
-        assert_eq!(begun.elapsed(), PATIENCE / 2);
+        assert_eq!(granted.unwrap().bytes(), 3 * MIB, "the claim has not waited before");
+        assert_eq!(begun.elapsed(), TIMEOUT / 2);
     }
 
     #[tokio::test(start_paused = true)]
@@ -420,7 +420,7 @@ mod tests {
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let claim = budget.claim(TWO);
         assert!(claim.take(2 * MIB).now_or_never().is_none());
-        assert_eq!(budget.usage().waiting, 0, "who has gone does not wait");
+        assert_eq!(budget.usage().waiting, 0, "a cancelled request does not wait");
         let locked = claim.no_waiting();
         assert!(claim.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
         drop(locked);
@@ -440,7 +440,7 @@ mod tests {
         }
         let _some = claim.take(14 * MIB).await.unwrap();
         let too_much = MemoryError::TooMuch { needed: 16 * MIB, limit: 15 * MIB };
-        assert_eq!(claim.take(2 * MIB).await.unwrap_err(), too_much, "what it has counts");
+        assert_eq!(claim.take(2 * MIB).await.unwrap_err(), too_much, "memory already held counts");
         assert!(matches!(budget.claim(ONE).try_take(2 * MIB), Err(MemoryError::TooManyRequests { .. })));
     }
 

@@ -57,10 +57,20 @@ pub(crate) enum Rejection {
     ShareExhausted,
 }
 
+/// When a caller is limited to half of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Share {
+    /// While others wait.
+    WhileOthersWait,
+    /// Always, so that there is something left for the next caller. Requests that are under way may grow beyond.
+    Always,
+}
+
 #[derive(Debug)]
 struct State {
     capacity: u64,
     free: u64,
+    share: Share,
     /// The amount that each caller holds.
     held: HashMap<Caller, u64>,
     /// The waiting requests by caller, and the order of the callers' turns. Both have the same callers.
@@ -84,9 +94,9 @@ enum Admission {
 }
 
 impl Pool {
-    pub(crate) fn new(capacity: u64) -> Self {
+    fn new(capacity: u64, share: Share) -> Self {
         let (held, queues, turns) = (HashMap::new(), HashMap::new(), VecDeque::new());
-        Self(Arc::new(Mutex::new(State { capacity, free: capacity, held, queues, turns })))
+        Self(Arc::new(Mutex::new(State { capacity, free: capacity, share, held, queues, turns })))
     }
 
     /// Takes an amount if it is free and the caller has a turn. More than the capacity counts as the capacity.
@@ -95,9 +105,9 @@ impl Pool {
         let amount = amount.min(state.capacity);
         let turn = match rank {
             Priority::Last => state.turns.is_empty(),
-            Priority::First => !state.has_enough(caller, amount),
+            Priority::First => true,
         };
-        if !turn || amount > state.free {
+        if !turn || state.has_enough(caller, amount, rank) || amount > state.free {
             return None;
         }
         state.grant(caller, amount);
@@ -205,7 +215,7 @@ impl State {
             return Admission::CallerHasEnough;
         };
         let amount = waiter.amount.min(self.capacity);
-        if self.has_enough(caller, amount) {
+        if self.has_enough(caller, amount, Priority::Last) {
             return Admission::CallerHasEnough;
         }
         if amount > self.free { Admission::TooLittle } else { Admission::Granted }
@@ -218,11 +228,12 @@ impl State {
         }
     }
 
-    /// True if others wait, and `amount` more would give a caller that holds some more than half.
-    fn has_enough(&self, caller: Caller, amount: u64) -> bool {
+    /// True if `amount` more would give a caller that holds some more than half, and its share is limited to that now.
+    fn has_enough(&self, caller: Caller, amount: u64, rank: Priority) -> bool {
         let held = self.held.get(&caller).copied().unwrap_or(0);
         let others_wait = self.turns.iter().any(|other| *other != caller);
-        others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
+        let limited = others_wait || (self.share, rank) == (Share::Always, Priority::Last);
+        limited && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
     }
 
     fn usage(&self) -> Usage {
@@ -286,10 +297,11 @@ impl Drop for PoolPermit {
 }
 
 impl PartitionedPool {
-    /// A pool of `capacity`, of which `kept` is reserved for small requests.
+    /// A pool of `capacity`, of which `kept` is reserved for small requests. No caller gets more than half of that part,
+    /// even if nobody waits: a small request of another finds something there.
     pub(crate) fn new(capacity: u64, kept: u64) -> Self {
         let main = capacity.saturating_sub(kept).max(1);
-        Self { main: Pool::new(main), small: Pool::new(kept.max(1)) }
+        Self { main: Pool::new(main, Share::WhileOthersWait), small: Pool::new(kept.max(1), Share::Always) }
     }
 
     /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
@@ -389,7 +401,7 @@ mod tests {
 
     #[tokio::test]
     async fn callers_are_served_in_turn() {
-        let pool = Pool::new(2);
+        let pool = Pool::new(2, Share::WhileOthersWait);
         let mut held: Vec<PoolPermit> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Priority::Last)).collect();
         let mut queue = Vec::new();
         for caller in [ONE, ONE, TWO, TWO, THREE] {
@@ -415,11 +427,11 @@ mod tests {
 
     #[tokio::test]
     async fn large_request_is_not_starved() {
-        let pool = Pool::new(4);
+        let pool = Pool::new(4, Share::WhileOthersWait);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         assert!(polled(&mut much).await.is_none());
-        assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "somebody waits");
+        assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "another caller waits");
         // A caller that holds some goes first, unless it holds half.
         assert!(pool.try_take(THREE, 1, Priority::First).is_some());
         assert!(pool.try_take(ONE, 1, Priority::First).is_none());
@@ -434,7 +446,7 @@ mod tests {
 
     #[tokio::test]
     async fn cancelled_waiter_blocks_no_one() {
-        let pool = Pool::new(4);
+        let pool = Pool::new(4, Share::WhileOthersWait);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         let mut little = waiting(&pool, THREE, 1);
@@ -451,7 +463,7 @@ mod tests {
 
     #[tokio::test]
     async fn timeout_reports_the_exhausted_limit() {
-        let pool = Pool::new(4);
+        let pool = Pool::new(4, Share::WhileOthersWait);
         let held = pool.try_take(ONE, 4, Priority::Last).unwrap();
         assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Rejection::ShareExhausted);
         assert_eq!(pool.take(TWO, 1, SHORT).await.unwrap_err(), Rejection::PoolExhausted);
@@ -472,9 +484,25 @@ mod tests {
         assert!(classes.is_unused());
     }
 
+    #[tokio::test]
+    async fn no_caller_gets_all_of_the_reserved_part() {
+        let classes = PartitionedPool::new(10, 4);
+        let main = classes.take(ONE, 6, RequestSize::Large, LONG).await.unwrap();
+        let classes = &classes;
+        let take =
+            |caller| async move { classes.take(caller, 1, RequestSize::Small, LONG).await.unwrap() }.boxed_local();
+        let held = [take(ONE).await, take(ONE).await];
+        let mut more = take(ONE);
+        assert!((&mut more).now_or_never().is_none(), "it has half, although nobody else waits");
+        let other = take(TWO).now_or_never().expect("it waits for nobody");
+        drop((held, other));
+        drop((more.await, main));
+        assert!(classes.is_unused());
+    }
+
     #[test]
     fn permits_split_and_merge() {
-        let (pool, other) = (Pool::new(10), Pool::new(10));
+        let (pool, other) = (Pool::new(10, Share::WhileOthersWait), Pool::new(10, Share::WhileOthersWait));
         let mut portion = pool.try_take(ONE, 4, Priority::Last).unwrap();
         let part = portion.split(3);
         assert_eq!((portion.amount(), part.amount()), (1, 3));
@@ -486,7 +514,7 @@ mod tests {
         assert_eq!(
             pool.try_take(TWO, 99, Priority::Last).map(|portion| portion.amount()),
             Some(10),
-            "all that there is"
+            "the whole capacity"
         );
     }
 }

@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     documents::{NodePatch, write::StoredNode},
 };
-use store::{Change, Key, Outcome, Version};
+use store::{Change, ChangeOutcome, Key, Version};
 
 use super::{
     change_set::ChangeSet,
@@ -52,11 +52,11 @@ impl ArrayMetadataUpdate {
 
     /// The version of the node after the commit, given the outcomes of [`changes`](Self::changes) in order; `None` if
     /// an outcome is missing.
-    pub(crate) fn version_after(&self, outcomes: &[Outcome]) -> Option<Version> {
+    pub(crate) fn version_after(&self, outcomes: &[ChangeOutcome]) -> Option<Version> {
         let after = |(key, before, place): &(Key, Option<Version>, Option<usize>)| {
             let version = match place.map(|place| outcomes.get(place)) {
-                Some(Some(Outcome::Set(written))) => Some(written.version),
-                Some(Some(Outcome::Erased { .. })) => None,
+                Some(Some(ChangeOutcome::Set(written))) => Some(written.version),
+                Some(Some(ChangeOutcome::Erased { .. })) => None,
                 None | Some(Some(_)) => *before,
                 Some(None) => return None,
             };

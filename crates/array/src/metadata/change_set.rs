@@ -163,7 +163,7 @@ impl ChangeSet {
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
         changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
-        changes.extend(self.settled.map(|id| Change::Settle { id }));
+        changes.extend(self.settled.map(|id| Change::RemoveIntent { id }));
         Ok(changes)
     }
 }

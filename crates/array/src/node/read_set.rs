@@ -1,6 +1,6 @@
 //! The versions of documents that a decision was based on.
 
-use store::{Change, Key, Outcome, Precondition, Snapshot, StoreError, Version};
+use store::{Change, ChangeOutcome, Key, Precondition, Snapshot, StoreError, Version};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The keys and versions of every document that was read, or found missing (`None`), to resolve a node.
@@ -79,12 +79,19 @@ impl NodeVersions {
 
     /// Replaces the versions by those that a commit gave to the documents; `keys` are those of its changes, in the order of their
     /// `outcomes`.
-    pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[Outcome]) {
+    pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[ChangeOutcome]) {
         for (key, version) in &mut self.0 {
             match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
-                Some((_, Outcome::Set(written))) => *version = Some(written.version),
-                Some((_, Outcome::Erased { .. })) => *version = None,
-                Some((_, Outcome::Checked | Outcome::PrefixErased | Outcome::Intended | Outcome::Settled)) | None => {}
+                Some((_, ChangeOutcome::Set(written))) => *version = Some(written.version),
+                Some((_, ChangeOutcome::Erased { .. })) => *version = None,
+                Some((
+                    _,
+                    ChangeOutcome::Checked
+                    | ChangeOutcome::PrefixErased
+                    | ChangeOutcome::IntentAdded
+                    | ChangeOutcome::IntentRemoved,
+                ))
+                | None => {}
             }
         }
     }

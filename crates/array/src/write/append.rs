@@ -11,7 +11,7 @@ use meta::{
     selection::{DimensionSelection, Region},
 };
 use operations::WriteReport;
-use store::{ByteStream, Content, Key, Staged, StoreError, TransactionalStore};
+use store::{ByteStream, Key, Payload, Staged, StoreError, TransactionalStore};
 
 use super::{
     commit::{self, WriteKind, WriteTarget},
@@ -269,7 +269,7 @@ impl BufferedBytes {
 
     async fn spill(&mut self, context: &Context, key: &Key) -> Result<(), StoreError> {
         let pieces = std::mem::take(&mut self.pieces);
-        let content = Content { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
+        let content = Payload { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
         self.spilled.push(context.store.stage(key, content).await?);
         self.permits.clear();
         (self.buffered, self.permitted) = (0, 0);

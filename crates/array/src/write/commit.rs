@@ -9,7 +9,7 @@ use meta::{
     selection::{Region, Selection},
 };
 use operations::WriteReport;
-use store::{Change, Key, Outcome, Precondition, StoreError};
+use store::{Change, ChangeOutcome, Key, Precondition, StoreError};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -55,7 +55,7 @@ impl WriteTarget {
             return Ok(());
         }
         let current = Some(resolved.version());
-        if self.condition.holds(current) {
+        if self.condition.is_met_by(current) {
             return Ok(());
         }
         Err(WriteError::PreconditionFailed { path: self.path.clone(), current })
@@ -219,7 +219,7 @@ impl Node<'_> {
 
 impl Documents<'_> {
     /// The report of a commit that had these changes first, without its chunks.
-    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[Outcome]) -> WriteReport {
+    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[ChangeOutcome]) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
         let version = match &self.node {
             Some(node) => node.get().version_after(of_documents),

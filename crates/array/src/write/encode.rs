@@ -209,12 +209,12 @@ impl WriteContext {
                 stored.versions.push(None);
                 continue;
             };
-            stored.versions.push(Some(value.info.version));
+            stored.versions.push(Some(value.meta.version));
             let chain = self.array.chain(&part.shape)?;
-            stored.content = match self.cached_chunk(&chain, &key, value.info.version) {
+            stored.content = match self.cached_chunk(&chain, &key, value.meta.version) {
                 Some(elements) => StoredContent::Decoded(elements),
                 None => {
-                    self.check_stored(&chain, &key, value.info.size)?;
+                    self.check_stored(&chain, &key, value.meta.size)?;
                     StoredContent::Encoded(value.bytes().await?)
                 }
             };

@@ -110,7 +110,7 @@ impl PendingParts {
         };
         let buffered: Vec<Result<Bytes, store::StoreError>> =
             parts.iter().map(|part| gather(part).map(|part| Ok(part.into()))).collect::<Result<_, _>>()?;
-        let content = store::Content::from_stream(futures::stream::iter(buffered));
+        let content = store::Payload::from_stream(futures::stream::iter(buffered));
         let staged = target.context.store.stage(&key, content).await?;
         self.windows.push((window, Storage::Spilled(staged)));
         Ok(())

@@ -1,17 +1,17 @@
-//! Hierarchies over a store in memory, in all dialects: what there is, and changing that.
+//! Reading and changing hierarchies of all dialects in an in-memory store.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
-mod changing;
-mod consolidated;
-mod converting;
-mod costs;
-mod declaring;
-mod erasing;
-mod interrupted;
+mod concurrency;
+mod consolidated_metadata;
+mod convert;
+mod crash_recovery;
+mod create;
+mod describe;
+mod erase;
 mod isolation;
-mod lab;
-mod paging;
-mod racing;
-mod telling;
-mod trees;
+mod pagination;
+mod patch;
+mod round_trip;
+mod store_requests;
+mod test_store;

@@ -124,16 +124,6 @@ impl<'a, T> IntoIterator for &'a Members<T> {
     }
 }
 
-impl<T> std::ops::Index<&str> for Members<T> {
-    type Output = T;
-
-    /// The node with an existing name.
-    #[allow(clippy::expect_used, reason = "indexing is for names that are there, as with other maps")]
-    fn index(&self, name: &str) -> &T {
-        self.get(name).expect("there is a node of this name")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -4,90 +4,34 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use server::Settings;
-use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore, Outcome,
-    Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Watermark,
-    WriteableStore, Written,
-};
+use store::{Key, MemoryStore, Operation, StoreError, StoreWrapper};
 
-use super::Site;
+use super::TestServer;
 
-/// A store whose every operation fails in one way.
-pub struct Failing(pub fn(&Key) -> StoreError);
+/// A store whose every operation fails with one error.
+struct FaultyStore {
+    store: MemoryStore,
+    error: fn(&Key) -> StoreError,
+}
 
 pub fn some_key() -> Key {
     Key::parse("some/key").expect("a key")
 }
 
 #[async_trait]
-impl ReadableStore for Failing {
-    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
-        Err((self.0)(key))
+impl StoreWrapper for FaultyStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        Err((self.0)(key))
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Failing {
-    async fn set(&self, key: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
-        Err((self.0)(key))
-    }
-
-    async fn erase(&self, key: &Key, _: Precondition) -> Result<bool, StoreError> {
-        Err((self.0)(key))
-    }
-
-    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-
-    async fn writable(&self) -> Result<(), StoreError> {
-        Err((self.0)(&some_key()))
-    }
-}
-
-#[async_trait]
-impl ListableStore for Failing {
-    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-
-    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for Failing {
-    async fn stage(&self, key: &Key, _: Content) -> Result<Staged, StoreError> {
-        Err((self.0)(key))
-    }
-
-    async fn read_staged(&self, staged: &Staged, _: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        Err((self.0)(staged.key()))
-    }
-
-    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        Err((self.0)(&some_key()))
-    }
-
-    async fn snapshot(&self, _: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        Err((self.0)(&some_key()))
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        Err((self.error)(operation.key().unwrap_or(&some_key())))
     }
 }
 
 /// A site over such a store.
-pub fn failing(how: fn(&Key) -> StoreError) -> Site {
-    Site::over(Arc::new(Failing(how)), Settings::default())
+pub fn failing_server(error: fn(&Key) -> StoreError) -> TestServer {
+    TestServer::over(Arc::new(FaultyStore { store: MemoryStore::new(), error }), Settings::default())
 }

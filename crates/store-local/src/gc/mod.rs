@@ -1,9 +1,11 @@
-//! Removing value files that nothing refers to any more.
+//! Garbage collection of value files.
 
 mod collector;
+mod pin;
 mod pins;
 
 pub(crate) use self::{
     collector::GarbageCollector,
-    pins::{Pin, Pins, ReplacedFile},
+    pin::Pin,
+    pins::{Pins, ReplacedFile},
 };

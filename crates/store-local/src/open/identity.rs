@@ -1,41 +1,40 @@
-//! The file `zarrd.json`: what the store is.
+//! The file `zarrd.json`: the identity of a store.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::Path,
-};
+use std::fs;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Paths, damaged, sync_dir};
-use crate::{Damage, IndexKind, OpenError};
+use crate::{
+    FileCorruption, IndexKind, OpenError,
+    durable::{sync_dir, write_durably},
+    paths::Paths,
+};
 
-/// The layout that this version writes.
+/// The format that this version writes.
 const FORMAT: u32 = 2;
-/// The one before, without a log.
+/// The previous format, without a log.
 const FORMAT_1: u32 = 1;
 
-/// The identity of a store. It never changes.
+/// The identity of a store, which never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
-    /// A random number, which the versions of the store's values are made with.
+    /// A random number, which versions are derived from.
     #[serde(with = "hex")]
     pub(crate) id: u64,
-    /// Another, which its cursors are sealed with. Versions are shown to everybody, this is not.
+    /// A random number, which cursors are signed with. Unlike versions, it is never sent to clients.
     #[serde(with = "hex")]
     pub(crate) secret: u64,
     pub(crate) index: IndexKind,
-    /// Of all the above, since a wrong id would make everything else look damaged.
+    /// The checksum of the other members: with a wrong id, everything else would look damaged.
     #[serde(with = "hex")]
     checksum: u64,
 }
 
-/// What the file says in every format.
+/// The member that all formats share.
 #[derive(Deserialize)]
-struct OfAnyFormat {
+struct FormatProbe {
     format: u32,
 }
 
@@ -48,25 +47,25 @@ impl Identity {
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let unreadable = |error| damaged(path.clone(), Damage::Text(error));
-        let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
+        let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
-            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: format });
+            return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.checksum != identity.sum() {
-            return Err(damaged(path, Damage::Content));
+            return Err(OpenError::corrupt(path, FileCorruption::ContentMismatch));
         }
         Ok(identity)
     }
 
-    /// True if the store has the layout before this one.
+    /// True if the store has the previous format.
     pub(super) fn is_format_1(&self) -> bool {
         self.format == FORMAT_1
     }
 
-    /// The same store with the layout that this version writes.
-    pub(super) fn of_this_format(self) -> Self {
+    /// The identity of the same store in the current format.
+    pub(super) fn upgraded(self) -> Self {
         let identity = Self { format: FORMAT, ..self };
         Self { checksum: identity.sum(), ..identity }
     }
@@ -78,22 +77,14 @@ impl Identity {
 
     pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
         let path = paths.identity();
-        let text = serde_json::to_vec_pretty(self).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error)))?;
         write_durably(&path, &text).map_err(OpenError::io("write", &path))?;
         sync_dir(&paths.dir)
     }
 }
 
-/// Writes a file as a whole or not at all; durable but for its directory's entry.
-pub(crate) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(new, path)
-}
-
-/// Numbers as hexadecimal text, since JSON's own lose digits in many readers.
+/// Numbers as hexadecimal text, since many JSON readers lose digits of large numbers.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -1,13 +1,13 @@
 //! Listing keys.
 
-use store::{Corruption, DirPage, Entry, Key, KeyPage, Listing, Page, Prefix, StoreError};
+use store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
-use super::Core;
+use super::inner::StoreInner;
 
 /// A page of the keys below a prefix.
-pub(super) fn list_prefix(core: &Core, prefix: &Prefix, page: &Page) -> Result<KeyPage, StoreError> {
-    let from = core.begin_of(Listing::Keys, prefix, page)?;
-    let (view, _gate) = core.views.stable()?;
+pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {
+    let from = inner.page_start(ListingKind::Keys, prefix, page)?;
+    let (view, _gate) = inner.views.stable()?;
     let mut entries = view.entries(prefix, &from)?;
     let mut keys: Vec<Entry> = Vec::new();
     let mut more = false;
@@ -16,17 +16,17 @@ pub(super) fn list_prefix(core: &Core, prefix: &Prefix, page: &Page) -> Result<K
             more = true;
             break;
         }
-        keys.push(Entry { key, info: record.info(core.store_id()) });
+        keys.push(Entry { key, meta: record.meta(inner.store_id()) });
     }
     let last = keys.last().filter(|_| more);
-    let cursor = last.map(|last| core.cursors.issue(Listing::Keys, prefix, last.key.as_str()));
+    let cursor = last.map(|last| inner.cursors.sign(ListingKind::Keys, prefix, last.key.as_str()));
     Ok(KeyPage { keys, cursor })
 }
 
-/// A page of the keys and prefixes directly below a prefix. Passes over what lies below each child.
-pub(super) fn list_dir(core: &Core, prefix: &Prefix, page: &Page) -> Result<DirPage, StoreError> {
-    let from = core.begin_of(Listing::Dir, prefix, page)?;
-    let (view, _gate) = core.views.stable()?;
+/// A page of the keys and prefixes directly below a prefix. Skips the keys below each child.
+pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
+    let from = inner.page_start(ListingKind::Dir, prefix, page)?;
+    let (view, _gate) = inner.views.stable()?;
     let mut entries = view.entries(prefix, &from)?;
     let mut found = DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None };
     let mut last = String::new();
@@ -39,25 +39,25 @@ pub(super) fn list_dir(core: &Core, prefix: &Prefix, page: &Page) -> Result<DirP
         let name = key.as_str().get(prefix.as_str().len()..).unwrap_or_default();
         let Some((child, _)) = name.split_once('/') else {
             key.as_str().clone_into(&mut last);
-            found.keys.push(Entry { key, info: record.info(core.store_id()) });
+            found.keys.push(Entry { key, meta: record.meta(inner.store_id()) });
             continue;
         };
         last = format!("{prefix}{child}/");
         let child = Prefix::parse(&last).map_err(|_| damaged(&key))?;
-        let end = child.end().unwrap_or_default();
+        let end = child.upper_bound().unwrap_or_default();
         found.prefixes.push(child);
         entries.seek(&end)?;
     }
-    found.cursor = more.then(|| core.cursors.issue(Listing::Dir, prefix, &last));
+    found.cursor = more.then(|| inner.cursors.sign(ListingKind::Dir, prefix, &last));
     Ok(found)
 }
 
-impl Core {
-    /// Where a page begins.
-    fn begin_of(&self, listing: Listing, prefix: &Prefix, page: &Page) -> Result<String, StoreError> {
+impl StoreInner {
+    /// The first key of a page.
+    fn page_start(&self, listing: ListingKind, prefix: &Prefix, page: &PageRequest) -> Result<String, StoreError> {
         let Some(cursor) = &page.cursor else { return Ok(prefix.as_str().to_owned()) };
-        let last = self.cursors.open(listing, prefix, cursor)?;
-        // After a prefix comes what follows all keys below it; after a key, its first possible successor.
+        let last = self.cursors.verify(listing, prefix, cursor)?;
+        // After a prefix, continue above all keys below it; after a key, at its first possible successor.
         Ok(match last.strip_suffix('/') {
             Some(prefix) => format!("{prefix}0"),
             None => format!("{last}\0"),
@@ -66,5 +66,5 @@ impl Core {
 }
 
 fn damaged(key: &Key) -> StoreError {
-    StoreError::Corrupt { key: key.clone(), cause: Corruption::Record }
+    StoreError::corrupt(key.clone(), crate::ValueCorruption::Record)
 }

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent operations.
 
 use std::{
     collections::HashMap,
@@ -12,12 +12,12 @@ use tokio::{sync::Barrier, task::JoinSet};
 
 use super::{
     Storage,
-    payload::Payload,
+    test_value::TestValue,
     tools::{assert_absent, assert_has, get, key, list_keys, put},
 };
-use crate::{ByteRange, Precondition, StoreError, Version, Written};
+use crate::{ByteRange, Precondition, PutResult, StoreError, Version};
 
-/// Runs so many tasks that begin at the same time, and gives what they return.
+/// Runs `count` tasks that start at the same time, and returns their results.
 pub(super) async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
 where
     S: Storage,
@@ -42,7 +42,7 @@ pub(super) async fn one_creator_wins(store: impl Storage) {
         let results = at_once(&store, 16, |store, number| {
             let at = key(&at);
             async move {
-                let content = Payload::new(number, 3_000 + number).content();
+                let content = TestValue::new(number, 3_000 + number).payload();
                 (number, store.set(&at, content, Precondition::absent()).await)
             }
         })
@@ -57,7 +57,7 @@ pub(super) async fn one_creator_wins(store: impl Storage) {
         let [(winner, written)] = winners[..] else { panic!("{} of 16 created {at}", winners.len()) };
         assert!(!written.replaced);
         assert_eq!(store.head(&key(&at)).await.unwrap().unwrap().version, written.version);
-        assert_has(&store, &at, Payload::new(winner, 3_000 + winner)).await;
+        assert_has(&store, &at, TestValue::new(winner, 3_000 + winner)).await;
     }
 }
 
@@ -94,11 +94,11 @@ pub(super) async fn compare_and_swap_loses_no_increment(store: impl Storage) {
     assert_eq!(get(&store, "counter").await.unwrap(), (TASKS * EACH).to_string());
 }
 
-/// Tries to add one to the counter; whether no other writer came between.
+/// Tries to add one to the counter. Returns true if no other writer interfered.
 async fn increment(store: &impl Storage) -> bool {
     let (count, version) = match store.get(&key("counter"), None).await.unwrap() {
         Some(value) => {
-            let version = value.info.version;
+            let version = value.meta.version;
             let text = String::from_utf8(value.bytes().await.unwrap().to_vec()).unwrap();
             (text.parse::<u64>().unwrap(), Some(version))
         }
@@ -112,13 +112,13 @@ async fn increment(store: &impl Storage) -> bool {
     }
 }
 
-pub(super) async fn sets_of_one_key_come_one_after_the_other(store: impl Storage) {
+pub(super) async fn sets_of_one_key_are_serialized(store: impl Storage) {
     for round in 0..4 {
         let at = format!("a/{round}");
-        let written: HashMap<Version, (u64, Written)> = at_once(&store, 12, |store, number| {
+        let written: HashMap<Version, (u64, PutResult)> = at_once(&store, 12, |store, number| {
             let at = key(&at);
             async move {
-                let content = Payload::new(number, 100 + 1_000 * number).content();
+                let content = TestValue::new(number, 100 + 1_000 * number).payload();
                 let written = store.set(&at, content, Precondition::none()).await.expect("set");
                 (written.version, (number, written))
             }
@@ -134,26 +134,26 @@ pub(super) async fn sets_of_one_key_come_one_after_the_other(store: impl Storage
         );
         let last = store.head(&key(&at)).await.unwrap().unwrap().version;
         let (number, _) = written[&last];
-        assert_has(&store, &at, Payload::new(number, 100 + 1_000 * number)).await;
+        assert_has(&store, &at, TestValue::new(number, 100 + 1_000 * number)).await;
         assert_eq!(list_keys(&store, "a/").await.len(), round + 1);
     }
 }
 
-/// What the writers of [`readers_see_whole_values`] set. The length tells the seed, so that a reader knows what to
-/// expect, and goes back and forth over the sizes at which stores change their ways.
-fn self_telling(seed: u64) -> Payload {
+/// A value of [`readers_never_see_partial_values`]. Its length determines the seed, so that a reader knows what to
+/// expect, and alternates over the sizes at which stores change their representation.
+fn value_of_seed(seed: u64) -> TestValue {
     let size = [10, 4_090, 60_000, 131_000, 400_000][usize::try_from(seed % 5).unwrap()];
-    Payload::new(seed, size + seed)
+    TestValue::new(seed, size + seed)
 }
 
-fn told_by(size: u64) -> Payload {
-    let seeds = (0..60).map(self_telling);
+fn value_of_size(size: u64) -> TestValue {
+    let seeds = (0..60).map(value_of_seed);
     let mut fitting = seeds.filter(|payload| payload.len == size);
     fitting.next().unwrap_or_else(|| panic!("no value of {size} bytes was ever set"))
 }
 
-pub(super) async fn readers_see_whole_values(store: impl Storage) {
-    put(&store, "a", self_telling(0).content()).await;
+pub(super) async fn readers_never_see_partial_values(store: impl Storage) {
+    put(&store, "a", value_of_seed(0).payload()).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for reader in 0..4 {
@@ -164,7 +164,7 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
                 let range =
                     [None, Some(ByteRange::From(7)), Some(ByteRange::last(5_000).unwrap())][(reader + seen) % 3];
                 if let Some(value) = store.get(&key("a"), range).await.expect("get") {
-                    told_by(value.info.size).assert_is(value).await;
+                    value_of_size(value.meta.size).assert_is(value).await;
                 }
                 seen += 1;
                 tokio::task::yield_now().await;
@@ -174,7 +174,7 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
     let versions: Vec<Vec<Version>> = at_once(&store, 2, |store, writer| async move {
         let mut versions = Vec::new();
         for seed in (1 + writer..60).step_by(2) {
-            versions.push(put(&store, "a", self_telling(seed).content()).await);
+            versions.push(put(&store, "a", value_of_seed(seed).payload()).await);
             if seed % 10 == 0 {
                 store.erase(&key("a"), Precondition::none()).await.expect("erase");
             }
@@ -184,17 +184,17 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
     .await;
     stop.store(true, Ordering::Relaxed);
     readers.join_all().await;
-    if let Some(info) = store.head(&key("a")).await.unwrap() {
-        assert!(versions.concat().contains(&info.version));
+    if let Some(meta) = store.head(&key("a")).await.unwrap() {
+        assert!(versions.concat().contains(&meta.version));
     }
 }
 
-pub(super) async fn writers_read_what_they_wrote(store: impl Storage) {
+pub(super) async fn writers_read_their_writes(store: impl Storage) {
     at_once(&store, 8, |store, writer| async move {
         let (below, at) = (format!("{writer}/"), format!("{writer}/key"));
         for step in 0..5 {
-            let payload = Payload::new(10 * writer + step, 4_094 + step);
-            let version = put(&store, &at, payload.content()).await;
+            let payload = TestValue::new(10 * writer + step, 4_094 + step);
+            let version = put(&store, &at, payload.payload()).await;
             assert_eq!(store.head(&key(&at)).await.unwrap().unwrap().version, version);
             assert_has(&store, &at, payload).await;
             assert_eq!(list_keys(&store, &below).await, [at.as_str()]);

@@ -13,8 +13,8 @@ use super::{
     transaction::{check, check_empty, erase, erase_prefix, set},
 };
 use crate::{
-    Change, ErasedKeys, Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS, Outcome, Precondition, StoreError,
-    TransactionalStore,
+    Change, ChangeOutcome, Intent, IntentError, IntentId, KeyCount, MAX_INTENT_LEN, MAX_INTENTS, Precondition,
+    StoreError, TransactionalStore,
 };
 
 pub(super) fn intent(record: impl Into<Bytes>) -> Intent {
@@ -22,45 +22,48 @@ pub(super) fn intent(record: impl Into<Bytes>) -> Intent {
 }
 
 pub(super) fn intend(Intent { id, record }: &Intent) -> Change {
-    Change::Intend { id: *id, record: record.clone() }
+    Change::AddIntent { id: *id, record: record.clone() }
 }
 
 pub(super) fn settle(intent: &Intent) -> Change {
-    Change::Settle { id: intent.id }
+    Change::RemoveIntent { id: intent.id }
 }
 
-/// Fails unless these are all intents.
+/// Asserts that exactly these intents exist.
 pub(super) async fn assert_intents(store: &impl TransactionalStore, expected: &[&Intent]) {
     let mut expected: Vec<Intent> = expected.iter().map(|intent| (*intent).clone()).collect();
     expected.sort_by_key(|intent| intent.id);
     assert_eq!(store.intents().await.unwrap(), expected);
 }
 
-pub(super) async fn an_intent_stays_until_it_is_settled(store: impl Storage + TransactionalStore) {
+pub(super) async fn an_intent_persists_until_it_is_removed(store: impl Storage + TransactionalStore) {
     assert_intents(&store, &[]).await;
     let intents = [intent("one"), intent(""), intent(vec![7; MAX_INTENT_LEN])];
     let [one, two, three] = &intents;
-    assert_eq!(store.commit(vec![intend(one)]).await.unwrap(), [Outcome::Intended]);
-    assert_eq!(store.commit(vec![intend(two), intend(three)]).await.unwrap(), [Outcome::Intended; 2]);
+    assert_eq!(store.commit(vec![intend(one)]).await.unwrap(), [ChangeOutcome::IntentAdded]);
+    assert_eq!(store.commit(vec![intend(two), intend(three)]).await.unwrap(), [ChangeOutcome::IntentAdded; 2]);
     assert_intents(&store, &[one, two, three]).await;
     let outcomes = store.commit(vec![set(&store, "a", "1").await, settle(two), check_empty("b/")]).await.unwrap();
-    assert_eq!(outcomes[1..], [Outcome::Settled, Outcome::Checked]);
+    assert_eq!(outcomes[1..], [ChangeOutcome::IntentRemoved, ChangeOutcome::Checked]);
     assert_intents(&store, &[one, three]).await;
-    // One may take the place of another.
+    // One may replace another.
     let four = intent("four");
-    assert_eq!(store.commit(vec![settle(one), intend(&four)]).await.unwrap(), [Outcome::Settled, Outcome::Intended]);
+    assert_eq!(
+        store.commit(vec![settle(one), intend(&four)]).await.unwrap(),
+        [ChangeOutcome::IntentRemoved, ChangeOutcome::IntentAdded]
+    );
     assert_intents(&store, &[three, &four]).await;
     store.commit(vec![settle(three), settle(&four)]).await.unwrap();
     assert_intents(&store, &[]).await;
 }
 
-pub(super) async fn an_intent_is_settled_once(store: impl Storage + TransactionalStore) {
+pub(super) async fn an_intent_is_removed_once(store: impl Storage + TransactionalStore) {
     let (one, never) = (intent("one"), intent("never"));
     store.commit(vec![intend(&one)]).await.unwrap();
     store.commit(vec![settle(&one)]).await.unwrap();
     for id in [one.id, never.id] {
-        let changes = vec![set(&store, "a", "1").await, erase_prefix(""), Change::Settle { id }];
-        assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::Missing { id: missing })
+        let changes = vec![set(&store, "a", "1").await, erase_prefix(""), Change::RemoveIntent { id }];
+        assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::NotFound { id: missing })
             if missing == id);
     }
     assert_holds(&store, &["a"], &[]).await;
@@ -69,14 +72,15 @@ pub(super) async fn an_intent_is_settled_once(store: impl Storage + Transactiona
         store.commit(vec![intend(&contended)]).await.unwrap();
         let id = contended.id;
         let results = at_once(&store, 4, |store, task| async move {
-            let changes = vec![set(&store, &format!("w/{task}"), format!("{round}")).await, Change::Settle { id }];
+            let changes =
+                vec![set(&store, &format!("w/{task}"), format!("{round}")).await, Change::RemoveIntent { id }];
             store.commit(changes).await
         })
         .await;
         let settled = results.iter().filter(|result| result.is_ok()).count();
         assert_eq!(settled, 1, "{results:?}");
         for result in results.into_iter().filter(Result::is_err) {
-            assert_fails!(result, StoreError::Intent(IntentError::Missing { .. }));
+            assert_fails!(result, StoreError::Intent(IntentError::NotFound { .. }));
         }
         let mut written = 0;
         for task in 0..4 {
@@ -91,7 +95,8 @@ pub(super) async fn an_intent_is_added_with_its_commit_or_not_at_all(store: impl
     put(&store, "a", "old").await;
     let (kept, new) = (intent("kept"), intent("new"));
     store.commit(vec![intend(&kept)]).await.unwrap();
-    for wrong in [check("a", Precondition::absent()), check_empty(""), Change::Settle { id: IntentId::random() }] {
+    for wrong in [check("a", Precondition::absent()), check_empty(""), Change::RemoveIntent { id: IntentId::random() }]
+    {
         let changes = vec![intend(&new), settle(&kept), set(&store, "b", "new").await, wrong];
         assert!(store.commit(changes).await.is_err());
         assert_intents(&store, &[&kept]).await;
@@ -109,29 +114,29 @@ pub(super) async fn an_intent_is_in_a_commit_of_many_changes(store: impl Storage
         changes.push(set(&store, &format!("m/{number:04}"), "v").await);
     }
     changes.push(intend(&two));
-    let refused = [changes.clone(), vec![check("x", Precondition::present())]].concat();
-    assert_fails!(store.commit(refused).await, StoreError::PreconditionFailed { .. });
+    let rejected = [changes.clone(), vec![check("x", Precondition::present())]].concat();
+    assert_fails!(store.commit(rejected).await, StoreError::PreconditionFailed { .. });
     assert_intents(&store, &[]).await;
     let outcomes = store.commit(changes).await.unwrap();
-    assert_eq!((outcomes[0], outcomes[1_503]), (Outcome::Intended, Outcome::Intended));
+    assert_eq!((outcomes[0], outcomes[1_503]), (ChangeOutcome::IntentAdded, ChangeOutcome::IntentAdded));
     assert_intents(&store, &[&one, &two]).await;
     let mut changes: Vec<Change> = (0..1_500).map(|number| erase(&format!("m/{number:04}"))).collect();
     changes.push(settle(&one));
     store.commit(changes.clone()).await.unwrap();
     assert_intents(&store, &[&two]).await;
-    assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::Missing { .. }));
+    assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::NotFound { .. }));
 }
 
-pub(super) async fn intents_are_no_keys(store: impl Storage + TransactionalStore) {
+pub(super) async fn intents_are_not_keys(store: impl Storage + TransactionalStore) {
     let intents = [intent("one"), intent("two")];
     store.commit(intents.iter().map(intend).collect()).await.unwrap();
     let [one, two] = &intents;
     assert_holds(&store, &["a/b"], &[]).await;
     store.commit(vec![check_empty("")]).await.unwrap();
-    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(0));
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(0));
     put_names(&store, &["a/b", "c"]).await;
     assert_holds(&store, &[], &[("a/b", "a/b"), ("c", "c")]).await;
-    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(2));
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(2));
     put_names(&store, &["a/b"]).await;
     let three = intent("three");
     store.commit(vec![erase_prefix(""), settle(one), intend(&three)]).await.unwrap();
@@ -139,14 +144,14 @@ pub(super) async fn intents_are_no_keys(store: impl Storage + TransactionalStore
     assert_intents(&store, &[two, &three]).await;
 }
 
-pub(super) async fn the_limits_of_intents_are_kept(store: impl Storage + TransactionalStore) {
+pub(super) async fn too_many_or_too_long_intents_are_rejected(store: impl Storage + TransactionalStore) {
     let long = intent(vec![1; MAX_INTENT_LEN + 1]);
     let changes = vec![set(&store, "a", "1").await, intend(&long)];
     assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::TooLong { len, limit: MAX_INTENT_LEN })
         if len == MAX_INTENT_LEN + 1);
     let one = intent("one");
     for changes in [vec![intend(&one), intend(&one)], vec![intend(&one), settle(&one)]] {
-        assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::Repeated { id }) if id == one.id);
+        assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::Duplicate { id }) if id == one.id);
     }
     let all: Vec<Intent> = (0..MAX_INTENTS).map(|number| intent(format!("{number}"))).collect();
     for some in all.chunks(300) {
@@ -154,7 +159,7 @@ pub(super) async fn the_limits_of_intents_are_kept(store: impl Storage + Transac
     }
     let changes = vec![set(&store, "a", "1").await, intend(&one)];
     assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::TooMany { limit: MAX_INTENTS }));
-    assert_fails!(store.commit(vec![intend(&all[7])]).await, StoreError::Intent(IntentError::Exists { id })
+    assert_fails!(store.commit(vec![intend(&all[7])]).await, StoreError::Intent(IntentError::AlreadyExists { id })
         if id == all[7].id);
     assert_intents(&store, &all.iter().collect::<Vec<_>>()).await;
     assert_holds(&store, &["a"], &[]).await;
@@ -163,12 +168,12 @@ pub(super) async fn the_limits_of_intents_are_kept(store: impl Storage + Transac
     assert_intents(&store, &[&one]).await;
 }
 
-pub(super) async fn an_intent_that_is_dropped_is_added_or_not_added(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_cancelled_add_of_an_intent_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let one = intent(format!("{polls}"));
         let changes = vec![intend(&one), set(&store, "a", polls.to_string()).await];
         let ended = drop_after(polls, store.commit(changes)).await;
-        // What was dropped may still be made, so it is decided by a commit after it.
+        // The cancelled commit may still be made; a later commit decides.
         put(&store, "b", "after").await;
         let there = store.intents().await.unwrap().contains(&one);
         let set = get(&store, "a").await.as_deref() == Some(polls.to_string().as_bytes());
@@ -177,8 +182,8 @@ pub(super) async fn an_intent_that_is_dropped_is_added_or_not_added(store: impl 
     }
 }
 
-pub(super) async fn intents_stay<F: Reopen<Store: TransactionalStore>>(factory: &F) {
-    let (mut store, mut keep) = factory.create().await;
+pub(super) async fn intents_persist<F: Reopen<Store: TransactionalStore>>(factory: &F) {
+    let (mut store, mut fixture) = factory.create().await;
     let mut there: Vec<Intent> = Vec::new();
     let mut ids = BTreeSet::new();
     for round in 0..6 {
@@ -194,14 +199,14 @@ pub(super) async fn intents_stay<F: Reopen<Store: TransactionalStore>>(factory: 
         store.commit(changes).await.unwrap();
         there.extend(new);
         assert_intents(&store, &there.iter().collect::<Vec<_>>()).await;
-        (store, keep) = factory.reopen(store, keep).await;
+        (store, fixture) = factory.reopen(store, fixture).await;
         assert_intents(&store, &there.iter().collect::<Vec<_>>()).await;
         assert_holds(&store, &[], &[("a/b", &round.to_string())]).await;
         for gone in &settled {
-            assert_fails!(store.commit(vec![settle(gone)]).await, StoreError::Intent(IntentError::Missing { .. }));
+            assert_fails!(store.commit(vec![settle(gone)]).await, StoreError::Intent(IntentError::NotFound { .. }));
         }
     }
     store.commit(there.iter().map(settle).collect()).await.unwrap();
-    let (store, _keep) = factory.reopen(store, keep).await;
+    let (store, _fixture) = factory.reopen(store, fixture).await;
     assert_intents(&store, &[]).await;
 }

@@ -1,4 +1,4 @@
-//! Random operations, compared with the same on a `BTreeMap`.
+//! Random operations, compared with a model.
 
 use std::{
     any::Any,
@@ -19,15 +19,14 @@ use proptest::{
 
 use super::{
     Storage,
-    payload::Payload,
-    suite::message,
-    tools::{children, dir_pages, key, key_pages, prefix},
+    test_value::TestValue,
+    tools::{children, dir_pages, key, key_pages, panic_message, prefix},
 };
-use crate::{ByteRange, ErasedKeys, Precondition, StoreError, Version, VersionMatch};
+use crate::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch};
 
 const CASES: u32 = 64;
 const OPERATIONS: usize = 60;
-/// How many shorter sequences are tried where one fails.
+/// The number of shorter sequences that are tried after a failure.
 const SHRINKS: usize = 300;
 
 /// An operation on the store and on its model.
@@ -41,7 +40,7 @@ pub(super) enum Operation {
     ListDir { below: String, limit: usize },
 }
 
-/// A precondition in terms of what the model knows of the key.
+/// A precondition in terms of the model's versions of the key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
     None,
@@ -53,18 +52,18 @@ pub(super) enum Condition {
     NotOther,
 }
 
-/// What a store should hold: the truth that it is compared with.
+/// The expected content of a store.
 #[derive(Default)]
 pub(super) struct Model {
     values: BTreeMap<String, (Version, Bytes)>,
-    /// The version of the last set of any key, erased or replaced or not.
+    /// The version of the last set of any key, even if it was erased or replaced.
     last: Option<Version>,
-    /// All versions that there were.
+    /// All versions assigned so far.
     given: HashSet<Version>,
     sets: u64,
 }
 
-/// A few names with many prefixes in common, among them neighbours of `/` in the order of bytes.
+/// Names with many prefixes in common, including neighbours of `/` in the order of bytes.
 fn segments() -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just("a"), 4 => select(vec!["b", "a-", "a0", "é"])]
 }
@@ -73,7 +72,7 @@ pub(super) fn keys() -> impl Strategy<Value = String> {
     vec(segments(), 1..=4).prop_map(|segments| segments.join("/"))
 }
 
-/// Prefixes of such keys: the root, and others within each other up to three deep.
+/// Prefixes of such keys: the root, and up to three nested ones.
 pub(super) fn prefixes() -> impl Strategy<Value = String> {
     let below_root = vec(segments(), 1..=3).prop_map(|segments| segments.join("/") + "/");
     prop_oneof![1 => Just(String::new()), 5 => below_root]
@@ -124,7 +123,7 @@ pub(super) async fn operations_agree_with_a_model(store: impl Storage) {
     .await;
 }
 
-/// Tries so many sequences of operations, and where one fails, looks for the shortest that does.
+/// Runs random sequences of operations. After a failure, searches for the shortest sequence that fails.
 pub(super) async fn check_sequences<T, F>(cases: u32, operations: impl Strategy<Value = T>, check: impl Fn(Vec<T>) -> F)
 where
     T: std::fmt::Debug,
@@ -149,7 +148,7 @@ where
         }
         let said = format!("{shortest:#?}");
         let Err(cause) = run(&check, shortest).await else { panic!("this failed, though not always: {said}") };
-        panic!("{}\nafter: {said}", message(&*cause));
+        panic!("{}\nafter: {said}", panic_message(&*cause));
     }
 }
 
@@ -170,19 +169,19 @@ impl Model {
     }
 
     /// A payload that no key has had.
-    pub(super) fn new_payload(&mut self, len: u64) -> Payload {
+    pub(super) fn new_payload(&mut self, len: u64) -> TestValue {
         self.sets += 1;
-        Payload::new(self.sets, len)
+        TestValue::new(self.sets, len)
     }
 
-    /// Fails where one of the versions of a commit was there before it.
-    pub(super) fn assert_new(&mut self, versions: impl IntoIterator<Item = Version>) {
+    /// Fails if a commit reused a version.
+    pub(super) fn assert_changed_state(&mut self, versions: impl IntoIterator<Item = Version>) {
         let versions: HashSet<_> = versions.into_iter().collect();
         assert!(self.given.is_disjoint(&versions), "a version was given twice");
         self.given.extend(versions);
     }
 
-    pub(super) fn set(&mut self, at: &str, version: Version, payload: Payload) {
+    pub(super) fn set(&mut self, at: &str, version: Version, payload: TestValue) {
         self.values.insert(at.to_owned(), (version, payload.bytes()));
         self.last = Some(version);
     }
@@ -191,14 +190,14 @@ impl Model {
         self.values.remove(at).is_some()
     }
 
-    /// Erases what is below; how many keys that was.
+    /// Erases the keys below a prefix and returns their number.
     pub(super) fn erase_prefix(&mut self, below: &str) -> u64 {
         let before = self.values.len();
         self.values.retain(|at, _| !at.starts_with(below));
         (before - self.values.len()) as u64
     }
 
-    /// The first key below.
+    /// The first key below a prefix.
     pub(super) fn first_below(&self, below: &str) -> Option<&str> {
         self.values.keys().map(String::as_str).find(|at| at.starts_with(below))
     }
@@ -212,9 +211,9 @@ impl Model {
             Condition::Absent => Precondition::absent(),
             Condition::Present => Precondition::present(),
             Condition::AtCurrent => Precondition::unchanged(current),
-            Condition::AtOther => Precondition { matches: one_of(other), none_matches: None },
-            Condition::NotCurrent => Precondition { matches: None, none_matches: one_of(current) },
-            Condition::NotOther => Precondition { matches: None, none_matches: one_of(other) },
+            Condition::AtOther => Precondition { if_match: one_of(other), if_none_match: None },
+            Condition::NotCurrent => Precondition { if_match: None, if_none_match: one_of(current) },
+            Condition::NotOther => Precondition { if_match: None, if_none_match: one_of(other) },
         }
     }
 
@@ -224,21 +223,21 @@ impl Model {
             Operation::Set { at, len, condition } => self.compare_set(store, at, *len, *condition).await,
             Operation::Erase { at, condition } => {
                 let precondition = self.precondition(at, *condition);
-                let holds = precondition.holds(self.version(at));
+                let holds = precondition.is_met_by(self.version(at));
                 match store.erase(&key(at), precondition).await {
                     Ok(existed) => assert_eq!((true, existed), (holds, self.erase(at)), "{operation:?}"),
                     Err(error) => assert_condition_failed(&error, holds, operation),
                 }
             }
             Operation::ErasePrefix { below } => {
-                let expected = ErasedKeys::exactly(self.erase_prefix(below));
+                let expected = KeyCount::exact(self.erase_prefix(below));
                 let erased = store.erase_prefix(&prefix(below)).await.expect("erase_prefix");
                 assert_eq!(erased, expected, "{operation:?}");
             }
             Operation::ListKeys { below, limit } => {
                 let found = key_pages(store, below, *limit).await.concat();
                 let found: Vec<_> =
-                    found.iter().map(|entry| (entry.key.to_string(), entry.info.version, entry.info.size)).collect();
+                    found.iter().map(|entry| (entry.key.to_string(), entry.meta.version, entry.meta.size)).collect();
                 assert_eq!(found, self.keys_below(below), "{operation:?}");
             }
             Operation::ListDir { below, limit } => {
@@ -249,9 +248,9 @@ impl Model {
     }
 
     async fn compare_get(&self, store: &impl Storage, at: &str, range: Option<ByteRange>) {
-        let info = store.head(&key(at)).await.expect("head");
+        let meta = store.head(&key(at)).await.expect("head");
         let known = self.values.get(at).map(|(version, bytes)| (*version, bytes.len() as u64));
-        assert_eq!(info.map(|info| (info.version, info.size)), known, "head {at}");
+        assert_eq!(meta.map(|meta| (meta.version, meta.size)), known, "head {at}");
         let result = store.get(&key(at), range).await;
         let Some((version, bytes)) = self.values.get(at) else {
             assert!(matches!(result, Ok(None)), "get {at} {range:?}: {result:?}");
@@ -263,19 +262,19 @@ impl Model {
             return;
         };
         let value = result.expect("get").expect("a value");
-        assert_eq!((value.info.version, value.range.clone()), (*version, expected.clone()), "get {at} {range:?}");
+        assert_eq!((value.meta.version, value.range.clone()), (*version, expected.clone()), "get {at} {range:?}");
         let expected = bytes.slice(expected.start as usize..expected.end as usize);
         assert!(value.bytes().await.expect("bytes") == expected, "get {at} {range:?}: other bytes");
     }
 
     async fn compare_set(&mut self, store: &impl Storage, at: &str, len: u64, condition: Condition) {
         let precondition = self.precondition(at, condition);
-        let holds = precondition.holds(self.version(at));
+        let holds = precondition.is_met_by(self.version(at));
         let payload = self.new_payload(len);
-        match store.set(&key(at), payload.content(), precondition).await {
+        match store.set(&key(at), payload.payload(), precondition).await {
             Ok(written) => {
                 assert_eq!((true, written.replaced), (holds, self.version(at).is_some()), "set {at} {condition:?}");
-                self.assert_new([written.version]);
+                self.assert_changed_state([written.version]);
                 self.set(at, written.version, payload);
             }
             Err(error) => assert_condition_failed(&error, holds, &(at, condition)),

@@ -10,11 +10,12 @@ use super::{
     transaction::{check, check_empty, erase, erase_if, erase_prefix, set, set_if, written},
 };
 use crate::{
-    Change, ErasedKeys, Key, MAX_COUNTED, Outcome, Page, Precondition, StoreError, TransactionalStore, Version,
+    Change, ChangeOutcome, Key, KeyCount, MAX_COUNTED_KEYS, PageRequest, Precondition, StoreError, TransactionalStore,
+    Version,
 };
 
-/// Fails unless these keys, each with the text that follows it, are all there is, by all ways of asking. `known` are
-/// keys that may have been there before.
+/// Asserts by all operations that exactly these keys exist, each with the text that follows it. `known` are keys that
+/// may have existed before.
 pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected: &[(&str, &str)]) {
     let mut prefixes = BTreeSet::from([String::new()]);
     for at in known.iter().copied().chain(expected.iter().map(|(at, _)| *at)) {
@@ -53,7 +54,7 @@ const SUBTREE: [&str; 8] = ["a", "a-/x", "a/b", "a/b/c", "a/b/d", "a/e", "a0", "
 pub(super) async fn a_commit_erases_a_prefix(store: impl Storage + TransactionalStore) {
     put_names(&store, &SUBTREE).await;
     let outcomes = store.commit(vec![erase_prefix("a/b/"), erase_prefix("none/")]).await.unwrap();
-    assert_eq!(outcomes, [Outcome::PrefixErased, Outcome::PrefixErased]);
+    assert_eq!(outcomes, [ChangeOutcome::PrefixErased, ChangeOutcome::PrefixErased]);
     let left = ["a", "a-/x", "a/b", "a/e", "a0", "b"].map(|at| (at, at));
     assert_holds(&store, &SUBTREE, &left).await;
     store.commit(vec![erase_prefix("a/")]).await.unwrap();
@@ -69,7 +70,7 @@ pub(super) async fn a_commit_replaces_what_is_below_a_prefix(store: impl Storage
         let mut changes = vec![set(&store, "a/b", "new").await, set(&store, "a/f/g", "new").await];
         changes.insert(place, erase_prefix("a/"));
         let mut outcomes = store.commit(changes).await.unwrap();
-        assert_eq!(outcomes.remove(place), Outcome::PrefixErased);
+        assert_eq!(outcomes.remove(place), ChangeOutcome::PrefixErased);
         let [replacing, creating] = [written(&outcomes[0]), written(&outcomes[1])];
         assert!(replacing.replaced && !creating.replaced, "sets speak of the state before the commit");
         assert_ne!(replacing.version, before);
@@ -80,7 +81,7 @@ pub(super) async fn a_commit_replaces_what_is_below_a_prefix(store: impl Storage
     }
 }
 
-pub(super) async fn keys_below_an_erased_prefix_are_judged_before(store: impl Storage + TransactionalStore) {
+pub(super) async fn preconditions_see_keys_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a/b", "a/c", "a/d"]).await;
     let version = store.head(&key("a/d")).await.unwrap().unwrap().version;
     for wrong in [check("a/b", Precondition::absent()), erase_if("a/e", Precondition::present())] {
@@ -96,8 +97,8 @@ pub(super) async fn keys_below_an_erased_prefix_are_judged_before(store: impl St
         set_if(&store, "a/d", "new", Precondition::at(version)).await,
     ];
     let outcomes = store.commit(changes).await.unwrap();
-    assert_eq!(outcomes[..2], [Outcome::Erased { existed: true }, Outcome::Erased { existed: false }]);
-    assert_eq!(outcomes[2..4], [Outcome::Checked, Outcome::PrefixErased]);
+    assert_eq!(outcomes[..2], [ChangeOutcome::Erased { existed: true }, ChangeOutcome::Erased { existed: false }]);
+    assert_eq!(outcomes[2..4], [ChangeOutcome::Checked, ChangeOutcome::PrefixErased]);
     assert_holds(&store, &["a/b", "a/c", "a/e"], &[("a/d", "new")]).await;
 }
 
@@ -113,7 +114,7 @@ pub(super) async fn a_prefix_may_be_named_more_than_once(store: impl Storage + T
         erase_prefix("c/"),
     ];
     let outcomes = store.commit(changes).await.unwrap();
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::PrefixErased).count(), 4);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeOutcome::PrefixErased).count(), 4);
     let left = [("a", "a"), ("a-/x", "a-/x"), ("a/b/c", "new"), ("a0", "a0"), ("b", "b")];
     assert_holds(&store, &SUBTREE, &left).await;
 }
@@ -143,10 +144,10 @@ pub(super) async fn a_prefix_that_is_not_empty_fails_the_commit(store: impl Stor
 pub(super) async fn a_prefix_is_empty_as_long_as_no_key_is_below(store: impl Storage + TransactionalStore) {
     put_names(&store, &SUBTREE).await;
     let changes = vec![check_empty("b/"), check_empty("a/b/c/"), check_empty("a-/x/"), check_empty("A/")];
-    assert_eq!(store.commit(changes).await.unwrap(), [Outcome::Checked; 4]);
-    // What the commit itself sets does not count.
+    assert_eq!(store.commit(changes).await.unwrap(), [ChangeOutcome::Checked; 4]);
+    // Sets of the same commit do not count.
     let changes = vec![set(&store, "c/d/e", "1").await, check_empty("c/d/"), check_empty("c/")];
-    assert_eq!(store.commit(changes).await.unwrap()[1..], [Outcome::Checked; 2]);
+    assert_eq!(store.commit(changes).await.unwrap()[1..], [ChangeOutcome::Checked; 2]);
     assert_fails!(store.commit(vec![check_empty("c/")]).await, StoreError::NotEmpty { key: found, .. }
         if found == key("c/d/e"));
     for emptied in ["c/d/", "a/"] {
@@ -184,8 +185,8 @@ pub(super) async fn one_creator_below_an_empty_prefix_wins(store: impl Storage +
     }
 }
 
-/// Each set says whether it found a value, and so does each erase: together they make up the history of the key.
-pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: impl Storage + TransactionalStore) {
+/// Each set and erase reports whether the key had a value; together these results must form a consistent history.
+pub(super) async fn sets_and_prefix_erases_are_serialized(store: impl Storage + TransactionalStore) {
     let (mut sets, mut erases) = (0, 0);
     for _ in 0..10 {
         let results = at_once(&store, 12, |store, task| async move {
@@ -195,7 +196,7 @@ pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: 
             }
             let below = if task % 4 == 1 { "a/b/" } else { "a/" };
             let outcomes = store.commit(vec![erase("a/b/c"), erase_prefix(below)]).await.expect("commit");
-            (0, u32::from(outcomes[0] == Outcome::Erased { existed: true }))
+            (0, u32::from(outcomes[0] == ChangeOutcome::Erased { existed: true }))
         })
         .await;
         for (set, erased) in results {
@@ -208,7 +209,7 @@ pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: 
     }
 }
 
-pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Storage + TransactionalStore) {
+pub(super) async fn writers_read_their_changes_below_a_prefix(store: impl Storage + TransactionalStore) {
     at_once(&store, 6, |store, task| async move {
         let below = format!("w/{task}/");
         for step in 0..6 {
@@ -222,7 +223,7 @@ pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Stora
             let changes = vec![set(&store, &names[1], "new").await, erase_prefix(&below)];
             store.commit(changes).await.expect("a commit");
             assert_eq!(list_keys(&store, &below).await, [names[1].clone()]);
-            assert_eq!(store.erase_prefix(&prefix(&below)).await.expect("erase_prefix"), ErasedKeys::exactly(1));
+            assert_eq!(store.erase_prefix(&prefix(&below)).await.expect("erase_prefix"), KeyCount::exact(1));
             assert_eq!(list_keys(&store, &below).await, Vec::<String>::new());
             assert_eq!(get(&store, &names[1]).await, None);
         }
@@ -230,8 +231,8 @@ pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Stora
     .await;
 }
 
-pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: impl Storage + TransactionalStore) {
-    let half = MAX_COUNTED / 2 + 1;
+pub(super) async fn a_commit_erases_more_keys_than_are_counted(store: impl Storage + TransactionalStore) {
+    let half = MAX_COUNTED_KEYS / 2 + 1;
     for half_number in 0..2 {
         let mut changes = Vec::with_capacity(half);
         for number in 0..half {
@@ -241,12 +242,12 @@ pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: i
     }
     put_names(&store, &["m", "m-", "m0"]).await;
     let many = store.erase_prefix(&prefix("m/")).await.unwrap();
-    assert_eq!(many, ErasedKeys { count: MAX_COUNTED as u64, exact: false });
+    assert_eq!(many, KeyCount { count: MAX_COUNTED_KEYS as u64, exact: false });
     assert_holds(&store, &["m/0/00000", "m/1/49999"], &["m", "m-", "m0"].map(|at| (at, at))).await;
 }
 
-/// An erase that sets a key below the prefix as well is made as a whole, or not made.
-pub(super) async fn an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made(store: impl Storage + TransactionalStore) {
+/// A commit that erases a prefix and sets a key below it is atomic.
+pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<String> = (0..50).map(|number| format!("{polls}/{number:02}")).collect();
         let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -277,7 +278,7 @@ pub(super) async fn an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made(sto
     }
 }
 
-/// The steps in which prefixes within each other are set and erased, in either order of nesting.
+/// The order in which nested prefixes are set and erased.
 pub(super) const NESTINGS: [[&str; 4]; 4] = [
     ["a/", "a/b/", "a/b/c/", ""],
     ["a/b/c/", "a/b/", "a/", "a/b/"],
@@ -287,7 +288,7 @@ pub(super) const NESTINGS: [[&str; 4]; 4] = [
 
 pub(super) const NESTED: [&str; 6] = ["a/b/c/d", "a/b/c/e", "a/b/f", "a/g", "a0", "b/h"];
 
-/// Sets the nested keys, but for some that differ from step to step, and gives what is there then.
+/// Sets the nested keys, except some that differ between steps, and returns what exists then.
 pub(super) async fn set_some_nested(
     store: &impl Storage,
     step: usize,
@@ -316,8 +317,8 @@ pub(super) async fn prefixes_within_each_other_are_set_and_erased(store: impl St
             }
             assert_holds(&store, &NESTED, &borrowed(&set)).await;
             let expected = set.iter().filter(|(at, _)| at.starts_with(below)).count() as u64;
-            assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), ErasedKeys::exactly(expected), "{below:?}");
-            assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), ErasedKeys::exactly(0), "{below:?}");
+            assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), KeyCount::exact(expected), "{below:?}");
+            assert_eq!(store.erase_prefix(&prefix(below)).await.unwrap(), KeyCount::exact(0), "{below:?}");
             there = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
             assert_holds(&store, &NESTED, &borrowed(&there)).await;
         }
@@ -328,7 +329,7 @@ pub(super) fn borrowed<'s>(there: &'s [(&'static str, String)]) -> Vec<(&'static
     there.iter().map(|(at, text)| (*at, text.as_str())).collect()
 }
 
-/// What is erased below a prefix is gone for every later change, not only for readers.
+/// Keys below an erased prefix do not exist for later changes either.
 pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let version = put(&store, "a/b", "old").await;
     put_names(&store, &["a/c", "a/d"]).await;
@@ -338,34 +339,34 @@ pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Stor
         assert_fails!(result, StoreError::PreconditionFailed { current: None, .. });
     }
     assert!(!store.erase(&key("a/c"), Precondition::none()).await.unwrap());
-    assert_eq!(store.commit(vec![erase("a/d")]).await.unwrap(), [Outcome::Erased { existed: false }]);
+    assert_eq!(store.commit(vec![erase("a/d")]).await.unwrap(), [ChangeOutcome::Erased { existed: false }]);
     let written = store.set(&key("a/b"), "new".into(), Precondition::absent()).await.unwrap();
     assert!(!written.replaced && written.version != version);
     assert_holds(&store, &["a/c", "a/d"], &[("a/b", "new")]).await;
 }
 
-/// A listing whose cursor lies before, in or behind a prefix that is erased meanwhile goes on with the rest.
-pub(super) async fn a_listing_goes_on_behind_an_erased_prefix(store: impl Storage + TransactionalStore) {
+/// A listing continues if its cursor is before, in or behind a prefix that is erased meanwhile.
+pub(super) async fn a_listing_continues_after_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let names: Vec<String> =
         ["l/a", "l/b", "l/c"].iter().flat_map(|at| (0..4).map(move |n| format!("{at}/{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for seen in 1..names.len() {
         put_names(&store, &names).await;
-        let first = store.list_prefix(&prefix("l/"), Page::first(seen)).await.unwrap();
+        let first = store.list_prefix(&prefix("l/"), PageRequest::first(seen)).await.unwrap();
         let changes = vec![erase_prefix("l/b/"), set(&store, "l/b/2", "new").await];
         store.commit(changes).await.unwrap();
         let cursor = first.cursor.expect("there is more");
-        let rest = store.list_prefix(&prefix("l/"), Page::after(1_000, cursor)).await.unwrap();
+        let rest = store.list_prefix(&prefix("l/"), PageRequest::after(1_000, cursor)).await.unwrap();
         let listed: Vec<String> = rest.keys.iter().map(|entry| entry.key.to_string()).collect();
         let left = names[seen..].iter().filter(|at| !at.starts_with("l/b/") || **at == "l/b/2");
         assert_eq!(listed, left.copied().collect::<Vec<_>>(), "after {seen} keys");
     }
     for seen in 1..3 {
         put_names(&store, &names).await;
-        let first = store.list_dir(&prefix("l/"), Page::first(seen)).await.unwrap();
+        let first = store.list_dir(&prefix("l/"), PageRequest::first(seen)).await.unwrap();
         store.commit(vec![erase_prefix("l/b/")]).await.unwrap();
         let cursor = first.cursor.expect("there is more");
-        let rest = store.list_dir(&prefix("l/"), Page::after(1_000, cursor)).await.unwrap();
+        let rest = store.list_dir(&prefix("l/"), PageRequest::after(1_000, cursor)).await.unwrap();
         assert_eq!(rest.prefixes, [prefix("l/c/")], "after {seen} prefixes");
     }
 }

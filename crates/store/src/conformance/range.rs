@@ -1,10 +1,10 @@
-//! Reading parts of values.
+//! Reading byte ranges.
 
 use std::ops::Range;
 
 use super::{
     Storage,
-    payload::Payload,
+    test_value::TestValue,
     tools::{key, put},
 };
 use crate::{ByteRange, StoreError};
@@ -17,12 +17,12 @@ fn last(count: u64) -> ByteRange {
     ByteRange::last(count).unwrap()
 }
 
-/// Reads the range, which must be these bytes of the payload, or none of it.
-async fn assert_range(store: &impl Storage, payload: Payload, range: ByteRange, expected: Option<Range<u64>>) {
+/// Asserts that the range yields these bytes of the payload, or is not satisfiable.
+async fn assert_range(store: &impl Storage, payload: TestValue, range: ByteRange, expected: Option<Range<u64>>) {
     let result = store.get(&key("a"), Some(range)).await;
     let Some(expected) = expected else {
-        let info = store.head(&key("a")).await.unwrap().unwrap();
-        assert_fails!(result, StoreError::RangeNotSatisfiable { info: told } if told == info);
+        let meta = store.head(&key("a")).await.unwrap().unwrap();
+        assert_fails!(result, StoreError::RangeNotSatisfiable { meta: reported } if reported == meta);
         return;
     };
     let value = result.unwrap_or_else(|error| panic!("{range:?} of {payload:?}: {error:?}")).unwrap();
@@ -30,9 +30,9 @@ async fn assert_range(store: &impl Storage, payload: Payload, range: ByteRange, 
     payload.assert_is(value).await;
 }
 
-/// The specification's `get_partial_values`: pairs of keys and ranges, a key several times, missing keys, and the
-/// range `[0, none]`, which is the whole value.
-pub(super) async fn partial_values_as_in_the_specification(store: impl Storage) {
+/// The specification's `get_partial_values`: pairs of keys and ranges, with repeated and missing keys, and the range
+/// `[0, none]`, which is the complete value.
+pub(super) async fn partial_values_follow_the_specification(store: impl Storage) {
     put(&store, "a/b", "0123456789").await;
     put(&store, "a/c", "abcdefghij").await;
     for (at, range, expected) in [
@@ -52,11 +52,11 @@ pub(super) async fn partial_values_as_in_the_specification(store: impl Storage) 
     }
 }
 
-pub(super) async fn ranges_and_their_edges(store: impl Storage) {
+pub(super) async fn ranges_are_clipped_to_the_value(store: impl Storage) {
     const MAX: u64 = u64::MAX;
     for len in [1_u64, 10, 4_096, 4_097, 131_072, 131_073] {
-        let payload = Payload::new(len, len);
-        put(&store, "a", payload.content()).await;
+        let payload = TestValue::new(len, len);
+        put(&store, "a", payload.payload()).await;
         for (range, expected) in [
             (bounded(0, 1), Some(0..1)),
             (bounded(0, len), Some(0..len)),
@@ -86,7 +86,7 @@ pub(super) async fn ranges_and_their_edges(store: impl Storage) {
 
 pub(super) async fn ranges_of_an_empty_value(store: impl Storage) {
     put(&store, "a", "").await;
-    let empty = Payload::new(0, 0);
+    let empty = TestValue::new(0, 0);
     for (range, expected) in [
         (last(1), Some(0..0)),
         (last(u64::MAX), Some(0..0)),
@@ -102,8 +102,8 @@ pub(super) async fn ranges_of_an_empty_value(store: impl Storage) {
 pub(super) async fn ranges_across_blocks(store: impl Storage) {
     const BLOCK: u64 = 131_072;
     let len = 3 * BLOCK + 5;
-    let payload = Payload::new(7, len);
-    put(&store, "a", payload.content()).await;
+    let payload = TestValue::new(7, len);
+    put(&store, "a", payload.payload()).await;
     for start in [0, 1, 4_095, 4_096, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK] {
         for end in [start + 1, start + 2, 4_097, BLOCK, BLOCK + 1, 2 * BLOCK - 1, 3 * BLOCK, 3 * BLOCK + 1, len] {
             if end > start {

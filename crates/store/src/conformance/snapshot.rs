@@ -1,4 +1,4 @@
-//! Many keys as of one commit.
+//! Snapshots.
 
 use std::sync::{
     Arc,
@@ -10,18 +10,18 @@ use tokio::task::JoinSet;
 
 use super::{
     Storage,
-    payload::Payload,
+    test_value::TestValue,
     tools::{SIZES, assert_has, get, key, prefix, put, put_names},
     transaction::{check, erase, erase_prefix, set, set_if},
 };
-use crate::{ByteRange, Change, ErasedKeys, Key, Precondition, Snapshot, StoreError, TransactionalStore};
+use crate::{ByteRange, Change, Key, KeyCount, Precondition, Snapshot, StoreError, TransactionalStore};
 
 async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
     let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
     store.snapshot(&keys).await.expect("a snapshot")
 }
 
-/// The key's value in the snapshot, as text.
+/// The value of the key in the snapshot, as text.
 async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
     let value = snapshot.get(&key(at), None).await.expect("a value of the snapshot")?;
     let bytes = value.bytes().await.expect("the value can be read");
@@ -29,15 +29,15 @@ async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
 }
 
 pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + TransactionalStore) {
-    let payload = Payload::new(1, 140_000);
-    put(&store, "a", payload.content()).await;
+    let payload = TestValue::new(1, 140_000);
+    put(&store, "a", payload.payload()).await;
     put(&store, "empty", "").await;
-    // A key may be named twice, in any order.
+    // Keys may be repeated, in any order.
     let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
     for at in ["a", "empty", "none"] {
-        let info = store.head(&key(at)).await.unwrap();
-        assert_eq!(snapshot.head(&key(at)).unwrap(), info);
-        assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.info), info);
+        let meta = store.head(&key(at)).await.unwrap();
+        assert_eq!(snapshot.head(&key(at)).unwrap(), meta);
+        assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.meta), meta);
     }
     for range in [None, Some(ByteRange::From(131_000)), Some(ByteRange::bounded(5, 131_073).unwrap())] {
         payload.assert_is(snapshot.get(&key("a"), range).await.unwrap().unwrap()).await;
@@ -47,7 +47,7 @@ pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + Tra
     assert_eq!(value.range, 0..0);
     assert!(snapshot.get(&key("none"), Some(last)).await.unwrap().is_none());
     let result = snapshot.get(&key("a"), Some(ByteRange::From(140_000))).await;
-    assert_fails!(result, StoreError::RangeNotSatisfiable { info } if info.size == 140_000);
+    assert_fails!(result, StoreError::RangeNotSatisfiable { meta } if meta.size == 140_000);
 }
 
 pub(super) async fn a_snapshot_stays_while_its_keys_change(store: impl Storage + TransactionalStore) {
@@ -71,30 +71,30 @@ pub(super) async fn a_snapshot_stays_while_its_keys_change(store: impl Storage +
 }
 
 pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + TransactionalStore) {
-    let payload = Payload::new(1, 2 << 20);
-    put(&store, "a", payload.content()).await;
+    let payload = TestValue::new(1, 2 << 20);
+    put(&store, "a", payload.payload()).await;
     let snapshot = snapshot(&store, &["a"]).await;
     let unread = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut begun = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut reader = payload.reader(&begun);
-    reader.take(&begun.stream.try_next().await.unwrap().unwrap());
+    let mut started = snapshot.get(&key("a"), None).await.unwrap().unwrap();
+    let mut reader = payload.reader(&started);
+    reader.take(&started.stream.try_next().await.unwrap().unwrap());
     put(&store, "a", "new").await;
     drop(snapshot);
     put(&store, "a", "newer").await;
     payload.assert_is(unread).await;
-    while let Some(piece) = begun.stream.try_next().await.unwrap() {
-        reader.take(&piece);
+    while let Some(chunk) = started.stream.try_next().await.unwrap() {
+        reader.take(&chunk);
     }
     reader.finish();
 }
 
-pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "a/b", "b"]).await;
     let some = snapshot(&store, &["a", "none"]).await;
     for other in ["a/b", "b", "none/either"] {
-        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
         let result = some.get(&key(other), None).await;
-        assert_fails!(result, StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == key(other));
     }
     assert_eq!(some.head(&key("none")).unwrap(), None);
     let empty = snapshot(&store, &[]).await;
@@ -103,8 +103,8 @@ pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + Tra
 
 const GENERATION_KEYS: usize = 20;
 
-/// Every commit sets or erases all the keys; no snapshot sees more than one generation.
-pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalStore) {
+/// Every commit sets or erases all keys; no snapshot sees more than one generation.
+pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -145,7 +145,7 @@ pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalSt
 const ACCOUNTS: u64 = 5;
 const BALANCE: u64 = 100;
 
-/// Moves something between two accounts; whether nobody else changed them meanwhile.
+/// Moves an amount between two accounts. Returns true if no other writer interfered.
 async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
     let names = [format!("account/{from}"), format!("account/{to}")];
     let snapshot = snapshot(store, &[&names[0], &names[1]]).await;
@@ -154,7 +154,7 @@ async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
         .map(|text| text.expect("a balance").parse().expect("a number"))
         .into();
     for (name, balance) in names.iter().zip([balances[0].saturating_sub(1), balances[1] + balances[0].min(1)]) {
-        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).unwrap().map(|info| info.version));
+        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).unwrap().map(|meta| meta.version));
         changes.push(set_if(store, name, balance.to_string(), unchanged).await);
     }
     changes.push(check("closed", Precondition::absent()));
@@ -200,16 +200,16 @@ pub(super) async fn transfers_keep_the_sum(store: impl Storage + TransactionalSt
     }
 }
 
-/// Snapshots of values of 1 MiB are read, slowly, while each of their keys is replaced and erased several times.
+/// Snapshots of values of 1 MiB are read slowly while their keys are replaced and erased several times.
 pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..4).map(|number| format!("l/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
-    let payload = |generation: u64, number: u64| Payload::new(generation * 10 + number, (1 << 20) + generation);
+    let payload = |generation: u64, number: u64| TestValue::new(generation * 10 + number, (1 << 20) + generation);
     let mut readers = JoinSet::new();
     for generation in 0..6 {
         let mut changes = Vec::new();
         for (number, name) in (0..).zip(&names) {
-            changes.push(set(&store, name, payload(generation, number).content()).await);
+            changes.push(set(&store, name, payload(generation, number).payload()).await);
         }
         store.commit(changes).await.expect("a commit");
         let snapshot = store.snapshot(&keys).await.expect("a snapshot");
@@ -218,8 +218,8 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
             for (number, key) in (0..).zip(&read) {
                 let mut value = snapshot.get(key, None).await.expect("get").expect("a value");
                 let mut reader = payload(generation, number).reader(&value);
-                while let Some(piece) = value.stream.try_next().await.expect("a piece") {
-                    reader.take(&piece);
+                while let Some(chunk) = value.stream.try_next().await.expect("a piece") {
+                    reader.take(&chunk);
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
                 reader.finish();
@@ -232,15 +232,15 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
         }
     }
     readers.join_all().await;
-    put(&store, "l/0", payload(9, 9).content()).await;
+    put(&store, "l/0", payload(9, 9).payload()).await;
     assert_has(&store, "l/0", payload(9, 9)).await;
 }
 
 /// Erasing a prefix is one commit.
-pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
-    // The ends of the prefix, and one between, tell whether a part of it is gone; few keys make for quick looks.
+    // The first, last and a middle key reveal a partial erase; few keys make for fast reads.
     let some = [&names[0], &names[KEYS / 2], &names[KEYS - 1]].map(|name| key(name));
     for _ in 0..8 {
         let mut changes = Vec::new();
@@ -258,18 +258,18 @@ pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + Transaction
             if ended {
                 break;
             }
-            // Looks follow each other closely, but give way where there is but one thread.
+            // Yield now and then, in case there is only one thread.
             if look % 64 == 0 {
                 tokio::task::yield_now().await;
             }
         }
-        assert_eq!(erasing.await.expect("the eraser"), ErasedKeys::exactly(KEYS as u64));
+        assert_eq!(erasing.await.expect("the eraser"), KeyCount::exact(KEYS as u64));
     }
 }
 
-/// A prefix is erased and set anew in one commit, again and again; no snapshot sees more than one generation.
-pub(super) async fn a_replaced_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
-    // The keys of the generations differ, but for one.
+/// A prefix is erased and set again in one commit, repeatedly; no snapshot sees more than one generation.
+pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
+    // The generations share one key.
     let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
     let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -309,10 +309,10 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
     let names: Vec<String> = SIZES.iter().map(|size| format!("e/{}/{size}", size % 3)).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
     for ((seed, size), name) in (0..).zip(SIZES).zip(&names) {
-        put(&store, name, Payload::new(seed, size).content()).await;
+        put(&store, name, TestValue::new(seed, size).payload()).await;
     }
     let snapshot = store.snapshot(&keys).await.unwrap();
-    let begun = snapshot.get(&keys[8], None).await.unwrap().unwrap();
+    let started = snapshot.get(&keys[8], None).await.unwrap().unwrap();
     let before: Vec<_> = keys.iter().map(|key| snapshot.head(key).unwrap()).collect();
     for round in 0..3 {
         if round == 1 {
@@ -324,7 +324,7 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
         let later = store.snapshot(&keys).await.unwrap();
         for ((seed, size), key) in (0..).zip(SIZES).zip(&keys) {
             let value = snapshot.get(key, None).await.unwrap().expect("a value of the snapshot");
-            Payload::new(seed, size).assert_is(value).await;
+            TestValue::new(seed, size).assert_is(value).await;
             assert_eq!(later.head(key).unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
         }
         for name in &names {
@@ -333,5 +333,5 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
     }
     assert_eq!(keys.iter().map(|key| snapshot.head(key).unwrap()).collect::<Vec<_>>(), before);
     drop(snapshot);
-    Payload::new(8, SIZES[8]).assert_is(begun).await;
+    TestValue::new(8, SIZES[8]).assert_is(started).await;
 }

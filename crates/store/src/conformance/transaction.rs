@@ -8,23 +8,23 @@ use tokio::task::JoinSet;
 use super::{
     Storage,
     cancel::drop_after,
-    payload::{Payload, broken_content},
+    test_value::{TestValue, broken_payload},
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
 use crate::{
-    ByteRange, Change, Content, ErasedKeys, MAX_COMMIT_CHANGES, MAX_PAGE, MemoryStore, Outcome, Page, Precondition,
-    StoreError, TransactionalStore, UploadError, Version, Written,
+    ByteRange, Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_PAGE_ENTRIES, MemoryStore, PageRequest,
+    Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
 };
 
-/// Stages a value and makes the change that sets it.
-pub(super) async fn set(store: &impl TransactionalStore, at: &str, content: impl Into<Content>) -> Change {
+/// Stages a value and returns the change that sets it.
+pub(super) async fn set(store: &impl TransactionalStore, at: &str, content: impl Into<Payload>) -> Change {
     set_if(store, at, content, Precondition::none()).await
 }
 
 pub(super) async fn set_if(
     store: &impl TransactionalStore,
     at: &str,
-    content: impl Into<Content>,
+    content: impl Into<Payload>,
     precondition: Precondition,
 ) -> Change {
     let staged = store.stage(&key(at), content.into()).await;
@@ -51,17 +51,17 @@ pub(super) fn check_empty(below: &str) -> Change {
     Change::CheckEmpty { prefix: prefix(below) }
 }
 
-pub(super) fn written(outcome: &Outcome) -> Written {
-    let Outcome::Set(written) = outcome else { panic!("{outcome:?} where a key was set") };
+pub(super) fn written(outcome: &ChangeOutcome) -> PutResult {
+    let ChangeOutcome::Set(written) = outcome else { panic!("{outcome:?} where a key was set") };
     *written
 }
 
 pub(super) async fn a_staged_value_is_invisible(store: impl Storage + TransactionalStore) {
-    let old = Payload::new(1, 5_000);
-    let version = put(&store, "a/b", old.content()).await;
+    let old = TestValue::new(1, 5_000);
+    let version = put(&store, "a/b", old.payload()).await;
     let mut staged = Vec::new();
     for at in ["a/b", "a/c", "d/e/f"] {
-        let value = store.stage(&key(at), Payload::new(2, 6_000).content()).await.unwrap();
+        let value = store.stage(&key(at), TestValue::new(2, 6_000).payload()).await.unwrap();
         assert_eq!((value.key(), value.size()), (&key(at), 6_000));
         staged.push(value);
     }
@@ -69,13 +69,13 @@ pub(super) async fn a_staged_value_is_invisible(store: impl Storage + Transactio
     assert_eq!(store.head(&key("a/b")).await.unwrap().unwrap().version, version);
     assert_absent(&store, "a/c").await;
     assert_eq!(list_keys(&store, "").await, ["a/b"]);
-    assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), ErasedKeys::exactly(0));
-    // Neither another writer of the key nor an erase hinders it from being committed.
+    assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), KeyCount::exact(0));
+    // Neither another writer of the key nor an erase prevents the commit.
     assert!(store.erase(&key("a/b"), Precondition::none()).await.unwrap());
     let changes = staged.into_iter().map(|staged| Change::Set { staged, precondition: Precondition::none() });
     store.commit(changes.collect()).await.unwrap();
     for at in ["a/b", "a/c", "d/e/f"] {
-        assert_has(&store, at, Payload::new(2, 6_000)).await;
+        assert_has(&store, at, TestValue::new(2, 6_000)).await;
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn a_staged_value_that_is_dropped_is_discarded(store: impl Stor
     put(&store, "a", "old").await;
     for size in SIZES {
         for at in ["a", "b"] {
-            drop(store.stage(&key(at), Payload::new(1, size).content()).await.unwrap());
+            drop(store.stage(&key(at), TestValue::new(1, size).payload()).await.unwrap());
         }
     }
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"old"[..]));
@@ -95,24 +95,24 @@ pub(super) async fn a_staged_value_that_is_dropped_is_discarded(store: impl Stor
 pub(super) async fn staged_values_of_every_size_can_be_committed(store: impl Storage + TransactionalStore) {
     let mut changes = Vec::new();
     for (seed, size) in (0..).zip(SIZES) {
-        let payload = Payload::new(seed, size);
-        changes.push(set(&store, &format!("known/{size}"), payload.content()).await);
-        changes.push(set(&store, &format!("unknown/{size}"), payload.content_of_unknown_size()).await);
+        let payload = TestValue::new(seed, size);
+        changes.push(set(&store, &format!("known/{size}"), payload.payload()).await);
+        changes.push(set(&store, &format!("unknown/{size}"), payload.payload_of_unknown_size()).await);
     }
     let outcomes = store.commit(changes).await.unwrap();
     for ((seed, size), outcomes) in (0..).zip(SIZES).zip(outcomes.chunks(2)) {
         for (at, outcome) in [format!("known/{size}"), format!("unknown/{size}")].iter().zip(outcomes) {
-            assert_has(&store, at, Payload::new(seed, size)).await;
+            assert_has(&store, at, TestValue::new(seed, size)).await;
             assert_eq!(store.head(&key(at)).await.unwrap().unwrap().version, written(outcome).version);
         }
     }
 }
 
-pub(super) async fn a_commit_that_fails_leaves_staged_values_as_they_were(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_failed_commit_leaves_staged_values_unchanged(store: impl Storage + TransactionalStore) {
     put(&store, "guard", "1").await;
     let mut staged = Vec::new();
     for (seed, size) in (0..).zip(SIZES) {
-        staged.push(store.stage(&key(&format!("v/{size}")), Payload::new(seed, size).content()).await.unwrap());
+        staged.push(store.stage(&key(&format!("v/{size}")), TestValue::new(seed, size).payload()).await.unwrap());
     }
     let changes = |staged: &[crate::Staged]| -> Vec<Change> {
         let change =
@@ -123,24 +123,24 @@ pub(super) async fn a_commit_that_fails_leaves_staged_values_as_they_were(store:
         let mut changes = changes(&staged);
         changes.push(wrong);
         let result = store.commit(changes).await;
-        assert_fails!(result, StoreError::PreconditionFailed { .. } | StoreError::RepeatedKey { .. });
+        assert_fails!(result, StoreError::PreconditionFailed { .. } | StoreError::DuplicateKey { .. });
         assert_eq!(list_keys(&store, "").await, ["guard"]);
     }
     store.commit(changes(&staged)).await.unwrap();
     drop(staged);
     for (seed, size) in (0..).zip(SIZES) {
-        assert_has(&store, &format!("v/{size}"), Payload::new(seed, size)).await;
+        assert_has(&store, &format!("v/{size}"), TestValue::new(seed, size)).await;
     }
 }
 
 pub(super) async fn a_staged_value_is_committed_once(store: impl Storage + TransactionalStore) {
     for size in SIZES {
-        let staged = store.stage(&key("a"), Payload::new(1, size).content()).await.unwrap();
+        let staged = store.stage(&key("a"), TestValue::new(1, size).payload()).await.unwrap();
         let change = || Change::Set { staged: staged.clone(), precondition: Precondition::none() };
         store.commit(vec![change()]).await.unwrap();
         let version = store.head(&key("a")).await.unwrap().unwrap().version;
-        assert_fails!(store.commit(vec![set(&store, "b", "new").await, change()]).await, StoreError::ForeignStaged);
-        assert!(matches!(store.read_staged(&staged, None).await, Err(StoreError::ForeignStaged)));
+        assert_fails!(store.commit(vec![set(&store, "b", "new").await, change()]).await, StoreError::InvalidStaged);
+        assert!(matches!(store.read_staged(&staged, None).await, Err(StoreError::InvalidStaged)));
         assert_eq!(store.head(&key("a")).await.unwrap().unwrap().version, version);
         assert_absent(&store, "b").await;
         put(&store, "a", "newer").await;
@@ -151,9 +151,9 @@ pub(super) async fn a_staged_value_is_committed_once(store: impl Storage + Trans
 
 pub(super) async fn staged_values_can_be_read(store: impl Storage + TransactionalStore) {
     for (seed, size) in (0..).zip(SIZES) {
-        let payload = Payload::new(seed, size);
-        put(&store, "visible", payload.content()).await;
-        let staged = store.stage(&key("a"), payload.content()).await.unwrap();
+        let payload = TestValue::new(seed, size);
+        put(&store, "visible", payload.payload()).await;
+        let staged = store.stage(&key("a"), payload.payload()).await.unwrap();
         let ranges = [
             None,
             Some(ByteRange::From(size / 2)),
@@ -174,11 +174,11 @@ pub(super) async fn staged_values_can_be_read(store: impl Storage + Transactiona
         }
     }
     let foreign = MemoryStore::new().stage(&key("a"), "value".into()).await.unwrap();
-    assert!(matches!(store.read_staged(&foreign, None).await, Err(StoreError::ForeignStaged)));
+    assert!(matches!(store.read_staged(&foreign, None).await, Err(StoreError::InvalidStaged)));
     assert_absent(&store, "a").await;
 }
 
-pub(super) async fn outcomes_stand_in_the_order_of_the_changes(store: impl Storage + TransactionalStore) {
+pub(super) async fn outcomes_are_in_the_order_of_the_changes(store: impl Storage + TransactionalStore) {
     let before: HashSet<Version> = [put(&store, "z", "1").await, put(&store, "y", "1").await].into();
     let changes = vec![
         set(&store, "z", "2").await,
@@ -191,9 +191,9 @@ pub(super) async fn outcomes_stand_in_the_order_of_the_changes(store: impl Stora
     let outcomes = store.commit(changes).await.unwrap();
     assert_eq!(outcomes.len(), 6);
     assert!(written(&outcomes[0]).replaced && !written(&outcomes[3]).replaced && !written(&outcomes[5]).replaced);
-    assert_eq!(outcomes[1], Outcome::Erased { existed: false });
-    assert_eq!(outcomes[2], Outcome::Checked);
-    assert_eq!(outcomes[4], Outcome::Erased { existed: true });
+    assert_eq!(outcomes[1], ChangeOutcome::Erased { existed: false });
+    assert_eq!(outcomes[2], ChangeOutcome::Checked);
+    assert_eq!(outcomes[4], ChangeOutcome::Erased { existed: true });
     for (at, number) in [("z", 0), ("b", 3), ("a", 5)] {
         let version = written(&outcomes[number]).version;
         assert!(!before.contains(&version), "{at} has a version that was given before");
@@ -207,7 +207,7 @@ pub(super) async fn an_empty_commit_changes_nothing(store: impl Storage + Transa
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 
-pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_failed_commit_changes_nothing(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "b", "c"]).await;
     let before = key_pages(&store, "", 10).await;
     let wrong = [erase_if as fn(&str, Precondition) -> Change, check as fn(&str, Precondition) -> Change];
@@ -216,13 +216,13 @@ pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + Tr
             let mut changes = vec![set(&store, "a", "new").await, erase("b"), set(&store, "d/new", "new").await];
             changes.insert(place, wrong("c", Precondition::absent()));
             let result = store.commit(changes).await;
-            assert_fails!(result, StoreError::PreconditionFailed { key: told, current: Some(_) } if told == key("c"));
+            assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: Some(_) } if reported == key("c"));
             assert_eq!(key_pages(&store, "", 10).await, before, "change {number} failed in place {place}");
         }
         let mut changes = vec![set(&store, "a", "new").await, erase("b")];
         changes.insert(place % 3, set_if(&store, "e", "new", Precondition::present()).await);
         let result = store.commit(changes).await;
-        assert_fails!(result, StoreError::PreconditionFailed { key: told, current: None } if told == key("e"));
+        assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: None } if reported == key("e"));
         assert_eq!(key_pages(&store, "", 10).await, before, "a set failed in place {place}");
     }
     for name in ["a", "b", "c"] {
@@ -230,8 +230,9 @@ pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + Tr
     }
 }
 
-/// The first change whose precondition fails is the one that is told, and no change of a commit counts for another.
-pub(super) async fn preconditions_are_judged_before_the_commit(store: impl Storage + TransactionalStore) {
+/// The error names the first change whose precondition fails, and changes of one commit do not affect each other's
+/// preconditions.
+pub(super) async fn preconditions_see_the_state_before_the_commit(store: impl Storage + TransactionalStore) {
     let version = put(&store, "b", "old").await;
     let changes = vec![
         set_if(&store, "a", "new", Precondition::absent()).await,
@@ -239,7 +240,7 @@ pub(super) async fn preconditions_are_judged_before_the_commit(store: impl Stora
         check("b", Precondition::absent()),
     ];
     let result = store.commit(changes).await;
-    assert_fails!(result, StoreError::PreconditionFailed { key: told, current: None } if told == key("c"));
+    assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: None } if reported == key("c"));
     let changes = vec![
         erase_if("b", Precondition::at(version)),
         set_if(&store, "a", "new", Precondition::absent()).await,
@@ -247,8 +248,8 @@ pub(super) async fn preconditions_are_judged_before_the_commit(store: impl Stora
         erase_if("d", Precondition::absent()),
     ];
     let outcomes = store.commit(changes).await.unwrap();
-    assert_eq!(outcomes[0], Outcome::Erased { existed: true });
-    assert_eq!(outcomes[3], Outcome::Erased { existed: false });
+    assert_eq!(outcomes[0], ChangeOutcome::Erased { existed: true });
+    assert_eq!(outcomes[3], ChangeOutcome::Erased { existed: false });
     assert_eq!(list_keys(&store, "").await, ["a"]);
 }
 
@@ -256,16 +257,16 @@ pub(super) async fn checks_guard_a_commit(store: impl Storage + TransactionalSto
     let version = put(&store, "guard", "1").await;
     store.commit(vec![check("guard", Precondition::at(version)), check("a", Precondition::absent())]).await.unwrap();
     let changes = vec![check("guard", Precondition::at(version)), set(&store, "a", "1").await];
-    assert_eq!(store.commit(changes).await.unwrap()[0], Outcome::Checked);
+    assert_eq!(store.commit(changes).await.unwrap()[0], ChangeOutcome::Checked);
     assert_eq!(store.head(&key("guard")).await.unwrap().unwrap().version, version, "a check is no change");
     let newer = put(&store, "guard", "2").await;
     let changes = vec![set(&store, "a", "2").await, check("guard", Precondition::at(version))];
     let result = store.commit(changes).await;
-    assert_fails!(result, StoreError::PreconditionFailed { current: Some(told), .. } if told == newer);
+    assert_fails!(result, StoreError::PreconditionFailed { current: Some(reported), .. } if reported == newer);
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"1"[..]));
 }
 
-pub(super) async fn a_key_named_twice_is_refused(store: impl Storage + TransactionalStore) {
+pub(super) async fn duplicate_keys_are_rejected(store: impl Storage + TransactionalStore) {
     put(&store, "a", "old").await;
     for pair in [
         [set(&store, "a", "1").await, set(&store, "a", "2").await],
@@ -276,13 +277,13 @@ pub(super) async fn a_key_named_twice_is_refused(store: impl Storage + Transacti
     ] {
         let [first, second] = pair;
         let changes = vec![first, set(&store, "b", "new").await, second];
-        assert_fails!(store.commit(changes).await, StoreError::RepeatedKey { key: told } if told == key("a"));
+        assert_fails!(store.commit(changes).await, StoreError::DuplicateKey { key: reported } if reported == key("a"));
     }
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"old"[..]));
     assert_absent(&store, "b").await;
 }
 
-pub(super) async fn the_limit_of_changes_is_kept(store: impl Storage + TransactionalStore) {
+pub(super) async fn too_many_changes_are_rejected(store: impl Storage + TransactionalStore) {
     put_names(&store, &["k/5", "other"]).await;
     let erases = |count: usize| (0..count).map(|number| erase(&format!("k/{number}"))).collect::<Vec<_>>();
     let result = store.commit(erases(MAX_COMMIT_CHANGES + 1)).await;
@@ -291,26 +292,26 @@ pub(super) async fn the_limit_of_changes_is_kept(store: impl Storage + Transacti
     assert_eq!(list_keys(&store, "").await, ["k/5", "other"]);
     let outcomes = store.commit(erases(MAX_COMMIT_CHANGES)).await.unwrap();
     assert_eq!(outcomes.len(), MAX_COMMIT_CHANGES);
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Erased { existed: true }).count(), 1);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == ChangeOutcome::Erased { existed: true }).count(), 1);
     assert_eq!(list_keys(&store, "").await, ["other"]);
 }
 
-pub(super) async fn staging_fails_as_sets_do(store: impl Storage + TransactionalStore) {
+pub(super) async fn staging_fails_like_sets(store: impl Storage + TransactionalStore) {
     for (size, announced) in [(9, 10), (11, 10), (5_000, 4_999), (5_000, 5_001), (1 << 20, 1 << 21)] {
-        let content = || Content { size: Some(announced), ..Payload::new(1, size).content() };
-        // What is too long may be told as soon as it is.
+        let content = || Payload { size: Some(announced), ..TestValue::new(1, size).payload() };
+        // A payload that is too long may be rejected early.
         let fits = |received: u64| {
             if size < announced { received == size } else { (announced + 1..=size).contains(&received) }
         };
         let result = store.stage(&key("a"), content()).await;
-        assert_fails!(result, StoreError::Upload(UploadError::Length { announced: told, received })
-            if told == announced && fits(received));
+        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
+            if reported == announced && fits(received));
         let result = store.set(&key("a"), content(), Precondition::none()).await;
-        assert_fails!(result, StoreError::Upload(UploadError::Length { announced: told, received })
-            if told == announced && fits(received));
+        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
+            if reported == announced && fits(received));
     }
     for size in [10, 10_000, 1 << 20] {
-        let content = || broken_content(Payload::new(1, size), 3, UploadError::TimedOut.into());
+        let content = || broken_payload(TestValue::new(1, size), 3, UploadError::TimedOut.into());
         assert_fails!(store.stage(&key("a"), content()).await, StoreError::Upload(UploadError::TimedOut));
         let result = store.set(&key("a"), content(), Precondition::none()).await;
         assert_fails!(result, StoreError::Upload(UploadError::TimedOut));
@@ -318,24 +319,24 @@ pub(super) async fn staging_fails_as_sets_do(store: impl Storage + Transactional
     assert_absent(&store, "a").await;
 }
 
-/// More keys than one page has.
+/// More keys than fit on one page.
 pub(super) async fn many_keys_in_one_commit(store: impl Storage + TransactionalStore) {
-    const KEYS: usize = MAX_PAGE + 50;
+    const KEYS: usize = MAX_PAGE_ENTRIES + 50;
     let mut changes = Vec::with_capacity(KEYS);
     for number in 0..KEYS {
         changes.push(set(&store, &format!("m/{number:05}"), number.to_string()).await);
     }
     assert_eq!(store.commit(changes).await.unwrap().len(), KEYS);
-    for limit in [MAX_PAGE, MAX_PAGE + 1, usize::MAX] {
+    for limit in [MAX_PAGE_ENTRIES, MAX_PAGE_ENTRIES + 1, usize::MAX] {
         let pages = key_pages(&store, "m/", limit).await;
-        assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_PAGE, 50], "pages of {limit}");
-        let page = store.list_dir(&prefix("m/"), Page::first(limit)).await.unwrap();
-        assert_eq!((page.keys.len(), page.cursor.is_some()), (MAX_PAGE, true), "pages of {limit}");
+        assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_PAGE_ENTRIES, 50], "pages of {limit}");
+        let page = store.list_dir(&prefix("m/"), PageRequest::first(limit)).await.unwrap();
+        assert_eq!((page.keys.len(), page.cursor.is_some()), (MAX_PAGE_ENTRIES, true), "pages of {limit}");
     }
-    for number in [0, 1, MAX_PAGE, KEYS - 1] {
+    for number in [0, 1, MAX_PAGE_ENTRIES, KEYS - 1] {
         assert_eq!(get(&store, &format!("m/{number:05}")).await.unwrap(), number.to_string());
     }
-    assert_eq!(store.erase_prefix(&prefix("m/")).await.unwrap(), ErasedKeys::exactly(KEYS as u64));
+    assert_eq!(store.erase_prefix(&prefix("m/")).await.unwrap(), KeyCount::exact(KEYS as u64));
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 
@@ -368,36 +369,36 @@ pub(super) async fn one_of_overlapping_commits_wins(store: impl Storage + Transa
     }
 }
 
-pub(super) async fn a_commit_that_is_dropped_is_made_or_not_made(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_cancelled_commit_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<_> = (0..10).map(|number| format!("{polls}/{number}")).collect();
         let mut changes = Vec::new();
         for (seed, name) in (0..).zip(&names) {
-            changes.push(set(&store, name, Payload::new(seed, 5_000).content()).await);
+            changes.push(set(&store, name, TestValue::new(seed, 5_000).payload()).await);
         }
         let ended = drop_after(polls, store.commit(changes)).await;
         let count = list_keys(&store, &format!("{polls}/")).await.len();
         assert!(count == 10 || (count == 0 && ended.is_none()), "{count} of 10 keys were set");
         if count == 10 {
             for (seed, name) in (0..).zip(&names) {
-                assert_has(&store, name, Payload::new(seed, 5_000)).await;
+                assert_has(&store, name, TestValue::new(seed, 5_000)).await;
             }
         }
     }
 }
 
-pub(super) async fn values_that_another_store_staged_are_refused(
+pub(super) async fn values_staged_by_another_store_are_rejected(
     store: impl Storage + TransactionalStore,
     other: impl Storage + TransactionalStore,
 ) {
     put(&store, "b", "old").await;
     for size in [10, 5_000, 1 << 20] {
-        let foreign = set(&other, "a", Payload::new(1, size).content()).await;
+        let foreign = set(&other, "a", TestValue::new(1, size).payload()).await;
         let changes = vec![erase("b"), foreign, set(&store, "c", "new").await];
-        assert_fails!(store.commit(changes).await, StoreError::ForeignStaged);
+        assert_fails!(store.commit(changes).await, StoreError::InvalidStaged);
     }
     let foreign = set(&MemoryStore::new(), "a", "value").await;
-    assert_fails!(store.commit(vec![foreign]).await, StoreError::ForeignStaged);
+    assert_fails!(store.commit(vec![foreign]).await, StoreError::InvalidStaged);
     assert_eq!(list_keys(&store, "").await, ["b"]);
     assert_eq!(list_keys(&other, "").await, Vec::<String>::new());
 }

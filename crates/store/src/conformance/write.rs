@@ -4,16 +4,16 @@ use std::collections::HashSet;
 
 use super::{
     Storage,
-    payload::Payload,
+    test_value::TestValue,
     tools::{assert_absent, assert_has, get, key, list_children, list_keys, prefix, put, put_names, put_written},
 };
-use crate::{ErasedKeys, Precondition};
+use crate::{KeyCount, Precondition};
 
 pub(super) async fn a_set_replaces_the_whole_value(store: impl Storage) {
     let mut replaced = false;
     for (seed, size) in (0..).zip([10, 5_000, 4, 200_000, 0, 131_072, 1]) {
-        let payload = Payload::new(seed, size);
-        let written = put_written(&store, "a/b", payload.content()).await;
+        let payload = TestValue::new(seed, size);
+        let written = put_written(&store, "a/b", payload.payload()).await;
         assert_eq!(written.replaced, replaced, "of {payload:?}");
         assert_has(&store, "a/b", payload).await;
         assert_eq!(store.head(&key("a/b")).await.unwrap().unwrap().version, written.version);
@@ -37,11 +37,11 @@ pub(super) async fn a_reset_key_gets_a_new_version(store: impl Storage) {
         assert!(versions.insert(put(&store, "a", "equal").await), "a version was given again after an erase");
         assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
         assert!(versions.insert(put(&store, "a", "equal").await), "a version was given again after an erase");
-        assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(1));
+        assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(1));
     }
 }
 
-pub(super) async fn erase_tells_whether_there_was_a_value(store: impl Storage) {
+pub(super) async fn erase_returns_whether_the_key_had_a_value(store: impl Storage) {
     put_names(&store, &["a", "a/b"]).await;
     assert!(!store.erase(&key("none"), Precondition::none()).await.unwrap());
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
@@ -52,15 +52,15 @@ pub(super) async fn erase_tells_whether_there_was_a_value(store: impl Storage) {
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
 }
 
-pub(super) async fn erase_prefix_erases_what_lies_below_and_counts_it(store: impl Storage) {
+pub(super) async fn erase_prefix_erases_and_counts_the_keys_below(store: impl Storage) {
     let above = ["fo", "foo", "foo-bar/x", "foo.zarr", "foo0", "foo2", "foo2/a", "foobar", "goo/foo/a", "FOO/a"];
     let below = ["foo/a", "foo/b", "foo/b/c", "foo/b/d/e", "foo/foo/foo", "foo/ ", "foo/\u{10ffff}"];
     put_names(&store, &above).await;
     put_names(&store, &below).await;
-    assert_eq!(store.erase_prefix(&prefix("foo/b/")).await.unwrap(), ErasedKeys::exactly(2));
+    assert_eq!(store.erase_prefix(&prefix("foo/b/")).await.unwrap(), KeyCount::exact(2));
     assert_eq!(get(&store, "foo/b").await.as_deref(), Some(&b"foo/b"[..]));
-    assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), ErasedKeys::exactly(below.len() as u64 - 2));
-    assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), ErasedKeys::exactly(0));
+    assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), KeyCount::exact(below.len() as u64 - 2));
+    assert_eq!(store.erase_prefix(&prefix("foo/")).await.unwrap(), KeyCount::exact(0));
     for erased in below {
         assert_absent(&store, erased).await;
     }
@@ -73,11 +73,11 @@ pub(super) async fn erase_prefix_erases_what_lies_below_and_counts_it(store: imp
 }
 
 pub(super) async fn erase_prefix_of_nothing_erases_nothing(store: impl Storage) {
-    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(0));
-    assert_eq!(store.erase_prefix(&prefix("none/")).await.unwrap(), ErasedKeys::exactly(0));
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(0));
+    assert_eq!(store.erase_prefix(&prefix("none/")).await.unwrap(), KeyCount::exact(0));
     put_names(&store, &["a/b", "c"]).await;
     for empty in ["b/", "a/b/", "c/", "a/c/", "A/"] {
-        assert_eq!(store.erase_prefix(&prefix(empty)).await.unwrap(), ErasedKeys::exactly(0), "{empty}");
+        assert_eq!(store.erase_prefix(&prefix(empty)).await.unwrap(), KeyCount::exact(0), "{empty}");
     }
     assert_eq!(list_keys(&store, "").await, ["a/b", "c"]);
 }
@@ -85,17 +85,17 @@ pub(super) async fn erase_prefix_of_nothing_erases_nothing(store: impl Storage) 
 pub(super) async fn erase_prefix_of_the_root_erases_all(store: impl Storage) {
     let names = ["a", "a/b", "b/c/d", " ", "\u{10ffff}", "zarr.json"];
     put_names(&store, &names).await;
-    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(names.len() as u64));
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(names.len() as u64));
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
     assert_eq!(list_children(&store, "").await, Vec::<String>::new());
     put_names(&store, &["a"]).await;
     assert_eq!(list_keys(&store, "").await, ["a"]);
 }
 
-pub(super) async fn a_new_store_takes_sets(store: impl Storage) {
-    store.writable().await.expect("a new store is writable");
+pub(super) async fn a_new_store_is_writable(store: impl Storage) {
+    store.check_writable().await.expect("a new store is writable");
     put_names(&store, &["a"]).await;
-    store.writable().await.expect("and stays so");
+    store.check_writable().await.expect("and stays so");
 }
 
 pub(super) async fn stores_share_nothing(store: impl Storage, other: impl Storage) {
@@ -103,6 +103,6 @@ pub(super) async fn stores_share_nothing(store: impl Storage, other: impl Storag
     assert_absent(&other, "a").await;
     put(&other, "a", "other").await;
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"a"[..]));
-    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), ErasedKeys::exactly(1));
+    assert_eq!(store.erase_prefix(&prefix("")).await.unwrap(), KeyCount::exact(1));
     assert_eq!(get(&other, "a").await.as_deref(), Some(&b"other"[..]));
 }

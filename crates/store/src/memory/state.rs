@@ -6,11 +6,11 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use crate::{
-    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COUNTED, Precondition, Prefix, StoreError, Value, Version,
-    Written,
+    ByteRange, Entry, GetResult, IntentId, Key, KeyCount, MAX_COUNTED_KEYS, Precondition, Prefix, PutResult,
+    StoreError, ValueMeta, Version,
 };
 
-/// The values by their keys.
+/// The values, intents and counters of a store.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
@@ -18,14 +18,14 @@ pub(super) struct State {
     pub(super) intents: BTreeMap<IntentId, Bytes>,
     /// The number of commits.
     pub(super) commits: u64,
-    /// The number of values ever set, from which versions are made.
+    /// The number of sets, from which versions are derived.
     sets: u64,
 }
 
 /// A visible value.
 #[derive(Clone)]
 pub(super) struct Stored {
-    pub(super) info: Info,
+    pub(super) meta: ValueMeta,
     bytes: Bytes,
 }
 
@@ -36,16 +36,16 @@ pub(super) enum Child {
 }
 
 impl State {
-    /// True if the key has a value. Fails if the precondition does.
-    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
-        let current = self.values.get(key).map(|stored| stored.info.version);
-        if precondition.holds(current) {
+    /// Checks a precondition. Returns true if the key has a value.
+    pub(super) fn check_precondition(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
+        let current = self.values.get(key).map(|stored| stored.meta.version);
+        if precondition.is_met_by(current) {
             return Ok(current.is_some());
         }
         Err(StoreError::PreconditionFailed { key: key.clone(), current })
     }
 
-    /// Fails if a key lies below the prefix.
+    /// Fails if any key is below the prefix.
     pub(super) fn check_empty(&self, prefix: &Prefix) -> Result<(), StoreError> {
         match self.below(prefix, Bound::Included(prefix.as_str())).next() {
             Some((key, _)) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key: key.clone() }),
@@ -53,11 +53,11 @@ impl State {
         }
     }
 
-    /// The number of keys below the prefix, counted up to a limit.
-    pub(super) fn count(&self, prefix: &Prefix) -> ErasedKeys {
+    /// Counts the keys below the prefix, up to [`MAX_COUNTED_KEYS`].
+    pub(super) fn count(&self, prefix: &Prefix) -> KeyCount {
         let mut found = self.below(prefix, Bound::Included(prefix.as_str()));
-        let count = found.by_ref().take(MAX_COUNTED).count() as u64;
-        ErasedKeys { count, exact: found.next().is_none() }
+        let count = found.by_ref().take(MAX_COUNTED_KEYS).count() as u64;
+        KeyCount { count, exact: found.next().is_none() }
     }
 
     pub(super) fn erase_prefix(&mut self, prefix: &Prefix) {
@@ -68,15 +68,15 @@ impl State {
         }
     }
 
-    pub(super) fn set(&mut self, store: u64, key: Key, bytes: Bytes, modified: SystemTime) -> Written {
+    pub(super) fn set(&mut self, store: u64, key: Key, bytes: Bytes, modified: SystemTime) -> PutResult {
         self.sets += 1;
         let version = Version::from_u128(u128::from(store) << 64 | u128::from(self.sets));
-        let info = Info { size: bytes.len() as u64, version, modified };
-        let replaced = self.values.insert(key, Stored { info, bytes }).is_some();
-        Written { version, replaced }
+        let meta = ValueMeta { size: bytes.len() as u64, version, modified };
+        let replaced = self.values.insert(key, Stored { meta, bytes }).is_some();
+        PutResult { version, replaced }
     }
 
-    /// The keys below `prefix`, in order, from one of them on.
+    /// The keys below `prefix` in order, starting at a bound.
     pub(super) fn below<'s>(
         &'s self,
         prefix: &'s Prefix,
@@ -85,9 +85,9 @@ impl State {
         self.values.range::<str, _>((from, Bound::Unbounded)).take_while(|(key, _)| prefix.contains(key))
     }
 
-    /// The first child of `prefix` after `last`, which may have been erased meanwhile.
+    /// The first child of `prefix` after `last`, which may have been erased in the meantime.
     pub(super) fn next_child(&self, prefix: &Prefix, last: Option<&str>) -> Option<Child> {
-        let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.end());
+        let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.upper_bound());
         let from = match (&past_last, last) {
             (Some(past), _) => Bound::Included(past.as_str()),
             (None, Some(key)) => Bound::Excluded(key),
@@ -96,22 +96,22 @@ impl State {
         let (key, stored) = self.below(prefix, from).next()?;
         let deeper = prefix.strip(key).and_then(|rest| rest.split_once('/'));
         let Some((name, _)) = deeper else {
-            return Some(Child::Key(Entry { key: key.clone(), info: stored.info }));
+            return Some(Child::Key(Entry { key: key.clone(), meta: stored.meta }));
         };
         Prefix::parse(&format!("{prefix}{name}/")).ok().map(Child::Prefix)
     }
 }
 
 impl Stored {
-    pub(super) fn read(self, range: Option<ByteRange>) -> Result<Value, StoreError> {
-        let Self { info, bytes } = self;
+    pub(super) fn read(self, range: Option<ByteRange>) -> Result<GetResult, StoreError> {
+        let Self { meta, bytes } = self;
         let range = match range {
-            Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
-            None => 0..info.size,
+            Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta })?,
+            None => 0..meta.size,
         };
         // The value is in memory, so the ends of the range fit into `usize`.
         let bytes = bytes.slice(range.start as usize..range.end as usize);
-        let piece = (!bytes.is_empty()).then_some(Ok(bytes));
-        Ok(Value { info, range, stream: stream::iter(piece).boxed() })
+        let chunk = (!bytes.is_empty()).then_some(Ok(bytes));
+        Ok(GetResult { meta, range, stream: stream::iter(chunk).boxed() })
     }
 }

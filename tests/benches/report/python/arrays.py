@@ -1,4 +1,4 @@
-"""The arrays that are read and written: a field of float32 in chunks of 64³."""
+"""The arrays of the benchmark: a field of float32 in chunks of 64³."""
 
 import numpy as np
 
@@ -6,17 +6,17 @@ CHUNK = 64
 
 
 def field(side):
-    """A field that compresses as measurements do: smooth, with noise in the low bits."""
+    """A field that compresses like measurements: smooth, with noise in the low bits."""
     rng = np.random.default_rng(7)
     axis = np.linspace(0, 6 * np.pi, side, dtype="float32")
     values = np.sin(axis)[:, None, None] + np.cos(axis)[None, :, None] * np.sin(axis * 0.5)[None, None, :]
     values += rng.standard_normal(values.shape, dtype="float32") * np.float32(0.01)
-    # Instruments give some 12 bits; the rest of the mantissa is zero.
+    # Instruments provide some 12 bits; the rest of the mantissa is zero.
     return (np.round(values * 4096) / 4096).astype("float32")
 
 
 def document(side, layout):
-    """The zarr.json of a cube in a layout: raw, zstd or sharded."""
+    """The zarr.json of a cube with a chunk layout: raw, zstd or sharded."""
     bytes_ = {"name": "bytes", "configuration": {"endian": "little"}}
     zstd = {"name": "zstd", "configuration": {"level": 3, "checksum": False}}
     chunks = {"raw": CHUNK, "zstd": CHUNK, "sharded": min(4 * CHUNK, side)}[layout]

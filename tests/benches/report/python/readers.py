@@ -1,6 +1,6 @@
-"""Clients that read arrays. All of them end at a NumPy array of the same elements.
+"""Clients that read arrays. All of them return a NumPy array with the same elements.
 
-Each is made with the URL of an array, and with the bytes that it may keep in a cache of its own.
+Each one is constructed with the URL of an array and the size of its cache in bytes.
 """
 
 import http.client
@@ -12,12 +12,12 @@ import numpy as np
 
 
 def text(select):
-    """A selection as zarrd writes it."""
+    """A selection in zarrd's syntax."""
     return ",".join(str(item) if isinstance(item, int) else ":".join(map(str, item)) for item in select)
 
 
 def index(select):
-    """A selection as NumPy writes it."""
+    """A selection as a NumPy index."""
     return tuple(item if isinstance(item, int) else slice(*item) for item in select)
 
 
@@ -55,7 +55,7 @@ class ZarrdHttpClient:
 
 
 class ZarrdRequests:
-    """zarrd's /array by requests, whose answer becomes an array without a copy."""
+    """zarrd's /array by requests; the response becomes an array without a copy."""
 
     def __init__(self, url, cache):
         import requests
@@ -78,7 +78,7 @@ class ZarrdRequests:
 
 
 class Tensorstore:
-    """tensorstore with a cache pool; its cached chunks are revalidated at every read, which is its default."""
+    """tensorstore with a cache pool; cached chunks are revalidated at every read, which is the default."""
 
     recheck = True
 
@@ -97,7 +97,7 @@ class Tensorstore:
 
 
 class TensorstoreTrusting(Tensorstore):
-    """tensorstore that revalidates only what it cached before it opened the array."""
+    """tensorstore that revalidates only chunks cached before it opened the array."""
 
     recheck = "open"
 
@@ -152,7 +152,7 @@ READERS = {
 
 
 def document(reader, url, directory):
-    """Opens an array of a hierarchy and gives its metadata as a dictionary."""
+    """Opens an array of a hierarchy and returns its metadata as a dictionary."""
     if reader == "http.client":
         return ZarrdNodes.of(url).get("?depth=0", urlsplit(url).path)
     if reader == "tensorstore":
@@ -196,7 +196,7 @@ def count(node):
 
 
 def tree(reader, url):
-    """The metadata of all nodes of a hierarchy; gives how many there are."""
+    """Reads the metadata of all nodes of a hierarchy; returns their number."""
     if reader == "http.client":
         return count(ZarrdNodes(url).get("?depth=all"))
     import zarr

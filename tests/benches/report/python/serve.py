@@ -1,4 +1,4 @@
-"""Does what the benchmark asks for: one JSON object per line is a request, and so is each answer.
+"""Executes the requests of the benchmark: one JSON object per line, each answered with one.
 
     python serve.py
 """
@@ -18,12 +18,12 @@ import readers
 import writers
 
 warnings.simplefilter("ignore")
-# What this process has opened, and what it writes.
+# Objects opened by this process, and data to write.
 state = {"reader": None, "data": {}}
 
 
 def make(ask):
-    """Writes the arrays that are read into a directory."""
+    """Writes the arrays of the benchmark to a directory."""
     import zarr
 
     data = arrays.field(ask["side"])
@@ -32,7 +32,7 @@ def make(ask):
         directory.mkdir(parents=True)
         (directory / "zarr.json").write_text(json.dumps(arrays.document(ask["side"], layout)))
         zarr.open_array(directory, mode="r+")[...] = data
-    # By reading it, clients load what they load once.
+    # Reading it loads what clients initialize lazily.
     zarr.create_array(f"{ask['directory']}/tiny", data=np.zeros((4, 4), "f4"), chunks=(4, 4))
 
 
@@ -47,7 +47,7 @@ def digest(array):
 
 
 def warm_up(ask):
-    """Opens and reads an array of few elements, so that all code is loaded."""
+    """Opens and reads a small array, so that all code is loaded."""
     readers.READERS[ask["reader"]](ask["url"], ask["cache"]).read([[0, 4], [0, 4]])
 
 
@@ -56,7 +56,7 @@ def open_array(ask):
 
 
 def read(ask):
-    """Reads selections, or lists of points, until all are done or the time is over. The first has a digest."""
+    """Reads selections, or lists of points, until all are done or the time is over. The first result has a digest."""
     reader = state["reader"]
     operation = reader.points if ask["points"] else reader.read
     latencies, first, end = [], None, perf_counter() + ask["seconds"]

@@ -1,4 +1,4 @@
-"""Writing an array from memory: created and filled, from the call until it is done."""
+"""Writes of an array from memory: creation and filling, until the call returns."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 
 def zarrd(url, document, data):
-    """zarrd's /node and /array: durable when answered."""
+    """zarrd's /node and /array: durable when acknowledged."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port)
 
@@ -41,7 +41,7 @@ def tensorstore_array(url, document):
 
 
 def tensorstore(url, document, data):
-    """tensorstore to local files, each of which it syncs, with its directory, before it is done (its default)."""
+    """tensorstore to local files; it syncs each file and its directory by default."""
     begin = perf_counter()
     tensorstore_array(url, document).write(data).result()
     return perf_counter() - begin
@@ -64,7 +64,7 @@ def zarr_python(url, document, data):
 
 
 def zarr_python_synced(url, document, data):
-    """zarr-python to local files, and then a sync of all file systems."""
+    """zarr-python to local files, followed by a sync of all file systems."""
     seconds = zarr_python(url, document, data)
     begin = perf_counter()
     os.sync()
@@ -87,7 +87,7 @@ def write(writer, url, document, data):
 
 
 def small_regions(url, document, threads, seconds):
-    """Threads that each write one chunk after another of their own row with tensorstore, for a time."""
+    """Threads that each write the chunks of their own row with tensorstore, for a duration."""
     directory = pathlib.Path(url.removeprefix("file://"))
     shutil.rmtree(directory, ignore_errors=True)
     array = tensorstore_array(url, document)

@@ -1,4 +1,4 @@
-//! Classes of files by what they are to the store, and which scenario must notice that their syncs are missing.
+//! Classes of files by their role in the store, and the scenario that must detect their missing syncs.
 
 use store_local::IndexKind;
 
@@ -6,13 +6,13 @@ use store_local::IndexKind;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Class {
     pub(crate) name: &'static str,
-    /// The paths from the store's directory: `*` stands for any text without a slash, `**` for any text.
+    /// Path patterns relative to the store's directory: `*` matches any text without a slash, `**` any text.
     patterns: &'static [&'static str],
-    /// The kind that finds failures without the syncs; `None` where nothing depends on them.
+    /// The kind of run that fails without the syncs; `None` if nothing depends on them.
     pub(crate) noticed_by: Option<&'static str>,
 }
 
-/// All classes. Each with a kind is a negative control.
+/// All classes. Each one with a kind is a negative control.
 pub(crate) const CLASSES: &[Class] = &[
     Class { name: "log", patterns: &["log/**"], noticed_by: LOG },
     Class { name: "log-dir", patterns: &["log"], noticed_by: LOG },
@@ -29,12 +29,12 @@ pub(crate) const CLASSES: &[Class] = &[
     Class { name: "sled-blobs", patterns: &["index*/blobs/*", "index*/blobs"], noticed_by: Some("blobs") },
     Class { name: "sled-snapshots", patterns: &["index*/snap.*"], noticed_by: Some("start") },
     Class { name: "sled-conf", patterns: &["index*/conf"], noticed_by: Some("create") },
-    // A mark that is torn or missing costs a check of all entries, and nothing else.
+    // A torn or missing marker only costs a check of all entries.
     Class { name: "clean-shutdown", patterns: &["clean-shutdown*"], noticed_by: None },
     Class { name: "generation", patterns: &["generation*"], noticed_by: Some("compact") },
 ];
 
-/// What the classes of the log are noticed by.
+/// The kind that detects missing syncs of the log.
 const LOG: Option<&str> = Some("steady");
 
 /// The store's directory within the recorded one.
@@ -46,15 +46,15 @@ impl Class {
         CLASSES
             .iter()
             .find(|class| class.name == name)
-            .unwrap_or_else(|| panic!("no class {name}; there are {}", known()))
+            .unwrap_or_else(|| panic!("unknown class {name}; known classes: {}", known()))
     }
 
-    /// Whether stores with this index have such files.
+    /// True if stores with this index have files of this class.
     pub(crate) fn concerns(&self, index: IndexKind) -> bool {
         index == IndexKind::Sled || !self.name.starts_with("sled-")
     }
 
-    /// Whether a path of the recorded directory is of this class.
+    /// True if a path of the recorded directory belongs to this class.
     pub(crate) fn has(&self, path: &str) -> bool {
         let Some(rest) = path.strip_prefix(STORE) else { return false };
         let rest = rest.strip_prefix('/').unwrap_or(rest);

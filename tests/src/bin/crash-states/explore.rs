@@ -1,4 +1,4 @@
-//! Opening the states of a recording.
+//! Opens the crash states of a recording.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use crate::{
     classes::Class,
     history::Fault,
-    image::{At, Image},
+    image::{EventIndex, Image},
     plan::Plan,
     pool::Opener,
     record::Recording,
@@ -22,43 +22,43 @@ use crate::{
     verify::Outcome,
 };
 
-/// How many moments are looked at that are next to no acknowledgement and no sync.
-const OTHERS: usize = 100;
-/// How many states are shown of those that fail with the same words.
-const SHOWN: usize = 2;
+/// The number of crash points that are next to neither an acknowledgement nor a sync.
+const OTHER_POINTS: usize = 100;
+/// The number of states shown for each failure message.
+const MAX_SHOWN: usize = 2;
 
-/// What came of a recording's states.
+/// The results of opening a recording's states.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) points: usize,
     pub(crate) states: usize,
-    /// States that differ from all others.
+    /// The number of distinct states.
     pub(crate) opened: usize,
-    /// How many states have each fault.
+    /// The number of states with each fault.
     pub(crate) faults: BTreeMap<Fault, usize>,
-    /// States with any fault.
+    /// The number of states with any fault.
     pub(crate) failed: usize,
-    /// The failures in words, without their numbers.
+    /// The failures by message, without numbers.
     pub(crate) failures: BTreeMap<(Fault, String), Failure>,
 }
 
-/// States that fail with the same words.
+/// States that fail with the same message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure {
     pub(crate) count: usize,
-    /// The first ones: in their own words, and the commands that build them again.
+    /// The first ones: the full message, and the command that rebuilds the state.
     pub(crate) first: Vec<(String, String)>,
 }
 
 struct Job {
-    point: At,
+    point: EventIndex,
     choice: Choice,
     tree: Tree,
 }
 
-/// The moments of a recording at which crashes are tried: before and after each acknowledgement and each end of a
-/// sync, and some of the others; at most as many as the plan allows.
-fn points(recording: &Recording, plan: &Plan) -> Vec<At> {
+/// The crash points of a recording: before and after each acknowledgement and each completed sync, and some others,
+/// limited by the plan.
+fn points(recording: &Recording, plan: &Plan) -> Vec<EventIndex> {
     let (first, end) = (recording.first(), recording.events.len());
     let mut points = BTreeSet::from([first, end]);
     for (at, event) in recording.events.iter().enumerate().skip(first) {
@@ -71,8 +71,8 @@ fn points(recording: &Recording, plan: &Plan) -> Vec<At> {
             points.extend([at, at + 1]);
         }
     }
-    points.extend((first..end).step_by((end - first).div_ceil(OTHERS).max(1)));
-    let points: Vec<At> = points.into_iter().collect();
+    points.extend((first..end).step_by((end - first).div_ceil(OTHER_POINTS).max(1)));
+    let points: Vec<EventIndex> = points.into_iter().collect();
     if plan.points == 0 || points.len() <= plan.points {
         return points;
     }
@@ -81,8 +81,8 @@ fn points(recording: &Recording, plan: &Plan) -> Vec<At> {
     (0..plan.points).map(|number| points[((number as f64 + shift) * each) as usize]).collect()
 }
 
-/// Opens the states of all moments.
-pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'static Class>) -> Report {
+/// Opens the states of all crash points.
+pub(crate) fn explore(recording: &Recording, plan: &Plan, ignored_class: Option<&'static Class>) -> Report {
     let report = Mutex::new(Report::default());
     let known: Mutex<HashMap<u128, Arc<Outcome>>> = Mutex::default();
     let (sender, receiver) = mpsc::sync_channel::<Job>(plan.jobs);
@@ -97,24 +97,24 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
                     let job = receiver.lock().expect("the jobs").recv();
                     let Ok(job) = job else { return };
                     let hash = job.tree.hash();
-                    let seen = known.lock().expect("what is known").get(&hash).cloned();
+                    let seen = known.lock().expect("a consistent report").get(&hash).cloned();
                     let outcome = seen.unwrap_or_else(|| {
                         let outcome = Arc::new(opener.open(&job.tree));
-                        known.lock().expect("what is known").insert(hash, Arc::clone(&outcome));
+                        known.lock().expect("a consistent report").insert(hash, Arc::clone(&outcome));
                         outcome
                     });
-                    let faults = judge(recording, job.point, &outcome);
+                    let faults = find_faults(recording, job.point, &outcome);
                     if !faults.is_empty()
                         && let Some(keep) = &plan.keep
                     {
-                        keep_state(recording, &job, keep);
+                        save_state(recording, &job, keep);
                     }
                     let mut report = report.lock().expect("the report");
-                    report.note(&faults, || command(recording, plan, left_out, job.point, job.choice));
+                    report.note(&faults, || command(recording, plan, ignored_class, job.point, job.choice));
                 }
             });
         }
-        let mut image = Image::of(&recording.base, left_out, plan.durable);
+        let mut image = Image::of(&recording.base, ignored_class, plan.durable);
         for point in &points {
             recording.events[image.now..*point].iter().for_each(|event| image.take(event));
             for choice in choices(&image, plan.singles, plan.random, plan.seed) {
@@ -124,27 +124,32 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
         }
         drop(sender);
     });
-    let opened = known.into_inner().expect("what is known").len();
+    let opened = known.into_inner().expect("a consistent report").len();
     Report { points: points.len(), opened, ..report.into_inner().expect("the report") }
 }
 
-/// Builds and opens one state of a kept recording.
-pub(crate) fn replay(recording: &Recording, plan: &Plan, left_out: Option<&'static Class>, at: (At, Choice)) -> Report {
+/// Builds and opens one state of a saved recording.
+pub(crate) fn replay(
+    recording: &Recording,
+    plan: &Plan,
+    ignored_class: Option<&'static Class>,
+    at: (EventIndex, Choice),
+) -> Report {
     let (point, choice) = at;
-    let mut image = Image::of(&recording.base, left_out, plan.durable);
+    let mut image = Image::of(&recording.base, ignored_class, plan.durable);
     recording.events[..point].iter().for_each(|event| image.take(event));
     let job = Job { point, choice, tree: state(&image, choice, plan.order, plan.seed) };
     if let Some(keep) = &plan.keep {
-        keep_state(recording, &job, keep);
+        save_state(recording, &job, keep);
     }
     let outcome = Opener::new(recording.index, &recording.keys(), &plan.states_dir.join("0")).open(&job.tree);
     let mut report = Report { points: 1, opened: 1, ..Report::default() };
-    report.note(&judge(recording, point, &outcome), || command(recording, plan, left_out, point, choice));
+    report.note(&find_faults(recording, point, &outcome), || command(recording, plan, ignored_class, point, choice));
     report
 }
 
-/// A state of a recording, taken at random, that opens and has no fault.
-pub(crate) fn sound_state(recording: &Recording, plan: &Plan) -> Option<(At, Tree)> {
+/// A random state of a recording that opens without faults.
+pub(crate) fn sound_state(recording: &Recording, plan: &Plan) -> Option<(EventIndex, Tree)> {
     let mut opener = Opener::new(recording.index, &recording.keys(), &plan.states_dir.join("0"));
     let mut random = SmallRng::seed_from_u64(plan.seed ^ u64::from(recording.level));
     (0..30).find_map(|number| {
@@ -152,28 +157,34 @@ pub(crate) fn sound_state(recording: &Recording, plan: &Plan) -> Option<(At, Tre
         let mut image = Image::of(&recording.base, None, plan.durable);
         recording.events[..point].iter().for_each(|event| image.take(event));
         let tree = state(&image, Choice::Random(number), plan.order, plan.seed);
-        judge(recording, point, &opener.open(&tree)).is_empty().then_some((point, tree))
+        find_faults(recording, point, &opener.open(&tree)).is_empty().then_some((point, tree))
     })
 }
 
-fn judge(recording: &Recording, point: At, outcome: &Outcome) -> Vec<(Fault, String)> {
-    if let Some(why) = &outcome.refused {
-        return vec![(Fault::Refused, why.clone())];
+fn find_faults(recording: &Recording, point: EventIndex, outcome: &Outcome) -> Vec<(Fault, String)> {
+    if let Some(why) = &outcome.open_error {
+        return vec![(Fault::Unopened, why.clone())];
     }
-    let mut faults = recording.history.judge(point, &outcome.found);
+    let mut faults = recording.history.find_faults(point, &outcome.found);
     faults.extend(outcome.problems.iter().map(|problem| (Fault::Unsound, problem.clone())));
     faults
 }
 
-fn keep_state(recording: &Recording, job: &Job, keep: &Path) {
+fn save_state(recording: &Recording, job: &Job, keep: &Path) {
     let name = format!("{}-{}-{}-{}", recording.index, recording.kind.name, job.point, job.choice).replace(':', "-");
     std::fs::create_dir_all(keep.join(&name)).expect("make a directory for a state");
     job.tree.write(&keep.join(name));
 }
 
-/// The command that builds and opens a state again.
-fn command(recording: &Recording, plan: &Plan, left_out: Option<&Class>, point: At, choice: Choice) -> String {
-    let out = left_out.map(|class| format!(" --leave-out {}", class.name)).unwrap_or_default();
+/// The command that rebuilds and opens a state.
+fn command(
+    recording: &Recording,
+    plan: &Plan,
+    ignored_class: Option<&Class>,
+    point: EventIndex,
+    choice: Choice,
+) -> String {
+    let out = ignored_class.map(|class| format!(" --leave-out {}", class.name)).unwrap_or_default();
     let durable = plan.durable.map(|class| format!(" --durable {}", class.name)).unwrap_or_default();
     let order = if plan.order == crate::states::Order::Any { " --entries any" } else { "" };
     let (dir, seed) = (recording.dir.display(), plan.seed);
@@ -188,25 +199,25 @@ impl Report {
         for kind in kinds {
             *self.faults.entry(kind).or_default() += 1;
             let texts: Vec<&String> = faults.iter().filter(|(fault, _)| *fault == kind).map(|(_, text)| text).collect();
-            let failure = self.failures.entry((kind, plain(texts[0]))).or_default();
+            let failure = self.failures.entry((kind, without_numbers(texts[0]))).or_default();
             failure.count += 1;
-            if failure.first.len() < SHOWN {
+            if failure.first.len() < MAX_SHOWN {
                 let more = if texts.len() > 1 { format!(" (and {} more)", texts.len() - 1) } else { String::new() };
                 failure.first.push((format!("{}{more}", texts[0]), command()));
             }
         }
     }
 
-    /// Notes a failure that is no state's.
-    pub(crate) fn refuse(&mut self, why: &str) {
+    /// Records a failure that belongs to no state.
+    pub(crate) fn record_failure(&mut self, why: &str) {
         self.failed += 1;
-        *self.faults.entry(Fault::Refused).or_default() += 1;
-        let failure = self.failures.entry((Fault::Refused, plain(why))).or_default();
+        *self.faults.entry(Fault::Unopened).or_default() += 1;
+        let failure = self.failures.entry((Fault::Unopened, without_numbers(why))).or_default();
         failure.count += 1;
         failure.first.push((why.to_owned(), "no state: it is the run's own store".to_owned()));
     }
 
-    /// Adds another report.
+    /// Merges another report.
     pub(crate) fn add(&mut self, other: Self) {
         self.points += other.points;
         self.states += other.states;
@@ -215,20 +226,20 @@ impl Report {
         for (fault, count) in other.faults {
             *self.faults.entry(fault).or_default() += count;
         }
-        for (words, failure) in other.failures {
-            let known = self.failures.entry(words).or_default();
+        for (describe, failure) in other.failures {
+            let known = self.failures.entry(describe).or_default();
             known.count += failure.count;
             known.first.extend(failure.first);
-            known.first.truncate(SHOWN);
+            known.first.truncate(MAX_SHOWN);
         }
     }
 }
 
-/// A text by which failures are told apart: without keys and numbers.
-fn plain(text: &str) -> String {
+/// The message without keys and numbers, which identifies a kind of failure.
+fn without_numbers(text: &str) -> String {
     let short: String = text.chars().take(300).collect();
-    let words = short.split(' ').map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
-    words.collect::<Vec<_>>().join(" ")
+    let describe = short.split(' ').map(|word| if word.contains(|c: char| c.is_ascii_digit()) { "#" } else { word });
+    describe.collect::<Vec<_>>().join(" ")
 }
 
 impl fmt::Display for Report {
@@ -236,13 +247,13 @@ impl fmt::Display for Report {
         let of = |fault| self.faults.get(&fault).copied().unwrap_or_default();
         write!(
             f,
-            "{:>5} points {:>6} states ({:>6} distinct)  refused {:>5}  lost {:>5}  half {:>4}  unsound {:>5}",
+            "{:>5} points {:>6} states ({:>6} distinct)  unopened {:>5}  lost {:>5}  partial {:>4}  unsound {:>5}",
             self.points,
             self.states,
             self.opened,
-            of(Fault::Refused),
+            of(Fault::Unopened),
             of(Fault::Lost),
-            of(Fault::Half),
+            of(Fault::Partial),
             of(Fault::Unsound)
         )
     }

@@ -1,45 +1,45 @@
-//! What a run changed and what was acknowledged, and what a state may therefore hold.
+//! The changes of a run and their acknowledgements, which determine the valid contents of a crash state.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{image::At, trace::Event};
+use crate::{image::EventIndex, trace::Event};
 
 /// A change of a key: a value of this length, or `None` for an erase.
 pub(crate) type Change = (String, Option<u32>);
 
-/// One or more changes that are made together.
+/// Changes that are committed together.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) id: u64,
     pub(crate) changes: Vec<Change>,
-    /// How many events there were then, it included; 0 for those of earlier runs.
-    begun: At,
-    /// The same; `At::MAX` where it never was.
-    acknowledged: At,
+    /// The number of events up to and including the start; 0 for operations of earlier runs.
+    started: EventIndex,
+    /// The same for the acknowledgement; `EventIndex::MAX` if there was none.
+    acknowledged: EventIndex,
 }
 
-/// The operations of a run and of those before it on the same store, in the order in which they began. The operations of
+/// The operations of a run and of earlier runs on the same store, in the order in which they started. The operations of
 /// one key never overlap.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     operations: Vec<Operation>,
-    /// The operations of each key, by their numbers, with the length that each gives its value.
+    /// The operations of each key by number, each with the length of the value that it sets.
     keys: BTreeMap<String, Vec<(usize, Option<u32>)>>,
 }
 
-/// What was found of a key: the operation and the length of its value, or `None` where it has none.
-pub(crate) type Found = Option<(u64, u32)>;
+/// The observed state of a key: the operation and length of its value, or `None` if it has none.
+pub(crate) type KeyState = Option<(u64, u32)>;
 
-/// What is wrong with a state.
+/// A defect of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// It does not open.
-    Refused,
-    /// An acknowledged change is not there, or something is that never was.
+    /// The store does not open.
+    Unopened,
+    /// An acknowledged change is missing, or a value exists that was never written.
     Lost,
-    /// Some changes of a commit are there, others are not.
-    Half,
-    /// Anything else: the listing, the check, and what comes after the opening.
+    /// A commit was applied partially.
+    Partial,
+    /// Any other defect: of the listing, of the check, or of operations after opening.
     Unsound,
 }
 
@@ -51,17 +51,17 @@ impl History {
         self.operations.push(operation);
     }
 
-    /// The history with what the notes of a run say: `b ID KEY LEN|- …` and `a ID`.
+    /// The history extended by the notes of a run: `b ID KEY LEN|- …` and `a ID`.
     pub(crate) fn with_run(mut self, events: &[Event]) -> Self {
         for (event, at) in events.iter().zip(1..) {
             let Event::Note(text) = event else { continue };
-            let mut words = text.trim_end().split(' ');
-            match words.next() {
-                Some("b") => self.push(operation(words, at, At::MAX)),
+            let mut describe = text.trim_end().split(' ');
+            match describe.next() {
+                Some("b") => self.push(operation(describe, at, EventIndex::MAX)),
                 Some("a") => {
-                    let id: u64 = words.next().expect("an id").parse().expect("an id");
-                    let mut begun = self.operations.iter_mut().rev();
-                    begun.find(|operation| operation.id == id).expect("it was begun").acknowledged = at;
+                    let id: u64 = describe.next().expect("an id").parse().expect("an id");
+                    let mut started = self.operations.iter_mut().rev();
+                    started.find(|operation| operation.id == id).expect("it was begun").acknowledged = at;
                 }
                 _ => {}
             }
@@ -69,12 +69,12 @@ impl History {
         self
     }
 
-    /// What was begun and acknowledged up to a moment, as the history that a later run begins with.
-    pub(crate) fn until(&self, now: At) -> Self {
+    /// The operations started and acknowledged up to an event, as the initial history of a later run.
+    pub(crate) fn until(&self, now: EventIndex) -> Self {
         let mut history = Self::default();
-        for operation in self.operations.iter().filter(|operation| operation.begun <= now) {
-            let acknowledged = if operation.acknowledged <= now { 0 } else { At::MAX };
-            history.push(Operation { begun: 0, acknowledged, ..operation.clone() });
+        for operation in self.operations.iter().filter(|operation| operation.started <= now) {
+            let acknowledged = if operation.acknowledged <= now { 0 } else { EventIndex::MAX };
+            history.push(Operation { started: 0, acknowledged, ..operation.clone() });
         }
         history
     }
@@ -85,8 +85,8 @@ impl History {
 
     pub(crate) fn save(&self) -> String {
         let line = |operation: &Operation| {
-            let mark = if operation.acknowledged == At::MAX { "b" } else { "a" };
-            format!("{mark} {}\n", words(operation.id, &operation.changes))
+            let mark = if operation.acknowledged == EventIndex::MAX { "b" } else { "a" };
+            format!("{mark} {}\n", describe(operation.id, &operation.changes))
         };
         self.operations.iter().map(line).collect()
     }
@@ -94,23 +94,23 @@ impl History {
     pub(crate) fn load(text: &str) -> Self {
         let mut history = Self::default();
         for line in text.lines() {
-            let mut words = line.split(' ');
-            let acknowledged = if words.next() == Some("a") { 0 } else { At::MAX };
-            history.push(operation(words, 0, acknowledged));
+            let mut describe = line.split(' ');
+            let acknowledged = if describe.next() == Some("a") { 0 } else { EventIndex::MAX };
+            history.push(operation(describe, 0, acknowledged));
         }
         history
     }
 
-    /// What is wrong with what was found in a state of this moment.
-    pub(crate) fn judge(&self, now: At, found: &BTreeMap<String, Found>) -> Vec<(Fault, String)> {
+    /// The faults of a state at this event, given its observed keys.
+    pub(crate) fn find_faults(&self, now: EventIndex, found: &BTreeMap<String, KeyState>) -> Vec<(Fault, String)> {
         let mut faults = Vec::new();
         let mut spans = BTreeMap::new();
         for (key, operations) in &self.keys {
-            let begun = operations.iter().take_while(|(number, _)| self.operations[*number].begun <= now).count();
-            let operations = &operations[..begun];
+            let started = operations.iter().take_while(|(number, _)| self.operations[*number].started <= now).count();
+            let operations = &operations[..started];
             let acknowledged = operations.iter().rposition(|(number, _)| self.operations[*number].acknowledged <= now);
             let found = found.get(key).copied().flatten();
-            // Positions count from 1; 0 is the time before all.
+            // Positions count from 1; 0 stands for the time before all operations.
             let first = acknowledged.map_or(0, |position| position + 1);
             let fits = |position: &usize| self.outcome(operations, *position) == found;
             let fitting: Vec<usize> = (first..=operations.len()).filter(fits).collect();
@@ -119,31 +119,31 @@ impl History {
                     spans.insert(key.as_str(), (*low, *high));
                 }
                 _ => {
-                    let wanted: Vec<String> =
+                    let expected: Vec<String> =
                         (first..=operations.len()).map(|position| show(self.outcome(operations, position))).collect();
-                    faults.push((Fault::Lost, format!("{key}: found {}, not {}", show(found), wanted.join(" or "))));
+                    faults.push((Fault::Lost, format!("{key}: found {}, not {}", show(found), expected.join(" or "))));
                 }
             }
         }
-        faults.extend(self.halves(now, &spans).map(|text| (Fault::Half, text)));
+        faults.extend(self.partial_commits(now, &spans).map(|text| (Fault::Partial, text)));
         faults
     }
 
-    /// What the key holds after the operation at a position.
-    fn outcome(&self, operations: &[(usize, Option<u32>)], position: usize) -> Found {
+    /// The state of a key after the operation at a position.
+    fn outcome(&self, operations: &[(usize, Option<u32>)], position: usize) -> KeyState {
         let (number, len) = operations[position.checked_sub(1)?];
         len.map(|len| (self.operations[number].id, len))
     }
 
-    /// The commits of which some keys show that they were made, and others that they were not.
-    fn halves<'a>(
+    /// The commits that some keys show as applied and others as not applied.
+    fn partial_commits<'a>(
         &'a self,
-        now: At,
+        now: EventIndex,
         spans: &'a BTreeMap<&str, (usize, usize)>,
     ) -> impl Iterator<Item = String> + use<'a> {
-        // Those that were acknowledged are made, or else keys are lost.
+        // Acknowledged operations were applied; otherwise keys are reported as lost.
         let open = self.operations.iter().enumerate().filter(move |(_, operation)| {
-            operation.begun <= now && operation.acknowledged > now && operation.changes.len() > 1
+            operation.started <= now && operation.acknowledged > now && operation.changes.len() > 1
         });
         open.filter_map(|(number, operation)| {
             let (mut made, mut missing) = (BTreeSet::new(), BTreeSet::new());
@@ -151,8 +151,8 @@ impl History {
                 let Some((low, high)) = spans.get(key.as_str()) else { continue };
                 let position = self.keys[key].binary_search_by_key(&number, |(number, _)| *number);
                 let position = position.expect("an operation of the key") + 1;
-                // A key that shows a later operation says nothing: after a crash that one may follow a commit that was
-                // never made.
+                // A key that shows a later operation gives no evidence: after a crash, that operation may follow a
+                // commit that was never applied.
                 if (*low, *high) == (position, position) {
                     made.insert(key);
                 } else if *high < position {
@@ -160,14 +160,14 @@ impl History {
                 }
             }
             let (one, other) = (made.first()?, missing.first()?);
-            let (some, others) = (made.len(), missing.len());
-            Some(format!("{}: made of {some} keys ({one}), not of {others} ({other})", id(operation.id)))
+            let (applied, unapplied) = (made.len(), missing.len());
+            Some(format!("{}: made of {applied} keys ({one}), not of {unapplied} ({other})", id(operation.id)))
         })
     }
 }
 
-/// An operation's id and changes in words.
-pub(crate) fn words(id: u64, changes: &[Change]) -> String {
+/// Describes an operation's id and changes.
+pub(crate) fn describe(id: u64, changes: &[Change]) -> String {
     let mut text = id.to_string();
     for (key, len) in changes {
         text.push_str(&match len {
@@ -178,23 +178,27 @@ pub(crate) fn words(id: u64, changes: &[Change]) -> String {
     text
 }
 
-fn operation<'w>(mut words: impl Iterator<Item = &'w str>, begun: At, acknowledged: At) -> Operation {
-    let id = words.next().expect("an id").parse().expect("an id");
+fn operation<'w>(
+    mut describe: impl Iterator<Item = &'w str>,
+    started: EventIndex,
+    acknowledged: EventIndex,
+) -> Operation {
+    let id = describe.next().expect("an id").parse().expect("an id");
     let mut changes = Vec::new();
-    while let (Some(key), Some(len)) = (words.next(), words.next()) {
+    while let (Some(key), Some(len)) = (describe.next(), describe.next()) {
         changes.push((key.to_owned(), len.parse().ok()));
     }
-    Operation { id, changes, begun, acknowledged }
+    Operation { id, changes, started, acknowledged }
 }
 
-fn show(found: Found) -> String {
+fn show(found: KeyState) -> String {
     match found {
         Some((operation, len)) => format!("{} ({len} bytes)", id(operation)),
         None => "nothing".to_owned(),
     }
 }
 
-/// An operation's id for readers: level, task and number.
+/// An operation's id in readable form: level, task and number.
 fn id(id: u64) -> String {
     format!("{}.{}.{}", id >> 40, (id >> 32) & 0xff, id & 0xffff_ffff)
 }

@@ -1,8 +1,8 @@
-//! What is durable at a moment of a run, and what is pending: done, and not yet covered by a sync.
+//! The durable and the pending changes at an event of a run; pending changes are made but not yet covered by a sync.
 //!
-//! A sync that has ended covers what was recorded before it began: of a file, its bytes and its size, but not the entry
-//! that names it; of a directory, the making, renaming and removing of its entries. A rename from one directory to
-//! another is one change, which a sync of either covers.
+//! A completed sync covers everything recorded before it started: for a file, its bytes and size, but not the directory
+//! entry that names it; for a directory, the creation, renaming and removal of its entries. A rename between
+//! directories is one change, covered by a sync of either directory.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,32 +13,32 @@ use bytes::Bytes;
 
 use crate::{
     classes::Class,
-    trace::{Event, Place, ROOT},
+    trace::{Event, ROOT, TracePath},
     tree::Tree,
 };
 
-/// A file or directory, by its number in [`Image::nodes`].
+/// A file or directory, as an index into [`Image::nodes`].
 pub(crate) type Node = usize;
-/// An event's number.
-pub(crate) type At = usize;
+/// The index of an event.
+pub(crate) type EventIndex = usize;
 
 /// The recorded directory itself.
-pub(crate) const TOP: Node = 0;
+pub(crate) const ROOT_NODE: Node = 0;
 
-/// All files and directories that there ever were.
+/// All files and directories that ever existed.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     pub(crate) nodes: Vec<Kind>,
-    /// The changes of directories that no sync has covered, in their order.
+    /// The directory changes not covered by a sync, in order.
     pub(crate) entries: Vec<EntryChange>,
     open: HashMap<i32, Node>,
     syncs: HashMap<u64, Sync>,
-    /// The class whose syncs count for nothing.
-    left_out: Option<&'static Class>,
+    /// The class whose syncs are ignored.
+    ignored_class: Option<&'static Class>,
     /// The class whose bytes and sizes are durable without a sync.
     durable: Option<&'static Class>,
-    /// How many events there were.
-    pub(crate) now: At,
+    /// The number of events so far.
+    pub(crate) now: EventIndex,
 }
 
 #[derive(Clone, Debug)]
@@ -51,25 +51,25 @@ pub(crate) enum Kind {
 pub(crate) struct File {
     pub(crate) durable: Arc<Vec<u8>>,
     pub(crate) pending: Vec<DataChange>,
-    /// The size with all that is pending.
+    /// The size, including pending changes.
     size: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dir {
-    /// The path from the recorded directory, as it is with all that is pending.
+    /// The path relative to the recorded directory, including pending changes.
     path: String,
     pub(crate) durable: BTreeMap<String, Node>,
-    /// The entries with all that is pending.
+    /// The entries, including pending changes.
     now: BTreeMap<String, Node>,
 }
 
 /// A change of a file's bytes or size.
 #[derive(Clone, Debug)]
 pub(crate) struct DataChange {
-    pub(crate) at: At,
+    pub(crate) at: EventIndex,
     pub(crate) what: Data,
-    /// Whether it gave the file another size.
+    /// True if it changed the size of the file.
     pub(crate) resizes: bool,
 }
 
@@ -81,10 +81,10 @@ pub(crate) enum Data {
     Grow(u64),
 }
 
-/// A change of one directory's entries, or of two.
+/// A change to the entries of one or two directories.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryChange {
-    pub(crate) at: At,
+    pub(crate) at: EventIndex,
     pub(crate) what: Entry,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Entry {
 
 #[derive(Clone, Debug)]
 struct Sync {
-    begun: At,
+    started: EventIndex,
     node: Node,
     path: String,
 }
@@ -110,14 +110,14 @@ const FALLOC_PUNCH_HOLE: i32 = 2;
 const FALLOC_ZERO_RANGE: i32 = 16;
 
 impl Image {
-    /// A directory that is durable as it is.
-    pub(crate) fn of(tree: &Tree, left_out: Option<&'static Class>, durable: Option<&'static Class>) -> Self {
+    /// A fully durable directory.
+    pub(crate) fn of(tree: &Tree, ignored_class: Option<&'static Class>, durable: Option<&'static Class>) -> Self {
         let mut image = Self {
             nodes: vec![Kind::Dir(Dir::default())],
             entries: Vec::new(),
             open: HashMap::new(),
             syncs: HashMap::new(),
-            left_out,
+            ignored_class,
             durable,
             now: 0,
         };
@@ -128,7 +128,7 @@ impl Image {
                     Kind::File(File { durable: Arc::clone(bytes), pending: Vec::new(), size: bytes.len() as u64 })
                 }
             };
-            let (dir, name) = image.parent(&Place { dir: ROOT, path: path.clone() });
+            let (dir, name) = image.parent(&TracePath { dir: ROOT, path: path.clone() });
             let node = image.add_node(kind);
             let dir = image.dir_mut(dir);
             dir.durable.insert(name.clone(), node);
@@ -139,7 +139,7 @@ impl Image {
 
     pub(crate) fn take(&mut self, event: &Event) {
         match event {
-            Event::Open { fd, place, flags } => self.open_file(*fd, place, *flags),
+            Event::Open { fd, path_ref, flags } => self.open_file(*fd, path_ref, *flags),
             Event::Close { fd } => {
                 self.open.remove(fd);
             }
@@ -157,24 +157,24 @@ impl Image {
                 self.rename(from, to);
             }
             Event::Link { from, to } => {
-                let node = self.find(from).expect("a link of what is not there");
+                let node = self.find(from).expect("a link of a missing file");
                 self.add_entry(to, node);
             }
-            Event::Unlink { place } | Event::Rmdir { place } => self.remove(place),
-            Event::Mkdir { place } => {
-                let path = self.path(place);
+            Event::Unlink { path_ref } | Event::Rmdir { path_ref } => self.remove(path_ref),
+            Event::Mkdir { path_ref } => {
+                let path = self.path(path_ref);
                 let node = self.add_node(Kind::Dir(Dir { path, ..Dir::default() }));
-                self.add_entry(place, node);
+                self.add_entry(path_ref, node);
             }
             Event::SyncBegin { fd, number } => {
                 let node = self.open[fd];
                 let path = self.path_of(node);
-                self.syncs.insert(*number, Sync { begun: self.now, node, path });
+                self.syncs.insert(*number, Sync { started: self.now, node, path });
             }
             Event::SyncEnd { number, done } => {
                 let sync = self.syncs.remove(number).expect("a sync that begun");
-                if *done && !self.left_out.is_some_and(|class| class.has(&sync.path)) {
-                    self.cover(sync.node, sync.begun);
+                if *done && !self.ignored_class.is_some_and(|class| class.has(&sync.path)) {
+                    self.cover(sync.node, sync.started);
                 }
             }
             Event::SyncRange | Event::Note(_) => {}
@@ -182,11 +182,11 @@ impl Image {
         self.now += 1;
     }
 
-    fn open_file(&mut self, fd: i32, place: &Place, flags: u64) {
+    fn open_file(&mut self, fd: i32, path_ref: &TracePath, flags: u64) {
         let node = if flags & O_TMPFILE != 0 {
             self.add_node(Kind::File(File::default()))
         } else {
-            match self.find(place) {
+            match self.find(path_ref) {
                 Some(node) => {
                     if flags & O_TRUNC != 0 {
                         self.change(node, Data::Size(0));
@@ -194,9 +194,9 @@ impl Image {
                     node
                 }
                 None => {
-                    assert!(flags & O_CREAT != 0, "{place:?} is opened, and its making was not recorded");
+                    assert!(flags & O_CREAT != 0, "{path_ref:?} is opened, and its making was not recorded");
                     let node = self.add_node(Kind::File(File::default()));
-                    self.add_entry(place, node);
+                    self.add_entry(path_ref, node);
                     node
                 }
             }
@@ -230,9 +230,9 @@ impl Image {
         file.pending.push(DataChange { at, what, resizes });
     }
 
-    fn rename(&mut self, from: &Place, to: &Place) {
+    fn rename(&mut self, from: &TracePath, to: &TracePath) {
         let (from, to) = (self.parent(from), self.parent(to));
-        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of what is not there");
+        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of a missing file");
         self.dir_mut(to.0).now.insert(to.1.clone(), node);
         let above = self.dir(to.0).path.clone();
         if let Kind::Dir(dir) = &mut self.nodes[node] {
@@ -241,23 +241,23 @@ impl Image {
         self.entries.push(EntryChange { at: self.now, what: Entry::Rename { from, to, node } });
     }
 
-    fn remove(&mut self, place: &Place) {
-        let (dir, name) = self.parent(place);
-        self.dir_mut(dir).now.remove(&name).expect("a removal of what is not there");
+    fn remove(&mut self, path_ref: &TracePath) {
+        let (dir, name) = self.parent(path_ref);
+        self.dir_mut(dir).now.remove(&name).expect("a removal of a missing file");
         self.entries.push(EntryChange { at: self.now, what: Entry::Remove { dir, name } });
     }
 
-    fn add_entry(&mut self, place: &Place, node: Node) {
-        let (dir, name) = self.parent(place);
+    fn add_entry(&mut self, path_ref: &TracePath, node: Node) {
+        let (dir, name) = self.parent(path_ref);
         self.dir_mut(dir).now.insert(name.clone(), node);
         self.entries.push(EntryChange { at: self.now, what: Entry::Add { dir, name, node } });
     }
 
-    /// What a sync of a node that began at `begun` covers becomes durable.
-    fn cover(&mut self, node: Node, begun: At) {
+    /// Makes durable what a sync of a node, started at `begun`, covers.
+    fn cover(&mut self, node: Node, started: EventIndex) {
         if let Kind::File(file) = &mut self.nodes[node] {
             let pending = std::mem::take(&mut file.pending);
-            let (covered, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.at < begun);
+            let (covered, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.at < started);
             file.pending = rest;
             if !covered.is_empty() {
                 let bytes = Arc::make_mut(&mut file.durable);
@@ -265,7 +265,7 @@ impl Image {
             }
             return;
         }
-        let limits = self.limits(BTreeMap::from([(node, begun)]));
+        let limits = self.limits(BTreeMap::from([(node, started)]));
         let entries = std::mem::take(&mut self.entries);
         let (covered, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|change| change.is_within(&limits));
         self.entries = rest;
@@ -280,9 +280,8 @@ impl Image {
         }
     }
 
-    /// Up to which event the changes of each directory come with those of the given ones: a change of two directories
-    /// takes what was before it in both along.
-    pub(crate) fn limits(&self, mut limits: BTreeMap<Node, At>) -> BTreeMap<Node, At> {
+    /// Extends the limits to dependent directories: a change of two directories implies all earlier changes of both.
+    pub(crate) fn limits(&self, mut limits: BTreeMap<Node, EventIndex>) -> BTreeMap<Node, EventIndex> {
         loop {
             let before = limits.clone();
             for change in self.entries.iter().filter(|change| change.is_within(&before)) {
@@ -297,9 +296,9 @@ impl Image {
         }
     }
 
-    /// The files and directories that some state can have.
+    /// The files and directories that can exist in some state.
     pub(crate) fn reachable(&self) -> BTreeSet<Node> {
-        let mut found = BTreeSet::from([TOP]);
+        let mut found = BTreeSet::from([ROOT_NODE]);
         for kind in &self.nodes {
             if let Kind::Dir(dir) = kind {
                 found.extend(dir.durable.values());
@@ -331,12 +330,12 @@ impl Image {
         }
     }
 
-    /// The directory that a path leads into, and its last name.
-    fn parent(&self, place: &Place) -> (Node, String) {
-        let mut dir = if place.dir == ROOT { TOP } else { self.open[&place.dir] };
-        let mut names = place.path.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();
+    /// The parent directory of a path, and the last component.
+    fn parent(&self, path_ref: &TracePath) -> (Node, String) {
+        let mut dir = if path_ref.dir == ROOT { ROOT_NODE } else { self.open[&path_ref.dir] };
+        let mut names = path_ref.path.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();
         while let Some(name) = names.next() {
-            assert_ne!(name, "..", "{place:?}");
+            assert_ne!(name, "..", "{path_ref:?}");
             if names.peek().is_none() {
                 return (dir, name.to_owned());
             }
@@ -345,22 +344,22 @@ impl Image {
         (dir, String::new())
     }
 
-    fn find(&self, place: &Place) -> Option<Node> {
-        let (dir, name) = self.parent(place);
+    fn find(&self, path_ref: &TracePath) -> Option<Node> {
+        let (dir, name) = self.parent(path_ref);
         if name.is_empty() { Some(dir) } else { self.dir(dir).now.get(&name).copied() }
     }
 
-    fn path(&self, place: &Place) -> String {
-        let (dir, name) = self.parent(place);
+    fn path(&self, path_ref: &TracePath) -> String {
+        let (dir, name) = self.parent(path_ref);
         join(&self.dir(dir).path, &name)
     }
 
-    /// The path of a file that is open.
+    /// The path of an open file.
     pub(crate) fn path_of_open(&self, fd: i32) -> String {
         self.path_of(self.open[&fd])
     }
 
-    /// The path of a node as it is now; empty where it has none any more.
+    /// The current path of a node; empty if it has none.
     pub(crate) fn path_of(&self, node: Node) -> String {
         if let Kind::Dir(dir) = &self.nodes[node] {
             return dir.path.clone();
@@ -399,13 +398,13 @@ impl Data {
 }
 
 impl EntryChange {
-    pub(crate) fn is_within(&self, limits: &BTreeMap<Node, At>) -> bool {
+    pub(crate) fn is_within(&self, limits: &BTreeMap<Node, EventIndex>) -> bool {
         self.what.dirs().iter().any(|dir| limits.get(dir).is_some_and(|limit| self.at < *limit))
     }
 }
 
 impl Entry {
-    /// The directories that it changes.
+    /// The directories that the change affects.
     pub(crate) fn dirs(&self) -> Vec<Node> {
         match self {
             Self::Add { dir, .. } | Self::Remove { dir, .. } => vec![*dir],
@@ -414,7 +413,7 @@ impl Entry {
         }
     }
 
-    /// Changes the entries of its directories. A rename of what is not there changes nothing.
+    /// Applies the change to the entries of its directories. Renaming a missing entry has no effect.
     pub(crate) fn apply(&self, dirs: &mut BTreeMap<Node, BTreeMap<String, Node>>) {
         match self {
             Self::Add { dir, name, node } => {

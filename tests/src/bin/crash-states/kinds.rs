@@ -1,4 +1,4 @@
-//! The kinds of runs that are recorded. A new one is a row of [`KINDS`] and a function that makes its steps.
+//! The kinds of recorded runs. To add one, add a row to [`KINDS`] and a function that generates its steps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,33 +9,34 @@ use rand::{RngExt, rngs::SmallRng, seq::IndexedRandom};
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) base: Base,
-    /// How many tasks change the store at the same time, each its own keys.
+    /// The number of tasks that change the store concurrently, each with its own keys.
     pub(crate) tasks: u32,
-    /// What a task does.
+    /// Generates the steps of a task.
     pub(crate) steps: fn(&mut SmallRng, u32) -> Vec<Step>,
-    /// When the crashes begin.
+    /// The event at which crashes start.
     pub(crate) from: From,
-    /// Whether the store is closed in the end.
+    /// True if the store is closed at the end.
     pub(crate) closes: bool,
     pub(crate) sizes: Sizes,
     pub(crate) full: Option<Full>,
-    /// What a run has to have come to, or else it proves nothing.
-    pub(crate) reaches: &'static [Reach],
+    /// The situations that a run must reach; otherwise it proves nothing.
+    pub(crate) covers: &'static [Coverage],
 }
 
-/// The directory in which a run begins.
+/// The initial directory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     Nothing,
-    /// A store of format 1, as the program of that time left it: `closed` or `crashed`.
+    /// A store of format 1, as a program of that version left it: `closed` or `crashed`.
     Format1(&'static str),
-    /// As a run of this kind leaves it.
+    /// The directory that a run of this kind leaves.
     After(&'static str),
-    /// A crash state of this kind, and again one of the run that begins with it, as many times.
+    /// A crash state of a run of this kind, then a crash state of the run that starts from it, and so on, this many
+    /// times.
     Crashes(&'static str, u32),
 }
 
-/// A moment of a run.
+/// An event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum From {
     Begin,
@@ -43,58 +44,58 @@ pub(crate) enum From {
     Closing,
 }
 
-/// How large the parts of a run's store are.
+/// The sizes of the store's files and buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// A checkpoint every few commits.
     Small,
-    /// Checkpoints that fill several of sled's segments, which are small.
+    /// Checkpoints that span several of sled's segments, which are small.
     ManySegments,
     /// A checkpoint every few commits, and an index that soon needs new blocks.
     Tight,
 }
 
-/// A disk that is full for a while: below `index*` and `log` nothing more can be written.
+/// A disk that is full for a while: writes to `index*` and `log` fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full {
-    /// How many bytes are written there before, in addition to a random part of as many again.
+    /// The number of bytes written there before the disk is full, plus a random part of up to the same number.
     pub(crate) after_bytes: u64,
     pub(crate) millis: u64,
 }
 
-/// What a run can come to.
+/// A situation that a run can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// sled writes into segments that it wrote before, several times.
+pub(crate) enum Coverage {
+    /// sled reuses several segments.
     SegmentsReused,
-    /// Another generation of the index becomes the current one.
+    /// Another generation of the index becomes current.
     Compacted,
-    /// sled puts a page into a file of its own.
+    /// sled writes a page to a file of its own.
     Blobs,
-    /// A sweep begins, and goes on to its second phase.
+    /// A sweep starts and continues to its second phase.
     Swept,
     /// A store of format 1 gets a log.
     Upgraded,
-    /// A write of the index finds the disk full.
+    /// A write to the index fails because the disk is full.
     Full,
 }
 
-/// What a task does next.
+/// The next step of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Sets with [`store::WriteableStore::set`].
     Set(String, u32),
     Erase(String),
-    /// Stages and commits: values of these lengths, and erases.
+    /// Stages and commits values of these lengths, and erases.
     Commit(Vec<(String, Option<u32>)>),
     /// Erases prefixes and sets keys, some of them below, in one commit.
     Replace(Vec<String>, Vec<(String, u32)>),
     ErasePrefix(String),
-    /// Reads all keys of a prefix through a snapshot and holds it for the next steps.
+    /// Reads all keys of a prefix through a snapshot and retains it for the next steps.
     Snapshot(String),
-    /// Copies the index into a new generation.
+    /// Copies the index to a new generation.
     Compact,
-    /// Waits for so many milliseconds.
+    /// Waits for this number of milliseconds.
     Wait(u64),
 }
 
@@ -107,10 +108,10 @@ const PLAIN: Kind = Kind {
     closes: false,
     sizes: Sizes::Small,
     full: None,
-    reaches: &[],
+    covers: &[],
 };
 
-/// A start with a crash state of a kind, a few changes, and a close.
+/// A start from a crash state of a kind, a few changes, and a close.
 const fn again(name: &'static str, kind: &'static str, times: u32) -> Kind {
     Kind { name, base: Base::Crashes(kind, times), tasks: 2, steps: some, from: From::Begin, closes: true, ..PLAIN }
 }
@@ -124,22 +125,22 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind { name: "large", tasks: 3, steps: large, ..PLAIN },
     again("large-again", "large", 2),
     Kind { name: "erase", steps: erase, ..PLAIN },
-    Kind { name: "sweep", tasks: 2, steps: sweep, reaches: &[Reach::Swept], ..PLAIN },
+    Kind { name: "sweep", tasks: 2, steps: sweep, covers: &[Coverage::Swept], ..PLAIN },
     again("sweep-again", "sweep", 2),
-    Kind { name: "compact", tasks: 3, steps: compact, reaches: &[Reach::Compacted], ..PLAIN },
+    Kind { name: "compact", tasks: 3, steps: compact, covers: &[Coverage::Compacted], ..PLAIN },
     again("compact-again", "compact", 2),
     Kind {
         name: "reuse",
         tasks: 2,
         steps: rewrite,
         sizes: Sizes::ManySegments,
-        reaches: &[Reach::SegmentsReused],
+        covers: &[Coverage::SegmentsReused],
         ..PLAIN
     },
     again("reuse-again", "reuse", 2),
-    Kind { name: "blobs", tasks: 2, steps: broad, sizes: Sizes::ManySegments, reaches: &[Reach::Blobs], ..PLAIN },
-    Kind { name: "upgrade", reaches: &[Reach::Upgraded], ..upgrade("closed") },
-    Kind { name: "upgrade-crashed", reaches: &[Reach::Upgraded], ..upgrade("crashed") },
+    Kind { name: "blobs", tasks: 2, steps: broad, sizes: Sizes::ManySegments, covers: &[Coverage::Blobs], ..PLAIN },
+    Kind { name: "upgrade", covers: &[Coverage::Upgraded], ..upgrade("closed") },
+    Kind { name: "upgrade-crashed", covers: &[Coverage::Upgraded], ..upgrade("crashed") },
     again("upgrade-again", "upgrade-crashed", 2),
     Kind {
         name: "full",
@@ -147,7 +148,7 @@ pub(crate) const KINDS: &[Kind] = &[
         steps: through_full,
         sizes: Sizes::Tight,
         full: Some(Full { after_bytes: 200 << 10, millis: 2_000 }),
-        reaches: &[Reach::Full],
+        covers: &[Coverage::Full],
         ..PLAIN
     },
     again("full-again", "full", 1),
@@ -159,19 +160,22 @@ const fn upgrade(state: &'static str) -> Kind {
 
 pub(crate) fn named(name: &str) -> &'static Kind {
     let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-    KINDS.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind {name}; there are {}", known()))
+    KINDS
+        .iter()
+        .find(|kind| kind.name == name)
+        .unwrap_or_else(|| panic!("unknown kind {name}; known kinds: {}", known()))
 }
 
-/// What the names of intents begin with, which stand for keys in commits: one that is there is settled.
+/// The prefix of names that stand for intents in commits: an existing intent is settled.
 pub(crate) const INTENTS: &str = "intents/";
-/// What the keys begin with that are swept.
+/// The prefix of the keys that are swept.
 pub(crate) const SWEPT: &str = "swept/";
 
 fn key(task: u32, number: u32) -> String {
     format!("t{task}/{}/k{number}", number % 3)
 }
 
-/// The length of a value: mostly in the record, sometimes a file, rarely one of several blocks.
+/// The length of a value: mostly stored in the record, sometimes in a file, rarely in one of several blocks.
 fn len(random: &mut SmallRng) -> u32 {
     match random.random_range(0..100) {
         0..70 => random.random_range(8..400),
@@ -224,7 +228,7 @@ fn commit(random: &mut SmallRng, task: u32, keys: u32) -> Step {
     Step::Commit(changes)
 }
 
-/// Large commits that erase prefixes too, beside small ones.
+/// Large commits, which also erase prefixes, alongside small ones.
 fn large(random: &mut SmallRng, task: u32) -> Vec<Step> {
     if task == 2 {
         return steps(random, task, 60, 10);
@@ -268,7 +272,7 @@ fn erase(random: &mut SmallRng, task: u32) -> Vec<Step> {
     steps
 }
 
-/// Prefixes with more keys below than are erased at once; keys are set there again while they are swept.
+/// Prefixes with more keys than are erased at once; keys are set again below them during the sweep.
 fn sweep(random: &mut SmallRng, task: u32) -> Vec<Step> {
     let (outer, inner) = (format!("{SWEPT}{task}/"), format!("{SWEPT}{task}/1/"));
     let name = |number: u32| format!("{SWEPT}{task}/{}/k{number}", number % 3);
@@ -278,7 +282,7 @@ fn sweep(random: &mut SmallRng, task: u32) -> Vec<Step> {
         steps.push(Step::Set(name(round), 6_000));
         steps.push(Step::Wait(60));
         steps.push(Step::ErasePrefix(if round == 1 { inner.clone() } else { outer.clone() }));
-        // More than a buffer has, so that checkpoints come while the prefix is swept.
+        // More than fits the buffer, so that checkpoints occur during the sweep.
         for number in 0..40 {
             steps.push(Step::Set(name(number * 3 + random.random_range(0..3)), len(random).min(20_000)));
         }
@@ -293,7 +297,7 @@ fn sweep(random: &mut SmallRng, task: u32) -> Vec<Step> {
 fn compact(random: &mut SmallRng, task: u32) -> Vec<Step> {
     let mut all = churn(random, task);
     if task == 0 {
-        // They are copied last, so that what the tasks change meanwhile has been copied before.
+        // These keys are copied last, so that the keys changed concurrently were copied before.
         let many = (0..8000).map(|number| (format!("z/k{number}"), Some(random.random_range(8..40)))).collect();
         all.insert(0, Step::Commit(many));
         all.insert(10, Step::Compact);
@@ -321,7 +325,7 @@ fn rewrite(random: &mut SmallRng, task: u32) -> Vec<Step> {
     (0..120).map(|_| one(random)).collect()
 }
 
-/// Values that are as large as those in records can be, so that pages are large too.
+/// Values of the largest size stored in records, so that pages are large too.
 fn broad(random: &mut SmallRng, task: u32) -> Vec<Step> {
     let mut all = Vec::new();
     for _ in 0..40 {

@@ -1,22 +1,24 @@
-//! The states that a crash may leave of an embedded store: each must open, with all that was acknowledged and no half commit.
+//! Crash states of an embedded store: each one must open with all acknowledged changes and without partial commits.
 //!
-//! A run of the store is recorded, every change of a file and every sync of it. At many moments of it, and above all next
-//! to each acknowledgement and each sync, the states are built that the disk may then have (see [`states`]), opened, and
-//! compared with what the run was told. What the drive does with data that a sync covers is not its concern.
+//! A run of the store is recorded with every change and every sync of its files. At many points of the recording, above
+//! all next to acknowledgements and syncs, the states that the disk may have after a crash are built (see [`states`]),
+//! opened, and compared with the acknowledged changes. Loss of data that a sync covers is not simulated.
 //!
 //! ```text
 //! crash-states [--index sled|redb|both] [--kind NAME,…] [--states N] [--singles N] [--points N] [--seed N]
-//!              [--entries ordered|any] [--leave-out CLASS] [--durable CLASS] [--controls] [--keep DIR] [--dir DIR] [--jobs N]
+//!              [--entries ordered|any] [--leave-out CLASS] [--durable CLASS] [--controls] [--keep DIR] [--dir DIR]
+//!              [--jobs N]
 //! crash-states --replay RECORDING --point N --state NAME [--seed N] [--leave-out CLASS] [--keep DIR]
 //! ```
 //!
-//! `--states` are the random ones of each moment, `--singles` the pending changes of which each is tried missing and
-//! alone, `--points` the most moments of a recording. `--leave-out` counts the syncs of a class of files for nothing, and
-//! `--controls` does so for each class that one of the kinds must notice, and fails unless it does. `--keep` writes the states that fail to a
-//! directory. `--durable` takes the bytes of a class as durable without any sync, to see past a fault that is known.
-//! `--entries any` takes entries in any order, which the store does not promise to survive.
+//! `--states` is the number of random states at each point, `--singles` the number of pending changes that are tried
+//! both missing and alone, `--points` the maximum number of points of a recording. `--leave-out` ignores the syncs of a
+//! class of files; `--controls` does so for each class that some kind must detect, and fails if one goes undetected.
+//! `--keep` writes failed states to a directory. `--durable` treats the bytes of a class as durable without any sync,
+//! to find failures behind a known one. `--entries any` applies directory changes in any order, which the store does
+//! not promise to survive.
 //!
-//! Needs `cc`. Exits with 1 when anything failed.
+//! Needs `cc`. Exits with 1 if anything failed.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,13 +31,13 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
 
 mod classes;
+mod coverage;
 mod explore;
 mod history;
 mod image;
 mod kinds;
 mod plan;
 mod pool;
-mod reach;
 mod record;
 mod states;
 mod trace;
@@ -57,7 +59,7 @@ use crate::{
     classes::{CLASSES, Class},
     explore::{Report, explore, replay, sound_state},
     history::History,
-    image::At,
+    image::EventIndex,
     kinds::{Base, Kind},
     plan::Plan,
     record::Recording,
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
     let plan = Plan::parse(&arguments);
     fs::create_dir_all(&plan.dir).expect("make the directory of the recordings");
     let done = if let Some(dir) = &plan.replay {
-        let report = replay(&Recording::load(dir), &plan, plan.left_out, (plan.point, plan.state));
+        let report = replay(&Recording::load(dir), &plan, plan.ignored_class, (plan.point, plan.state));
         show("replay", &report);
         report.failed == 0
     } else if plan.controls {
@@ -87,14 +89,14 @@ fn main() -> ExitCode {
     if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// All kinds on all indexes. Whether nothing failed.
+/// Runs all kinds on all indexes; returns true if nothing failed.
 fn rounds(plan: &Plan) -> bool {
     let library = record::library(&plan.dir);
     let mut failed = 0;
     for index in &plan.indexes {
         for kind in &plan.kinds {
             let begin = Instant::now();
-            let report = one(plan, &library, *index, kind, plan.left_out);
+            let report = one(plan, &library, *index, kind, plan.ignored_class);
             show(&format!("{index:<4} {:<15} {:>4} s", kind.name, begin.elapsed().as_secs()), &report);
             failed += report.failed;
         }
@@ -103,10 +105,10 @@ fn rounds(plan: &Plan) -> bool {
     failed == 0
 }
 
-/// Leaves the syncs of each class out, which must be noticed. Whether all were.
+/// Ignores the syncs of each class in turn; returns true if every omission was detected.
 fn controls(plan: &Plan) -> bool {
     let library = record::library(&plan.dir);
-    let mut missed = 0;
+    let mut missing_coverage = 0;
     for index in &plan.indexes {
         let mut known: BTreeMap<&str, (Vec<Recording>, Report)> = BTreeMap::new();
         for class in CLASSES.iter().filter(|class| class.concerns(*index)) {
@@ -120,42 +122,48 @@ fn controls(plan: &Plan) -> bool {
                 (recordings, sound)
             });
             let report = explore_all(with, plan, Some(class));
-            // Faults that are there anyway prove nothing.
-            let noticed =
-                report.failed > sound.failed || report.failures.keys().any(|words| !sound.failures.contains_key(words));
-            missed += u32::from(!noticed);
+            // Faults that occur anyway prove nothing.
+            let noticed = report.failed > sound.failed
+                || report.failures.keys().any(|describe| !sound.failures.contains_key(describe));
+            missing_coverage += u32::from(!noticed);
             let word = if noticed { "noticed" } else { "MISSED" };
             println!("{index:<4} without {:<14} {kind:<8} {report}  {word} ({} with all)", class.name, sound.failed);
         }
     }
-    println!("{missed} controls missed");
-    missed == 0
+    println!("{missing_coverage} controls missed");
+    missing_coverage == 0
 }
 
-fn explore_all(recordings: &[Recording], plan: &Plan, left_out: Option<&'static Class>) -> Report {
+fn explore_all(recordings: &[Recording], plan: &Plan, ignored_class: Option<&'static Class>) -> Report {
     let mut report = Report::default();
-    recordings.iter().for_each(|recording| report.add(explore(recording, plan, left_out)));
+    recordings.iter().for_each(|recording| report.add(explore(recording, plan, ignored_class)));
     report
 }
 
 /// Records a kind and opens its states.
-fn one(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind, left_out: Option<&'static Class>) -> Report {
+fn one(
+    plan: &Plan,
+    library: &Path,
+    index: IndexKind,
+    kind: &'static Kind,
+    ignored_class: Option<&'static Class>,
+) -> Report {
     let mut all = Report::default();
     for recording in recordings(plan, library, index, kind) {
-        if let Some(why) = recording.refused() {
-            all.refuse(why);
+        if let Some(why) = recording.open_error() {
+            all.record_failure(why);
         }
-        for missed in recording.missed() {
-            all.refuse(&format!("{missed:?} is what the run is for, and it did not come to that"));
+        for missing_coverage in recording.missing_coverage() {
+            all.record_failure(&format!("the run did not reach {missing_coverage:?}"));
         }
-        all.add(explore(&recording, plan, left_out));
+        all.add(explore(&recording, plan, ignored_class));
     }
     all
 }
 
-/// Records a kind, and those that it begins with.
+/// Records a kind, and the kinds that it starts from.
 fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind) -> Vec<Recording> {
-    let make = |level: u32, base: Tree, before: &History| {
+    let record_run = |level: u32, base: Tree, before: &History| {
         let run = Run {
             index,
             kind,
@@ -166,17 +174,17 @@ fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind
             notes: PathBuf::new(),
         };
         let dir = plan.dir.join(format!("{index}-{}-{}-{level}", kind.name, plan.seed));
-        Recording::make(&run, library, base, before, &dir)
+        Recording::record_run(&run, library, base, before, &dir)
     };
     match kind.base {
-        Base::Nothing => vec![make(0, Tree::default(), &History::default())],
+        Base::Nothing => vec![record_run(0, Tree::default(), &History::default())],
         Base::Format1(state) => {
             let (tree, history) = record::format_1(index, state, &plan.dir);
-            vec![make(1, tree, &history)]
+            vec![record_run(1, tree, &history)]
         }
         Base::After(other) => {
             let before = recordings(plan, library, index, kinds::named(other)).pop().expect("a recording");
-            vec![make(1, before.end(), &before.history.until(At::MAX - 1))]
+            vec![record_run(1, before.end(), &before.history.until(EventIndex::MAX - 1))]
         }
         Base::Crashes(other, times) => {
             let mut before = recordings(plan, library, index, kinds::named(other)).pop().expect("a recording");
@@ -186,7 +194,7 @@ fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind
                     println!("{index} {}: no state of {} opens to begin with", kind.name, before.dir.display());
                     break;
                 };
-                before = make(level, tree, &before.history.until(point));
+                before = record_run(level, tree, &before.history.until(point));
                 made.push(before.clone());
             }
             made
@@ -198,8 +206,8 @@ fn show(name: &str, report: &Report) {
     println!("{name}  {report}");
     for ((fault, _), failure) in &report.failures {
         println!("    {} × {fault:?}", failure.count);
-        for (words, command) in &failure.first {
-            println!("        {words}\n            {command}");
+        for (describe, command) in &failure.first {
+            println!("        {describe}\n            {command}");
         }
     }
 }

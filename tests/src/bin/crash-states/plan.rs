@@ -6,37 +6,37 @@ use store_local::IndexKind;
 
 use crate::{
     classes::Class,
-    image::At,
+    image::EventIndex,
     kinds::{self, KINDS, Kind},
     states::{Choice, Order},
 };
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) indexes: Vec<IndexKind>,
     pub(crate) kinds: Vec<&'static Kind>,
-    /// How many random states there are at each moment.
+    /// The number of random states at each crash point.
     pub(crate) random: u64,
-    /// How many pending changes are tried alone and missing at each moment.
+    /// The number of pending changes that are tried both missing and alone at each crash point.
     pub(crate) singles: usize,
-    /// How many moments of a recording there are at the most; 0 for all.
+    /// The maximum number of crash points of a recording; 0 for all.
     pub(crate) points: usize,
     pub(crate) seed: u64,
     pub(crate) order: Order,
-    pub(crate) left_out: Option<&'static Class>,
-    /// The class whose bytes are durable without a sync, so that what else fails is seen.
+    pub(crate) ignored_class: Option<&'static Class>,
+    /// The class whose bytes are durable without a sync, to reveal other failures.
     pub(crate) durable: Option<&'static Class>,
     pub(crate) controls: bool,
     pub(crate) keep: Option<PathBuf>,
-    /// Where recordings are made, and stay.
+    /// The directory where recordings are made and retained.
     pub(crate) dir: PathBuf,
-    /// Where states are opened.
+    /// The directory where states are opened.
     pub(crate) states_dir: PathBuf,
     pub(crate) jobs: usize,
-    /// A recording of which one state is wanted.
+    /// A recording from which one state is replayed.
     pub(crate) replay: Option<PathBuf>,
-    pub(crate) point: At,
+    pub(crate) point: EventIndex,
     pub(crate) state: Choice,
 }
 
@@ -57,8 +57,8 @@ impl Plan {
             singles: 4,
             points: 0,
             seed: 1,
-            order: Order::Kept,
-            left_out: None,
+            order: Order::Ordered,
+            ignored_class: None,
             durable: None,
             controls: false,
             keep: None,
@@ -86,8 +86,8 @@ impl Plan {
                 "--points" => plan.points = number(),
                 "--seed" => plan.seed = number() as u64,
                 "--entries" if value == "any" => plan.order = Order::Any,
-                "--entries" if value == "ordered" => plan.order = Order::Kept,
-                "--leave-out" => plan.left_out = Some(Class::named(value)),
+                "--entries" if value == "ordered" => plan.order = Order::Ordered,
+                "--leave-out" => plan.ignored_class = Some(Class::named(value)),
                 "--durable" => plan.durable = Some(Class::named(value)),
                 "--keep" => plan.keep = Some(value.into()),
                 "--dir" => plan.dir = value.into(),

@@ -1,4 +1,4 @@
-//! The processes that open states, each with a directory in memory.
+//! Worker processes that open states, each in a directory in memory.
 
 use std::{
     fs::{self, File},
@@ -17,17 +17,17 @@ use crate::{
     verify::{DONE, Outcome},
 };
 
-/// How long a state may take before it counts as refused.
-const LONGEST: Duration = Duration::from_secs(20);
-/// How many states a process opens before another takes its place, since what panics leaks threads and files.
-const STATES: u32 = 400;
+/// The timeout for opening a state, after which it counts as failed.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(20);
+/// The number of states that a process opens before it is replaced, since panics leak threads and files.
+const STATES_PER_PROCESS: u32 = 400;
 
-/// Opens states, one after another.
+/// Opens states one after another.
 pub(crate) struct Opener {
     index: IndexKind,
     keys: PathBuf,
     dir: PathBuf,
-    /// How many states were opened.
+    /// The number of opened states.
     number: u64,
     process: Option<Process>,
 }
@@ -40,16 +40,16 @@ struct Process {
 }
 
 impl Opener {
-    /// An opener with the directory `dir`, which is made. `keys` is the file of the keys that are looked up.
+    /// An opener that creates the directory `dir`. `keys` is the file of keys to look up.
     pub(crate) fn new(index: IndexKind, keys: &Path, dir: &Path) -> Self {
         let _ = fs::remove_dir_all(dir);
         fs::create_dir_all(dir.join("0")).expect("make a directory for states");
         Self { index, keys: keys.to_owned(), dir: dir.to_owned(), number: 0, process: None }
     }
 
-    /// Writes a state out and opens it.
+    /// Writes a state to disk and opens it.
     pub(crate) fn open(&mut self, state: &Tree) -> Outcome {
-        // Threads that outlive the store of the last state would otherwise go on in this one.
+        // Threads that outlive the store of the previous state would otherwise write to this one.
         let before = self.dir.join(self.number.to_string());
         self.number += 1;
         let at = self.dir.join(self.number.to_string());
@@ -58,14 +58,14 @@ impl Opener {
         let process = self.process.get_or_insert_with(|| Process::start(self.index, &self.keys, &self.dir));
         let answer = process.ask(&at.join(STORE));
         process.states += 1;
-        let sound = answer.as_ref().is_ok_and(|outcome| outcome.refused.is_none() && outcome.problems.is_empty());
-        if !sound || process.states >= STATES {
+        let sound = answer.as_ref().is_ok_and(|outcome| outcome.open_error.is_none() && outcome.problems.is_empty());
+        if !sound || process.states >= STATES_PER_PROCESS {
             self.process = None;
         }
         answer.unwrap_or_else(|why| {
-            let said = fs::read_to_string(self.dir.join("stderr")).unwrap_or_default();
-            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-            Outcome { refused: Some(format!("{why}; it said {last}")), ..Outcome::default() }
+            let reply = fs::read_to_string(self.dir.join("stderr")).unwrap_or_default();
+            let last = reply.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+            Outcome { open_error: Some(format!("{why}; its last output: {last}")), ..Outcome::default() }
         })
     }
 }
@@ -74,7 +74,7 @@ impl Process {
     fn start(index: IndexKind, keys: &Path, dir: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program's path"));
         command.args(["verify", index.name()]).arg(keys).stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(File::create(dir.join("stderr")).expect("make a file for what the process says"));
+        command.stderr(File::create(dir.join("stderr")).expect("create a file for the process's output"));
         let mut child = command.spawn().expect("start a process that opens states");
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output"));
@@ -90,14 +90,16 @@ impl Process {
     }
 
     fn ask(&mut self, store: &Path) -> Result<Outcome, String> {
-        let end = Instant::now() + LONGEST;
+        let end = Instant::now() + OPEN_TIMEOUT;
         writeln!(self.input, "{}", store.display()).map_err(|error| format!("the process died: {error}"))?;
         let mut outcome = Outcome::default();
         loop {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line == DONE => return Ok(outcome),
                 Ok(line) => outcome.take(&line),
-                Err(mpsc::RecvTimeoutError::Timeout) => return Err(format!("it hung for {} s", LONGEST.as_secs())),
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    return Err(format!("it hung for {} s", OPEN_TIMEOUT.as_secs()));
+                }
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let status = self.child.wait().expect("wait for the process");
                     return Err(format!("the process died: {status}"));
@@ -109,7 +111,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Recording a run.
+//! Recording of runs.
 
 use std::{
     fs::{self, File},
@@ -14,15 +14,15 @@ use zarrd_tests::binary::workspace;
 use crate::{
     classes::STORE,
     history::History,
-    image::{At, Image},
+    image::{EventIndex, Image},
     kinds::{From, Kind},
     states::{Choice, Order, state},
     trace::{self, Event},
     tree::Tree,
-    workload::{REFUSED, Run, arguments},
+    workload::{OPEN_FAILED, Run, arguments},
 };
 
-/// The most microseconds by which a sync is prolonged.
+/// The maximum delay added to a sync, in microseconds.
 const DELAY: &str = "2000";
 
 /// A store of format 1, and the history of its keys.
@@ -39,7 +39,7 @@ pub(crate) fn format_1(index: IndexKind, state: &str, dir: &Path) -> (Tree, Hist
     (Tree::read(&dir), History::load(&history))
 }
 
-/// A run that was recorded, with all that is needed to build its states again.
+/// A recorded run with everything needed to rebuild its states.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
     pub(crate) index: IndexKind,
@@ -49,11 +49,11 @@ pub(crate) struct Recording {
     pub(crate) base: Tree,
     pub(crate) events: Vec<Event>,
     pub(crate) history: History,
-    /// Where it is kept.
+    /// The directory that contains the recording.
     pub(crate) dir: PathBuf,
 }
 
-/// The library that records, made anew.
+/// Builds the recording library.
 pub(crate) fn library(dir: &Path) -> PathBuf {
     let library = dir.join("record_files.so");
     let source = workspace().join("tests/shims/record_files.c");
@@ -64,8 +64,8 @@ pub(crate) fn library(dir: &Path) -> PathBuf {
 }
 
 impl Recording {
-    /// Records a run that begins in a directory with these contents, in which these operations were made before.
-    pub(crate) fn make(plain: &Run, library: &Path, base: Tree, before: &History, dir: &Path) -> Self {
+    /// Records a run that starts from a directory with these contents and this history.
+    pub(crate) fn record_run(without_numbers: &Run, library: &Path, base: Tree, before: &History, dir: &Path) -> Self {
         let _ = fs::remove_dir_all(dir);
         fs::create_dir_all(dir.join("files")).expect("make the directory that is recorded");
         let dir = fs::canonicalize(dir).expect("an absolute path");
@@ -75,7 +75,12 @@ impl Recording {
         base.write(&dir.join("base"));
         File::create(&trace).expect("make the trace");
         fs::write(dir.join("history"), before.save()).expect("save the history");
-        let run = Run { store: files.join(STORE), keys: dir.join("used"), notes: dir.join("notes"), ..plain.clone() };
+        let run = Run {
+            store: files.join(STORE),
+            keys: dir.join("used"),
+            notes: dir.join("notes"),
+            ..without_numbers.clone()
+        };
         let used: String = before.keys().map(|key| format!("{key}\n")).collect();
         fs::write(&run.keys, used).expect("write the keys");
         let mut command = Command::new(std::env::current_exe().expect("this program's path"));
@@ -94,15 +99,15 @@ impl Recording {
         let recording = Self { index, kind, level, base, events, history, dir };
         recording.check(&files);
         let about = format!("{} {} {seed} {level}", index.name(), kind.name);
-        fs::write(recording.dir.join("about"), about).expect("save what the recording is of");
+        fs::write(recording.dir.join("about"), about).expect("save the description of the recording");
         fs::write(recording.keys(), recording.history.keys().map(|key| format!("{key}\n")).collect::<String>())
             .expect("write the keys");
         recording
     }
 
-    /// Loads a recording that was kept.
+    /// Loads a saved recording.
     pub(crate) fn load(dir: &Path) -> Self {
-        let about = fs::read_to_string(dir.join("about")).expect("what the recording is of");
+        let about = fs::read_to_string(dir.join("about")).expect("the description of the recording");
         let [index, kind, _seed, level] = about.split(' ').collect::<Vec<_>>()[..] else { panic!("{about}") };
         let events = trace::load(&dir.join("trace"));
         let before = History::load(&fs::read_to_string(dir.join("history")).expect("the history"));
@@ -117,11 +122,11 @@ impl Recording {
         }
     }
 
-    /// Fails unless all that is recorded, done again, gives what the run left: nothing was changed unseen.
+    /// Asserts that replaying the recording yields the directory that the run left, so no change went unrecorded.
     fn check(&self, files: &Path) {
         let (replayed, found) = (self.end(), Tree::read(files));
         let mut differences = replayed.differences(&found);
-        // The ballast is blocks and no content; they are taken with a system call that the shim does not see.
+        // The ballast consists of allocated blocks without content; the shim does not intercept that system call.
         differences.retain(|difference| !difference.contains("/ballast/"));
         assert!(
             differences.is_empty(),
@@ -129,28 +134,28 @@ impl Recording {
         );
     }
 
-    /// The directory as the run left it.
+    /// The directory after the run.
     pub(crate) fn end(&self) -> Tree {
         let mut image = Image::of(&self.base, None, None);
         self.events.iter().for_each(|event| image.take(event));
-        state(&image, Choice::Everything, Order::Kept, 0)
+        state(&image, Choice::Everything, Order::Ordered, 0)
     }
 
-    /// The file of the keys that are looked up.
+    /// The file of keys to look up.
     pub(crate) fn keys(&self) -> PathBuf {
         self.dir.join("keys")
     }
 
-    /// Why the run's own store did not open.
-    pub(crate) fn refused(&self) -> Option<&str> {
+    /// The error with which the run's own store failed to open.
+    pub(crate) fn open_error(&self) -> Option<&str> {
         self.events.iter().find_map(|event| match event {
-            Event::Note(text) => text.strip_prefix(REFUSED),
+            Event::Note(text) => text.strip_prefix(OPEN_FAILED),
             _ => None,
         })
     }
 
-    /// The event with which the crashes begin.
-    pub(crate) fn first(&self) -> At {
+    /// The event at which crashes start.
+    pub(crate) fn first(&self) -> EventIndex {
         let wanted = match self.kind.from {
             From::Begin => return 0,
             From::Opened => "opened",

@@ -1,9 +1,9 @@
-//! The states that a crash may leave: what is durable, and some of what is pending.
+//! The possible crash states: everything durable, and some pending changes.
 //!
-//! Of a file's pending writes any may have come to the disk, each as a whole or any of its sectors; its sizes come in
-//! their order, and a size may come without the bytes, which are then zeros. Of the changes of a directory's entries
-//! the first few have come: journals keep their order. `Order::Any` takes any of them instead, which no file system
-//! that the store is for does, and the store does not promise to survive.
+//! Any of a file's pending writes may have reached the disk, completely or by sectors. Its sizes take effect in order,
+//! and a size may take effect without the bytes, which then read as zeros. Directory changes take effect in order up to
+//! some point, as journals guarantee. `Order::Any` applies any subset of them instead; no supported file system does
+//! this, and the store does not promise to survive it.
 
 use std::{
     borrow::Cow,
@@ -16,63 +16,63 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
-    image::{At, Data, File, Image, Kind, Node, TOP},
+    image::{Data, EventIndex, File, Image, Kind, Node, ROOT_NODE},
     tree::Tree,
 };
 
-/// In which order changes of a directory's entries come to the disk.
+/// The order in which directory changes reach the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// In their own, per directory: this is what the store relies on.
-    Kept,
+    /// In order within each directory; the store relies on this.
+    Ordered,
     Any,
 }
 
-/// Which of the pending changes have come to the disk.
+/// The pending changes that have reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     Nothing,
-    /// As after a kill of the process.
+    /// All of them, as after killing the process.
     Everything,
-    /// All entries and sizes, and no bytes.
+    /// All entries and sizes, but no bytes.
     Entries,
-    /// All bytes and sizes, and no entries.
+    /// All bytes and sizes, but no entries.
     Bytes,
-    /// All but this one; a write's size has come.
-    Without(At),
-    /// All but the size that this one gave its file, and the sizes after it.
-    Short(At),
-    /// Only this one, with the entries that come before it.
-    Only(At),
-    /// All entries and sizes, and the bytes of this one.
-    Beside(At),
+    /// All except this one; the size of a write takes effect.
+    Without(EventIndex),
+    /// All except the size set by this change and later sizes of the same file.
+    Short(EventIndex),
+    /// This one alone, with the entries that precede it.
+    Only(EventIndex),
+    /// All entries and sizes, and the bytes of this change.
+    BytesOf(EventIndex),
     Random(u64),
 }
 
-/// How much of a write has come.
+/// The part of a write that has reached the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     All,
     None,
-    /// Any of its sectors, by this seed.
+    /// Sectors chosen by this seed.
     Torn(u64),
 }
 
-/// The parts of a file that come to the disk as a whole.
+/// The unit in which file contents reach the disk.
 const SECTOR: usize = 512;
 
-/// A choice, made for one image.
-struct Chosen<'i> {
+/// A choice applied to one image.
+struct Selection<'i> {
     image: &'i Image,
     order: Order,
     choice: Choice,
-    /// Of [`Choice::Only`]: the limits of the entries that come along.
-    limits: BTreeMap<Node, At>,
+    /// For [`Choice::Only`]: the limits of the entries that precede it.
+    limits: BTreeMap<Node, EventIndex>,
     random: SmallRng,
 }
 
-/// The choices that are tried at a moment: the plain ones, up to `singles` pending changes each missing and each alone,
-/// and `random` random ones.
+/// The choices tried at a crash point: the fixed ones, up to `singles` pending changes each missing and each alone, and
+/// `random` random ones.
 pub(crate) fn choices(image: &Image, singles: usize, random: u64, seed: u64) -> Vec<Choice> {
     let mut choices = vec![Choice::Nothing, Choice::Everything];
     let pending = pending(image);
@@ -81,13 +81,13 @@ pub(crate) fn choices(image: &Image, singles: usize, random: u64, seed: u64) -> 
     }
     choices.extend([Choice::Entries, Choice::Bytes]);
     let mut rng = SmallRng::seed_from_u64(seed ^ image.now as u64);
-    // The latest are what the store is at work on.
+    // The latest changes are those that the store is working on.
     let (old, new) = pending.split_at(pending.len().saturating_sub(singles.div_ceil(2)));
     let old = old.sample(&mut rng, singles.saturating_sub(new.len()));
     for (at, bytes, resizes) in old.chain(new) {
         choices.extend([Choice::Without(*at), Choice::Only(*at)]);
         if *bytes {
-            choices.push(Choice::Beside(*at));
+            choices.push(Choice::BytesOf(*at));
         }
         if *resizes {
             choices.push(Choice::Short(*at));
@@ -97,8 +97,9 @@ pub(crate) fn choices(image: &Image, singles: usize, random: u64, seed: u64) -> 
     choices
 }
 
-/// The pending changes that can show: which event, whether they are of bytes, and whether they change a size.
-fn pending(image: &Image) -> Vec<(At, bool, bool)> {
+/// The pending changes that can have a visible effect: the event, whether it changes bytes, and whether it changes a
+/// size.
+fn pending(image: &Image) -> Vec<(EventIndex, bool, bool)> {
     let reachable = image.reachable();
     let files = image.nodes.iter().enumerate().filter(|(node, _)| reachable.contains(node));
     let files = files.filter_map(|(_, kind)| match kind {
@@ -112,41 +113,41 @@ fn pending(image: &Image) -> Vec<(At, bool, bool)> {
     all
 }
 
-/// The state that a choice leaves.
+/// The state that a choice produces.
 pub(crate) fn state(image: &Image, choice: Choice, order: Order, seed: u64) -> Tree {
     let number = if let Choice::Random(number) = choice { number } else { 0 };
     let seed = xxh3_64_with_seed(&[(image.now as u64).to_le_bytes(), number.to_le_bytes()].concat(), seed);
     let mut limits = BTreeMap::new();
-    if let (Choice::Only(at), Order::Kept) = (choice, order)
+    if let (Choice::Only(at), Order::Ordered) = (choice, order)
         && let Some(change) = image.entries.iter().find(|change| change.at == at)
     {
         limits = image.limits(change.what.dirs().into_iter().map(|dir| (dir, at + 1)).collect());
     }
-    let mut chosen = Chosen { image, order, choice, limits, random: SmallRng::seed_from_u64(seed) };
+    let mut chosen = Selection { image, order, choice, limits, random: SmallRng::seed_from_u64(seed) };
     let dirs = chosen.dirs();
     let mut tree = Tree::default();
-    chosen.take(&mut tree, &dirs, TOP, "");
+    chosen.take(&mut tree, &dirs, ROOT_NODE, "");
     tree
 }
 
-impl Chosen<'_> {
-    /// The entries of the directories in which some pending changes have come.
+impl Selection<'_> {
+    /// The directory entries after some pending changes.
     fn dirs(&mut self) -> BTreeMap<Node, BTreeMap<String, Node>> {
         let changed: BTreeSet<Node> = self.image.entries.iter().flat_map(|change| change.what.dirs()).collect();
-        let cuts: BTreeMap<Node, At> = changed.iter().map(|dir| (*dir, self.cut(*dir))).collect();
+        let cuts: BTreeMap<Node, EventIndex> = changed.iter().map(|dir| (*dir, self.cut(*dir))).collect();
         let mut dirs = changed.iter().map(|dir| (*dir, self.image.dir(*dir).durable.clone())).collect();
         let mut ended = BTreeSet::new();
         for change in &self.image.entries {
             let of = change.what.dirs();
             let wanted = match self.choice {
                 Choice::Nothing | Choice::Bytes => false,
-                Choice::Everything | Choice::Entries | Choice::Short(_) | Choice::Beside(_) => true,
+                Choice::Everything | Choice::Entries | Choice::Short(_) | Choice::BytesOf(_) => true,
                 Choice::Without(at) => change.at != at,
                 Choice::Only(at) => change.at == at || change.is_within(&self.limits),
                 Choice::Random(_) if self.order == Order::Any => self.random.random_bool(0.6),
                 Choice::Random(_) => of.iter().all(|dir| change.at < cuts[dir]),
             };
-            if wanted && !(self.order == Order::Kept && of.iter().any(|dir| ended.contains(dir))) {
+            if wanted && !(self.order == Order::Ordered && of.iter().any(|dir| ended.contains(dir))) {
                 change.what.apply(&mut dirs);
             } else {
                 ended.extend(of);
@@ -155,13 +156,13 @@ impl Chosen<'_> {
         dirs
     }
 
-    /// Where a random state's changes of a directory end.
-    fn cut(&mut self, dir: Node) -> At {
+    /// The last directory change that a random state includes.
+    fn cut(&mut self, dir: Node) -> EventIndex {
         let of_dir = self.image.entries.iter().filter(|change| change.what.dirs().contains(&dir));
-        let ats: Vec<At> = of_dir.map(|change| change.at).collect();
+        let ats: Vec<EventIndex> = of_dir.map(|change| change.at).collect();
         match self.random.random_range(0..3) {
             0 => 0,
-            1 => At::MAX,
+            1 => EventIndex::MAX,
             _ => *ats.choose(&mut self.random).unwrap_or(&0),
         }
     }
@@ -184,7 +185,7 @@ impl Chosen<'_> {
         }
     }
 
-    /// What a file holds.
+    /// The contents of a file.
     fn bytes(&mut self, file: &File) -> Arc<Vec<u8>> {
         if file.pending.is_empty() || self.choice == Choice::Nothing {
             return Arc::clone(&file.durable);
@@ -193,7 +194,7 @@ impl Chosen<'_> {
         let (way, share) = (self.random.random_range(0..4), self.random.random_range(0.1..0.9));
         let last = self.random.random_range(0..file.pending.len());
         let mut bytes = Cow::Borrowed(&**file.durable);
-        // What was written behind a size that did not come is in blocks that the file has not got.
+        // Bytes beyond a size that did not take effect are in blocks that the file does not have.
         let mut end = u64::MAX;
         for (number, change) in file.pending.iter().enumerate() {
             let (at, sized) = (change.at, change.at < limit);
@@ -207,7 +208,7 @@ impl Chosen<'_> {
                         Part::All
                     }
                 }
-                Choice::Only(only) | Choice::Beside(only) => {
+                Choice::Only(only) | Choice::BytesOf(only) => {
                     if at == only {
                         Part::All
                     } else {
@@ -238,17 +239,19 @@ impl Chosen<'_> {
         }
     }
 
-    /// The event up to which a file's sizes have come.
-    fn size_limit(&mut self, file: &File) -> At {
+    /// The last event whose file size takes effect.
+    fn size_limit(&mut self, file: &File) -> EventIndex {
         let mut resizing = file.pending.iter().filter(|change| change.resizes).map(|change| change.at);
         match self.choice {
             Choice::Nothing => 0,
-            Choice::Everything | Choice::Entries | Choice::Bytes | Choice::Without(_) | Choice::Beside(_) => At::MAX,
+            Choice::Everything | Choice::Entries | Choice::Bytes | Choice::Without(_) | Choice::BytesOf(_) => {
+                EventIndex::MAX
+            }
             Choice::Short(at) => {
                 if resizing.any(|other| other == at) {
                     at
                 } else {
-                    At::MAX
+                    EventIndex::MAX
                 }
             }
             Choice::Only(at) => {
@@ -259,10 +262,10 @@ impl Chosen<'_> {
                 }
             }
             Choice::Random(_) => {
-                let ats: Vec<At> = resizing.collect();
+                let ats: Vec<EventIndex> = resizing.collect();
                 match self.random.random_range(0..4) {
                     0 => 0,
-                    1 | 2 => At::MAX,
+                    1 | 2 => EventIndex::MAX,
                     _ => *ats.choose(&mut self.random).unwrap_or(&0),
                 }
             }
@@ -271,7 +274,7 @@ impl Chosen<'_> {
 }
 
 impl Data {
-    /// Makes a part of a change. Its size comes where `sized`; nothing comes at or behind `end`.
+    /// Applies a part of a change. The size takes effect if `sized`; nothing at or beyond `end` does.
     fn apply_part(&self, bytes: &mut Vec<u8>, part: Part, sized: bool, end: u64) {
         let grow = |bytes: &mut Vec<u8>, to: u64| {
             if sized && to > bytes.len() as u64 {
@@ -300,7 +303,7 @@ impl Data {
     }
 }
 
-/// Calls `copy` with the place and length of each part of a range that comes, up to `end`.
+/// Calls `copy` with the offset and length of each included part of a range, up to `end`.
 fn each_sector(offset: usize, len: usize, end: usize, part: Part, mut copy: impl FnMut(usize, usize)) {
     let to = (offset + len).min(end);
     match part {
@@ -332,7 +335,7 @@ impl fmt::Display for Choice {
             Self::Without(at) => write!(f, "without:{at}"),
             Self::Short(at) => write!(f, "short:{at}"),
             Self::Only(at) => write!(f, "only:{at}"),
-            Self::Beside(at) => write!(f, "beside:{at}"),
+            Self::BytesOf(at) => write!(f, "beside:{at}"),
             Self::Random(number) => write!(f, "random:{number}"),
         }
     }
@@ -350,7 +353,7 @@ impl Choice {
             "without" => Self::Without(at),
             "short" => Self::Short(at),
             "only" => Self::Only(at),
-            "beside" => Self::Beside(at),
+            "beside" => Self::BytesOf(at),
             "random" => Self::Random(at as u64),
             _ => panic!("no state is called {text}"),
         }

@@ -1,25 +1,25 @@
-//! The records of a run, as `shims/record_files.c` writes them.
+//! The records of a run, as written by `shims/record_files.c`.
 
 use std::{fs, path::Path};
 
 use bytes::{Buf, Bytes};
 
-/// Stands for the recorded directory where a directory's fd is meant.
+/// Stands for the recorded directory in place of a directory descriptor.
 pub(crate) const ROOT: i32 = -100;
 
-/// A path, from a directory that is open.
+/// A path relative to an open directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TracePath {
     pub(crate) dir: i32,
     pub(crate) path: String,
 }
 
-/// One thing that the process did.
+/// An action of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Open {
         fd: i32,
-        place: Place,
+        path_ref: TracePath,
         flags: u64,
     },
     Close {
@@ -45,22 +45,22 @@ pub(crate) enum Event {
         len: u64,
     },
     Rename {
-        from: Place,
-        to: Place,
+        from: TracePath,
+        to: TracePath,
         flags: u64,
     },
     Link {
-        from: Place,
-        to: Place,
+        from: TracePath,
+        to: TracePath,
     },
     Unlink {
-        place: Place,
+        path_ref: TracePath,
     },
     Mkdir {
-        place: Place,
+        path_ref: TracePath,
     },
     Rmdir {
-        place: Place,
+        path_ref: TracePath,
     },
     SyncBegin {
         fd: i32,
@@ -70,7 +70,7 @@ pub(crate) enum Event {
         number: u64,
         done: bool,
     },
-    /// Recorded to be seen; it makes nothing durable.
+    /// Recorded for completeness; it makes nothing durable.
     SyncRange,
     Note(String),
 }
@@ -90,24 +90,24 @@ fn event(rest: &mut Bytes) -> Event {
     let (first, second, _) = (rest.get_u32_le() as usize, rest.get_u32_le() as usize, rest.get_u32_le());
     let (a, b) = (rest.get_u64_le(), rest.get_u64_le());
     let (first, second) = (rest.split_to(first), rest.split_to(second));
-    let place = |dir, path: &Bytes| Place { dir, path: text(path) };
+    let path_ref = |dir, path: &Bytes| TracePath { dir, path: text(path) };
     match kind {
-        1 => Event::Open { fd, place: place(other, &first), flags: a },
+        1 => Event::Open { fd, path_ref: path_ref(other, &first), flags: a },
         2 => Event::Close { fd },
         3 => Event::Dup { fd, new: other },
         4 => Event::Write { fd, offset: a, data: first },
         5 => Event::Truncate { fd, size: a },
         6 => Event::Allocate { fd, mode: other, offset: a, len: b },
-        7 => Event::Rename { from: place(fd, &first), to: place(other, &second), flags: a },
-        8 => Event::Link { from: place(fd, &first), to: place(other, &second) },
-        9 => Event::Unlink { place: place(other, &first) },
-        10 => Event::Mkdir { place: place(other, &first) },
-        11 => Event::Rmdir { place: place(other, &first) },
+        7 => Event::Rename { from: path_ref(fd, &first), to: path_ref(other, &second), flags: a },
+        8 => Event::Link { from: path_ref(fd, &first), to: path_ref(other, &second) },
+        9 => Event::Unlink { path_ref: path_ref(other, &first) },
+        10 => Event::Mkdir { path_ref: path_ref(other, &first) },
+        11 => Event::Rmdir { path_ref: path_ref(other, &first) },
         12 => Event::SyncBegin { fd, number: a },
         13 => Event::SyncEnd { number: a, done: b == 1 },
         14 => Event::SyncRange,
         15 => Event::Note(text(&first)),
-        16 => panic!("the store did what the recorder does not know: {}", text(&first)),
+        16 => panic!("unknown record: {}", text(&first)),
         _ => panic!("a record of kind {kind}"),
     }
 }

@@ -1,4 +1,4 @@
-//! A directory's contents: built in memory, written out, and read back.
+//! The contents of a directory: built in memory, written to disk, and read back.
 
 use std::{
     collections::BTreeMap,
@@ -11,16 +11,16 @@ use std::{
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Files and directories by their paths, a directory before what is in it. A directory has no bytes.
+/// Files and directories by path, each directory before its contents. Directories have no bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tree(pub(crate) BTreeMap<String, Option<Arc<Vec<u8>>>>);
 
-/// What is looked at at once for being nothing but zeros.
-const PIECE: usize = 64 << 10;
-static ZEROS: [u8; PIECE] = [0; PIECE];
+/// The size of the blocks that are compared with zeros.
+const BLOCK_SIZE: usize = 64 << 10;
+static ZEROS: [u8; BLOCK_SIZE] = [0; BLOCK_SIZE];
 
 impl Tree {
-    /// A number that differs where the contents differ.
+    /// A hash of the contents.
     pub(crate) fn hash(&self) -> u128 {
         let mut hash = Xxh3::new();
         for (path, bytes) in &self.0 {
@@ -57,9 +57,9 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a directory have exactly these contents, whatever it has.
+    /// Makes a directory have exactly these contents.
     pub(crate) fn write(&self, dir: &Path) {
-        self.remove_others(dir, "").expect("empty a directory");
+        self.remove_extra(dir, "").expect("empty a directory");
         for (path, bytes) in &self.0 {
             let path = dir.join(path);
             match bytes {
@@ -72,15 +72,15 @@ impl Tree {
         }
     }
 
-    /// Removes all but the directories that are wanted.
-    fn remove_others(&self, dir: &Path, prefix: &str) -> io::Result<()> {
+    /// Removes everything except the required directories.
+    fn remove_extra(&self, dir: &Path, prefix: &str) -> io::Result<()> {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if !entry.file_type()?.is_dir() {
                 fs::remove_file(entry.path())?;
             } else if self.0.get(&name) == Some(&None) {
-                self.remove_others(&entry.path(), &format!("{name}/"))?;
+                self.remove_extra(&entry.path(), &format!("{name}/"))?;
             } else {
                 fs::remove_dir_all(entry.path())?;
             }
@@ -88,7 +88,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The paths at which two trees differ, each with a word on how.
+    /// The paths at which two trees differ, each with a short description.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let paths: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let show = |node: Option<&Option<Arc<Vec<u8>>>>| match node {
@@ -104,9 +104,9 @@ impl Tree {
 fn write_sparsely(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let file = File::create(path)?;
     file.set_len(bytes.len() as u64)?;
-    for (number, piece) in bytes.chunks(PIECE).enumerate() {
+    for (number, piece) in bytes.chunks(BLOCK_SIZE).enumerate() {
         if piece != &ZEROS[..piece.len()] {
-            file.write_all_at(piece, (number * PIECE) as u64)?;
+            file.write_all_at(piece, (number * BLOCK_SIZE) as u64)?;
         }
     }
     Ok(())

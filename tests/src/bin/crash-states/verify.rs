@@ -1,4 +1,4 @@
-//! The process that opens states: reads the path of a store from each line, and answers with what it found there.
+//! The process that opens states: it reads the path of a store from each input line and reports its contents.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,35 +9,36 @@ use std::{
 
 use bytes::Bytes;
 use store::{
-    Content, KeyPage, ListableStore, Page, Precondition, Prefix, ReadableStore, TransactionalStore, WriteableStore,
+    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore};
 
 use crate::{
-    history::Found,
+    history::KeyState,
     kinds::{INTENTS, Sizes},
     workload::{intent_id, key, options, value},
 };
 
-/// What is found in a state.
+/// The observations about a state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Why it does not open.
-    pub(crate) refused: Option<String>,
-    pub(crate) found: BTreeMap<String, Found>,
-    /// What else is wrong.
+    /// The error with which the store failed to open.
+    pub(crate) open_error: Option<String>,
+    pub(crate) found: BTreeMap<String, KeyState>,
+    /// Other defects.
     pub(crate) problems: Vec<String>,
 }
 
-/// The line that ends an answer.
+/// The last line of a reply.
 pub(crate) const DONE: &str = "done";
 
-/// The key that is set to see that a state can be changed.
+/// The key that is set to test that a state accepts changes.
 const PROBE: &str = "probe/after";
 const PROBE_ID: u64 = u64::MAX;
 const PROBE_LEN: u32 = 5_000;
 
-/// Reads paths of stores from standard input until it ends. `keys` is a file of the keys that are looked up.
+/// Reads paths of stores from standard input until it ends. `keys` is a file of keys to look up.
 pub(crate) fn run(index: &str, keys: &str) -> ExitCode {
     let index = crate::plan::index(index);
     let keys: Vec<String> = std::fs::read_to_string(keys).expect("the keys").lines().map(str::to_owned).collect();
@@ -45,14 +46,14 @@ pub(crate) fn run(index: &str, keys: &str) -> ExitCode {
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     for dir in std::io::stdin().lock().lines() {
         let dir = PathBuf::from(dir.expect("a path"));
-        let outcome = runtime.block_on(look(&dir, index, &keys));
+        let outcome = runtime.block_on(inspect(&dir, index, &keys));
         let mut out = std::io::stdout().lock();
         out.write_all(outcome.to_text().as_bytes()).and_then(|()| out.flush()).expect("answer");
     }
     ExitCode::SUCCESS
 }
 
-async fn look(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
+async fn inspect(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
     let mut outcome = Outcome::default();
     let store = match LocalStore::open(dir, options(index, Sizes::Small)).await {
         Ok(store) => store,
@@ -60,20 +61,20 @@ async fn look(dir: &Path, index: IndexKind, keys: &[String]) -> Outcome {
             let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());
             let causes: String = causes.map(|cause| format!(": {cause}")).collect();
             let error = error.to_string().replace(&dir.display().to_string(), "STORE");
-            outcome.refused = Some(format!("{error}{causes}"));
+            outcome.open_error = Some(format!("{error}{causes}"));
             return outcome;
         }
     };
     outcome.found = outcome.read(&store, keys).await;
-    if let Err(problem) = outcome.go_on(store, dir, index, keys).await {
+    if let Err(problem) = outcome.check_and_reopen(store, dir, index, keys).await {
         outcome.problems.push(problem);
     }
     outcome
 }
 
 impl Outcome {
-    /// Looks up all keys, and compares them with the listing.
-    async fn read(&mut self, store: &LocalStore, keys: &[String]) -> BTreeMap<String, Found> {
+    /// Looks up all keys and compares them with the listing.
+    async fn read(&mut self, store: &LocalStore, keys: &[String]) -> BTreeMap<String, KeyState> {
         let mut all = BTreeMap::new();
         for name in keys {
             match get(store, name).await {
@@ -86,60 +87,66 @@ impl Outcome {
         match list(store).await {
             Err(why) => self.problems.push(format!("the listing: {why}")),
             Ok(listed) => {
-                let there = all.iter().filter(|(name, found)| found.is_some() && !name.starts_with(INTENTS));
-                let got: BTreeSet<&String> = there.map(|(name, _)| name).collect();
+                let present = all.iter().filter(|(name, found)| found.is_some() && !name.starts_with(INTENTS));
+                let got: BTreeSet<&String> = present.map(|(name, _)| name).collect();
                 let only = |one: &BTreeSet<&String>, other: &BTreeSet<&String>| {
                     one.difference(other).next().map(|name| (*name).clone())
                 };
                 let listed = listed.iter().collect();
                 if let Some(name) = only(&got, &listed) {
-                    self.problems.push(format!("{name} is there and not listed"));
+                    self.problems.push(format!("{name} exists but is not listed"));
                 }
                 if let Some(name) = only(&listed, &got) {
-                    self.problems.push(format!("{name} is listed and not there"));
+                    self.problems.push(format!("{name} is listed but does not exist"));
                 }
             }
         }
         let known = all.iter().filter(|(name, found)| found.is_some() && name.starts_with(INTENTS)).count();
         match store.intents().await {
             Ok(intents) if intents.len() == known => {}
-            Ok(intents) => self.problems.push(format!("there are {} intents, {known} of them known", intents.len())),
+            Ok(intents) => self.problems.push(format!("{} intents exist, {known} of them are known", intents.len())),
             Err(error) => self.problems.push(format!("the intents: {error:?}")),
         }
         all
     }
 
-    /// Checks all values, sets one more, closes, and finds the same when it opens again.
-    async fn go_on(&mut self, store: LocalStore, dir: &Path, index: IndexKind, keys: &[String]) -> Result<(), String> {
+    /// Checks all values, sets one more, closes, and verifies that reopening finds the same.
+    async fn check_and_reopen(
+        &mut self,
+        store: LocalStore,
+        dir: &Path,
+        index: IndexKind,
+        keys: &[String],
+    ) -> Result<(), String> {
         check(&store, "").await?;
-        let content = Content::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
+        let content = Payload::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
         let set = store.set(&key(PROBE), content, Precondition::none()).await;
-        set.map_err(|error| format!("a set after the opening: {error:?}"))?;
+        set.map_err(|error| format!("a set after opening: {error:?}"))?;
         store.close().await.map_err(|error| format!("closing: {error:?}"))?;
         drop(store);
         let store = LocalStore::open(dir, options(index, Sizes::Small)).await;
-        let store = store.map_err(|error| format!("it does not open again: {error}: {error:?}"))?;
+        let store = store.map_err(|error| format!("reopening failed: {error}: {error:?}"))?;
         let mut keys = keys.to_vec();
         keys.push(PROBE.to_owned());
         let mut again = self.read(&store, &keys).await;
         if again.remove(PROBE) != Some(Some((PROBE_ID, PROBE_LEN))) {
-            return Err("what was set after the opening is not there when it opens again".to_owned());
+            return Err("a value set after opening is missing after reopening".to_owned());
         }
         for (name, found) in &self.found {
             if again.get(name) != Some(found) {
-                return Err(format!("{name} was {found:?}, and {:?} when it opens again", again.get(name)));
+                return Err(format!("{name} was {found:?}, and {:?} after reopening", again.get(name)));
             }
         }
-        check(&store, " when it opens again").await?;
+        check(&store, " after reopening").await?;
         store.close().await.map_err(|error| format!("closing again: {error:?}"))
     }
 
-    /// The answer's lines.
+    /// The lines of the reply.
     fn to_text(&self) -> String {
         let line = |text: &str| text.replace('\n', " ");
         let mut text = String::new();
-        if let Some(why) = &self.refused {
-            text.push_str(&format!("refused {}\n", line(why)));
+        if let Some(why) = &self.open_error {
+            text.push_str(&format!("error {}\n", line(why)));
         }
         for (name, found) in &self.found {
             text.push_str(&match found {
@@ -153,12 +160,12 @@ impl Outcome {
         text + DONE + "\n"
     }
 
-    /// Takes a line of an answer.
+    /// Parses a line of a reply.
     pub(crate) fn take(&mut self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let words: Vec<&str> = rest.split(' ').collect();
-        match (word, &words[..]) {
-            ("refused", _) => self.refused = Some(rest.to_owned()),
+        let describe: Vec<&str> = rest.split(' ').collect();
+        match (word, &describe[..]) {
+            ("error", _) => self.open_error = Some(rest.to_owned()),
             ("problem", _) => self.problems.push(rest.to_owned()),
             ("absent", [name]) => {
                 self.found.insert((*name).to_owned(), None);
@@ -167,19 +174,19 @@ impl Outcome {
                 let found = (id.parse().expect("an id"), len.parse().expect("a length"));
                 self.found.insert((*name).to_owned(), Some(found));
             }
-            _ => self.problems.push(format!("the process said {line}")),
+            _ => self.problems.push(format!("unexpected output of the process: {line}")),
         }
     }
 }
 
-async fn get(store: &LocalStore, name: &str) -> Result<Found, String> {
+async fn get(store: &LocalStore, name: &str) -> Result<KeyState, String> {
     let Some(bytes) = bytes(store, name).await? else { return Ok(None) };
     let id = u64::from_be_bytes(*bytes.first_chunk::<8>().ok_or("a value without an id")?);
     let len = bytes.len() as u32;
     if bytes == value(id, name, len) { Ok(Some((id, len))) } else { Err(format!("other bytes than {id} has")) }
 }
 
-/// The bytes that a key or an intent has.
+/// The bytes of a key or an intent.
 async fn bytes(store: &LocalStore, name: &str) -> Result<Option<Bytes>, String> {
     if name.starts_with(INTENTS) {
         let intents = store.intents().await.map_err(|error| format!("{error:?}"))?;
@@ -192,13 +199,13 @@ async fn bytes(store: &LocalStore, name: &str) -> Result<Option<Bytes>, String> 
 }
 
 async fn list(store: &LocalStore) -> Result<Vec<String>, String> {
-    let (mut names, mut page) = (Vec::new(), Page::first(1000));
+    let (mut names, mut page) = (Vec::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&Prefix::root(), page).await;
         let KeyPage { keys, cursor } = found.map_err(|error| format!("{error:?}"))?;
         names.extend(keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
         match cursor {
-            Some(cursor) => page = Page::after(1000, cursor),
+            Some(cursor) => page = PageRequest::after(1000, cursor),
             None => return Ok(names),
         }
     }

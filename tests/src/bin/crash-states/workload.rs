@@ -1,4 +1,5 @@
-//! The process that is recorded: uses a store as a kind says, and notes what it begins and what is acknowledged.
+//! The recorded process: runs the steps of a kind against a store, and notes the start and acknowledgement of each
+//! operation.
 
 use std::{
     collections::BTreeSet,
@@ -11,37 +12,37 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use store::{
-    Change, Content, IntentId, Key, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
+    Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
     WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::{
-    history::words,
+    history::describe,
     kinds::{self, Full, INTENTS, Sizes, Step},
 };
 
-/// What the process does.
+/// The configuration of a recorded run.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) index: IndexKind,
     pub(crate) kind: &'static kinds::Kind,
     pub(crate) seed: u64,
-    /// How many crashes the store has behind it.
+    /// The number of crashes before this run.
     pub(crate) level: u32,
     pub(crate) store: PathBuf,
-    /// The keys that earlier runs used, one in a line.
+    /// The keys that earlier runs used, one per line.
     pub(crate) keys: PathBuf,
     pub(crate) notes: PathBuf,
 }
 
 /// The note after which nothing is recorded; it ends the process.
 pub(crate) const END: &str = "end";
-/// The note of a store that does not open.
-pub(crate) const REFUSED: &str = "refused";
+/// The note for a store that does not open.
+pub(crate) const OPEN_FAILED: &str = "open failed";
 
-/// The options of the stores here: everything small, so that little is done between the changes of files.
+/// The options of the stores: everything is small, so that files change often.
 pub(crate) fn options(index: IndexKind, sizes: Sizes) -> Options {
     let options = Options {
         cache_bytes: 4 << 20,
@@ -56,14 +57,14 @@ pub(crate) fn options(index: IndexKind, sizes: Sizes) -> Options {
         Sizes::ManySegments => Options {
             commit_buffer_bytes: Some(2 << 20),
             segment_bytes: Some(256 << 10),
-            // A page of more than a quarter of it is in a file of its own.
+            // A page larger than a quarter of a segment is stored in a file of its own.
             index_segment_bytes: Some(64 << 10),
             ..options
         },
     }
 }
 
-/// The value that an operation gives a key: the operation's id, and bytes that follow from it, the key and the length.
+/// The value that an operation sets: the operation's id, followed by bytes derived from it, the key and the length.
 pub(crate) fn value(id: u64, key: &str, len: u32) -> Vec<u8> {
     let mut bytes = vec![0; len as usize];
     let seed = xxh3_64_with_seed(key.as_bytes(), id ^ u64::from(len) << 32);
@@ -73,19 +74,19 @@ pub(crate) fn value(id: u64, key: &str, len: u32) -> Vec<u8> {
     bytes
 }
 
-/// Notes what happens.
+/// Writes notes.
 #[derive(Clone)]
 struct Notes(Arc<Mutex<fs::File>>);
 
 impl Notes {
-    /// One write, which the recorder takes as one note.
-    fn say(&self, text: &str) {
+    /// Writes a line with one write call, which the recorder takes as one note.
+    fn note(&self, text: &str) {
         let written = self.0.lock().expect("the notes").write(text.as_bytes()).expect("write a note");
         assert_eq!(written, text.len(), "a note was written in parts");
     }
 }
 
-/// Runs until the recorder ends it.
+/// Runs until the recorder stops it.
 pub(crate) fn run(run: &Run) -> ExitCode {
     let notes = Notes(Arc::new(Mutex::new(fs::File::create(&run.notes).expect("make the notes"))));
     let runtime =
@@ -94,20 +95,20 @@ pub(crate) fn run(run: &Run) -> ExitCode {
         let store = match LocalStore::open(&run.store, options(run.index, run.kind.sizes)).await {
             Ok(store) => store,
             Err(error) => {
-                notes.say(&format!("{REFUSED} {error}: {:?}", std::error::Error::source(&error)));
-                notes.say(END);
+                notes.note(&format!("{OPEN_FAILED} {error}: {:?}", std::error::Error::source(&error)));
+                notes.note(END);
                 return;
             }
         };
-        notes.say("opened");
+        notes.note("opened");
         let tasks = (0..run.kind.tasks).map(|number| tokio::spawn(Task::new(run, number, &store, &notes).work()));
         futures::future::try_join_all(tasks).await.expect("the tasks");
         if run.kind.closes {
-            notes.say("closing");
+            notes.note("closing");
             store.close().await.expect("close the store");
-            notes.say("closed");
+            notes.note("closed");
         }
-        notes.say(END);
+        notes.note(END);
     });
     eprintln!("the recorder did not end the process");
     ExitCode::FAILURE
@@ -119,10 +120,10 @@ struct Task {
     notes: Notes,
     steps: Vec<Step>,
     next: u64,
-    /// The keys that were ever set.
+    /// All keys ever set.
     keys: BTreeSet<String>,
-    held: Option<(Box<dyn Snapshot>, Vec<Key>)>,
-    /// Whether changes may fail: the disk is full for a while.
+    retained: Option<(Box<dyn Snapshot>, Vec<Key>)>,
+    /// Set if changes may fail because the disk is full for a while.
     full: Option<Full>,
 }
 
@@ -132,7 +133,15 @@ impl Task {
         let mut random = SmallRng::seed_from_u64(run.seed ^ first);
         let steps = (run.kind.steps)(&mut random, number);
         let keys = fs::read_to_string(&run.keys).expect("the keys").lines().map(str::to_owned).collect();
-        Self { store: store.clone(), notes: notes.clone(), steps, next: first, keys, held: None, full: run.kind.full }
+        Self {
+            store: store.clone(),
+            notes: notes.clone(),
+            steps,
+            next: first,
+            keys,
+            retained: None,
+            full: run.kind.full,
+        }
     }
 
     async fn work(mut self) {
@@ -146,7 +155,7 @@ impl Task {
         match step {
             Step::Set(name, len) => {
                 let id = self.begin(&[(name.clone(), Some(len))]);
-                let content = Content::from_bytes(value(id, &name, len));
+                let content = Payload::from_bytes(value(id, &name, len));
                 let set = self.store.set(&key(&name), content, Precondition::none()).await;
                 self.ended(id, set, "set");
             }
@@ -187,7 +196,7 @@ impl Task {
                 let keys: Vec<Key> =
                     self.keys.iter().filter(|key| key.starts_with(&prefix)).map(|name| key(name)).collect();
                 let snapshot = self.store.snapshot(&keys).await;
-                self.held = self.allow(snapshot, "a snapshot").map(|snapshot| (snapshot, keys));
+                self.retained = self.allow(snapshot, "a snapshot").map(|snapshot| (snapshot, keys));
             }
             Step::Compact => {
                 let compacted = self.store.compact(|_| ()).await;
@@ -197,9 +206,9 @@ impl Task {
         }
     }
 
-    /// Reads what the snapshot that is held has, and all keys.
+    /// Reads through the retained snapshot, and reads all keys.
     async fn read(&mut self) {
-        if let Some((snapshot, keys)) = self.held.take() {
+        if let Some((snapshot, keys)) = self.retained.take() {
             for key in &keys {
                 let found = snapshot.get(key, None).await;
                 if let Some(Some(value)) = self.allow(found, "get of a snapshot") {
@@ -216,7 +225,7 @@ impl Task {
         }
     }
 
-    /// An intent that is there is settled, one that is not is added: neither can be done twice.
+    /// Settles existing intents and adds missing ones, since neither can be done twice.
     async fn adapt(&self, changes: &mut Vec<(String, Option<u32>)>) {
         if !changes.iter().any(|(name, _)| name.starts_with(INTENTS)) {
             return;
@@ -231,18 +240,18 @@ impl Task {
         }
     }
 
-    /// Stages values and makes changes of them; `None` if the disk is full.
+    /// Stages values and returns the changes; `None` if the disk is full.
     async fn changes(&self, id: u64, changes: &[(String, Option<u32>)]) -> Option<Vec<Change>> {
         let mut all = Vec::new();
         for (name, len) in changes {
             let precondition = Precondition::none();
             all.push(match len {
                 Some(len) if name.starts_with(INTENTS) => {
-                    Change::Intend { id: intent_id(name), record: value(id, name, *len).into() }
+                    Change::AddIntent { id: intent_id(name), record: value(id, name, *len).into() }
                 }
-                None if name.starts_with(INTENTS) => Change::Settle { id: intent_id(name) },
+                None if name.starts_with(INTENTS) => Change::RemoveIntent { id: intent_id(name) },
                 Some(len) => {
-                    let content = Content::from_bytes(value(id, name, *len));
+                    let content = Payload::from_bytes(value(id, name, *len));
                     let staged = self.store.stage(&key(name), content).await;
                     Change::Set { staged: self.allow(staged, "stage")?, precondition }
                 }
@@ -259,14 +268,14 @@ impl Task {
         }
     }
 
-    /// Notes that a change was acknowledged.
+    /// Notes the acknowledgement of a change.
     fn ended<T>(&self, id: u64, result: Result<T, StoreError>, what: &str) {
         if self.allow(result, what).is_some() {
-            self.notes.say(&format!("a {id}"));
+            self.notes.note(&format!("a {id}"));
         }
     }
 
-    /// Fails by panicking, unless the disk may be full.
+    /// Panics on an error unless the disk may be full.
     fn allow<T>(&self, result: Result<T, StoreError>, what: &str) -> Option<T> {
         match result {
             Ok(done) => Some(done),
@@ -278,12 +287,12 @@ impl Task {
     fn begin(&mut self, changes: &[(String, Option<u32>)]) -> u64 {
         self.next += 1;
         self.keys.extend(changes.iter().map(|(key, _)| key.clone()));
-        self.notes.say(&format!("b {}", words(self.next, changes)));
+        self.notes.note(&format!("b {}", describe(self.next, changes)));
         self.next
     }
 }
 
-/// The id of an intent: names that begin with [`INTENTS`] are no keys.
+/// The id of an intent; names that begin with [`INTENTS`] are not keys.
 pub(crate) fn intent_id(name: &str) -> IntentId {
     IntentId::from_u128(xxh3_128(name.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! The audit of a copy: opens the store in it and compares every key with the journal.
+//! The audit of a copy: opens its store and compares every key with the journal.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use crate::{
     writer,
 };
 
-/// What an audit found.
+/// The results of an audit.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     pub(crate) lost: u64,
@@ -34,7 +34,7 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Audits a copy in a process of its own, since a damaged index might take its process down.
+/// Audits a copy in a separate process, since a damaged index might crash it.
 pub(crate) fn audit(plan: &Plan, copy: &Copy, journal: &Journal) -> Audit {
     let file = copy.journal();
     journal.save(File::create(&file).expect("make the journal's file"));
@@ -51,7 +51,7 @@ pub(crate) fn audit(plan: &Plan, copy: &Copy, journal: &Journal) -> Audit {
     Audit { failed_open: Some(output), ..Audit::default() }
 }
 
-/// The process: reads the journal from standard input.
+/// The audit process: reads the journal from standard input.
 pub(crate) fn run(plan: &Plan) -> ExitCode {
     let journal = Journal::load(BufReader::new(std::io::stdin()));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -66,16 +66,16 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
         let (mut checked, mut lost) = (0_u64, 0_u64);
         for (number, entry) in journal.entries() {
             checked += 1;
-            let found = match found(&store, number).await {
-                Ok(found) => found,
+            let state = match state(&store, number).await {
+                Ok(state) => state,
                 Err(why) => {
                     eprintln!("key {number}: {why}");
                     lost += 1;
                     continue;
                 }
             };
-            if !entry.allows(found) {
-                eprintln!("key {number}: found {found:?} where {entry:?}");
+            if !entry.allows(state) {
+                eprintln!("key {number}: found {state:?}, but expected {entry:?}");
                 lost += 1;
             }
         }
@@ -84,7 +84,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
     })
 }
 
-async fn found(store: &LocalStore, number: u32) -> Result<Operation, String> {
+async fn state(store: &LocalStore, number: u32) -> Result<Operation, String> {
     let value = store.get(&writer::key(number), None).await.map_err(|error| format!("{error:?}"))?;
     let Some(value) = value else { return Ok(Operation::Erase) };
     let bytes = value.bytes().await.map_err(|error| format!("{error:?}"))?;

@@ -1,4 +1,4 @@
-//! The drive: an image, mounted through a loop device, and copies of it.
+//! The simulated drive: an image mounted through a loop device, and copies of it.
 
 use std::{
     fs,
@@ -17,11 +17,11 @@ pub(crate) struct Copy {
     dir: PathBuf,
 }
 
-/// Keeps the kernel from writing back of its own accord, until it is dropped.
+/// Disables periodic write-back by the kernel until it is dropped.
 pub(crate) struct Calm(Vec<(&'static str, String)>);
 
 impl Drive {
-    /// Makes and mounts an image; `None` where that is not allowed.
+    /// Creates and mounts an image; `None` if that is not permitted.
     pub(crate) fn make(dir: &Path, keys: u32) -> Option<Self> {
         let drive = Self { dir: dir.to_owned() };
         drive.remove();
@@ -36,7 +36,7 @@ impl Drive {
         self.dir.join("mounted/store")
     }
 
-    /// Copies the image as it is on the drive and mounts the copy, which replays the file system's journal.
+    /// Copies the image in its current state and mounts the copy, which replays the file system's journal.
     pub(crate) fn copy(&self) -> Copy {
         let copy = Copy { dir: self.dir.join("copy") };
         copy.remove();
@@ -133,7 +133,7 @@ fn run(program: &str, arguments: &[&str]) -> bool {
 }
 
 fn unmount(path: &str) -> bool {
-    // Where nothing is mounted there is nothing to say.
+    // Suppress the error message if nothing is mounted.
     Command::new("umount").arg(path).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 

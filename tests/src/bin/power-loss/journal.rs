@@ -1,4 +1,4 @@
-//! What the writer says: what it is about to do, and what was acknowledged.
+//! The writer's journal: operations that it starts, and operations that were acknowledged.
 
 use std::{
     collections::BTreeMap,
@@ -6,16 +6,16 @@ use std::{
     io::{BufRead, Write},
 };
 
-/// For each key, what may be found after a loss of power.
+/// The valid states of each key after a loss of power.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal(BTreeMap<u32, Entry>);
 
-/// A key's history. A key has one writer, so at most one operation is not acknowledged.
+/// The history of a key. A key has one writer, so at most one operation is unacknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The last operation that was acknowledged; 0 where there was none.
+    /// The last acknowledged operation; 0 if there was none.
     acknowledged: Operation,
-    /// The last operation that was begun.
+    /// The last started operation.
     begun: Operation,
     count: u64,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Operation {
 }
 
 impl Journal {
-    /// Takes a line: `b` or `a` (begun, acknowledged), the key, and the set's number, or `-` for an erase.
+    /// Records a line: `b` or `a` (begun, acknowledged), the key, and the number of the set, or `-` for an erase.
     pub(crate) fn note(&mut self, line: &str) {
         let mut words = line.split(' ');
         let (Some(kind), Some(key), Some(what)) = (words.next(), words.next(), words.next()) else { return };
@@ -83,8 +83,8 @@ impl Journal {
 }
 
 impl Entry {
-    /// Whether finding this is right: what was acknowledged last, or what was begun after it.
-    pub(crate) fn allows(&self, found: Operation) -> bool {
-        found == self.acknowledged || found == self.begun
+    /// True if this state is valid: the last acknowledged operation, or the one started after it.
+    pub(crate) fn allows(&self, state: Operation) -> bool {
+        state == self.acknowledged || state == self.begun
     }
 }

@@ -1,20 +1,20 @@
-//! A simulation of loss of power: what was acknowledged must be there afterwards.
+//! A simulation of power loss: acknowledged changes must survive.
 //!
-//! A writer churns a store on a file system that is mounted from an image through a loop device. It is stopped at random
-//! moments; the image as it then is on the "drive" is copied, mounted elsewhere, and the store in the copy is opened and
-//! compared, key by key, with what the writer had been told. Periodic write-back is turned off meanwhile, so that
-//! nothing is on the drive but what was synced or written under pressure.
+//! A writer changes a store on a file system mounted from an image through a loop device. It is stopped at random
+//! moments; the image in its state on the simulated drive is copied and mounted elsewhere, and the store in the copy is
+//! opened and compared, key by key, with the changes acknowledged to the writer. Periodic write-back is disabled
+//! meanwhile, so that the drive contains only data that was synced or written back under memory pressure.
 //!
-//! It does not model a drive that loses or reorders writes in a cache of its own.
+//! Drives that lose or reorder writes in a cache of their own are not simulated.
 //!
 //! ```text
 //! power-loss [--index sled|redb] [--rounds N] [--keys N] [--seconds N] [--dir DIR] [--syncs all|none]
 //! ```
 //!
-//! With `--syncs none` the writer's syncs do nothing, as a control: then something must be lost.
+//! With `--syncs none` the writer's syncs have no effect, as a control: data must then be lost.
 //!
-//! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 when nothing was lost, 1 when something was, and 77
-//! when loop mounts are not allowed here.
+//! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 if nothing was lost, 1 if something was, and 77 if
+//! loop mounts are not permitted.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ use journal::Journal;
 use store_local::IndexKind;
 use zarrd_tests::shim::shim;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     index: IndexKind,
@@ -51,11 +51,11 @@ pub(crate) struct Plan {
     keys: u32,
     seconds: u64,
     dir: PathBuf,
-    /// Whether the writer's syncs are made.
+    /// False if the writer's syncs have no effect.
     syncs: bool,
 }
 
-/// The exit code that says "skipped".
+/// The exit code for "skipped".
 const SKIPPED: u8 = 77;
 
 fn main() -> ExitCode {
@@ -120,7 +120,7 @@ fn drive(plan: &Plan) -> ExitCode {
     let (mut lost, mut failed) = (0, 0);
     let begin = Instant::now();
     for round in 1..=plan.rounds {
-        // An odd fraction, so that the stops do not fall into step with anything.
+        // A random fraction, so that the stops do not synchronize with anything.
         let wait = Duration::from_secs(plan.seconds).mul_f64(0.5 + rand::random::<f64>());
         churn(wait, &mut segments, &drive);
         image::stop(&child);
@@ -146,16 +146,16 @@ fn drive(plan: &Plan) -> ExitCode {
     if sound == plan.syncs { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lets the writer go on for a time, and looks which segments of the index are written anew.
+/// Lets the writer continue for a time, and observes which segments of the index are rewritten.
 fn churn(wait: Duration, segments: &mut segments::Segments, drive: &image::Drive) {
     let begin = Instant::now();
     while begin.elapsed() < wait {
-        segments.look(&drive.store());
+        segments.observe(&drive.store());
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Reads the writer's journal as it comes; the receiver hears when the keys are loaded.
+/// Reads the writer's journal as it is written; the receiver is notified once the keys are loaded.
 fn follow(
     child: &mut Child,
     journal: Arc<Mutex<Journal>>,
@@ -164,7 +164,7 @@ fn follow(
     let lines = BufReader::with_capacity(1 << 20, child.stdout.take().expect("the writer's output"));
     let reader = std::thread::spawn(move || {
         for line in lines.lines() {
-            // The writer is killed in the end, maybe within a line.
+            // The writer is killed in the end, possibly in the middle of a line.
             let Ok(line) = line else { return };
             if line == "loaded" {
                 sender.send(()).expect("the driver waits");

@@ -7,22 +7,22 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Content, Key, Precondition, WriteableStore};
+use store::{Key, Payload, Precondition, WriteableStore};
 use store_local::{LocalStore, Options};
 
 use crate::Plan;
 
-/// What the tasks do.
+/// The work of the tasks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Load,
     LoadAndChurn,
 }
 
-/// Tasks that write at once, each on keys of its own.
+/// The number of concurrent tasks, each with keys of its own.
 const WRITERS: u32 = 32;
 
-/// The key of a number. Some are long and share most of their text.
+/// The key with a number. Some keys are long and share most of their text.
 pub(crate) fn key(number: u32) -> Key {
     let text = match number % 10 {
         0 => format!("lab/long/{}/c/{number}", "x".repeat(200)),
@@ -31,7 +31,7 @@ pub(crate) fn key(number: u32) -> Key {
     Key::parse(&text).expect("a key")
 }
 
-/// The value of a key's set of this number: mostly small, sometimes a file of its own.
+/// The value that the set with this number writes: mostly small, sometimes stored in a file of its own.
 pub(crate) fn value(key: u32, number: u32) -> Vec<u8> {
     let mut random = SmallRng::seed_from_u64((u64::from(key) << 32) | u64::from(number));
     let len = match random.random_range(0..1000) {
@@ -52,20 +52,20 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
     runtime.block_on(async {
         let store = LocalStore::open(&plan.dir, Options::new(plan.index)).await.expect("open the store");
         let out = Arc::new(Mutex::new(std::io::stdout()));
-        let say = {
+        let note = {
             let out = Arc::clone(&out);
             move |line: String| out.lock().unwrap().write_all(line.as_bytes()).expect("the driver reads")
         };
         let keys = plan.keys;
         let tasks = |work: Work| {
             let tasks = (0..WRITERS).map(|writer| {
-                let (store, say) = (store.clone(), say.clone());
+                let (store, note) = (store.clone(), note.clone());
                 tokio::spawn(async move {
                     let mut random = SmallRng::seed_from_u64(u64::from(writer));
                     let mine: Vec<u32> = (0..keys).filter(|key| key % WRITERS == writer).collect();
                     let mut number = 0;
                     for key in &mine {
-                        set(&store, *key, number, &say).await;
+                        set(&store, *key, number, &note).await;
                     }
                     if work == Work::Load {
                         return;
@@ -74,30 +74,30 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
                         number += 1;
                         let key = mine[random.random_range(0..mine.len())];
                         if random.random_ratio(1, 20) {
-                            erase(&store, key, &say).await;
+                            erase(&store, key, &note).await;
                         }
-                        set(&store, key, number, &say).await;
+                        set(&store, key, number, &note).await;
                     }
                 })
             });
             futures::future::join_all(tasks)
         };
         tasks(Work::Load).await;
-        say("loaded\n".to_owned());
+        note("loaded\n".to_owned());
         tasks(Work::LoadAndChurn).await;
     });
     ExitCode::FAILURE
 }
 
-async fn set(store: &LocalStore, number: u32, version: u32, say: &impl Fn(String)) {
-    say(format!("b {number} {version}\n"));
-    let content = Content::from_bytes(value(number, version));
+async fn set(store: &LocalStore, number: u32, version: u32, note: &impl Fn(String)) {
+    note(format!("b {number} {version}\n"));
+    let content = Payload::from_bytes(value(number, version));
     store.set(&key(number), content, Precondition::none()).await.expect("set");
-    say(format!("a {number} {version}\n"));
+    note(format!("a {number} {version}\n"));
 }
 
-async fn erase(store: &LocalStore, number: u32, say: &impl Fn(String)) {
-    say(format!("b {number} -\n"));
+async fn erase(store: &LocalStore, number: u32, note: &impl Fn(String)) {
+    note(format!("b {number} -\n"));
     store.erase(&key(number), Precondition::none()).await.expect("erase");
-    say(format!("a {number} -\n"));
+    note(format!("a {number} -\n"));
 }

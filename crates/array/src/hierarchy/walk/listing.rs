@@ -1,6 +1,6 @@
 //! The listings that a walk has read.
 
-use store::{Cursor, Page, Prefix};
+use store::{Cursor, PageRequest, Prefix};
 
 use crate::{context::Context, metadata::error::NodeError};
 
@@ -14,7 +14,7 @@ pub(crate) struct Listed {
 /// A page of a listing that was read.
 pub(crate) struct PageReads {
     pub(super) prefix: Prefix,
-    pub(super) page: Page,
+    pub(super) page: PageRequest,
     pub(super) listed: Listed,
 }
 
@@ -29,7 +29,7 @@ impl PageReads {
 pub(crate) async fn list(
     context: &Context,
     prefix: &Prefix,
-    page: &Page,
+    page: &PageRequest,
 ) -> Result<(Listed, Option<Cursor>), NodeError> {
     let found = context.store.list_dir(prefix, page.clone()).await?;
     let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();

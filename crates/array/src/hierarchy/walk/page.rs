@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use operations::Depth;
-use store::{Cursor, Key, Page, Prefix, StoreError};
+use store::{Cursor, Key, PageRequest, Prefix, StoreError};
 
 use super::{
     documents::{Check, Documents},
@@ -48,7 +48,7 @@ pub(crate) async fn walk_page(
 
 impl Walker<'_> {
     /// A page of the entries directly below a prefix, and where the next one starts.
-    async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
+    async fn list_page(&mut self, prefix: &Prefix, page: PageRequest) -> Result<(Listed, Option<Cursor>), NodeError> {
         let (listed, cursor) = list(self.context, prefix, &page).await?;
         self.reader.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
@@ -61,7 +61,7 @@ impl Walker<'_> {
         wanted: Option<Dialect>,
         reserved: &[&str],
     ) -> Result<Option<Dialect>, NodeError> {
-        let mut page = Page::first(BATCH);
+        let mut page = PageRequest::first(BATCH);
         loop {
             let (listed, cursor) = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
@@ -69,7 +69,7 @@ impl Walker<'_> {
             let dialects = found.iter().flat_map(Documents::readable);
             let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
             match cursor {
-                Some(cursor) if best.is_none() => page = Page::after(BATCH, cursor),
+                Some(cursor) if best.is_none() => page = PageRequest::after(BATCH, cursor),
                 _ => return Ok(best),
             }
         }
@@ -94,7 +94,7 @@ impl Walker<'_> {
         loop {
             let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
             let rest = window.limit.saturating_sub(found);
-            let (listed, next) = self.list_page(&below, Page { limit: rest, cursor }).await?;
+            let (listed, next) = self.list_page(&below, PageRequest { limit: rest, cursor }).await?;
             let came = listed.prefixes.len() + listed.keys.len();
             match &root {
                 None => {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use store::{Key, MAX_PAGE, Page, Prefix};
+use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::listing::Listed;
@@ -27,7 +27,7 @@ const PER_LISTING: u64 = 8;
 const SMALLEST: u64 = 16;
 
 /// The number of keys that are scanned before the scan has to wait for its turn.
-const OUT_OF_TURN: usize = 512;
+const OUT_OF_TURN: usize = 128;
 
 /// The most memory for the findings of one walk's scans, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
@@ -103,7 +103,7 @@ struct Scan {
     part: Part,
     hash: Xxh3,
     /// The next page; `None` once the scan is done.
-    page: Option<Page>,
+    page: Option<PageRequest>,
 }
 
 impl Default for Scans {
@@ -169,7 +169,7 @@ impl Scans {
             place: self.begin(prefix),
             part: Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
             hash: Xxh3::new(),
-            page: Some(Page::first(self.page())),
+            page: Some(PageRequest::first(self.page())),
         };
         self.go_on(context, &mut scan, OUT_OF_TURN).await?;
         if scan.page.is_some() {
@@ -186,9 +186,11 @@ impl Scans {
 
     /// Continues a scan until it is done, or for so many keys.
     async fn go_on(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
-        while scan.part.keys <= keys
+        while scan.part.keys < keys
             && let Some(page) = scan.page.take()
         {
+            let limit = page.limit.min(keys.saturating_sub(scan.part.keys));
+            let page = PageRequest { limit, ..page };
             let found = context.store.list_prefix(&scan.part.prefix, page).await?;
             let mut nodes = false;
             for entry in &found.keys {
@@ -199,7 +201,7 @@ impl Scans {
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
             let goes_on = self.credit >= SMALLEST && !enough && self.reserve(context);
-            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| Page::after(self.page(), cursor));
+            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| PageRequest::after(self.page(), cursor));
         }
         Ok(())
     }
@@ -215,7 +217,7 @@ impl Scans {
     }
 
     fn page(&self) -> usize {
-        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE).min(MAX_PAGE)
+        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE_ENTRIES).min(MAX_PAGE_ENTRIES)
     }
 
     fn begin(&mut self, prefix: &Prefix) -> Place {
@@ -343,7 +345,7 @@ impl Scans {
 impl Part {
     async fn is_current(&self, context: &Context) -> Result<bool, ArrayError> {
         let mut hash = Xxh3::new();
-        let (mut keys, mut page) = (0_usize, Page::first(self.keys.clamp(1, MAX_PAGE)));
+        let (mut keys, mut page) = (0_usize, PageRequest::first(self.keys.clamp(1, MAX_PAGE_ENTRIES)));
         loop {
             let found = context.store.list_prefix(&self.prefix, page).await?;
             let mut passed = false;
@@ -359,7 +361,7 @@ impl Part {
                 return Ok(false);
             }
             match found.cursor.filter(|_| !passed) {
-                Some(cursor) => page = Page::after(MAX_PAGE, cursor),
+                Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
                 None => return Ok(keys == self.keys && hash.digest128() == self.hash),
             }
         }

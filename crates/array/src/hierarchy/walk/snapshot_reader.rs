@@ -9,7 +9,7 @@ use meta::{
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
     zom::MAX_NODES,
 };
-use store::{Info, Key, Page, Prefix, Snapshot, Version, Watermark};
+use store::{Key, PageRequest, Prefix, Snapshot, ValueMeta, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -294,8 +294,8 @@ impl<'a> SnapshotReader<'a> {
     }
 }
 
-fn is_too_large(info: &Info) -> bool {
-    info.size > MAX_DOCUMENT_SIZE as u64
+fn is_too_large(meta: &ValueMeta) -> bool {
+    meta.size > MAX_DOCUMENT_SIZE as u64
 }
 
 /// The size of documents in bytes.
@@ -313,7 +313,7 @@ async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, N
 /// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
 async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
     let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
-    let mut page = Page::first(store::MAX_PAGE);
+    let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
     loop {
         let found = context.store.list_dir(prefix, page).await?;
         listed.prefixes.extend(found.prefixes.iter().map(|prefix| prefix.name().to_owned()));
@@ -322,7 +322,7 @@ async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed
             return Err(NodeError::TooManyNodes { limit: MAX_NODES });
         }
         match found.cursor {
-            Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+            Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
             None => break,
         }
     }

@@ -1,0 +1,149 @@
+//! Pages of listings, and the cursors between them.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{Key, Prefix, StoreError, ValueMeta};
+
+/// The maximum number of entries in a page; a larger limit is capped.
+pub const MAX_PAGE_ENTRIES: usize = 10_000;
+
+/// A key in a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: Key,
+    /// The metadata of its value.
+    pub meta: ValueMeta,
+}
+
+/// A request for one page of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// The maximum number of entries, clamped to 1..=[`MAX_PAGE_ENTRIES`].
+    pub limit: usize,
+    /// The start of the page: the cursor of the previous page, or `None` for the first.
+    pub cursor: Option<Cursor>,
+}
+
+/// A page of keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyPage {
+    /// The keys, sorted by their bytes.
+    pub keys: Vec<Entry>,
+    /// The start of the next page; `None` for the last.
+    pub cursor: Option<Cursor>,
+}
+
+/// A page of the children of a prefix. Keys and prefixes are ordered together, by their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirPage {
+    /// The keys directly below the prefix, sorted.
+    pub keys: Vec<Entry>,
+    /// The prefixes directly below it, sorted.
+    pub prefixes: Vec<Prefix>,
+    /// The start of the next page; `None` for the last.
+    pub cursor: Option<Cursor>,
+}
+
+/// The start of a page: opaque, and valid for the listing that issued it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Cursor(String);
+
+/// The kind of a listing. A cursor is valid for one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListingKind {
+    /// [`ListableStore::list_prefix`](crate::ListableStore::list_prefix).
+    Keys,
+    /// [`ListableStore::list_dir`](crate::ListableStore::list_dir).
+    Dir,
+}
+
+/// Signs and verifies cursors.
+///
+/// A cursor contains the last entry of its page and a checksum seeded with the store's secret. A cursor that was
+/// forged, truncated, or issued by another store or for another listing is rejected.
+#[derive(Clone, Copy, Debug)]
+pub struct CursorSigner(u64);
+
+impl PageRequest {
+    /// The first page.
+    pub fn first(limit: usize) -> Self {
+        Self { limit, cursor: None }
+    }
+
+    /// The page after the one whose cursor is `cursor`.
+    pub fn after(limit: usize, cursor: Cursor) -> Self {
+        Self { limit, cursor: Some(cursor) }
+    }
+
+    /// The limit, clamped to its bounds.
+    pub fn limit(&self) -> usize {
+        self.limit.clamp(1, MAX_PAGE_ENTRIES)
+    }
+}
+
+impl Cursor {
+    /// A cursor from untrusted text, which the store verifies.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The cursor as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl CursorSigner {
+    /// A signer with the store's secret.
+    pub fn new(secret: u64) -> Self {
+        Self(secret)
+    }
+
+    /// The cursor of a page that ended with `last`, a key or prefix.
+    pub fn sign(&self, listing: ListingKind, prefix: &Prefix, last: &str) -> Cursor {
+        let mut bytes = self.tag(listing, prefix, last).to_be_bytes().to_vec();
+        bytes.extend_from_slice(last.as_bytes());
+        Cursor(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// Returns the `last` that was passed to [`CursorSigner::sign`].
+    pub fn verify(&self, listing: ListingKind, prefix: &Prefix, cursor: &Cursor) -> Result<String, StoreError> {
+        let bytes = URL_SAFE_NO_PAD.decode(&cursor.0).map_err(|_| StoreError::InvalidCursor)?;
+        let (tag, last) = bytes.split_first_chunk::<8>().ok_or(StoreError::InvalidCursor)?;
+        let last = std::str::from_utf8(last).map_err(|_| StoreError::InvalidCursor)?;
+        if u64::from_be_bytes(*tag) != self.tag(listing, prefix, last) {
+            return Err(StoreError::InvalidCursor);
+        }
+        Ok(last.to_owned())
+    }
+
+    fn tag(&self, listing: ListingKind, prefix: &Prefix, last: &str) -> u64 {
+        let kind = match listing {
+            ListingKind::Keys => "keys",
+            ListingKind::Dir => "dir",
+        };
+        // Prefixes and keys contain no NUL, so the parts cannot be confused.
+        xxh3_64_with_seed(format!("{kind}\0{prefix}\0{last}").as_bytes(), self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_valid_for_one_listing_of_one_store() {
+        let (signer, root) = (CursorSigner::new(7), Prefix::root());
+        let cursor = signer.sign(ListingKind::Keys, &root, "a/b");
+        assert_eq!(signer.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");
+        let other = Prefix::parse("a/").unwrap();
+        assert!(signer.verify(ListingKind::Dir, &root, &cursor).is_err());
+        assert!(signer.verify(ListingKind::Keys, &other, &cursor).is_err());
+        assert!(CursorSigner::new(8).verify(ListingKind::Keys, &root, &cursor).is_err());
+        for text in ["", "x", "AAAAAAAAAAA", "AAAAAAAAAAAAAAAA", "ä", "===="] {
+            assert!(signer.verify(ListingKind::Keys, &root, &Cursor::from_text(text)).is_err(), "{text}");
+        }
+    }
+}

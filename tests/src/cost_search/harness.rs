@@ -1,0 +1,203 @@
+//! A server on which the cost of single requests is measured.
+
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::Method;
+use tokio::time::timeout;
+
+use super::{
+    arrays::{Array, Content},
+    fixtures,
+    genome::Genome,
+    probe::Probe,
+    rating::Measurement,
+    requests::{Request, Trial},
+};
+use crate::server::{Launch, Server};
+
+/// The timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The minimum and maximum time for creating the fixtures of a request.
+const PREPARATION_TIME: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
+/// The time to wait for the server's background work before the first request.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The time that the server may continue working after a response.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time that the allocator takes to release free memory.
+const MEMORY_RELEASE_TIME: Duration = Duration::from_millis(1500);
+/// The maximum number of retained arrays.
+const MAX_ARRAYS: usize = 40;
+/// The maximum number of bytes read from a response, after which the client disconnects.
+const MAX_RESPONSE_BYTES: u64 = 256 << 20;
+
+/// A server with the state needed for trials.
+#[derive(Debug)]
+pub struct Harness {
+    launch: Launch,
+    server: Server,
+    probe: Probe,
+    number: u64,
+    preparing: Duration,
+    /// The created arrays, and whether their values could be stored.
+    arrays: VecDeque<(String, bool)>,
+}
+
+/// The outcome of a trial.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The request was answered or rejected.
+    Measurement(Measurement),
+    /// The prerequisites cannot be created.
+    Infeasible,
+    /// No response in time.
+    Hung,
+    /// The server exited, with this log.
+    Died(String),
+}
+
+impl Harness {
+    /// Starts a server with a new store in a directory, and fills it. A quarter of `preparing` is allowed for the
+    /// fixtures of a request.
+    pub async fn new(dir: PathBuf, preparing: Duration) -> Self {
+        // Chunks cached by the previous trial would make the next one look cheap.
+        let launch = Launch::sled(&dir).arg("--chunk-cache").arg("0");
+        let server = launch.start();
+        fixtures::prepare(&server).await;
+        let probe = Probe::of(server.pid());
+        let preparing = (preparing / 4).clamp(PREPARATION_TIME[0], PREPARATION_TIME[1]);
+        Self { launch, server, probe, number: 0, preparing, arrays: VecDeque::new() }
+    }
+
+    /// Measures the request that a genome selects.
+    pub async fn measure(&mut self, genome: &Genome) -> Outcome {
+        self.number += 1;
+        let trial = Trial::of(genome, self.number);
+        if !self.prepare(&trial).await {
+            return self.outcome_of_failure(Outcome::Infeasible);
+        }
+        let outcome = match self.send_and_measure(&trial).await {
+            Some(outcome) => outcome,
+            None => self.outcome_of_failure(Outcome::Hung),
+        };
+        for prefix in ["scratch", "converted"] {
+            if trial.request.target.contains(prefix) {
+                let erase = Request::new(Method::DELETE, format!("/store/{prefix}/"));
+                let _ = timeout(RESPONSE_TIMEOUT, fixtures::send(&self.server, &erase)).await;
+            }
+        }
+        outcome
+    }
+
+    /// Measures the request again after the server has released all memory of the first trial.
+    pub async fn confirm(&mut self, genome: &Genome, before: Measurement) -> Measurement {
+        tokio::time::sleep(MEMORY_RELEASE_TIME).await;
+        match self.measure(genome).await {
+            Outcome::Measurement(again) => before.minimum(again),
+            _ => before,
+        }
+    }
+
+    async fn prepare(&mut self, trial: &Trial) -> bool {
+        if let Some(array) = &trial.array
+            && !self.has(array).await
+        {
+            return false;
+        }
+        for request in &trial.before {
+            // A rejected fixture is missing, but the request can still be sent.
+            if !matches!(timeout(self.preparing, fixtures::send(&self.server, request)).await, Ok(Some(_))) {
+                return false;
+            }
+        }
+        self.probe.settle(IDLE_TIMEOUT).await.is_ok()
+    }
+
+    async fn has(&mut self, array: &Array) -> bool {
+        if let Some((_, stored)) = self.arrays.iter().find(|(name, _)| *name == array.name) {
+            return *stored;
+        }
+        if self.arrays.len() == MAX_ARRAYS
+            && let Some((name, _)) = self.arrays.pop_front()
+        {
+            let _ = fixtures::send(&self.server, &Request::new(Method::DELETE, format!("/store/{name}/"))).await;
+        }
+        let stored = timeout(self.preparing, store(&self.server, array)).await.ok().flatten().is_some();
+        self.arrays.push_back((array.name.clone(), stored));
+        stored
+    }
+
+    /// Sends the request and measures it; `None` if there was no complete response.
+    async fn send_and_measure(&self, trial: &Trial) -> Option<Outcome> {
+        let started = self.probe.begin().ok()?;
+        let response = Instant::now();
+        let (status, received) = timeout(RESPONSE_TIMEOUT, send_request(&self.server, &trial.request)).await.ok()??;
+        let latency = response.elapsed();
+        self.probe.settle(SETTLE_TIMEOUT).await.ok()?;
+        let (cpu, memory) = self.probe.since(&started).ok()?;
+        let (sent, chunk) = (trial.request.len(), trial.chunk());
+        Some(Outcome::Measurement(Measurement { status, sent, received, chunk, cpu, memory, latency }))
+    }
+
+    /// The outcome if the server is still running; otherwise restarts it.
+    fn outcome_of_failure(&mut self, otherwise: Outcome) -> Outcome {
+        if self.probe.begin().is_ok() {
+            return otherwise;
+        }
+        let log = self.server.log();
+        self.server = self.launch.start();
+        self.probe = Probe::of(self.server.pid());
+        Outcome::Died(log)
+    }
+}
+
+/// The status, and the length of the body as far as it was read.
+async fn send_request(server: &Server, request: &Request) -> Option<(u16, u64)> {
+    let mut response = server.request(request.method.clone(), &request.target);
+    for (name, value) in &request.headers {
+        response = response.header(*name, value);
+    }
+    let mut send_request = response.body(request.body.clone()).send().await.ok()?;
+    let (status, mut received) = (send_request.status().as_u16(), 0);
+    while received < MAX_RESPONSE_BYTES {
+        match send_request.chunk().await {
+            Ok(Some(bytes)) => received += bytes.len() as u64,
+            Ok(None) => break,
+            // A chunk that does not decode resets the connection.
+            Err(_) => break,
+        }
+    }
+    Some((status, received))
+}
+
+/// Declares an array, writes its first chunk, and copies that chunk to the keys of the others.
+async fn store(server: &Server, array: &Array) -> Option<()> {
+    let success = |status: u16| (200..300).contains(&status).then_some(());
+    let document = server.put(&format!("/store/{}/zarr.json", array.name), array.document.to_string()).await;
+    success(document.status().as_u16())?;
+    let target = format!("/array/{}?select={}", array.name, array.first_chunk());
+    let write = Request::new(Method::PUT, target);
+    let write = match &array.content {
+        Content::Same(element) => write.body("application/json", element.to_string()),
+        bytes => write.body("application/octet-stream", bytes.bytes(array.chunk_bytes())),
+    };
+    success(fixtures::send(server, &write).await?)?;
+    if array.stored > 1 {
+        let chunk: Bytes = server.get(&format!("/store/{}", array.chunk_key(0))).await.bytes().await.ok()?;
+        // Incompressible chunks would fill the disk.
+        let copies = array.stored.min((256 << 20) / (chunk.len() as u64 + 1)).max(1);
+        let copies = stream::iter(1..copies).map(|step| (array.chunk_key(step), chunk.clone()));
+        copies
+            .for_each_concurrent(
+                16,
+                |(key, chunk)| async move { drop(server.put(&format!("/store/{key}"), chunk).await) },
+            )
+            .await;
+    }
+    Some(())
+}

@@ -1,0 +1,138 @@
+//! Requests to the server, and the classification of its responses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use reqwest::Client;
+use serde_json::Value;
+
+use super::{
+    layout::Element,
+    model::{Body, Image},
+};
+use crate::server::Server;
+
+/// The response timeout.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A client of the current server, which reuses connections.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerClient {
+    url: String,
+    http: Client,
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Executed.
+    Done(Response),
+    /// Rejected with this status, for a reason that a race may cause.
+    Refused(u16),
+    /// Stored data cannot be decoded.
+    Undecodable(String),
+    /// A response that no race explains.
+    Unexpected(String),
+    /// No response.
+    Lost(String),
+}
+
+/// The response to an executed request.
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl ServerClient {
+    pub(crate) fn of(server: &Server) -> Self {
+        let http = Client::builder().timeout(RESPONSE_TIMEOUT).build().expect("a client");
+        Self { url: server.url(""), http }
+    }
+
+    /// Sends a request and waits for the response.
+    pub(crate) async fn exchange(&self, method: Method, target: &str, media_type: &str, body: Vec<u8>) -> Reply {
+        let request = self.http.request(method.clone(), format!("{}{target}", self.url));
+        let answered = async {
+            let answer = request.header("content-type", media_type).body(body).send().await?;
+            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+            Ok::<_, reqwest::Error>((status, Response { headers, body: answer.bytes().await? }))
+        };
+        match answered.await {
+            Ok((status, answer)) => Reply::classify(status, answer, &format!("{method} {target}")),
+            Err(error) => Reply::Lost(format!("{method} {target}: {error:?}")),
+        }
+    }
+
+    /// Sends a request with a JSON body.
+    pub(crate) async fn send_json(&self, method: Method, target: &str, body: &Value) -> Reply {
+        self.exchange(method, target, "application/json", body.to_string().into_bytes()).await
+    }
+
+    /// Sends a request with an empty body.
+    pub(crate) async fn send_empty(&self, method: Method, target: &str) -> Reply {
+        self.exchange(method, target, "application/octet-stream", Vec::new()).await
+    }
+
+    /// Sends a request with elements.
+    pub(crate) async fn send_elements(&self, method: Method, target: &str, body: &Body) -> Reply {
+        match body {
+            Body::Scalar(value) => {
+                self.exchange(method, target, "application/json", value.to_string().into_bytes()).await
+            }
+            Body::Raw(bytes) => self.exchange(method, target, "application/octet-stream", bytes.clone()).await,
+        }
+    }
+
+    /// All keys below a prefix.
+    pub(crate) async fn keys(&self, prefix: &str) -> Result<Vec<String>, Reply> {
+        let (mut keys, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let target = format!("/store/{prefix}?list=keys&limit=10000{cursor}");
+            let page = match self.send_empty(Method::GET, &target).await {
+                Reply::Done(answer) => serde_json::from_slice::<Value>(&answer.body).unwrap_or_default(),
+                other => return Err(other),
+            };
+            let listed = page["keys"].as_array().into_iter().flatten();
+            keys.extend(listed.filter_map(|key| Some(key.as_str()?.to_owned())));
+            match page["cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return Ok(keys),
+            }
+        }
+    }
+}
+
+impl Reply {
+    fn classify(status: u16, answer: Response, what: &str) -> Self {
+        let text = || format!("{what}: {status} {}", String::from_utf8_lossy(&answer.body));
+        match status {
+            200 | 201 | 204 => Self::Done(answer),
+            400 | 404 | 409 | 412 | 413 | 429 | 503 => Self::Refused(status),
+            500 if ["undecodable-chunk", "corrupt-value"].iter().any(|kind| text().contains(kind)) => {
+                Self::Undecodable(text())
+            }
+            _ => Self::Unexpected(text()),
+        }
+    }
+}
+
+impl Response {
+    /// The shape in the response header.
+    pub(crate) fn shape(&self) -> Option<Vec<u64>> {
+        let shape = self.headers.get("zarr-shape")?.to_str().ok()?;
+        shape.split(',').map(|extent| extent.trim().parse().ok()).collect()
+    }
+
+    /// The array with these raw elements.
+    pub(crate) fn image(&self) -> Option<Image> {
+        let element = match self.headers.get("zarr-data-type")?.to_str().ok()? {
+            "uint8" => Element::U8,
+            "uint16" => Element::U16,
+            _ => return None,
+        };
+        let values = element.read(&self.body)?.into_iter().map(Some).collect();
+        Some(Image { element, shape: self.shape()?, values })
+    }
+}

@@ -1,0 +1,54 @@
+//! Arrays written by other libraries in every possible way are read through `/array` as by these libraries.
+
+use zarrd_tests::{
+    binary::workspace,
+    originals::Originals,
+    python::{Python, python, python_with_zarr_2},
+    slices::{Compared, ServedArrays},
+};
+
+/// Runs a script and compares random selections of each array that it wrote.
+fn compared(python: &Python, script: &str, arguments: &[&str], selections: usize) -> Compared {
+    ServedArrays::by(python, script, arguments).compare(python, selections)
+}
+
+/// Compares everything that a script can write.
+fn compared_originals(python: &Python, writer: &Python, script: &str) -> Compared {
+    ServedArrays::of(&Originals::by(writer, script)).compare(python, 1)
+}
+
+#[test]
+fn slices_of_the_draft_sample_match() {
+    let Some(python) = python() else { return };
+    let sample = workspace().join("tests/data/draft_v3_zarr218.tar.gz");
+    let compared = compared(&python, "note_sample.py", &[sample.to_str().unwrap()], 20);
+    assert_eq!(compared, Compared { arrays: 61, answers: 2543 });
+}
+
+#[test]
+fn slices_of_zarr_python_3_arrays_match() {
+    let Some(python) = python() else { return };
+    let compared = compared_originals(&python, &python, "write_zarr3.py");
+    assert_eq!(compared, Compared { arrays: 2885, answers: 14367 });
+}
+
+#[test]
+fn slices_of_zarr_python_2_arrays_match() {
+    let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
+    let compared = compared_originals(&python, &old, "write_zarr2.py");
+    assert_eq!(compared, Compared { arrays: 3420, answers: 16795 });
+}
+
+#[test]
+fn slices_of_tensorstore_arrays_match() {
+    let Some(python) = python() else { return };
+    let compared = compared_originals(&python, &python, "write_tensorstore.py");
+    assert_eq!(compared, Compared { arrays: 844, answers: 4211 });
+}
+
+#[test]
+fn random_selections_match_numpy() {
+    let Some(python) = python() else { return };
+    let compared = compared(&python, "write_random.py", &["60"], 60);
+    assert_eq!(compared, Compared { arrays: 60, answers: 7380 });
+}
