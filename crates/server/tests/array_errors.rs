@@ -72,13 +72,8 @@ async fn invalid_selections() {
         assert_eq!(problem.members.position, Some(position), "{text}: {}", problem.detail);
         assert_eq!(problem.members.parameter.as_deref(), Some("select"));
     }
-<<<<<<< HEAD:crates/server/tests/array_refusals.rs
-    let problem = refused(&site, "/array/m?select=0,0,0", ProblemType::SelectionRankMismatch).await;
-    assert_eq!(problem.detail, "selection has 3 items, but the array has 2 dimensions");
-=======
     let problem = assert_problem(&server, "/array/m?select=0,0,0", ProblemType::SelectionRankMismatch).await;
     assert_eq!(problem.detail, "selection has 3 items, but the array has 2 dimensions");
->>>>>>> main:crates/server/tests/array_errors.rs
     for (select, dimension, index, extent) in
         [("4", 0, 4, 4), ("0,-7", 1, -7, 6), (":,(0,6)", 1, 6, 6), ("99999999999999999999", 0, i64::MAX, 4)]
     {

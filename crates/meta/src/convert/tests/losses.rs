@@ -180,7 +180,7 @@ fn unconvertible_arrays_are_rejected() {
             "/codecs/1 is the codec lz5, which numcodecs does not have",
         ),
     ] {
-        let expected = format!("{to} has no such array: {reason}");
+        let expected = format!("{to} cannot represent the array: {reason}");
         assert_eq!(outcome(from, &document, to, ChunkKeyPolicy::Preferred), Err(expected), "{document}");
     }
 }
