@@ -11,9 +11,9 @@ use crate::text::truncated;
 ///
 /// - order `F` is a `transpose` with the reversed permutation;
 /// - the byte order of a `dtype` is a `bytes` with that `endian`, or [`CodecSpec::MIXED_ENDIAN`] for a struct whose fields differ;
-/// - v2 filters and the compressor are [`Namespace::Numcodecs`] codecs *after* it: they see the bytes as they are stored, with the data
-///   types of their own configuration. Of an array of objects the first filter is the codec from array to bytes;
-/// - the draft's sharding storage transformer is a `sharding_indexed` over the grid of whole shards.
+/// - v2 filters and the compressor are [`Namespace::Numcodecs`] codecs *after* it: they get stored bytes, with the data types of
+///   their own configuration. The first filter of an array of objects is its array-to-bytes codec;
+/// - the draft's sharding storage transformer is a `sharding_indexed` over the grid of shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodecSpec {
     /// The namespace of the name.

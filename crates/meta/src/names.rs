@@ -7,7 +7,7 @@ use crate::{Dialect, text::truncated};
 
 /// A dialect does not allow a node name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{dialect} allows no node {name}: {reason}")]
+#[error("{dialect} does not allow the node name {name}: {reason}")]
 pub struct NameError {
     /// The dialect.
     pub dialect: Dialect,
@@ -30,8 +30,8 @@ const MAX_DRAFT_NAME_CHARS: usize = 255;
 /// Validates the name of a new node.
 ///
 /// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
-/// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not of periods only, without the prefix `__`. The characters that it only recommends
-///   are not enforced.
+/// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not only
+///   periods, without the prefix `__`. The recommended set of characters is not enforced.
 /// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)): without `\`, which is read as `/` there.
 /// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
 ///   `.`, and not only periods.
@@ -50,7 +50,7 @@ pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
 fn violates_general_rules(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
-        "." | ".." => Some("it means another node"),
+        "." | ".." => Some("it is a relative path"),
         _ if name.len() > MAX_NAME_LEN => Some("it is longer than 1014 bytes"),
         _ if name.contains('/') => Some("it has a \"/\""),
         _ if name.contains(char::is_control) => Some("it has a control character"),
@@ -84,7 +84,7 @@ fn draft(name: &str) -> Option<&'static str> {
 }
 
 fn has_only_periods(name: &str) -> Option<&'static str> {
-    name.bytes().all(|byte| byte == b'.').then_some("it has periods only")
+    name.bytes().all(|byte| byte == b'.').then_some("it consists of periods")
 }
 
 fn is_document_name(name: &str) -> Option<&'static str> {
@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn error_truncates_and_escapes_the_name() {
         let error = check(Dialect::V3, "__a\n").unwrap_err();
-        assert_eq!(error.to_string(), "v3 allows no node __a\u{fffd}: it has a control character");
+        assert_eq!(error.to_string(), "v3 does not allow the node name __a\u{fffd}: it has a control character");
     }
 }

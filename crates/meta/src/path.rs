@@ -22,7 +22,7 @@ pub enum PathError {
     #[error("a segment of the path is `.` or `..`")]
     DotSegment,
     /// The path has a control character.
-    #[error("there is a control character in the path")]
+    #[error("the path has a control character")]
     ControlCharacter,
     /// The path is longer than any key.
     #[error("the path is longer than {MAX_PATH_LEN} bytes")]

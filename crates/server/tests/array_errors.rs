@@ -73,7 +73,7 @@ async fn invalid_selections() {
         assert_eq!(problem.members.parameter.as_deref(), Some("select"));
     }
     let problem = assert_problem(&server, "/array/m?select=0,0,0", ProblemType::SelectionRankMismatch).await;
-    assert_eq!(problem.detail, "3 items were given for an array of 2 dimensions");
+    assert_eq!(problem.detail, "selection has 3 items, but the array has 2 dimensions");
     for (select, dimension, index, extent) in
         [("4", 0, 4, 4), ("0,-7", 1, -7, 6), (":,(0,6)", 1, 6, 6), ("99999999999999999999", 0, i64::MAX, 4)]
     {

@@ -57,7 +57,7 @@ impl ChainParts {
         }
         let is_fortran_order = rank > 1 && permutation.iter().rev().copied().eq(0..rank);
         if !is_fortran_order && !permutation.iter().copied().eq(0..rank) {
-            return Err(Unrepresentable::new(locations.of(0), "is an order of dimensions that is neither C nor F"));
+            return Err(Unrepresentable::new(locations.of(0), "is neither order C nor order F"));
         }
         let mut parts = Self {
             is_fortran_order,
@@ -103,7 +103,7 @@ impl ChainParts {
             .iter()
             .any(|(name, codec_name)| *name == data_type.name() && is_v3(codec, codec_name));
         if !is_named && codec.namespace != Namespace::Numcodecs {
-            let reason = format!("is the codec {}, which numcodecs has not", truncated(&codec.full_name()));
+            let reason = format!("is the codec {}, which numcodecs does not have", truncated(&codec.full_name()));
             return Err(Unrepresentable::new(locations.of(index), reason));
         }
         self.codecs.push(CodecSpec::numcodecs(&codec.name, codec.configuration.clone()));
@@ -261,7 +261,7 @@ fn stored_order_of(codec: &CodecSpec) -> Result<StoredOrder, String> {
         return Ok(StoredOrder::Mixed(big_endian_words(codec).ok_or("has no words that are big-endian")?));
     }
     if !is_v3(codec, "bytes") && !is_v3(codec, "endian") {
-        return Err(format!("is the codec {}, which v2 and the draft have not", truncated(&codec.full_name())));
+        return Err(format!("is the codec {}, which v2 and the draft do not have", truncated(&codec.full_name())));
     }
     match codec.configuration.get("endian") {
         None | Some(Value::Null) => Ok(StoredOrder::Little),

@@ -64,7 +64,7 @@ pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(Codec
             configuration
         }),
         "crc32c" => check_members(&codec.configuration, &[]).map(|()| Map::new()),
-        name => return Err(format!("is the codec {}, which numcodecs has not", truncated(name))),
+        name => return Err(format!("is the codec {}, which numcodecs does not have", truncated(name))),
     };
     let configuration = configuration.ok_or_else(|| format!("configures {} as numcodecs cannot", codec.name))?;
     Ok((CodecSpec::numcodecs(&codec.name, configuration), typesize_is_lost))

@@ -25,12 +25,12 @@ const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "
 pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, data_type, .. } = source.model;
     if chunks == ChunkKeyPolicy::Preserve {
-        return Err(Unrepresentable::new("", "has its chunks where the draft has none"));
+        return Err(Unrepresentable::new("", "has chunk keys that the draft does not support"));
     }
     let Shards { chunk_shape, codecs, transformers, locations } = Shards::of(source)?;
     let mut parts = ChainParts::of(&codecs, data_type, shape.len(), &locations)?;
     for pointer in std::mem::take(&mut parts.lost_typesizes) {
-        source.add_loss(pointer, "the size of items that blosc is told");
+        source.add_loss(pointer, "the typesize of blosc");
     }
     let data_type = to_draft_data_type(v2::dtype(source, &parts)?);
     let fill_value = source.fill_value(Dialect::Draft, &parts.order)?;
@@ -82,17 +82,17 @@ impl Shards {
         while let Some(shards) = as_only_sharding(&codecs) {
             let unrepresentable = |reason: &str| Unrepresentable::new(format!("{pointer}/0"), reason);
             if transformers.len() == MAX_SHARD_DEPTH {
-                return Err(unrepresentable("makes shards deeper than they are read"));
+                return Err(unrepresentable("exceeds the maximum depth of shards"));
             }
             let inner = shards.configuration.get("chunk_shape").and_then(Value::as_array);
             let inner: Option<Vec<u64>> = inner.and_then(|lengths| lengths.iter().map(Value::as_u64).collect());
             let inner = inner.filter(|inner| inner.len() == chunk_shape.len());
-            let inner = inner.ok_or_else(|| unrepresentable("has no shape of chunks"))?;
+            let inner = inner.ok_or_else(|| unrepresentable("has no valid chunk_shape"))?;
             let exact_quotient = |(outer, inner): (&u64, &u64)| {
                 outer.checked_div(*inner).filter(|count| count.checked_mul(*inner) == Some(*outer))
             };
             let counts: Option<Vec<u64>> = chunk_shape.iter().zip(&inner).map(exact_quotient).collect();
-            let counts = counts.ok_or_else(|| unrepresentable("does not have whole chunks in its shards"))?;
+            let counts = counts.ok_or_else(|| unrepresentable("does not divide its shards into chunks"))?;
             if !has_draft_index(shards) {
                 return Err(unrepresentable(
                     "has an index that is not at the end, or not stored as plain little-endian numbers",
@@ -125,7 +125,10 @@ fn has_draft_index(shards: &CodecSpec) -> bool {
 /// Adds the filters where zarr-python stores them; fails if the user has another attribute of that name.
 fn insert_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrepresentable> {
     if attributes.get(FILTERS).is_some() {
-        return Err(Unrepresentable::new("/attributes/filters", "is where the draft has the filters of the array"));
+        return Err(Unrepresentable::new(
+            "/attributes/filters",
+            "is reserved for the filters of the array in the draft",
+        ));
     }
     if !filters.is_empty() {
         *attributes = attributes.with(FILTERS, Change::Set(filters.iter().map(v2::codec).collect()));

@@ -30,7 +30,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     };
     let lost = |name: String| Loss {
         pointer: pointer_to("", &name),
-        property: "a member that the specification does not name".to_owned(),
+        property: "a member that is not in the specification".to_owned(),
     };
     let mut losses: Vec<_> = unknown_members(&model.document, known).into_iter().map(lost).collect();
     let (converted, lost) = extensions(&model.extensions, to);

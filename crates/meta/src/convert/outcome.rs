@@ -22,7 +22,7 @@ pub struct Loss {
 
 /// A dialect that cannot represent an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{dialect} has no such array: {pointer} {reason}")]
+#[error("{dialect} cannot represent the array: {pointer} {reason}")]
 pub struct Unconvertible {
     /// The dialect.
     pub dialect: Dialect,

@@ -61,19 +61,19 @@ impl<'a> Source<'a> {
             if self.model.dialect == Dialect::V2 && name == "attributes" {
                 continue;
             }
-            self.add_loss(pointer_to("", &name), "a member that the specification does not name");
+            self.add_loss(pointer_to("", &name), "a member that is not in the specification");
         }
         if self.model.dialect != Dialect::Draft {
             return;
         }
         if let Some(grid) = self.model.document.get("chunk_grid") {
             for name in unknown_members(&grid, &["type", "chunk_shape", "separator"]) {
-                self.add_loss(pointer_to("/chunk_grid", &name), "a member that the specification does not name");
+                self.add_loss(pointer_to("/chunk_grid", &name), "a member that is not in the specification");
             }
         }
         let fallback = self.model.document.get("data_type").and_then(|data_type| data_type.get("fallback"));
         if fallback.is_some_and(|fallback| !fallback.is_null()) {
-            self.add_loss("/data_type/fallback", "the fallback for those who do not know the data type");
+            self.add_loss("/data_type/fallback", "the fallback for readers that do not support the data type");
         }
     }
 
@@ -119,15 +119,15 @@ impl<'a> Source<'a> {
             if to != Dialect::V3 && data_type.fill_value(&Value::Null, to).as_ref() == Ok(fill_value) {
                 return Ok(Value::Null);
             }
-            self.add_loss("/fill_value", "that elements which were never written are undefined");
+            self.add_loss("/fill_value", "that unwritten elements are undefined");
         }
         let unrepresentable = |reason| Unrepresentable::new("/fill_value", reason);
         let json = data_type
             .stored_fill_value_json(fill_value, to, order)
-            .map_err(|error| unrepresentable(format!("is {}, which {to} cannot express", error.feature)))?;
+            .map_err(|error| unrepresentable(format!("is {}, which {to} cannot represent", error.feature)))?;
         match data_type.stored_fill_value(&json, to, order) {
             Ok(read) if read == *fill_value => Ok(json),
-            _ => Err(unrepresentable(format!("is an element that {to} cannot express"))),
+            _ => Err(unrepresentable(format!("is an element that {to} cannot represent"))),
         }
     }
 
@@ -153,10 +153,10 @@ impl<'a> Source<'a> {
             }
             _ => {
                 if named {
-                    self.add_loss("/dimension_names", "the names of some dimensions where others have none");
+                    self.add_loss("/dimension_names", "dimension names, because other dimensions are unnamed");
                 }
                 if let Some((_, pointer)) = self.xarray_names() {
-                    self.add_loss(pointer, "that this attribute does not name the dimensions");
+                    self.add_loss(pointer, "that this attribute is not the dimension names");
                 }
                 attributes
             }

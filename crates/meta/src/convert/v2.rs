@@ -22,12 +22,12 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     let chunk_shape = source.chunk_shape()?;
     if as_only_sharding(codecs).is_some() {
         let pointer = if source.model.dialect == Dialect::Draft { "/storage_transformers" } else { "/codecs/0" };
-        return Err(Unrepresentable::new(pointer, "makes shards, which v2 has not"));
+        return Err(Unrepresentable::new(pointer, "makes shards, which v2 does not support"));
     }
     let locations = source.codec_locations(codecs);
     let mut parts = ChainParts::of(codecs, data_type, shape.len(), &locations)?;
     for pointer in std::mem::take(&mut parts.lost_typesizes) {
-        source.add_loss(pointer, "the size of items that blosc is told");
+        source.add_loss(pointer, "the typesize of blosc");
     }
     let dtype = dtype(source, &parts)?;
     let fill_value = source.fill_value(Dialect::V2, &parts.order)?;
@@ -58,10 +58,10 @@ fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Un
         (ChunkKeyPolicy::Preferred, _, _) => Ok(Separator::Dot),
         (ChunkKeyPolicy::Preserve, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
         (ChunkKeyPolicy::Preserve, Dialect::V3, _) => {
-            Err(Unrepresentable::new("/chunk_key_encoding", "names chunks otherwise than v2 does"))
+            Err(Unrepresentable::new("/chunk_key_encoding", "names chunks differently than v2"))
         }
         (ChunkKeyPolicy::Preserve, _, _) => {
-            Err(Unrepresentable::new("/chunk_grid", "has its chunks where v2 has none"))
+            Err(Unrepresentable::new("/chunk_grid", "has chunk keys that v2 does not support"))
         }
     }
 }

@@ -52,7 +52,9 @@ fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrep
         (ChunkKeyPolicy::Preserve, Dialect::V2) => {
             Ok(json!({"name": "v2", "configuration": {"separator": model.chunk_keys.separator.as_str()}}))
         }
-        (ChunkKeyPolicy::Preserve, _) => Err(Unrepresentable::new("/chunk_grid", "has its chunks where v3 has none")),
+        (ChunkKeyPolicy::Preserve, _) => {
+            Err(Unrepresentable::new("/chunk_grid", "has chunk keys that v3 does not support"))
+        }
     }
 }
 

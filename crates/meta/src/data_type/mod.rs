@@ -216,7 +216,7 @@ pub enum Number {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// The data type is unknown.
-    #[error("there is no data type {name}")]
+    #[error("unknown data type {name}")]
     Unknown {
         /// The data type in the document, truncated.
         name: String,
@@ -230,7 +230,7 @@ pub enum TypeError {
         reason: String,
     },
     /// Elements are larger than [`MAX_ELEMENT_SIZE`](crate::limits::MAX_ELEMENT_SIZE).
-    #[error("the elements of {name} are larger than {} bytes", crate::limits::MAX_ELEMENT_SIZE)]
+    #[error("elements of {name} exceed the limit of {} bytes", crate::limits::MAX_ELEMENT_SIZE)]
     TooLarge {
         /// The data type in the document, truncated.
         name: String,
@@ -251,7 +251,7 @@ pub struct ValueError {
 
 /// A dialect cannot represent a data type or an element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{dialect} cannot express {feature}")]
+#[error("{dialect} cannot represent {feature}")]
 pub struct UnsupportedInFormat {
     /// The dialect.
     pub dialect: Dialect,

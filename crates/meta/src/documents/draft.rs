@@ -152,7 +152,7 @@ pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentErro
     let stored =
         parts::StoredElements { data_type: &element, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, named)
-        .ok_or_else(|| data_type.invalid("has elements of variable length and no filter that makes bytes of them"))?;
+        .ok_or_else(|| data_type.invalid("has elements of variable length, but no array-to-bytes filter"))?;
     let grid = root.required("chunk_grid")?;
     let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
     let (chunk_shape, codecs) = with_sharding_transformers(&root, chunk_shape, codecs)?;
@@ -239,7 +239,7 @@ fn named_codecs(root: &JsonPath<'_>, attributes: &Json) -> Result<Vec<CodecSpec>
     let pipeline = root.member_or_null("codecs")?;
     let compressor = root.member_or_null("compressor")?;
     if let (Some(place), Some(_)) = (&pipeline, &compressor) {
-        return Err(place.invalid("is there beside a compressor"));
+        return Err(place.invalid("conflicts with the compressor"));
     }
     named.extend(parts::codecs(pipeline, codec)?);
     named.extend(compressor.map(|place| codec(&place)).transpose()?);
@@ -363,7 +363,9 @@ fn shard_shape(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, Do
         .iter()
         .zip(per_shard)
         .map(|(&length, count)| length.checked_mul(count).filter(|&length| (1..=MAX_EXTENT).contains(&length)));
-    lengths.collect::<Option<_>>().ok_or_else(|| place.invalid("makes a shard that is empty or larger than any array"))
+    lengths
+        .collect::<Option<_>>()
+        .ok_or_else(|| place.invalid("makes a shard that is empty or exceeds the maximum extent"))
 }
 
 /// The number of chunks per shard along each dimension. zarr-python omits the number of a dimension that stems from the

@@ -13,25 +13,25 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The document is larger than [`MAX_DOCUMENT_SIZE`].
-    #[error("the document has {size} bytes, more than {MAX_DOCUMENT_SIZE}")]
+    #[error("document has {size} bytes; the limit is {MAX_DOCUMENT_SIZE}")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
     },
     /// The parsed members would take more memory than [`MAX_DOCUMENT_MEMORY`].
-    #[error("the values that describe the node take more than {MAX_DOCUMENT_MEMORY} bytes of memory")]
+    #[error("the metadata exceeds the limit of {MAX_DOCUMENT_MEMORY} bytes of memory")]
     TooMuchMemory,
     /// The document is not JSON, or nested too deeply.
     #[error("the document is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
     /// A value cannot be represented: a number is too large for a float, or a string has a lone surrogate.
-    #[error("the document has a value that cannot be read: {0}")]
+    #[error("the document has an unsupported value: {0}")]
     UnreadableValue(#[source] serde_json::Error),
     /// The document is JSON, but not an object.
     #[error("the document is not an object")]
     NotAnObject,
     /// The `zarr_format` is that of another dialect.
-    #[error("zarr_format is {found} where it has to be {expected}")]
+    #[error("zarr_format is {found}, expected {expected}")]
     WrongFormat {
         /// The required type.
         expected: &'static str,
@@ -83,7 +83,7 @@ pub enum DocumentError {
         source: CodecSpecError,
     },
     /// An extension or unknown member must be understood, but is not supported.
-    #[error("{pointer}: the extension {name} has to be understood and is not supported")]
+    #[error("{pointer}: the extension {name} must be understood but is not supported")]
     Extension {
         /// The location.
         pointer: String,

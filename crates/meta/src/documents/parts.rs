@@ -66,7 +66,7 @@ pub(super) fn chunk_shape(place: &JsonPath<'_>, shape: &[u64], units: &[u64]) ->
 
 /// Creates a regular chunk grid.
 pub(super) fn regular(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
-    ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk that is larger than any array"))
+    ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk beyond the maximum extent"))
 }
 
 pub(super) fn separator(place: &JsonPath<'_>) -> Result<Separator, DocumentError> {

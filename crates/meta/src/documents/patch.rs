@@ -134,10 +134,10 @@ impl NodePatch {
     /// The patched documents of a group, including its consolidated metadata.
     pub fn apply_to_group(&self, model: &GroupModel) -> Result<StoredNode, PatchError> {
         if self.shape.is_some() {
-            return Err(patch_error("/shape", "is not a group's to have"));
+            return Err(patch_error("/shape", "is not a property of groups"));
         }
         if self.dimension_names.is_some() {
-            return Err(patch_error("/dimension_names", "is not a group's to have"));
+            return Err(patch_error("/dimension_names", "is not a property of groups"));
         }
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         self.patch_attributes(model.dialect, &mut node);
@@ -156,7 +156,7 @@ impl NodePatch {
         if self.attributes.is_none() {
             return Ok(());
         }
-        let unreadable = |error| patch_error("/attributes", format!("makes a document that cannot be read: {error}"));
+        let unreadable = |error| patch_error("/attributes", format!("makes the document invalid: {error}"));
         for document in std::iter::once(&node.document).chain(&node.attributes) {
             read::read(document.to_padded_bytes()).map_err(unreadable)?;
         }
@@ -227,7 +227,7 @@ fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchErro
             patch_error(&format!("/shape/{index}"), format!("is larger than {}", MAX_EXTENT.saturating_sub(*origin)))
         })?;
         if !grid.covers(extent) {
-            return Err(patch_error(&format!("/shape/{index}"), "is more than the array's chunks cover"));
+            return Err(patch_error(&format!("/shape/{index}"), "exceeds the chunks of the array"));
         }
         stored.push(extent);
     }

@@ -52,7 +52,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     let stored =
         parts::StoredElements { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, with_compressor(filters, root.member_or_null("compressor")?)?)
-        .ok_or_else(|| dtype.invalid("has elements of variable length and no filter that makes bytes of them"))?;
+        .ok_or_else(|| dtype.invalid("has elements of variable length, but no array-to-bytes filter"))?;
     Ok(ArrayModel {
         dialect: Dialect::V2,
         dimension_names: parts::xarray_names(&attributes, shape.len()),

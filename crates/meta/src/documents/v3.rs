@@ -214,7 +214,7 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
         }
         let chunk_lengths = chunk_lengths(&place, &mut remaining)?;
         let grid = DimensionGrid::rectilinear(chunk_lengths)
-            .ok_or_else(|| place.invalid("has chunks that are longer than any array"))?;
+            .ok_or_else(|| place.invalid("has chunks beyond the maximum extent"))?;
         match grid.covers(extent) {
             true => Ok(grid),
             false => Err(place.invalid(format!("has chunks for fewer than the {extent} elements of the dimension"))),
@@ -244,7 +244,7 @@ fn length_and_count(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
     let mut numbers = place.items()?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
-        _ => Err(place.invalid("is no pair of a length and a count")),
+        _ => Err(place.invalid("is not a pair of a length and a count")),
     }
 }
 

@@ -149,7 +149,7 @@ fn handler(name: &str) -> Option<&'static dyn ExtensionHandler> {
 fn links(extension: &str, list: &JsonPath<'_>) -> Result<Vec<Link>, DocumentError> {
     let link = |place: JsonPath<'_>| {
         let path = place.text()?;
-        let invalid_path = |reason: &str| place.invalid(format!("is no path from the group on: {reason}"));
+        let invalid_path = |reason: &str| place.invalid(format!("is not a path relative to the group: {reason}"));
         if path.is_empty() || path.starts_with('/') {
             return Err(invalid_path("it is empty or begins with /"));
         }

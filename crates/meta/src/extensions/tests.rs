@@ -140,13 +140,13 @@ fn invalid_extensions_are_rejected_or_ignored() {
             &of_group,
             "tiered-storage",
             json!({"slow-arrays": ["a", "/a"]}),
-            "/configuration/slow-arrays/1 is no path from the group on: it is empty or begins with /",
+            "/configuration/slow-arrays/1 is not a path relative to the group: it is empty or begins with /",
         ),
         (
             &of_group,
             "tiered-storage",
             json!({"slow-arrays": ["a//b"]}),
-            "/configuration/slow-arrays/0 is no path from the group on: a segment of the path is empty",
+            "/configuration/slow-arrays/0 is not a path relative to the group: a segment of the path is empty",
         ),
     ];
     for (read, name, configuration, why) in cases {

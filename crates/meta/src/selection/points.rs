@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn invalid_points_are_named() {
         for (points, expected) in [
-            (vec![vec![0, 0], vec![0]], "point 1: a point of this array has 2 coordinates, this one has 1"),
+            (vec![vec![0, 0], vec![0]], "point 1: 1 coordinates for an array of 2 dimensions"),
             (vec![vec![0, 0], vec![4, 3]], "point 1: index 3 is out of bounds for dimension 1, whose bounds are -3..3"),
             (vec![vec![-6, 0]], "point 0: index -6 is out of bounds for dimension 0, whose bounds are -5..5"),
         ] {

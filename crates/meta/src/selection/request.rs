@@ -304,7 +304,7 @@ mod tests {
                 "`begin` is unknown, known are `start`, `stop` and `step` (at /select/0 of the body)",
             ),
             (r#"{"select": [{"stop": 1, "stop": null}]}"#, "`stop` is given twice (at /select/0 of the body)"),
-            (r#"{"select": [5, {"step": 0}]}"#, "the step of a slice is not 0 (at /select/1 of the body)"),
+            (r#"{"select": [5, {"step": 0}]}"#, "the step of a slice must not be 0 (at /select/1 of the body)"),
             (r#"{"select": ["...", "..."]}"#, "a selection has at most one `...` (at /select/1 of the body)"),
             (r#"{"points": [[0, 1], 2]}"#, "an array of whole numbers is expected, not `2` (at /points/1 of the body)"),
             (r#"{"points": [[0, true]]}"#, "a whole number is expected, not `true` (at /points/0/1 of the body)"),
@@ -323,9 +323,9 @@ mod tests {
         for (json, expected) in [
             (
                 r#"{"stack": ["0:2", "1:3", "3:9"]}"#,
-                "selection 2 of the stack gives the shape [1, 3], the first gives [2, 3]",
+                "selection 2 of the stack has the shape [1, 3], but the first one has [2, 3]",
             ),
-            (r#"{"stack": ["0", "0:1"]}"#, "selection 1 of the stack gives the shape [1, 3], the first gives [3]"),
+            (r#"{"stack": ["0", "0:1"]}"#, "selection 1 of the stack has the shape [1, 3], but the first one has [3]"),
             (
                 r#"{"stack": ["0", "4"]}"#,
                 "selection 1 of the stack: index 4 is out of bounds for dimension 0, whose bounds are -4..4",

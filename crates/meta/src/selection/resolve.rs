@@ -8,7 +8,7 @@ use super::{DimensionSelection, Item, MAX_STACKED_ITEMS, Region, Selection, Slic
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// The selection has more items than the array has dimensions.
-    #[error("{found} items were given for an array of {rank} dimensions")]
+    #[error("selection has {found} items, but the array has {rank} dimensions")]
     TooManyItems {
         /// The number of items, without the ellipsis.
         found: usize,
@@ -19,7 +19,7 @@ pub enum SelectionError {
     #[error("a selection has at most one `...`")]
     SecondEllipsis,
     /// The step of a slice is 0.
-    #[error("the step of a slice is not 0, that of dimension {dimension} is")]
+    #[error("the step of the slice of dimension {dimension} is 0")]
     ZeroStep {
         /// The dimension, counted from 0.
         dimension: usize,
@@ -35,7 +35,7 @@ pub enum SelectionError {
         extent: u64,
     },
     /// The number of coordinates of a point differs from the rank.
-    #[error("a point of this array has {rank} coordinates, this one has {found}")]
+    #[error("{found} coordinates for an array of {rank} dimensions")]
     PointRank {
         /// The number of the point's coordinates.
         found: usize,
@@ -54,7 +54,7 @@ pub enum SelectionError {
     #[error("a stack has at least one selection")]
     EmptyStack,
     /// The regions of a stack have too many dimensions in total.
-    #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in all, these have {found}")]
+    #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in total, these have {found}")]
     StackTooLarge {
         /// The number of dimensions of the results.
         found: usize,
@@ -68,7 +68,7 @@ pub enum SelectionError {
         source: Box<Self>,
     },
     /// A stacked selection has another shape than the first one.
-    #[error("selection {selection} of the stack gives the shape {found:?}, the first gives {first:?}")]
+    #[error("selection {selection} of the stack has the shape {found:?}, but the first one has {first:?}")]
     ShapesDiffer {
         /// The index of the first such selection.
         selection: usize,

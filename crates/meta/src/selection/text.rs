@@ -70,7 +70,7 @@ pub enum ItemError {
     #[error("a selection has at most one `...`")]
     SecondEllipsis,
     /// The step of a slice is 0.
-    #[error("the step of a slice is not 0")]
+    #[error("the step of a slice must not be 0")]
     ZeroStep,
 }
 
@@ -383,7 +383,7 @@ mod tests {
                 "- 5",
                 "digits are expected after a sign (a `+` does not stand for a space, `%20` does), at byte 0: `- 5`",
             ),
-            ("1, 2:3:0", "the step of a slice is not 0, at byte 3: `2:3:0`"),
+            ("1, 2:3:0", "the step of a slice must not be 0, at byte 3: `2:3:0`"),
             ("..., 1, ...", "a selection has at most one `...`, at byte 8: `...`"),
             ("x\u{202e}\n", "an index, a slice, a list or `...` is expected, at byte 0: `x\\u{202e}\\n`"),
             (

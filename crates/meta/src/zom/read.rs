@@ -164,7 +164,7 @@ impl Reader {
     fn array(&mut self, node: &NodeParts<'_>, format: ZomFormat) -> Result<Option<Json>, ZomError> {
         let before = self.violations.len();
         if node.members.is_some() {
-            self.add_member_violation("members", "is there, and arrays have no nodes below them")?;
+            self.add_member_violation("members", "is not allowed: arrays have no members")?;
         }
         let required = match format {
             ZomFormat::V2 => REQUIRED_V2,
@@ -325,7 +325,7 @@ fn location_and_reason(error: &DocumentError) -> (String, String) {
         | DocumentError::UnreadableValue(_)
         | DocumentError::NotAnObject => at("", format!("cannot be read: {error}")),
         DocumentError::WrongFormat { expected, found } => {
-            at("/zarr_format", format!("is {found} where it has to be {expected}"))
+            at("/zarr_format", format!("is {found}, expected {expected}"))
         }
         DocumentError::WrongNodeType { found } => {
             at("/node_type", format!("is {found}, neither \"array\" nor \"group\""))
@@ -336,7 +336,7 @@ fn location_and_reason(error: &DocumentError) -> (String, String) {
         DocumentError::FillValue { pointer, source } => at(pointer, format!("does not fit the data type: {source}")),
         DocumentError::Codec { pointer, source } => at(pointer, format!("is not understood: {source}")),
         DocumentError::Extension { pointer, name } => {
-            at(pointer, format!("is of the extension {name}, which has to be understood and is not supported"))
+            at(pointer, format!("is of the extension {name}, which must be understood but is not supported"))
         }
         DocumentError::Unsupported { pointer, feature, name } => {
             at(pointer, format!("is the {feature} {name}, which is not supported"))

@@ -3,7 +3,7 @@
 use super::ZomFormat;
 
 impl ZomFormat {
-    /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model. [`Zom::parse`](super::Zom::parse) rejects everything that it rejects, and more: a schema cannot express that a
+    /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model. [`Zom::parse`](super::Zom::parse) rejects everything that it rejects, and more: a schema cannot represent that a
     /// fill value belongs to a data type, or that there are as many chunk extents as dimensions.
     ///
     /// It differs from the schemas that ZEP 6 prints. These are corrections of both:

@@ -71,14 +71,14 @@ fn entry_points_are_read() {
 #[test]
 fn invalid_entry_points_are_rejected() {
     for (name, value, why) in [
-        ("zarr_format", json!(3), "zarr_format is 3 where it has to be a URI of version 3"),
+        ("zarr_format", json!(3), "zarr_format is 3, expected a URI of version 3"),
         (
             "zarr_format",
             json!("https://purl.org/zarr/spec/protocol/core/4.0"),
-            r#"zarr_format is "https://purl.org/zarr/spec/protocol/core/4.0" where it has to be a URI of version 3"#,
+            r#"zarr_format is "https://purl.org/zarr/spec/protocol/core/4.0", expected a URI of version 3"#,
         ),
-        ("zarr_format", json!("a://b/31.0"), r#"zarr_format is "a://b/31.0" where it has to be a URI of version 3"#),
-        ("zarr_format", json!("a://b/3."), r#"zarr_format is "a://b/3." where it has to be a URI of version 3"#),
+        ("zarr_format", json!("a://b/31.0"), r#"zarr_format is "a://b/31.0", expected a URI of version 3"#),
+        ("zarr_format", json!("a://b/3."), r#"zarr_format is "a://b/3.", expected a URI of version 3"#),
         (
             "metadata_encoding",
             json!("https://example.org/cbor"),
@@ -102,12 +102,12 @@ fn invalid_entry_points_are_rejected() {
         (
             "extensions",
             json!([{"extension": "http://e.org/x", "must_understand": true}]),
-            "/extensions/0: the extension http://e.org/x has to be understood and is not supported",
+            "/extensions/0: the extension http://e.org/x must be understood but is not supported",
         ),
         (
             "extensions",
             json!([{"extension": "http://e.org/x"}]),
-            "/extensions/0: the extension http://e.org/x has to be understood and is not supported",
+            "/extensions/0: the extension http://e.org/x must be understood but is not supported",
         ),
     ] {
         assert_eq!(entry_refusal(with(&entry(), &[name], value)), why);
@@ -214,8 +214,8 @@ fn invalid_sharding_transformers_are_rejected() {
     let at = "/storage_transformers/0/configuration/chunks_per_shard";
     for (per_shard, why) in [
         (json!([2, 2, 2]), " has 3 entries for 2 dimensions"),
-        (json!([2, 0]), " makes a shard that is empty or larger than any array"),
-        (json!([2, MAX_EXTENT]), " makes a shard that is empty or larger than any array"),
+        (json!([2, 0]), " makes a shard that is empty or exceeds the maximum extent"),
+        (json!([2, MAX_EXTENT]), " makes a shard that is empty or exceeds the maximum extent"),
         (json!([2, -1]), "/1 is negative"),
         (json!("2"), " is not a list"),
         (json!(2.5), " is not an integer from 0 to 9223372036854775807"),
@@ -360,12 +360,12 @@ fn invalid_documents_are_rejected() {
             "/compressor/codec: the codec https://purl.org/zarr/spec/codec/ is not supported",
         ),
         (&["compressor", "configuration"], json!([1]), "/compressor/configuration is not an object"),
-        (&["codecs"], json!([]), "/codecs is there beside a compressor"),
+        (&["codecs"], json!([]), "/codecs conflicts with the compressor"),
         (&["attributes"], json!([]), "/attributes is not an object"),
         (
             &["extensions"],
             json!([{"extension": "http://e.org/x", "must_understand": true}]),
-            "/extensions/0: the extension http://e.org/x has to be understood and is not supported",
+            "/extensions/0: the extension http://e.org/x must be understood but is not supported",
         ),
     ] {
         assert_eq!(refusal(with(&base(), path, value)), why);

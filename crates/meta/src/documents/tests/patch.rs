@@ -43,7 +43,7 @@ fn malformed_patches_are_rejected() {
         (json!({"shape": vec![1; 65]}), "/shape has 65 dimensions, more than 64"),
         (json!({"dimension_names": "x"}), "/dimension_names is not a list"),
         (json!({"dimension_names": ["x", 1]}), "/dimension_names/1 is neither a string nor null"),
-        (json!({"a/b~": 1}), "/a~1b~0 is none of attributes, shape and dimension_names"),
+        (json!({"a/b~": 1}), "/a~1b~0 is not one of attributes, shape and dimension_names"),
     ] {
         assert_eq!(patch(body).unwrap_err(), reason);
     }
@@ -129,10 +129,7 @@ fn shape_beyond_a_rectilinear_grid_is_rejected() {
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[[2, 3]], 3]}});
     let array = v3_array(&document);
     assert_eq!(of_array(&array, json!({"shape": [6, 100]})).unwrap()["shape"], json!([6, 100]));
-    assert_eq!(
-        of_array(&array, json!({"shape": [7, 1]})).unwrap_err(),
-        "/shape/0 is more than the array's chunks cover"
-    );
+    assert_eq!(of_array(&array, json!({"shape": [7, 1]})).unwrap_err(), "/shape/0 exceeds the chunks of the array");
 }
 
 #[test]
@@ -189,8 +186,8 @@ fn patch_changes_groups() {
     expected["attributes"]["a"] = json!(2);
     assert_eq!(changed, StoredNode::single_document(Json::compact(&expected)));
     for (body, reason) in [
-        (json!({"shape": [1]}), "/shape is not a group's to have"),
-        (json!({"dimension_names": null}), "/dimension_names is not a group's to have"),
+        (json!({"shape": [1]}), "/shape is not a property of groups"),
+        (json!({"dimension_names": null}), "/dimension_names is not a property of groups"),
     ] {
         assert_eq!(patch(body).unwrap().apply_to_group(&group).unwrap_err().to_string(), reason);
     }

@@ -119,7 +119,7 @@ fn groups_are_read() {
     };
     assert_eq!(group, expected);
     let refusal = |zgroup: &'static str| super::super::v2::group(zgroup, None).unwrap_err().to_string();
-    assert_eq!(refusal(r#"{"zarr_format": 3}"#), "zarr_format is 3 where it has to be 2");
+    assert_eq!(refusal(r#"{"zarr_format": 3}"#), "zarr_format is 3, expected 2");
     assert_eq!(refusal(r#"{}"#), "/zarr_format is missing");
 }
 
@@ -164,7 +164,7 @@ fn invalid_documents_are_rejected() {
         assert_eq!(refusal(with(&base(), &["chunks"], value)), format!("/chunks{why}"));
     }
     for (path, value, why) in [
-        (&["zarr_format"][..], json!("2"), r#"zarr_format is "2" where it has to be 2"#),
+        (&["zarr_format"][..], json!("2"), r#"zarr_format is "2", expected 2"#),
         (&["shape"], json!([1, 2, 3]), "/chunks has 2 entries for 3 dimensions"),
         (&["chunks"], json!([2, 0]), "/chunks/1 is 0"),
         (&["chunks"], json!([]), "/chunks has 0 entries for 2 dimensions"),

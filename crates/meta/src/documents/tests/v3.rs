@@ -126,15 +126,15 @@ fn invalid_rectilinear_grids_are_rejected() {
         (json!([-1, 4]), "/0 is negative"),
         (json!([4, [3, 0]]), "/1/1 is 0"),
         (json!([4, [2.5, 7]]), "/1/0 is not an integer from 0 to 9223372036854775807"),
-        (json!([4, [[2]]]), "/1/0 is no pair of a length and a count"),
-        (json!([4, [[2, 3, 4]]]), "/1/0 is no pair of a length and a count"),
+        (json!([4, [[2]]]), "/1/0 is not a pair of a length and a count"),
+        (json!([4, [[2, 3, 4]]]), "/1/0 is not a pair of a length and a count"),
         (json!([4, [[2, 0]]]), "/1/0/1 is 0"),
         (json!([4, [[[2, 2], 2]]]), "/1/0/0 is not an integer from 0 to 9223372036854775807"),
         (json!([4, [3, 3]]), "/1 has chunks for fewer than the 7 elements of the dimension"),
         (json!([4, []]), "/1 has chunks for fewer than the 7 elements of the dimension"),
         (json!([4, [[1, 1_u64 << 40]]]), "/1 has more than 1048576 chunks"),
         (json!([[[1, 600_000]], [[1, 600_000]]]), "/1 has more than 1048576 chunks"),
-        (json!([4, [MAX_EXTENT, 1]]), "/1 has chunks that are longer than any array"),
+        (json!([4, [MAX_EXTENT, 1]]), "/1 has chunks beyond the maximum extent"),
     ] {
         let document = rectilinear(&[6, 7], chunk_shapes);
         assert_eq!(refusal(document), format!("/chunk_grid/configuration/chunk_shapes{why}"));
@@ -168,7 +168,7 @@ fn extensions_are_read() {
     assert_eq!(names, expected);
     assert_eq!(found[1].configuration["max"], json!(1023));
     for (extension, why) in [
-        (json!("nobody.knows"), "/extensions/0: the extension nobody.knows has to be understood and is not supported"),
+        (json!("nobody.knows"), "/extensions/0: the extension nobody.knows must be understood but is not supported"),
         (json!({"name": "a", "must_understand": "no"}), "/extensions/0/must_understand is neither true nor false"),
         (
             json!({"name": "a", "must_understand": false, "configuration": 1}),
@@ -189,7 +189,7 @@ fn extensions_are_read() {
 #[test]
 fn unknown_members_must_be_ignorable() {
     for value in [json!(1), json!(null), json!({}), json!({"must_understand": true}), json!({"must_understand": 0})] {
-        let why = "/unheard~1of: the extension unheard/of has to be understood and is not supported";
+        let why = "/unheard~1of: the extension unheard/of must be understood but is not supported";
         assert_eq!(refusal(with(&base(), &["unheard/of"], value.clone())), why);
         assert_eq!(refusal(with(&json!({"zarr_format": 3, "node_type": "group"}), &["unheard/of"], value)), why);
     }
@@ -250,9 +250,9 @@ fn invalid_documents_are_rejected() {
         assert_eq!(refusal(document), format!("/chunk_grid/configuration/chunk_shape{why}"));
     }
     for (path, value, why) in [
-        (&["zarr_format"][..], json!(2), "zarr_format is 2 where it has to be 3"),
-        (&["zarr_format"], json!(3.0), "zarr_format is 3.0 where it has to be 3"),
-        (&["zarr_format"], json!("http://zarr/3.0"), r#"zarr_format is "http://zarr/3.0" where it has to be 3"#),
+        (&["zarr_format"][..], json!(2), "zarr_format is 2, expected 3"),
+        (&["zarr_format"], json!(3.0), "zarr_format is 3.0, expected 3"),
+        (&["zarr_format"], json!("http://zarr/3.0"), r#"zarr_format is "http://zarr/3.0", expected 3"#),
         (&["node_type"], json!("table"), r#"node_type is table, neither "array" nor "group""#),
         (&["node_type"], json!(1), "/node_type is not a string"),
         (&["chunk_grid"], json!("regular"), "/chunk_grid/configuration is missing"),

@@ -328,8 +328,8 @@ fn selection_errors_have_a_reason() {
             "index -9223372036854775808 (or less) is out of bounds for dimension 0, \
              whose bounds are -9223372036854775807..9223372036854775807",
         ),
-        ("1,2", &[3], "2 items were given for an array of 1 dimensions"),
-        ("1,...", &[], "1 items were given for an array of 0 dimensions"),
+        ("1,2", &[3], "selection has 2 items, but the array has 1 dimensions"),
+        ("1,...", &[], "selection has 1 items, but the array has 0 dimensions"),
     ] {
         let error = Selection::parse(text).unwrap().resolve(shape).unwrap_err();
         assert_eq!(error.to_string(), expected, "{text}");

@@ -117,7 +117,7 @@ fn heads_that_are_not_understood() {
         (
             "'<q4'",
             "'fortran_order': False, 'shape': ()",
-            "the elements of the .npy file are not understood: there is no data type \"<q4\"",
+            "the elements of the .npy file are not understood: unknown data type \"<q4\"",
         ),
         ("'<i4'", "oops", "the header of the .npy file is no dictionary of Python: at character 17, a key is expected"),
     ] {
