@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::mpsc};
 use super::Request;
 
 /// Waiting requests in two queues: commits that share a group, and requests that need their own group. The committer
-/// takes from both in turn, so a small commit waits for at most one large commit, not for all that came before.
+/// alternates between them, so a small commit waits for at most one large commit, not for all earlier ones.
 #[derive(Default)]
 pub(super) struct Backlog {
     shared: VecDeque<Request>,
@@ -14,7 +14,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Receives all requests sent so far; waits for one if there are none. False after the last one.
+    /// Receives all requests sent so far, or waits for one. Returns false after the last one.
     pub(super) fn wait(&mut self, requests: &mpsc::Receiver<Request>) -> bool {
         if self.shared.is_empty() && self.exclusive.is_empty() {
             let Some(request) = (!self.stops).then(|| requests.recv().ok()).flatten() else { return false };
