@@ -10,15 +10,16 @@
 //!           ◄──                 ◄──                ◄──                 ◄──                 decode
 //! ```
 //!
-//! - [`ArrayToArray`] codecs change the shape, order or data type of elements: `transpose`, and the filters of numcodecs.
-//! - The one [`ArrayToBytes`] codec serializes elements: `bytes`, `vlen-utf8`, or `sharding_indexed`, whose inner chunks
-//!   and index have chains of their own.
+//! - [`ArrayToArray`] codecs change the shape, order or data type of elements: `transpose`, and the filters of
+//!   numcodecs.
+//! - The one [`ArrayToBytes`] codec serializes elements: `bytes`, `vlen-utf8`, or `sharding_indexed`, whose inner
+//!   chunks and index have chains of their own.
 //! - [`BytesToBytes`] codecs compress bytes or add a checksum. In v2 and the draft, filters are among them.
 //!
 //! # Lifecycle
 //!
-//! 1. A reader of documents (`meta::documents`) makes a list of [`CodecSpec`](meta::codecs::CodecSpec)s, in the order of
-//!    encoding, whatever the dialect is.
+//! 1. A reader of documents (`meta::documents`) makes a list of [`CodecSpec`](meta::codecs::CodecSpec)s, in the order
+//!    of encoding, whatever the dialect is.
 //! 2. [`CodecChain::new`] creates the codecs for a [`ChunkRepresentation`]: data type, shape and fill value. Each codec
 //!    gets the representation of its input and validates its configuration against it ([`ChainError`]).
 //! 3. [`CodecChain::encoded_size`], [`working_memory`](CodecChain::working_memory) and
@@ -28,12 +29,13 @@
 //!
 //! # Limits
 //!
-//! Stored bytes are untrusted. **Every decoder has a maximum output size and never allocates beyond it**: the last stage of
-//! decoding is limited by the chunk's size, each stage before by the bound that its codec has for such an input, and elements
-//! of variable length by a memory budget. A chunk with another decoded size than its shape requires is an error.
+//! Stored bytes are untrusted. **Every decoder has a maximum output size and never allocates beyond it**: the last
+//! stage of decoding is limited by the chunk's size, each stage before by the bound that its codec has for such an
+//! input, and elements of variable length by a memory budget. A chunk with another decoded size than its shape requires
+//! is an error.
 //!
-//! This crate does no I/O. Each codec has a module in `codecs` that documents its names, its configuration, its format and
-//! its limits; [`supported_codecs`] lists them.
+//! This crate does no I/O. Each codec has a module in `codecs` that documents its names, its configuration, its format
+//! and its limits; [`supported_codecs`] lists them.
 
 mod builder;
 mod byte_swap;

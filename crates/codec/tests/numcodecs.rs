@@ -1,7 +1,7 @@
 //! numcodecs' filters against numcodecs 0.17.1 and 0.15.2 (NumPy 2.5 and 2.2, x86-64), which agree on every row.
 //!
-//! Each row has checksums of what numcodecs makes of 512 elements: encoded; decoded again; and decoded from bytes that it did not encode.
-//! `tests/clients/golden.py --write` makes the checksums anew.
+//! Each row has checksums of what numcodecs makes of 512 elements: encoded; decoded again; and decoded from bytes that
+//! it did not encode. `tests/clients/golden.py --write` makes the checksums anew.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a failed test is a panic")]
 

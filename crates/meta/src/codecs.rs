@@ -7,12 +7,14 @@ use crate::text::truncated;
 /// The configuration of one codec of a chain.
 ///
 /// The chain of a model is complete and in the order of encoding: array-to-array codecs, exactly one array-to-bytes
-/// codec, bytes-to-bytes codecs. v2 and the draft, which specify parts of it in other members, are read into the same form:
+/// codec, bytes-to-bytes codecs. v2 and the draft, which specify parts of it in other members, are read into the same
+/// form:
 ///
 /// - order `F` is a `transpose` with the reversed permutation;
-/// - the byte order of a `dtype` is a `bytes` with that `endian`, or [`CodecSpec::MIXED_ENDIAN`] for a struct whose fields differ;
-/// - v2 filters and the compressor are [`Namespace::Numcodecs`] codecs *after* it: they get stored bytes, with the data types of
-///   their own configuration. The first filter of an array of objects is its array-to-bytes codec;
+/// - the byte order of a `dtype` is a `bytes` with that `endian`, or [`CodecSpec::MIXED_ENDIAN`] for a struct whose
+///   fields differ;
+/// - v2 filters and the compressor are [`Namespace::Numcodecs`] codecs *after* it: they get stored bytes, with the data
+///   types of their own configuration. The first filter of an array of objects is its array-to-bytes codec;
 /// - the draft's sharding storage transformer is a `sharding_indexed` over the grid of shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodecSpec {

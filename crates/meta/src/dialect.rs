@@ -11,8 +11,8 @@ pub enum Dialect {
     V3,
     /// `.zarray`, `.zgroup` and `.zattrs`.
     V2,
-    /// The 2020 draft of the v3 core protocol: one entry point `zarr.json` per hierarchy, metadata under `meta/root`, chunks under
-    /// `data/root`.
+    /// The 2020 draft of the v3 core protocol: one entry point `zarr.json` per hierarchy, metadata under `meta/root`,
+    /// chunks under `data/root`.
     Draft,
 }
 

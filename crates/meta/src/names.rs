@@ -1,7 +1,7 @@
 //! Rules for node names.
 //!
-//! These are the rules of the dialects, and one more: the name of a metadata document (`zarr.json`, `.zarray` …) is reserved
-//! in v2 and v3, because a hierarchy can have documents of both.
+//! These are the rules of the dialects, and one more: the name of a metadata document (`zarr.json`, `.zarray` …) is
+//! reserved in v2 and v3, because a hierarchy can have documents of both.
 
 use crate::{Dialect, text::truncated};
 
@@ -30,11 +30,13 @@ const MAX_DRAFT_NAME_CHARS: usize = 255;
 /// Validates the name of a new node.
 ///
 /// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
-/// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not only
-///   periods, without the prefix `__`. The recommended set of characters is not enforced.
-/// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)): without `\`, which is read as `/` there.
-/// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
-///   `.`, and not only periods.
+/// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not only periods,
+///   without the prefix `__`. The recommended set of characters is not enforced.
+/// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)):
+///   without `\`, which is read as `/` there.
+/// - draft ([node
+///   names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255
+///   of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and `.`, and not only periods.
 pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
     let reason = violates_general_rules(name).or_else(|| match dialect {
         Dialect::V2 => v2(name),

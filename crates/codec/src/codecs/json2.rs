@@ -16,14 +16,14 @@
 //!
 //! ## Encoded bytes
 //!
-//! One JSON list: the elements as nested lists, the `dtype` and the shape. A decoded element is the text of a JSON value,
-//! in which Python's `NaN` and infinities, which are not JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
-//! `indent` is ignored, and integers beyond 64 bits are written as floats.
+//! One JSON list: the elements as nested lists, the `dtype` and the shape. A decoded element is the text of a JSON
+//! value, in which Python's `NaN` and infinities, which are not JSON, are the strings `"NaN"`, `"Infinity"` and
+//! `"-Infinity"`. `indent` is ignored, and integers beyond 64 bits are written as floats.
 //!
 //! ## Errors and limits
 //!
-//! There are exactly as many elements as the chunk has, each nested at most 127 levels deep. Control characters in strings
-//! are rejected, whatever `strict` is.
+//! There are exactly as many elements as the chunk has, each nested at most 127 levels deep. Control characters in
+//! strings are rejected, whatever `strict` is.
 
 use std::sync::Arc;
 

@@ -75,7 +75,8 @@ fn draft_with(members: Value) -> Value {
     document
 }
 
-/// Members of v2 and what they are in v3. zarr-python 3.4.2 read the elements that zarr-python 2.18.7 had written so, from the same chunks.
+/// Members of v2 and what they are in v3. zarr-python 3.4.2 read the elements that zarr-python 2.18.7 had written so,
+/// from the same chunks.
 #[test]
 fn v2_arrays_convert_to_v3_with_the_same_chunks() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});

@@ -1,4 +1,5 @@
-//! [`bfloat16`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bfloat16): the upper half of a `float32`.
+//! [`bfloat16`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bfloat16): the upper half of a
+//! `float32`.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,5 @@
-//! [`bytes`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bytes): byte strings of any length.
+//! [`bytes`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bytes): byte strings of any
+//! length.
 
 use serde_json::{Map, Value};
 

@@ -1,7 +1,11 @@
 //! Documents of the 2020 draft of v3: one entry point per hierarchy, and a document per array and explicit group.
 //!
-//! Specification: [Zarr core protocol 3.0-dev](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#metadata). Also supported are the list `codecs` of the 2019 draft in place of `compressor`, and the output of zarr-python 2.13 to 2.18:
-//! `filters` in the attributes, structured types and objects as extension types, and the sharding [storage transformer](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Unknown members are reserved for compatible later versions: they are ignored and preserved.
+//! Specification: [Zarr core protocol
+//! 3.0-dev](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#metadata). Also
+//! supported are the list `codecs` of the 2019 draft in place of `compressor`, and the output of zarr-python 2.13 to
+//! 2.18: `filters` in the attributes, structured types and objects as extension types, and the sharding [storage
+//! transformer](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Unknown
+//! members are reserved for compatible later versions: they are ignored and preserved.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! Documents of v2: `.zarray`, `.zgroup`, `.zattrs` and `.zmetadata`.
 //!
-//! Specification: [Zarr v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html). Unknown members are allowed and preserved.
+//! Specification: [Zarr v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html). Unknown members are allowed and
+//! preserved.
 
 use bytes::Bytes;
 

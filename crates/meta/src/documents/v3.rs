@@ -1,8 +1,9 @@
 //! Documents of v3: one `zarr.json` per node.
 //!
-//! Specification: [Zarr v3.1](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#metadata), with the generic `extensions` of
-//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other unknown member must be an object with `"must_understand": false`. As by zarr-python, an optional member that is
-//! `null` is treated as missing.
+//! Specification: [Zarr v3.1](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#metadata), with the
+//! generic `extensions` of [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that
+//! zarr-python writes in groups. Any other unknown member must be an object with `"must_understand": false`. As by
+//! zarr-python, an optional member that is `null` is treated as missing.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! [`example.multiscale-arrays`](https://zarr.dev/zeps/draft/ZEP0010.html#multiscale-arrays-group): the arrays of a multiscale pyramid.
+//! [`example.multiscale-arrays`](https://zarr.dev/zeps/draft/ZEP0010.html#multiscale-arrays-group): the arrays of a
+//! multiscale pyramid.
 //!
 //! ```json
 //! {"name": "example.multiscale-arrays", "must_understand": false, "configuration": {"multiscale": {"datasets": ["path/to/array/1"]}}}

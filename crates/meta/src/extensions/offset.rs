@@ -1,11 +1,12 @@
-//! [`example.offset`](https://zarr.dev/zeps/draft/ZEP0010.html#offset-array): an array that starts at an offset from its chunks.
+//! [`example.offset`](https://zarr.dev/zeps/draft/ZEP0010.html#offset-array): an array that starts at an offset from
+//! its chunks.
 //!
 //! ```json
 //! {"name": "example.offset", "configuration": {"offset": [12, 24]}}
 //! ```
 //!
-//! The array is a view: index 0 is the element at the offset, and elements before it are not accessible. An offset is at
-//! most the extent of its dimension. A second offset is relative to the view of the first.
+//! The array is a view: index 0 is the element at the offset, and elements before it are not accessible. An offset is
+//! at most the extent of its dimension. A second offset is relative to the view of the first.
 
 use super::{ExtensionEffect, ExtensionHandler, NodeContext};
 use crate::documents::{DocumentError, JsonPath};

@@ -1,4 +1,5 @@
-//! [`example.skip_empty_chunks`](https://zarr.dev/zeps/draft/ZEP0010.html#skip-empty-chunks-array): chunks of only fill values are not stored.
+//! [`example.skip_empty_chunks`](https://zarr.dev/zeps/draft/ZEP0010.html#skip-empty-chunks-array): chunks of only fill
+//! values are not stored.
 //!
 //! ```json
 //! "example.skip_empty_chunks"

@@ -1,7 +1,9 @@
 //! The text of a selection.
 //!
-//! Items are separated by commas, one per dimension; a comma after the last is allowed. Spaces and tabs are allowed around numbers and punctuation, but not within a number. A number is a sequence of decimal digits after an optional
-//! `-` or `+`. A list has round or square brackets, also around a single index. A text without items selects everything.
+//! Items are separated by commas, one per dimension; a comma after the last is allowed. Spaces and tabs are allowed
+//! around numbers and punctuation, but not within a number. A number is a sequence of decimal digits after an optional
+//! `-` or `+`. A list has round or square brackets, also around a single index. A text without items selects
+//! everything.
 
 use std::{
     fmt::{self, Write as _},

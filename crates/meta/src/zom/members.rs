@@ -1,8 +1,8 @@
 //! The JSON name of a member of a group's document that is itself called `members`.
 //!
-//! ZEP 6 renames it to `_members`, or to `__members` if that is taken, and so on. To make this reversible, the longest such name
-//! of a document without `members` gets an additional underscore: it is never just one longer than another name, as the
-//! renamed `members` is.
+//! ZEP 6 renames it to `_members`, or to `__members` if that is taken, and so on. To make this reversible, the longest
+//! such name of a document without `members` gets an additional underscore: it is never just one longer than another
+//! name, as the renamed `members` is.
 //!
 //! | names in the document | names in JSON |
 //! |---|---|

@@ -3,13 +3,14 @@
 use super::ZomFormat;
 
 impl ZomFormat {
-    /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model. [`Zom::parse`](super::Zom::parse) rejects everything that it rejects, and more: a schema cannot represent that a
-    /// fill value belongs to a data type, or that there are as many chunk extents as dimensions.
+    /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model. [`Zom::parse`](super::Zom::parse) rejects
+    /// everything that it rejects, and more: a schema cannot represent that a fill value belongs to a data type, or
+    /// that there are as many chunk extents as dimensions.
     ///
     /// It differs from the schemas that ZEP 6 prints. These are corrections of both:
     ///
-    /// - `zarr_format` (in v3 also `node_type`) is required, as in every stored document; ZEP 6 omits it in v3 and has only a
-    ///   `zarr_version` of any number in v2;
+    /// - `zarr_format` (in v3 also `node_type`) is required, as in every stored document; ZEP 6 omits it in v3 and has
+    ///   only a `zarr_version` of any number in v2;
     /// - `attributes` and `members` are optional;
     /// - the names of members are those that nodes may have;
     /// - extents are not negative;

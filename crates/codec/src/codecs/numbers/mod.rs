@@ -142,7 +142,8 @@ macro_rules! with_arithmetic {
     };
 }
 
-/// Runs an expression with the [`Divisible`] type `$T` of a [`Number`], and another expression for booleans and integers.
+/// Runs an expression with the [`Divisible`] type `$T` of a [`Number`], and another expression for booleans and
+/// integers.
 macro_rules! with_divisible {
     ($number:expr, $T:ident => $run:expr, else $other:expr) => {
         $crate::codecs::numbers::match_number!(

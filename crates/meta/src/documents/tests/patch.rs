@@ -198,7 +198,8 @@ fn patch_changes_groups() {
     assert_eq!(changed.attributes.unwrap().as_str(), "{\"n\": NaN, \"b\": 1}");
 }
 
-/// What a strange text of attributes has that serde_json's values do not keep: words, long numbers, escapes, a name that is there twice, layout.
+/// What a strange text of attributes has that serde_json's values do not keep: words, long numbers, escapes, a name
+/// that is there twice, layout.
 const STRANGE: &str = r#"{ "n":NaN ,"big": 123456789012345678901234567890,
 	"e": "\u00e9\ud800", "x": 1,  "x" : 1.50e+3,"k\u0061":[ -Infinity,1 ], "a":  0}"#;
 

@@ -136,7 +136,8 @@ fn consolidated_metadata_of_v3_is_updated() {
     assert_eq!(change(&without, "a", Some(&node)), without);
 }
 
-/// Copies of strange documents are those documents, without members that others of their name override, and what stands around them stays.
+/// Copies of strange documents are those documents, without members that others of their name override, and what stands
+/// around them stays.
 #[test]
 fn update_preserves_bytes_of_other_nodes() {
     let text = r#"{"zarr_consolidated_format":1, "metadata" :{".zgroup":{"zarr_format":2},

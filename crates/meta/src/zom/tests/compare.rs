@@ -126,7 +126,8 @@ fn differences_have_a_pointer_and_both_values() {
     ] {
         let other = with(&array, &[change]);
         assert_eq!(told(&array, &other), [(place.to_owned(), declared.clone(), found.clone())]);
-        // The other way round it is the other way round, but for what is told higher up where nothing is declared below.
+        // The other way round it is the other way round, but for what is told higher up where nothing is declared
+        // below.
         let (back_place, back_declared, _) = &told(&other, &array)[0];
         assert!(place.starts_with(back_place.as_str()) && (back_place != place || *back_declared == found));
     }

@@ -15,7 +15,8 @@ use super::{Violation, Zom, ZomError};
 const ZEP_6_V2: &str = include_str!("zep6/v2.json");
 const ZEP_6_V3: &str = include_str!("zep6/v3.json");
 
-/// Hierarchies that zarr-python 3.4.2 created, as `GroupSpec.from_zarr(…).model_dump(mode="json")` of pydantic-zarr 0.10.0 tells them.
+/// Hierarchies that zarr-python 3.4.2 created, as `GroupSpec.from_zarr(…).model_dump(mode="json")` of pydantic-zarr
+/// 0.10.0 tells them.
 const PYDANTIC_V2: &str = include_str!("pydantic/v2.json");
 const PYDANTIC_V3: &str = include_str!("pydantic/v3.json");
 
