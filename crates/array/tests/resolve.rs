@@ -265,7 +265,7 @@ async fn malformed_chunks_are_rejected() {
     assert!(matches!(rejected, ArrayError::ChunkTooLarge { limit: 524_288, .. }), "{rejected}");
     let ArrayError::ChunkTooLarge { size, .. } = rejected else { panic!() };
     assert!(
-        rejected.to_string().ends_with(&format!("it takes a `--max-memory` of {} bytes, or smaller chunks", 2 * size))
+        rejected.to_string().ends_with(&format!("set `--max-memory` to {} bytes, or use smaller chunks", 2 * size))
     );
     huge["codecs"] = json!([{"name": "bytes"}, {"name": "nonsense"}]);
     lab.json("h/zarr.json", &huge).await;

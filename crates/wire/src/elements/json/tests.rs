@@ -120,7 +120,7 @@ fn what_does_not_fit_says_where() {
         ("int8", &[0], "[1]", "the list at the top has 1 entries, but the shape needs 0"),
         ("int8", &[2, 2], "[[1,2],[3]]", "the list at [1] has 1 entries, but the shape needs 2"),
         ("int8", &[2, 2], "[[1,2],3]", "expected a list at [1], for a shape of 2 dimensions"),
-        ("int8", &[2, 2], "[1,2]", "at [0] a list is expected, for a shape of 2 dimensions"),
+        ("int8", &[2, 2], "[1,2]", "expected a list at [0], for a shape of 2 dimensions"),
         ("int8", &[2], "[1,[2]]", "the element at [1]: an array of 1 is no int8: it is an integer"),
         ("int8", &[], "[1]", "the element at the top: an array of 1 is no int8: it is an integer"),
         ("int8", &[2, 2], "[[1,2],[3,200]]", "the element at [1, 1]: 200 is no int8: it is out of range"),

@@ -117,9 +117,9 @@ fn heads_that_are_not_understood() {
         (
             "'<q4'",
             "'fortran_order': False, 'shape': ()",
-            "the elements of the .npy file are not understood: unknown data type \"<q4\"",
+            "the data type of the .npy file is unknown: unknown data type \"<q4\"",
         ),
-        ("'<i4'", "oops", "the header of the .npy file is no dictionary of Python: at character 17, a key is expected"),
+        ("'<i4'", "oops", "the header of the .npy file is not a Python dictionary: expected a key at character 17"),
     ] {
         assert_eq!(read(descr, rest).unwrap_err().to_string(), why, "{descr} {rest}");
     }
