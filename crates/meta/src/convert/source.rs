@@ -229,7 +229,7 @@ pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, 
             Dialect::V3 if extension.effect != ExtensionEffect::Ignored => "name",
             Dialect::V2 | Dialect::V3 => {
                 let property = format!("the extension {}", truncated(&extension.name));
-                losses.push(Loss { pointer: format!("/extensions/{index}"), property: property });
+                losses.push(Loss { pointer: format!("/extensions/{index}"), property });
                 continue;
             }
         };

@@ -62,7 +62,7 @@ pub(crate) fn resolve_extensions(
             name: entry.name.to_owned(),
             configuration: entry.configuration.object()?.clone(),
             must_understand: entry.must_understand,
-            effect: effect,
+            effect,
         })
     };
     entries.iter().map(extension).collect()

@@ -36,7 +36,7 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
     let json = Json::parse(json).map_err(ZomError::NotJson)?;
     let mut reader = Reader::default();
     let zom = match format(&json) {
-        Ok(format) => reader.node(&json, format)?.map(|root| Zom { format: format, root }),
+        Ok(format) => reader.node(&json, format)?.map(|root| Zom { format, root }),
         Err((name, reason)) => {
             reader.add_member_violation(name, reason)?;
             None

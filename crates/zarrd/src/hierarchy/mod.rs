@@ -169,7 +169,7 @@ fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {
     match error {
         array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => NodeReadError::NotFound { path },
         array::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
-            NodeReadError::TooManyNodes { path: path.clone(), limit: limit as u64 }
+            NodeReadError::TooManyNodes { path: path.clone(), limit }
         }
         error => NodeReadError::Local { path: path.clone(), source: Box::new(error) },
     }

@@ -102,7 +102,7 @@ async fn read_head(stream: &mut ByteStream) -> Result<(Head, Remainder), DecodeE
     loop {
         if let Some(len) = head_len(&bytes)?.filter(|len| *len <= bytes.len()) {
             let read = head(&bytes.split_to(len))?;
-            return Ok((read, Remainder { head_len: len as u64, bytes: bytes }));
+            return Ok((read, Remainder { head_len: len as u64, bytes }));
         }
         match stream.try_next().await? {
             Some(data) => bytes.extend_from_slice(&data),
