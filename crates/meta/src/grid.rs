@@ -59,10 +59,10 @@ impl ChunkGrid {
         if chunk.len() != self.dimensions.len() {
             return None;
         }
-        let piece = |(dimension, &index): (&DimensionGrid, &u64)| {
+        let len = |(dimension, &index): (&DimensionGrid, &u64)| {
             dimension.chunk_bounds(index).map(|range| range.end - range.start)
         };
-        self.dimensions.iter().zip(chunk).map(piece).collect()
+        self.dimensions.iter().zip(chunk).map(len).collect()
     }
 }
 
@@ -137,25 +137,25 @@ mod tests {
 
     /// The chunks of a dimension until `extent` is covered or there are no more, as a reference.
     fn naive(lengths: impl Iterator<Item = u64>, extent: u64) -> Vec<Range<u64>> {
-        let mut pieces = Vec::new();
+        let mut chunks = Vec::new();
         let mut start = 0;
         for length in lengths {
             if start >= extent {
                 break;
             }
-            pieces.push(start..start + length);
+            chunks.push(start..start + length);
             start += length;
         }
-        pieces
+        chunks
     }
 
-    fn check(grid: &DimensionGrid, pieces: &[Range<u64>], extent: u64) {
-        assert_eq!(grid.num_chunks(extent), pieces.len() as u64);
-        for (index, piece) in pieces.iter().enumerate() {
-            assert_eq!(grid.chunk_bounds(index as u64).as_ref(), Some(piece));
+    fn check(grid: &DimensionGrid, chunks: &[Range<u64>], extent: u64) {
+        assert_eq!(grid.num_chunks(extent), chunks.len() as u64);
+        for (index, chunk) in chunks.iter().enumerate() {
+            assert_eq!(grid.chunk_bounds(index as u64).as_ref(), Some(chunk));
         }
         for position in 0..extent {
-            let expected = pieces.iter().position(|piece| piece.contains(&position)).map(|index| index as u64);
+            let expected = chunks.iter().position(|chunk| chunk.contains(&position)).map(|index| index as u64);
             assert_eq!(grid.chunk_index(position), expected);
         }
     }

@@ -21,23 +21,14 @@
 //! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use meta::codecs::{CodecSpec, Namespace};
-use serde::Deserialize;
 
-use super::checksum::{Location, checksum_codec};
-use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
+use super::checksum::{Location, create_with_location};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext};
 
 const NAME: &str = "adler32";
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Configuration {
-    location: Option<Location>,
-}
-
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
-    input.bytes(spec)?;
-    let Configuration { location } = parse_configuration(spec)?;
-    Ok(checksum_codec(NAME, location.unwrap_or(Location::Start), libdeflater::adler32))
+    create_with_location(spec, input, NAME, Location::Start, libdeflater::adler32)
 }

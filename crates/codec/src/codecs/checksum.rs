@@ -3,9 +3,12 @@
 use std::{fmt, sync::Arc};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use meta::codecs::CodecSpec;
 use serde::Deserialize;
 
-use crate::{BytesToBytes, Codec, CodecError, Cost, EncodedSizeBound};
+use crate::{
+    BytesToBytes, ChainError, Codec, CodecError, CodecInput, Cost, EncodedSizeBound, factory::parse_configuration,
+};
 
 /// The size of a checksum in bytes.
 const CHECKSUM_SIZE: u64 = 4;
@@ -32,6 +35,26 @@ pub(super) fn checksum_codec(
     compute: impl Fn(&[u8]) -> u32 + Send + Sync + 'static,
 ) -> Codec {
     Codec::BytesToBytes(Arc::new(Checksum { codec, location, compute }))
+}
+
+/// The configuration of checksums whose location can be chosen.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    location: Option<Location>,
+}
+
+/// Creates the codec of a checksum whose location can be chosen.
+pub(super) fn create_with_location(
+    spec: &CodecSpec,
+    input: CodecInput<'_>,
+    codec: &'static str,
+    default: Location,
+    compute: fn(&[u8]) -> u32,
+) -> Result<Codec, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { location } = parse_configuration(spec)?;
+    Ok(checksum_codec(codec, location.unwrap_or(default), compute))
 }
 
 impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {

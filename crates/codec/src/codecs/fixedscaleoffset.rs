@@ -142,7 +142,7 @@ impl FilterKernel for FixedScaleOffset {
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let number = match self.astype {
-            kept @ (Number::Float16 | Number::Float32 | Number::Complex64 | Number::Complex128) => kept,
+            number @ (Number::Float16 | Number::Float32 | Number::Complex64 | Number::Complex128) => number,
             _ => Number::Float64,
         };
         let mut decoded = cast(&encoded, self.astype, number);

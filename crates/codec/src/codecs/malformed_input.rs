@@ -308,9 +308,9 @@ proptest! {
     }
 
     #[test]
-    fn random_input_never_panics(junk in prop::collection::vec(any::<u8>(), 0..300), keep in 0..40_usize, limit in 0..5000_u64) {
+    fn random_input_never_panics(junk in prop::collection::vec(any::<u8>(), 0..300), len in 0..40_usize, limit in 0..5000_u64) {
         for (name, codec, _, encoded) in samples() {
-            let start = encoded.slice(..keep.min(encoded.len()));
+            let start = encoded.slice(..len.min(encoded.len()));
             if let Ok(decoded) = codec.decode([&start[..], &junk].concat().into(), limit) {
                 prop_assert!(decoded.len() as u64 <= limit, "{}", name);
             }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
     V2Context, ValueError,
-    text::{NumpyText, draft_bit_pattern, is_null_fill, refuse, unconfigured},
+    text::{NumpyText, draft_bit_pattern, invalid_value, is_null_fill, unconfigured},
 };
 use crate::Dialect;
 
@@ -70,7 +70,7 @@ impl ElementType for Bool {
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        let value = json.as_bool().ok_or_else(|| refuse(self, json, "it is true or false"))?;
+        let value = json.as_bool().ok_or_else(|| invalid_value(self, json, "it is true or false"))?;
         out.push(u8::from(value));
         Ok(())
     }

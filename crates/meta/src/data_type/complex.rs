@@ -6,7 +6,7 @@ use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
     V2Context, ValueError,
     binary_float::BinaryFloat,
-    text::{NumpyText, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
+    text::{NumpyText, draft_bit_pattern, invalid_value, is_null_fill, order_sign, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -67,12 +67,12 @@ impl Complex {
     ) -> Result<(), ValueError> {
         let start = out.len();
         let Some([real, imaginary]) = json.as_array().map(Vec::as_slice) else {
-            return Err(refuse(self, json, "it is an array of the real and the imaginary part"));
+            return Err(invalid_value(self, json, "it is an array of the real and the imaginary part"));
         };
         for value in [real, imaginary] {
             if let Err(reason) = part(value, out) {
                 out.truncate(start);
-                return Err(refuse(self, value, format!("of each part, {reason}")));
+                return Err(invalid_value(self, value, format!("of each part, {reason}")));
             }
         }
         Ok(())
@@ -106,7 +106,7 @@ impl ElementType for Complex {
         let mut element = Vec::with_capacity(self.number.size());
         // Real numbers are accepted, except in v3, whose complex numbers always have two parts.
         if dialect != Dialect::V3 && !json.is_array() {
-            self.part.parse_fill(json, dialect, &mut element).map_err(|reason| refuse(self, json, reason))?;
+            self.part.parse_fill(json, dialect, &mut element).map_err(|reason| invalid_value(self, json, reason))?;
             element.resize(self.number.size(), 0);
             return Ok(element);
         }

@@ -6,7 +6,7 @@ use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
     ValueError,
     base64::{append_base64, bytes_of, encode_base64},
-    text::{NumpyText, is_null_fill, is_zero_fill, length_bytes, refuse, trim_zeros},
+    text::{NumpyText, invalid_value, is_null_fill, is_zero_fill, length_bytes, trim_zeros},
 };
 use crate::Dialect;
 
@@ -37,7 +37,7 @@ impl DataTypeFamily for FixedBytesFamily {
 impl FixedBytes {
     fn push(&self, json: &Value, bytes: Option<Vec<u8>>, out: &mut Vec<u8>) -> Result<(), ValueError> {
         let mut bytes =
-            bytes.ok_or_else(|| refuse(self, json, format!("it is base64 of up to {} bytes", self.size)))?;
+            bytes.ok_or_else(|| invalid_value(self, json, format!("it is base64 of up to {} bytes", self.size)))?;
         bytes.resize(self.size, 0);
         out.extend(bytes);
         Ok(())

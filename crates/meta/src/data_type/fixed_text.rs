@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
     ValueError,
-    text::{NumpyText, append, invalid, is_null_fill, is_zero_fill, length_bytes, order_sign, refuse, words},
+    text::{NumpyText, append, invalid, invalid_value, is_null_fill, is_zero_fill, length_bytes, order_sign, words},
 };
 use crate::Dialect;
 
@@ -94,9 +94,9 @@ impl ElementType for FixedText {
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        let text = json.as_str().ok_or_else(|| refuse(self, json, "it is a text"))?;
+        let text = json.as_str().ok_or_else(|| invalid_value(self, json, "it is a text"))?;
         if text.chars().count() > self.length {
-            return Err(refuse(self, json, format!("it has at most {} code points", self.length)));
+            return Err(invalid_value(self, json, format!("it has at most {} code points", self.length)));
         }
         let start = out.len();
         out.extend(text.chars().flat_map(|character| u32::from(character).to_le_bytes()));

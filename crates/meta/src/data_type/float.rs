@@ -6,7 +6,7 @@ use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
     V2Context, ValueError,
     binary_float::BinaryFloat,
-    text::{NumpyText, is_null_fill, order_sign, refuse, unconfigured, words},
+    text::{NumpyText, invalid_value, is_null_fill, order_sign, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -57,7 +57,7 @@ impl ElementType for Float {
             return Ok(self.zero());
         }
         let mut element = Vec::with_capacity(self.format.size());
-        self.format.parse_fill(json, dialect, &mut element).map_err(|reason| refuse(self, json, reason))?;
+        self.format.parse_fill(json, dialect, &mut element).map_err(|reason| invalid_value(self, json, reason))?;
         Ok(element)
     }
 
@@ -76,7 +76,7 @@ impl ElementType for Float {
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        self.format.parse_json(json, out).map_err(|reason| refuse(self, json, reason))
+        self.format.parse_json(json, out).map_err(|reason| invalid_value(self, json, reason))
     }
 
     fn npy_descr(&self) -> Option<String> {

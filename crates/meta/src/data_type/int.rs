@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
     V2Context, ValueError,
-    text::{NumpyText, append, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
+    text::{NumpyText, append, draft_bit_pattern, invalid_value, is_null_fill, order_sign, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -164,8 +164,8 @@ impl ElementType for Integer {
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        let value = exact_integer(json).ok_or_else(|| refuse(self, json, "it is an integer"))?;
-        if self.push(value, out) { Ok(()) } else { Err(refuse(self, json, "it is out of range")) }
+        let value = exact_integer(json).ok_or_else(|| invalid_value(self, json, "it is an integer"))?;
+        if self.push(value, out) { Ok(()) } else { Err(invalid_value(self, json, "it is out of range")) }
     }
 
     fn npy_descr(&self) -> Option<String> {

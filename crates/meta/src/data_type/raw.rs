@@ -7,7 +7,7 @@ use super::{
     ValueError,
     base64::{bytes_of, encode_base64},
     text::{
-        NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, truncated,
+        NumpyText, append, bit_pattern, invalid, invalid_value, is_null_fill, is_zero_fill, length_bytes, truncated,
         unconfigured,
     },
 };
@@ -67,7 +67,7 @@ impl Raw {
                 out.extend(bytes);
                 Ok(())
             }
-            _ => Err(refuse(self, json, format!("it is an array of {} integers from 0 to 255", self.size))),
+            _ => Err(invalid_value(self, json, format!("it is an array of {} integers from 0 to 255", self.size))),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
 }
 
 /// The error for a value that is not an element.
-pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Into<String>) -> ValueError {
+pub(super) fn invalid_value(data_type: &dyn ElementType, json: &Value, reason: impl Into<String>) -> ValueError {
     let value = match json {
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(members) => format!("an object of {}", members.len()),

@@ -7,7 +7,9 @@ use super::{
     ValueError,
     calendar::{Unit, exact_quotient},
     int::exact_integer,
-    text::{NumpyText, append, draft_bit_pattern, invalid, is_null_fill, only_members, order_sign, refuse, words},
+    text::{
+        NumpyText, append, draft_bit_pattern, invalid, invalid_value, is_null_fill, only_members, order_sign, words,
+    },
 };
 use crate::Dialect;
 
@@ -176,7 +178,7 @@ impl ElementType for Time {
             Kind::Moment => "it is an ISO 8601 text that its unit tells exactly, a count, or \"NaT\"",
             Kind::Duration => "it is a count of its unit, or \"NaT\"",
         };
-        let count = self.count(json).ok_or_else(|| refuse(self, json, reason))?;
+        let count = self.count(json).ok_or_else(|| invalid_value(self, json, reason))?;
         out.extend_from_slice(&count.to_le_bytes());
         Ok(())
     }

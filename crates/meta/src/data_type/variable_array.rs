@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    text::{invalid, is_null_fill, is_zero_fill, refuse},
+    text::{invalid, invalid_value, is_null_fill, is_zero_fill},
 };
 use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
 
@@ -62,12 +62,12 @@ impl VariableArray {
         out: &mut Vec<u8>,
         read: impl Fn(&Value, &mut Vec<u8>) -> Result<(), ValueError>,
     ) -> Result<(), ValueError> {
-        let items = json.as_array().ok_or_else(|| refuse(self, json, "it is an array"))?;
+        let items = json.as_array().ok_or_else(|| invalid_value(self, json, "it is an array"))?;
         let start = out.len();
         for item in items {
             let read = read(item, out).and_then(|()| match out.len().saturating_sub(start) {
                 ..=MAX_ELEMENT_SIZE => Ok(()),
-                _ => Err(refuse(self, json, format!("it has more than {MAX_ELEMENT_SIZE} bytes"))),
+                _ => Err(invalid_value(self, json, format!("it has more than {MAX_ELEMENT_SIZE} bytes"))),
             });
             read.inspect_err(|_| out.truncate(start))?;
         }

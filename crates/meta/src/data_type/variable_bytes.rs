@@ -7,7 +7,7 @@ use super::{
     DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     base64::{append_base64, bytes_of, encode_base64},
     object::{OBJECT, object_codec},
-    text::{is_null_fill, is_zero_fill, refuse, unconfigured},
+    text::{invalid_value, is_null_fill, is_zero_fill, unconfigured},
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
@@ -44,7 +44,7 @@ impl ElementType for VariableBytes {
         if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
             return Ok(self.zero());
         }
-        bytes_of(json, MAX_ELEMENT_SIZE).ok_or_else(|| refuse(self, json, NO_BYTES))
+        bytes_of(json, MAX_ELEMENT_SIZE).ok_or_else(|| invalid_value(self, json, NO_BYTES))
     }
 
     fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
@@ -61,7 +61,7 @@ impl ElementType for VariableBytes {
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
         let bytes = json.is_string().then(|| bytes_of(json, usize::MAX)).flatten();
-        out.extend(bytes.ok_or_else(|| refuse(self, json, NO_BYTES))?);
+        out.extend(bytes.ok_or_else(|| invalid_value(self, json, NO_BYTES))?);
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    text::{append, is_null_fill, is_zero_fill, refuse, unconfigured},
+    text::{append, invalid_value, is_null_fill, is_zero_fill, unconfigured},
 };
 use crate::Dialect;
 
@@ -63,7 +63,7 @@ impl ElementType for VariableText {
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        let text = json.as_str().ok_or_else(|| refuse(self, json, "it is a text"))?;
+        let text = json.as_str().ok_or_else(|| invalid_value(self, json, "it is a text"))?;
         out.extend_from_slice(text.as_bytes());
         Ok(())
     }

@@ -130,7 +130,7 @@ pub fn entry_point(zarr_json: impl Into<Bytes>) -> Result<EntryPoint, DocumentEr
     Ok(EntryPoint {
         metadata_key_suffix: root
             .member("metadata_key_suffix")?
-            .map_or(Ok(".json".to_owned()), |place| suffix(&place))?,
+            .map_or(Ok(".json".to_owned()), |path| suffix(&path))?,
         extensions: extensions::resolve_extensions(&extensions(&root)?, NodeContext::Hierarchy)?,
         document,
     })
@@ -213,13 +213,13 @@ fn is_version(text: &str, major: &str) -> bool {
 
 /// Reads the suffix of metadata keys. It has the characters of the draft's keys except `/`, which would put the
 /// metadata keys of a node below the node.
-fn suffix(place: &JsonPath<'_>) -> Result<String, DocumentError> {
-    let suffix = place.text()?;
+fn suffix(path: &JsonPath<'_>) -> Result<String, DocumentError> {
+    let suffix = path.text()?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     match suffix.len() <= MAX_SUFFIX_LEN && suffix.bytes().all(allowed) {
         true => Ok(suffix.to_owned()),
         false => {
-            Err(place.invalid(format!("is not up to {MAX_SUFFIX_LEN} of the characters a-z, A-Z, 0-9, ., - and _")))
+            Err(path.invalid(format!("is not up to {MAX_SUFFIX_LEN} of the characters a-z, A-Z, 0-9, ., - and _")))
         }
     }
 }
@@ -227,11 +227,10 @@ fn suffix(place: &JsonPath<'_>) -> Result<String, DocumentError> {
 /// Reads the `extensions` of an entry point, an array or a group.
 fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, DocumentError> {
     let Some(list) = root.member("extensions")? else { return Ok(Vec::new()) };
-    let extension = |place: JsonPath<'a>| {
-        let name = place.required("extension")?.text()?;
-        let (configuration, must_understand) =
-            (place.member_or_null("configuration")?, parts::must_understand(&place)?);
-        ExtensionEntry::new(place, name, configuration, must_understand)
+    let extension = |path: JsonPath<'a>| {
+        let name = path.required("extension")?.text()?;
+        let (configuration, must_understand) = (path.member_or_null("configuration")?, parts::must_understand(&path)?);
+        ExtensionEntry::new(path, name, configuration, must_understand)
     };
     list.items()?.map(extension).collect()
 }
@@ -242,11 +241,11 @@ fn named_codecs(root: &JsonPath<'_>, attributes: &Json) -> Result<Vec<CodecSpec>
     let mut named = filters(attributes)?;
     let pipeline = root.member_or_null("codecs")?;
     let compressor = root.member_or_null("compressor")?;
-    if let (Some(place), Some(_)) = (&pipeline, &compressor) {
-        return Err(place.invalid("conflicts with the compressor"));
+    if let (Some(path), Some(_)) = (&pipeline, &compressor) {
+        return Err(path.invalid("conflicts with the compressor"));
     }
     named.extend(parts::codecs(pipeline, codec)?);
-    named.extend(compressor.map(|place| codec(&place)).transpose()?);
+    named.extend(compressor.map(|path| codec(&path)).transpose()?);
     Ok(named)
 }
 
@@ -265,15 +264,15 @@ fn filters(attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
         return Ok(Vec::new());
     }
     let filters = text::description(attributes, &[FILTERS])?;
-    let place = JsonPath { value: &filters, pointer: pointer_to("", ATTRIBUTES) };
-    parts::codecs(place.member(FILTERS)?, parts::numcodecs)
+    let path = JsonPath { value: &filters, pointer: pointer_to("", ATTRIBUTES) };
+    parts::codecs(path.member(FILTERS)?, parts::numcodecs)
 }
 
 /// Reads `{"codec": URI, "configuration": {…}}`.
-fn codec(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
-    let uri = place.required("codec")?;
+fn codec(path: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
+    let uri = path.required("codec")?;
     let id = codec_id(uri.text()?).ok_or_else(|| uri.unsupported(Feature::Codec, uri.value.as_str().unwrap_or("")))?;
-    Ok(CodecSpec::numcodecs(id, parts::configuration(place.member_or_null("configuration")?)?))
+    Ok(CodecSpec::numcodecs(id, parts::configuration(path.member_or_null("configuration")?)?))
 }
 
 /// The id in the URI of a codec, which may end in a version 1.
@@ -303,25 +302,25 @@ fn unnamed_field(fields: &[Value]) -> Option<&Value> {
     (name == "").then_some(data_type)
 }
 
-fn memory_order(place: &JsonPath<'_>) -> Result<parts::MemoryOrder, DocumentError> {
-    match place.value.is_object() {
-        true => Err(place.unsupported(Feature::ChunkMemoryLayout, place.required("extension")?.text()?)),
-        false => parts::memory_order(place),
+fn memory_order(path: &JsonPath<'_>) -> Result<parts::MemoryOrder, DocumentError> {
+    match path.value.is_object() {
+        true => Err(path.unsupported(Feature::ChunkMemoryLayout, path.required("extension")?.text()?)),
+        false => parts::memory_order(path),
     }
 }
 
 /// Reads a regular grid: the shape of its chunks, and their key encoding.
-fn chunk_grid(place: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
-    if let Some(extension) = place.member("extension")? {
-        return Err(place.unsupported(Feature::ChunkGrid, extension.text()?));
+fn chunk_grid(path: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
+    if let Some(extension) = path.member("extension")? {
+        return Err(path.unsupported(Feature::ChunkGrid, extension.text()?));
     }
-    let kind = place.required("type")?.text()?;
+    let kind = path.required("type")?.text()?;
     if kind != "regular" {
-        return Err(place.unsupported(Feature::ChunkGrid, kind));
+        return Err(path.unsupported(Feature::ChunkGrid, kind));
     }
-    let chunk_shape = parts::chunk_shape(&place.required("chunk_shape")?, shape, &[])?;
-    let separator = place.member("separator")?;
-    let separator = separator.map_or(Ok(Separator::Slash), |place| parts::separator(&place))?;
+    let chunk_shape = parts::chunk_shape(&path.required("chunk_shape")?, shape, &[])?;
+    let separator = path.member("separator")?;
+    let separator = separator.map_or(Ok(Separator::Slash), |path| parts::separator(&path))?;
     Ok((chunk_shape, ChunkKeyEncoding { form: ChunkKeyForm::Draft, separator }))
 }
 
@@ -332,13 +331,13 @@ fn with_sharding_transformers(
     mut shape: Vec<u64>,
     mut codecs: Vec<CodecSpec>,
 ) -> Result<(Vec<u64>, Vec<CodecSpec>), DocumentError> {
-    let Some(place) = root.member_or_null("storage_transformers")? else { return Ok((shape, codecs)) };
-    if place.list()?.len() > MAX_SHARD_DEPTH {
-        return Err(place.invalid(format!("makes shards more than {MAX_SHARD_DEPTH} deep")));
+    let Some(path) = root.member_or_null("storage_transformers")? else { return Ok((shape, codecs)) };
+    if path.list()?.len() > MAX_SHARD_DEPTH {
+        return Err(path.invalid(format!("makes shards more than {MAX_SHARD_DEPTH} deep")));
     }
-    for place in place.items()? {
+    for path in path.items()? {
         let inner: Vec<_> = codecs.iter().map(CodecSpec::to_v3).collect();
-        let outer = shard_shape(&place, &shape)?;
+        let outer = shard_shape(&path, &shape)?;
         let configuration = [
             ("chunk_shape", json!(shape)),
             ("codecs", json!(inner)),
@@ -352,38 +351,38 @@ fn with_sharding_transformers(
 }
 
 /// The shape of the shards of one storage transformer.
-fn shard_shape(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
-    let extension = place.required("extension")?.text()?;
+fn shard_shape(path: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
+    let extension = path.required("extension")?.text()?;
     if extension != SHARDING {
-        return Err(place.unsupported(Feature::StorageTransformer, extension));
+        return Err(path.unsupported(Feature::StorageTransformer, extension));
     }
-    let kind = place.required("type")?.text()?;
+    let kind = path.required("type")?.text()?;
     if kind != "indexed" {
-        return Err(place.unsupported(Feature::StorageTransformer, kind));
+        return Err(path.unsupported(Feature::StorageTransformer, kind));
     }
-    let place = place.required("configuration")?.required("chunks_per_shard")?;
-    let per_shard = chunks_per_shard(&place, chunk_shape.len())?;
+    let path = path.required("configuration")?.required("chunks_per_shard")?;
+    let per_shard = chunks_per_shard(&path, chunk_shape.len())?;
     let lengths = chunk_shape
         .iter()
         .zip(per_shard)
         .map(|(&length, count)| length.checked_mul(count).filter(|&length| (1..=MAX_EXTENT).contains(&length)));
     lengths
         .collect::<Option<_>>()
-        .ok_or_else(|| place.invalid("makes a shard that is empty or exceeds the maximum extent"))
+        .ok_or_else(|| path.invalid("makes a shard that is empty or exceeds the maximum extent"))
 }
 
 /// The number of chunks per shard along each dimension. zarr-python omits the number of a dimension that stems from the
 /// data type, writes `[1]` for arrays without dimensions, and accepts a bare number for a list of one.
-fn chunks_per_shard(place: &JsonPath<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
-    let mut counts = match place.value.is_number() {
-        true => vec![place.unsigned()?],
-        false => parts::shape(place)?,
+fn chunks_per_shard(path: &JsonPath<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
+    let mut counts = match path.value.is_number() {
+        true => vec![path.unsigned()?],
+        false => parts::shape(path)?,
     };
     if rank == 0 && counts == [1] {
         counts.clear();
     }
     if counts.len() > rank {
-        return Err(place.invalid(format!("has {} entries for {rank} dimensions", counts.len())));
+        return Err(path.invalid(format!("has {} entries for {rank} dimensions", counts.len())));
     }
     counts.resize(rank, 1);
     Ok(counts)

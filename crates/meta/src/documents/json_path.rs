@@ -33,7 +33,7 @@ impl<'a> JsonPath<'a> {
 
     /// A member of an object; `null` is treated as missing.
     pub(crate) fn member_or_null(&self, name: &str) -> Result<Option<Self>, DocumentError> {
-        Ok(self.member(name)?.filter(|place| !place.value.is_null()))
+        Ok(self.member(name)?.filter(|path| !path.value.is_null()))
     }
 
     pub(crate) fn required(&self, name: &str) -> Result<Self, DocumentError> {

@@ -34,46 +34,46 @@ pub(super) struct StoredElements<'a> {
 }
 
 /// Reads a shape of at most [`MAX_RANK`] dimensions.
-pub(super) fn shape(place: &JsonPath<'_>) -> Result<Vec<u64>, DocumentError> {
-    let rank = place.list()?.len();
+pub(super) fn shape(path: &JsonPath<'_>) -> Result<Vec<u64>, DocumentError> {
+    let rank = path.list()?.len();
     if rank > MAX_RANK {
-        return Err(place.invalid(format!("has {rank} dimensions, more than {MAX_RANK}")));
+        return Err(path.invalid(format!("has {rank} dimensions, more than {MAX_RANK}")));
     }
-    place.items()?.map(|extent| extent.unsigned()).collect()
+    path.items()?.map(|extent| extent.unsigned()).collect()
 }
 
 /// Fails unless a list has one entry per dimension.
-pub(super) fn check_rank(place: &JsonPath<'_>, rank: usize) -> Result<(), DocumentError> {
-    match place.list()?.len() {
+pub(super) fn check_rank(path: &JsonPath<'_>, rank: usize) -> Result<(), DocumentError> {
+    match path.list()?.len() {
         found if found == rank => Ok(()),
-        found => Err(place.invalid(format!("has {found} entries for {rank} dimensions"))),
+        found => Err(path.invalid(format!("has {found} entries for {rank} dimensions"))),
     }
 }
 
 /// Reads the shape of regular chunks. zarr-python writes chunks of length 0 for dimensions of extent 0; they get the
 /// length in `units`, or 1.
-pub(super) fn chunk_shape(place: &JsonPath<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
-    check_rank(place, shape.len())?;
+pub(super) fn chunk_shape(path: &JsonPath<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
+    check_rank(path, shape.len())?;
     let units = units.iter().copied().chain(iter::repeat(1));
-    let dimensions = place.items()?.zip(shape).zip(units);
-    let length = |((place, &extent), unit): ((JsonPath<'_>, &u64), u64)| match (place.unsigned()?, extent) {
+    let dimensions = path.items()?.zip(shape).zip(units);
+    let length = |((path, &extent), unit): ((JsonPath<'_>, &u64), u64)| match (path.unsigned()?, extent) {
         (0, 0) => Ok(unit),
-        (0, _) => Err(place.invalid("is 0")),
+        (0, _) => Err(path.invalid("is 0")),
         (length, _) => Ok(length),
     };
     dimensions.map(length).collect()
 }
 
 /// Creates a regular chunk grid.
-pub(super) fn regular(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
-    ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk beyond the maximum extent"))
+pub(super) fn regular(path: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
+    ChunkGrid::regular(chunk_shape).ok_or_else(|| path.invalid("has a chunk beyond the maximum extent"))
 }
 
-pub(super) fn separator(place: &JsonPath<'_>) -> Result<Separator, DocumentError> {
-    match place.text()? {
+pub(super) fn separator(path: &JsonPath<'_>) -> Result<Separator, DocumentError> {
+    match path.text()? {
         "/" => Ok(Separator::Slash),
         "." => Ok(Separator::Dot),
-        _ => Err(place.invalid("is neither \"/\" nor \".\"")),
+        _ => Err(path.invalid("is neither \"/\" nor \".\"")),
     }
 }
 
@@ -99,8 +99,8 @@ fn not_an_object(name: &str) -> DocumentError {
 }
 
 /// The members of a configuration; empty if it is missing.
-pub(super) fn configuration(place: Option<JsonPath<'_>>) -> Result<Map<String, Value>, DocumentError> {
-    place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
+pub(super) fn configuration(path: Option<JsonPath<'_>>) -> Result<Map<String, Value>, DocumentError> {
+    path.map_or_else(|| Ok(Map::new()), |path| path.object().cloned())
 }
 
 /// The attribute in which xarray stores dimension names.
@@ -116,47 +116,47 @@ pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>
 }
 
 pub(super) fn fill_value(
-    place: &JsonPath<'_>,
+    path: &JsonPath<'_>,
     data_type: &DataType,
     dialect: Dialect,
     byte_order: &StoredOrder,
 ) -> Result<Vec<u8>, DocumentError> {
     let element = data_type
-        .stored_fill_value(place.value, dialect, byte_order)
-        .map_err(|source| DocumentError::FillValue { pointer: place.pointer.clone(), source })?;
+        .stored_fill_value(path.value, dialect, byte_order)
+        .map_err(|source| DocumentError::FillValue { pointer: path.pointer.clone(), source })?;
     if element.len() > MAX_ELEMENT_SIZE {
-        return Err(place.invalid(format!("is longer than {MAX_ELEMENT_SIZE} bytes")));
+        return Err(path.invalid(format!("is longer than {MAX_ELEMENT_SIZE} bytes")));
     }
     Ok(element)
 }
 
 /// Reads `C` or `F`.
-pub(super) fn memory_order(place: &JsonPath<'_>) -> Result<MemoryOrder, DocumentError> {
-    match place.text()? {
+pub(super) fn memory_order(path: &JsonPath<'_>) -> Result<MemoryOrder, DocumentError> {
+    match path.text()? {
         "C" => Ok(MemoryOrder::C),
         "F" => Ok(MemoryOrder::F),
-        _ => Err(place.invalid("is neither \"C\" nor \"F\"")),
+        _ => Err(path.invalid("is neither \"C\" nor \"F\"")),
     }
 }
 
 /// Reads a codec in the form of numcodecs: `{"id": "zlib", "level": 1}`.
-pub(super) fn numcodecs(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
-    let id = place.required("id")?.text()?;
-    let mut configuration = place.object()?.clone();
+pub(super) fn numcodecs(path: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
+    let id = path.required("id")?.text()?;
+    let mut configuration = path.object()?.clone();
     configuration.shift_remove("id");
     Ok(CodecSpec::numcodecs(id, configuration))
 }
 
 /// Reads a list of codecs, each with `codec`; `None` is an empty list.
 pub(super) fn codecs(
-    place: Option<JsonPath<'_>>,
+    path: Option<JsonPath<'_>>,
     codec: impl Fn(&JsonPath<'_>) -> Result<CodecSpec, DocumentError>,
 ) -> Result<Vec<CodecSpec>, DocumentError> {
-    let Some(place) = place else { return Ok(Vec::new()) };
-    if place.list()?.len() > MAX_CODECS {
-        return Err(place.invalid(format!("has more than {MAX_CODECS} codecs")));
+    let Some(path) = path else { return Ok(Vec::new()) };
+    if path.list()?.len() > MAX_CODECS {
+        return Err(path.invalid(format!("has more than {MAX_CODECS} codecs")));
     }
-    place.items()?.map(|place| codec(&place)).collect()
+    path.items()?.map(|path| codec(&path)).collect()
 }
 
 /// The codec chain of an array of v2 or the draft: memory order, array-to-bytes codec, and the listed codecs. The first
@@ -197,6 +197,6 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String,
 
 /// Reads the `must_understand` of an extension, by default true.
 pub(super) fn must_understand(extension: &JsonPath<'_>) -> Result<bool, DocumentError> {
-    let Some(place) = extension.member("must_understand")? else { return Ok(true) };
-    place.value.as_bool().ok_or_else(|| place.invalid("is neither true nor false"))
+    let Some(path) = extension.member("must_understand")? else { return Ok(true) };
+    path.value.as_bool().ok_or_else(|| path.invalid("is neither true nor false"))
 }

@@ -85,10 +85,10 @@ impl NodePatch {
         for name in known {
             let Some(value) = patch.get(name) else { continue };
             let value = bounded_list(&value).map_err(|error| patch_error(&pointer_to("", name), error.to_string()))?;
-            let place = JsonPath { value: &value, pointer: pointer_to("", name) };
+            let path = JsonPath { value: &value, pointer: pointer_to("", name) };
             match name {
-                "shape" => node_patch.shape = Some(parts::shape(&place).map_err(from_document)?),
-                _ => node_patch.dimension_names = Some(dimension_names(&place)?),
+                "shape" => node_patch.shape = Some(parts::shape(&path).map_err(from_document)?),
+                _ => node_patch.dimension_names = Some(dimension_names(&path)?),
             }
         }
         Ok(node_patch)
@@ -188,15 +188,15 @@ fn bounded_list(json: &Json) -> Result<Value, serde_json::Error> {
     }
 }
 
-fn dimension_names(place: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, PatchError> {
-    if place.value.is_null() {
+fn dimension_names(path: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, PatchError> {
+    if path.value.is_null() {
         return Ok(None);
     }
-    let names = place.items().map_err(from_document)?;
-    let name = |place: JsonPath<'_>| match place.value {
+    let names = path.items().map_err(from_document)?;
+    let name = |path: JsonPath<'_>| match path.value {
         Value::Null => Ok(None),
         Value::String(name) => Ok(Some(name.clone())),
-        _ => Err(patch_error(&place.pointer, "is neither a string nor null")),
+        _ => Err(patch_error(&path.pointer, "is neither a string nor null")),
     };
     let names: Vec<_> = names.take(MAX_RANK.saturating_add(1)).map(name).collect::<Result<_, _>>()?;
     Ok(Some(names))

@@ -49,7 +49,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     let fill_value = parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V2, &byte_order)?;
     let memory_order = parts::memory_order(&root.required("order")?)?;
     let separator = root.member_or_null("dimension_separator")?;
-    let separator = separator.map_or(Ok(Separator::Dot), |place| parts::separator(&place))?;
+    let separator = separator.map_or(Ok(Separator::Dot), |path| parts::separator(&path))?;
     let stored =
         parts::StoredElements { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, with_compressor(filters, root.member_or_null("compressor")?)?)
@@ -98,9 +98,9 @@ fn check_format(root: &JsonPath<'_>) -> Result<(), DocumentError> {
     Err(DocumentError::WrongFormat { expected: "2", found: truncated(&format.value.to_string()) })
 }
 
-fn with_compressor(mut filters: Vec<CodecSpec>, place: Option<JsonPath<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
-    if let Some(place) = place {
-        filters.push(parts::numcodecs(&place)?);
+fn with_compressor(mut filters: Vec<CodecSpec>, path: Option<JsonPath<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
+    if let Some(path) = path {
+        filters.push(parts::numcodecs(&path)?);
     }
     Ok(filters)
 }

@@ -134,10 +134,10 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
     if list.list()?.is_empty() {
         return Err(list.invalid("is empty"));
     }
-    let extension = |place: JsonPath<'a>| {
-        let named = NamedConfiguration::parse(&place)?;
-        let must_understand = place.value.is_string() || parts::must_understand(&place)?;
-        ExtensionEntry::new(place, named.name, named.configuration, must_understand)
+    let extension = |path: JsonPath<'a>| {
+        let named = NamedConfiguration::parse(&path)?;
+        let must_understand = path.value.is_string() || parts::must_understand(&path)?;
+        ExtensionEntry::new(path, named.name, named.configuration, must_understand)
     };
     list.items()?.map(extension).collect()
 }
@@ -150,43 +150,42 @@ struct NamedConfiguration<'a> {
 }
 
 impl<'a> NamedConfiguration<'a> {
-    fn parse(place: &JsonPath<'a>) -> Result<Self, DocumentError> {
-        if let Some(name) = place.value.as_str() {
+    fn parse(path: &JsonPath<'a>) -> Result<Self, DocumentError> {
+        if let Some(name) = path.value.as_str() {
             return Ok(Self { name, configuration: None });
         }
-        if !place.value.is_object() {
-            return Err(place.invalid("is neither a name nor an object with one"));
+        if !path.value.is_object() {
+            return Err(path.invalid("is neither a name nor an object with one"));
         }
-        place.only(&["name", "configuration", "must_understand"])?;
-        Ok(Self { name: place.required("name")?.text()?, configuration: place.member_or_null("configuration")? })
+        path.only(&["name", "configuration", "must_understand"])?;
+        Ok(Self { name: path.required("name")?.text()?, configuration: path.member_or_null("configuration")? })
     }
 
     /// The configuration, if it is required.
-    fn configuration(self, place: &JsonPath<'_>) -> Result<JsonPath<'a>, DocumentError> {
-        self.configuration.ok_or_else(|| DocumentError::Missing { pointer: place.pointer_to("configuration") })
+    fn configuration(self, path: &JsonPath<'_>) -> Result<JsonPath<'a>, DocumentError> {
+        self.configuration.ok_or_else(|| DocumentError::Missing { pointer: path.pointer_to("configuration") })
     }
 }
 
-fn codecs(place: &JsonPath<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
-    let codec = |place: &JsonPath<'_>| {
-        CodecSpec::parse_v3(place.value)
-            .map_err(|source| DocumentError::Codec { pointer: place.pointer.clone(), source })
+fn codecs(path: &JsonPath<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let codec = |path: &JsonPath<'_>| {
+        CodecSpec::parse_v3(path.value).map_err(|source| DocumentError::Codec { pointer: path.pointer.clone(), source })
     };
-    let codecs = parts::codecs(Some(place.clone()), codec)?;
-    if codecs.is_empty() { Err(place.invalid("is empty")) } else { Ok(codecs) }
+    let codecs = parts::codecs(Some(path.clone()), codec)?;
+    if codecs.is_empty() { Err(path.invalid("is empty")) } else { Ok(codecs) }
 }
 
-fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
-    let named = NamedConfiguration::parse(place)?;
+fn grid(path: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
+    let named = NamedConfiguration::parse(path)?;
     match named.name {
         "regular" => {
-            let configuration = named.configuration(place)?;
+            let configuration = named.configuration(path)?;
             configuration.only(&["chunk_shape"])?;
-            let place = configuration.required("chunk_shape")?;
-            parts::regular(&place, &parts::chunk_shape(&place, shape, &inner_chunk_shape(codecs))?)
+            let path = configuration.required("chunk_shape")?;
+            parts::regular(&path, &parts::chunk_shape(&path, shape, &inner_chunk_shape(codecs))?)
         }
-        "rectilinear" => rectilinear(&named.configuration(place)?, shape),
-        name => Err(place.unsupported(Feature::ChunkGrid, name)),
+        "rectilinear" => rectilinear(&named.configuration(path)?, shape),
+        name => Err(path.unsupported(Feature::ChunkGrid, name)),
     }
 }
 
@@ -206,87 +205,87 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
     if kind.text()? != "inline" {
         return Err(kind.invalid("is not \"inline\""));
     }
-    let place = configuration.required("chunk_shapes")?;
-    parts::check_rank(&place, shape.len())?;
+    let path = configuration.required("chunk_shapes")?;
+    parts::check_rank(&path, shape.len())?;
     let mut remaining = MAX_LISTED_CHUNKS;
-    let dimension = |(place, &extent): (JsonPath<'_>, &u64)| {
-        if place.value.is_number() {
-            return Ok(DimensionGrid::Regular { length: positive(&place)? });
+    let dimension = |(path, &extent): (JsonPath<'_>, &u64)| {
+        if path.value.is_number() {
+            return Ok(DimensionGrid::Regular { length: positive(&path)? });
         }
-        let chunk_lengths = chunk_lengths(&place, &mut remaining)?;
+        let chunk_lengths = chunk_lengths(&path, &mut remaining)?;
         let grid = DimensionGrid::rectilinear(chunk_lengths)
-            .ok_or_else(|| place.invalid("has chunks beyond the maximum extent"))?;
+            .ok_or_else(|| path.invalid("has chunks beyond the maximum extent"))?;
         match grid.covers(extent) {
             true => Ok(grid),
-            false => Err(place.invalid(format!("has chunks for fewer than the {extent} elements of the dimension"))),
+            false => Err(path.invalid(format!("has chunks for fewer than the {extent} elements of the dimension"))),
         }
     };
-    Ok(ChunkGrid::new(place.items()?.zip(shape).map(dimension).collect::<Result<_, _>>()?))
+    Ok(ChunkGrid::new(path.items()?.zip(shape).map(dimension).collect::<Result<_, _>>()?))
 }
 
 /// The chunk lengths of one dimension, at most `remaining` of them.
-fn chunk_lengths(place: &JsonPath<'_>, remaining: &mut u64) -> Result<Vec<u64>, DocumentError> {
+fn chunk_lengths(path: &JsonPath<'_>, remaining: &mut u64) -> Result<Vec<u64>, DocumentError> {
     let mut chunk_lengths = Vec::new();
-    for item in place.items()? {
+    for item in path.items()? {
         let (length, count) = match item.value {
             Value::Array(_) => length_and_count(&item)?,
             _ => (positive(&item)?, 1),
         };
         *remaining = remaining
             .checked_sub(count)
-            .ok_or_else(|| place.invalid(format!("has more than {MAX_LISTED_CHUNKS} chunks")))?;
+            .ok_or_else(|| path.invalid(format!("has more than {MAX_LISTED_CHUNKS} chunks")))?;
         chunk_lengths.extend((0..count).map(|_| length));
     }
     Ok(chunk_lengths)
 }
 
 /// Reads `[v, n]`.
-fn length_and_count(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
-    let mut numbers = place.items()?;
+fn length_and_count(path: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
+    let mut numbers = path.items()?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
-        _ => Err(place.invalid("is not a pair of a length and a count")),
+        _ => Err(path.invalid("is not a pair of a length and a count")),
     }
 }
 
-fn positive(place: &JsonPath<'_>) -> Result<u64, DocumentError> {
-    match place.unsigned()? {
-        0 => Err(place.invalid("is 0")),
+fn positive(path: &JsonPath<'_>) -> Result<u64, DocumentError> {
+    match path.unsigned()? {
+        0 => Err(path.invalid("is 0")),
         number => Ok(number),
     }
 }
 
-fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
-    let named = NamedConfiguration::parse(place)?;
+fn chunk_keys(path: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
+    let named = NamedConfiguration::parse(path)?;
     let (form, default) = match named.name {
         "default" => (ChunkKeyForm::Default, Separator::Slash),
         "v2" => (ChunkKeyForm::V2, Separator::Dot),
-        name => return Err(place.unsupported(Feature::ChunkKeyEncoding, name)),
+        name => return Err(path.unsupported(Feature::ChunkKeyEncoding, name)),
     };
     let Some(configuration) = named.configuration else { return Ok(ChunkKeyEncoding { form, separator: default }) };
     configuration.only(&["separator"])?;
     let separator = configuration.member("separator")?;
-    let separator = separator.map_or(Ok(default), |place| parts::separator(&place))?;
+    let separator = separator.map_or(Ok(default), |path| parts::separator(&path))?;
     Ok(ChunkKeyEncoding { form, separator })
 }
 
 fn reject_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
-    let Some(place) = root.member_or_null("storage_transformers")? else { return Ok(()) };
-    match place.items()?.next() {
+    let Some(path) = root.member_or_null("storage_transformers")? else { return Ok(()) };
+    match path.items()?.next() {
         Some(first) => Err(first.unsupported(Feature::StorageTransformer, NamedConfiguration::parse(&first)?.name)),
         None => Ok(()),
     }
 }
 
-fn dimension_names(place: Option<JsonPath<'_>>, rank: usize) -> Result<Vec<Option<String>>, DocumentError> {
-    let Some(place) = place else { return Ok(vec![None; rank]) };
-    parts::check_rank(&place, rank)?;
-    let name = |place: JsonPath<'_>| match place.value {
+fn dimension_names(path: Option<JsonPath<'_>>, rank: usize) -> Result<Vec<Option<String>>, DocumentError> {
+    let Some(path) = path else { return Ok(vec![None; rank]) };
+    parts::check_rank(&path, rank)?;
+    let name = |path: JsonPath<'_>| match path.value {
         Value::Null => Ok(None),
         Value::String(name) => Ok(Some(name.clone())),
-        _ => Err(place.invalid("is neither a string nor null")),
+        _ => Err(path.invalid("is neither a string nor null")),
     };
-    place.items()?.map(name).collect()
+    path.items()?.map(name).collect()
 }
 
 /// The member of a group's document with its consolidated metadata.
@@ -302,16 +301,16 @@ fn consolidated(document: &Json) -> Result<Option<ConsolidatedMetadata>, Documen
         true => json::description(&consolidated, &["kind", "must_understand"])?,
         false => Value::Null,
     };
-    let place = JsonPath { value: &description, pointer: pointer_to("", CONSOLIDATED) };
-    let kind = place.required("kind")?;
+    let path = JsonPath { value: &description, pointer: pointer_to("", CONSOLIDATED) };
+    let kind = path.required("kind")?;
     match kind.text()? {
         "inline" => {
-            let pointer = place.pointer_to("metadata");
+            let pointer = path.pointer_to("metadata");
             let missing = || DocumentError::Missing { pointer: pointer.clone() };
             let metadata = consolidated.get("metadata").ok_or_else(missing)?;
             ConsolidatedMetadata::parse(metadata, &pointer, "/zarr.json").map(Some)
         }
-        _ if parts::must_understand(&place)? => Err(kind.invalid("is not \"inline\"")),
+        _ if parts::must_understand(&path)? => Err(kind.invalid("is not \"inline\"")),
         _ => Ok(None),
     }
 }

@@ -25,18 +25,18 @@ pub(crate) struct ExtensionEntry<'a> {
 impl<'a> ExtensionEntry<'a> {
     /// Creates an entry. Fails if it must be understood and is unknown.
     pub(crate) fn new(
-        place: JsonPath<'a>,
+        path: JsonPath<'a>,
         name: &'a str,
         configuration: Option<JsonPath<'a>>,
         must_understand: bool,
     ) -> Result<Self, DocumentError> {
         if must_understand && handler(name).is_none() {
-            return Err(DocumentError::Extension { pointer: place.pointer, name: truncated(name) });
+            return Err(DocumentError::Extension { pointer: path.pointer, name: truncated(name) });
         }
-        let no_configuration = || JsonPath { value: &NO_CONFIGURATION, pointer: place.pointer_to("configuration") };
+        let no_configuration = || JsonPath { value: &NO_CONFIGURATION, pointer: path.pointer_to("configuration") };
         let configuration = configuration.unwrap_or_else(no_configuration);
         configuration.object()?;
-        Ok(Self { location: place, name, configuration, must_understand })
+        Ok(Self { location: path, name, configuration, must_understand })
     }
 
     fn effect(&self, context: &NodeContext<'_>) -> Result<ExtensionEffect, DocumentError> {

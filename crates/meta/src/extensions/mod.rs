@@ -147,14 +147,14 @@ fn handler(name: &str) -> Option<&'static dyn ExtensionHandler> {
 
 /// Reads a list of paths relative to a group.
 fn links(extension: &str, list: &JsonPath<'_>) -> Result<Vec<Link>, DocumentError> {
-    let link = |place: JsonPath<'_>| {
-        let path = place.text()?;
-        let invalid_path = |reason: &str| place.invalid(format!("is not a path relative to the group: {reason}"));
+    let link = |item: JsonPath<'_>| {
+        let path = item.text()?;
+        let invalid_path = |reason: &str| item.invalid(format!("is not a path relative to the group: {reason}"));
         if path.is_empty() || path.starts_with('/') {
             return Err(invalid_path("it is empty or begins with /"));
         }
         crate::NodePath::parse(path).map_err(|error| invalid_path(&error.to_string()))?;
-        Ok(Link { extension: extension.to_owned(), pointer: place.pointer.clone(), path: path.to_owned() })
+        Ok(Link { extension: extension.to_owned(), pointer: item.pointer.clone(), path: path.to_owned() })
     };
     list.items()?.map(link).collect()
 }

@@ -30,9 +30,9 @@ impl ExtensionHandler for Offset {
             found if found == shape.len() => {}
             found => return Err(list.invalid(format!("has {found} entries for {} dimensions", shape.len()))),
         }
-        let offset = |(place, &extent): (JsonPath<'_>, &u64)| match place.unsigned()? {
+        let offset = |(path, &extent): (JsonPath<'_>, &u64)| match path.unsigned()? {
             offset if offset <= extent => Ok(offset),
-            _ => Err(place.invalid(format!("is beyond the {extent} elements of the dimension"))),
+            _ => Err(path.invalid(format!("is beyond the {extent} elements of the dimension"))),
         };
         let offset = list.items()?.zip(shape).map(offset).collect::<Result<_, _>>()?;
         Ok(Some(ExtensionEffect::View { offset }))

@@ -40,8 +40,8 @@ impl ExtensionHandler for ArrayStatistics {
     }
 }
 
-fn element(place: &JsonPath<'_>, data_type: &DataType) -> Result<Vec<u8>, DocumentError> {
+fn element(path: &JsonPath<'_>, data_type: &DataType) -> Result<Vec<u8>, DocumentError> {
     let mut element = Vec::new();
-    data_type.parse_json(place.value, &mut element).map_err(|error| place.invalid(format!("is wrong: {error}")))?;
+    data_type.parse_json(path.value, &mut element).map_err(|error| path.invalid(format!("is wrong: {error}")))?;
     Ok(element)
 }

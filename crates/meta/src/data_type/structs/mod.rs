@@ -7,7 +7,7 @@ use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
     ValueError, WordRun,
     base64::{decode_base64, encode_base64},
-    text::{is_null_fill, is_zero_fill, refuse},
+    text::{invalid_value, is_null_fill, is_zero_fill},
 };
 use crate::Dialect;
 
@@ -105,7 +105,7 @@ impl Field {
             Some(items) if items.len() == *extent => {
                 items.iter().try_for_each(|item| self.read_items(inner, item, out, read))
             }
-            _ => Err(refuse(&*self.data_type, json, format!("in this field, {extent} stand in an array"))),
+            _ => Err(invalid_value(&*self.data_type, json, format!("in this field, {extent} stand in an array"))),
         }
     }
 
@@ -134,12 +134,12 @@ impl Struct {
         out: &mut Vec<u8>,
     ) -> Result<(), ValueError> {
         if object.len() != self.fields.len() {
-            return Err(refuse(self, json, format!("it has {} fields", self.fields.len())));
+            return Err(invalid_value(self, json, format!("it has {} fields", self.fields.len())));
         }
         for field in &self.fields {
             let member = object
                 .get(&field.name)
-                .ok_or_else(|| refuse(self, json, format!("it has a field {}", shown_name(&field.name))))?;
+                .ok_or_else(|| invalid_value(self, json, format!("it has a field {}", shown_name(&field.name))))?;
             field.read_json(member, out, &|data_type, json, out| {
                 out.extend(data_type.fill_value(json, dialect)?);
                 Ok(())
@@ -179,7 +179,11 @@ impl ElementType for Struct {
         // v2 has the stored bytes. zarr-python 3.1 wrote the same in v3, always little-endian.
         let bytes = json.as_str().and_then(|text| decode_base64(text, self.size));
         let Some(mut element) = bytes.filter(|bytes| bytes.len() == self.size) else {
-            return Err(refuse(self, json, format!("it is an object of its fields, or base64 of {} bytes", self.size)));
+            return Err(invalid_value(
+                self,
+                json,
+                format!("it is an object of its fields, or base64 of {} bytes", self.size),
+            ));
         };
         self.turn(&mut element, dialect, order);
         Ok(element)
@@ -236,8 +240,8 @@ impl ElementType for Struct {
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
         let items = json.as_array().filter(|items| items.len() == self.fields.len());
-        let items =
-            items.ok_or_else(|| refuse(self, json, format!("it is an array of its {} fields", self.fields.len())))?;
+        let items = items
+            .ok_or_else(|| invalid_value(self, json, format!("it is an array of its {} fields", self.fields.len())))?;
         let start = out.len();
         for (field, item) in self.fields.iter().zip(items) {
             field
