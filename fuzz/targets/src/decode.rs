@@ -132,7 +132,7 @@ static CASES: &[(Preserves, Position, &[&str], &str)] = &[
     (All, Alone, TEXTS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":["vlen-utf8"],"index_codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_location":"start"}}, "zstd"]"#),
 ];
 
-static READY: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
+static RESOLVED: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
 
 impl Case {
     fn new((preserves, codec_position, data_types, json): &(Preserves, Position, &[&str], &str)) -> Self {
@@ -153,7 +153,7 @@ impl Case {
 pub fn decode(data: &[u8]) {
     let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
-    let case = READY.iter().cycle().nth(case.into()).expect("they begin again");
+    let case = RESOLVED.iter().cycle().nth(case.into()).expect("they begin again");
     let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
@@ -207,13 +207,13 @@ mod tests {
 
     #[test]
     fn every_codec_chain_resolves() {
-        for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
+        for (case, (_, _, _, json)) in RESOLVED.iter().zip(CASES) {
             for data_type in &case.data_types {
-                let made = |rank| {
+                let resolves = |rank| {
                     let array = ChunkRepresentation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
                     CodecChain::new(&case.codecs, array).is_ok()
                 };
-                assert!((0..4).any(made), "{json} of {data_type}");
+                assert!((0..4).any(resolves), "{json} of {data_type}");
             }
         }
     }
