@@ -32,7 +32,7 @@ async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
         let zom = Zom::parse(zom.to_string()).unwrap();
-        nodes.of_dialect(dialect).create(&path(at), &zom, &CreateOptions::default()).await.unwrap();
+        nodes.with_dialect(dialect).create(&path(at), &zom, &CreateOptions::default()).await.unwrap();
     };
     let mut mice = array(&[20, 20], &[10, 10]);
     mice["attributes"] = json!({"unit": "mV", "odd\u{1b}": 1});
@@ -299,7 +299,7 @@ async fn unreadable_nodes_are_reported() {
         assert_eq!(locked.code, Some(4), "{locked:?}");
         assert!(locked.stderr.contains(&server.pid().to_string()) && locked.stderr.contains("--server"), "{locked:?}");
         let missing = zarrd_with([command, "--server", &url, "lab/none"]);
-        assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "zarrd: there is no node at /lab/none\n"));
+        assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), "zarrd: no node exists at /lab/none\n"));
         let invalid = zarrd_with([command, "--server", &url, "lab//none"]);
         assert_eq!(invalid.code, Some(2), "{invalid:?}");
         let invalid = zarrd_with([command, "--server", &url, "--dialect", "v4"]);

@@ -27,7 +27,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 /// The name of the threads.
-const NAME: &str = "zarrd-background";
+pub(crate) const NAME: &str = "zarrd-background";
 
 /// What is added to the nice value of the threads: where cores are short, the scheduler of the system gives them a ninth of
 /// what it gives to others.
@@ -40,7 +40,7 @@ const NICEST: i32 = 19;
 
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority).enable_time().build();
+    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_time().build();
     runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
 });
 
@@ -104,20 +104,25 @@ async fn finish<T>(task: JoinHandle<T>) -> T {
     }
 }
 
+/// What a thread in the background begins with. Threads inherit the priority of those that start them, so it is determined
+/// once, from that of the program.
 #[cfg(target_os = "linux")]
-fn lower_priority() {
+fn lower_priority() -> impl Fn() {
     use rustix::process::{getpriority_process, setpriority_process};
 
     // On Linux these are of the calling thread alone.
-    let lowered =
-        getpriority_process(None).and_then(|nice| setpriority_process(None, nice.saturating_add(NICER).min(NICEST)));
-    if let Err(error) = lowered {
-        tracing::warn!(%error, "a thread for large requests keeps its priority");
+    let nice = getpriority_process(None).map(|nice| nice.saturating_add(NICER).min(NICEST));
+    move || {
+        if let Err(error) = nice.and_then(|nice| setpriority_process(None, nice)) {
+            tracing::warn!(%error, "a thread for large requests keeps its priority");
+        }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lower_priority() {}
+fn lower_priority() -> impl Fn() {
+    || ()
+}
 
 #[cfg(test)]
 mod tests {
@@ -198,7 +203,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn threads_in_the_background_have_a_lower_priority() {
         let priority = || rustix::process::getpriority_process(None).unwrap();
-        let (own, background) = (priority(), spawn_blocking(priority).await.unwrap());
-        assert_eq!(background, (own + NICER).min(NICEST));
+        let (own, first) = (priority(), spawn_blocking(priority).await.unwrap());
+        assert_eq!(first, (own + NICER).min(NICEST));
+        let nested = spawn_blocking(move || Handle::current().block_on(spawn_blocking(priority)).unwrap());
+        assert_eq!(nested.await.unwrap(), first, "a thread that one of them started");
     }
 }

@@ -245,3 +245,49 @@ impl std::fmt::Debug for Context {
         f.debug_struct("Context").field("options", &self.options).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use store::MemoryStore;
+
+    use super::*;
+
+    fn context() -> Context {
+        Context::new(Arc::new(MemoryStore::new()), Options::default())
+    }
+
+    fn is_background() -> bool {
+        thread::current().name() == Some(background::NAME)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn large_jobs_run_in_the_background() {
+        let context = context();
+        let job = |steps| context.run_blocking(steps, || Ok::<_, ArrayError>(is_background()));
+        assert!(!job(SMALL_JOB_STEPS).await.unwrap());
+        assert!(job(SMALL_JOB_STEPS + 1).await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn requests_with_many_lookups_or_large_documents_go_on_in_the_background() {
+        let lookups = |keys| {
+            background::run_request(async move {
+                context().run_lookups(keys, async {}).await.unwrap();
+                is_background()
+            })
+        };
+        assert!(!lookups(INLINE_LOOKUPS).await);
+        assert!(lookups(INLINE_LOOKUPS + 1).await);
+        let documents = |bytes| {
+            background::run_request(async move {
+                let job = context().run_on_documents(bytes, || thread::current().id()).await.unwrap();
+                (job == thread::current().id(), is_background())
+            })
+        };
+        assert_eq!(documents(INLINE_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (true, false));
+        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE).await, (false, false));
+        assert_eq!(documents(SMALL_JOB_STEPS / STEPS_PER_DOCUMENT_BYTE + 1).await, (false, true));
+    }
+}

@@ -14,7 +14,7 @@ use crate::{memory::error::MemoryError, node::broken::Broken};
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
     /// No node is at the path.
-    #[error("there is no node at {path}")]
+    #[error("no node at {path}")]
     NoSuchNode {
         /// The path.
         path: NodePath,
@@ -26,7 +26,7 @@ pub enum ArrayError {
         path: NodePath,
     },
     /// A metadata document is invalid, or asks for something that is not supported.
-    #[error("the metadata in {key} is not understood")]
+    #[error("invalid metadata in {key}")]
     Document {
         /// The document's key.
         key: Key,
@@ -38,7 +38,7 @@ pub enum ArrayError {
     #[error(transparent)]
     Broken(#[from] Broken),
     /// A codec of the array is unknown or has an invalid configuration.
-    #[error("the codecs of {path} are not understood")]
+    #[error("invalid codecs of {path}")]
     Chain {
         /// The array's path.
         path: NodePath,
@@ -50,7 +50,7 @@ pub enum ArrayError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     /// The selection has more bytes than the limit.
-    #[error("the selection has {size} bytes, and the limit is {limit}")]
+    #[error("the selection has {size} bytes; the limit is {limit}")]
     SelectionTooLarge {
         /// The size of its elements in bytes.
         size: u128,
@@ -60,7 +60,7 @@ pub enum ArrayError {
         smaller: Option<Selection>,
     },
     /// The selection touches more chunks than the limit.
-    #[error("the selection concerns {chunks} chunks, and the limit is {limit}")]
+    #[error("the selection touches {chunks} chunks; the limit is {limit} (`--max-chunks`)")]
     TooManyChunks {
         /// The number of chunks it touches.
         chunks: u128,
@@ -69,7 +69,7 @@ pub enum ArrayError {
     },
     /// A chunk is too large to be decoded or encoded within the memory of one request.
     #[error(
-        "to decode or encode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--max-memory`): it takes a `--max-memory` of {} bytes, or smaller chunks", size.saturating_mul(2)
+        "a chunk of {path} needs {size} bytes of memory; the limit is {limit} (half of `--max-memory`): set `--max-memory` to {} bytes, or use smaller chunks", size.saturating_mul(2)
     )]
     ChunkTooLarge {
         /// The array's path.
@@ -81,7 +81,7 @@ pub enum ArrayError {
     },
     /// The request needs more work than the limit.
     #[error(
-        "it takes {work} steps of work (bytes decoded and encoded times what their codecs cost, and chunks that are visited) beyond what is carried, and the limit is {limit} (`--max-work`)"
+        "the request takes {work} units of work (bytes decoded and encoded times the cost of their codecs, and chunks visited) beyond what it carries or yields; the limit is {limit} (`--max-work`)"
     )]
     WorkTooLarge {
         /// Its work in steps, as estimated, or as counted when it was stopped.
@@ -102,7 +102,7 @@ pub enum ArrayError {
     },
     /// Elements of variable length took more memory than the read has.
     #[error(
-        "the elements take more than {budget} bytes of memory, the part of `--max-memory` that one request has for them"
+        "the elements need more than {budget} bytes of memory, the share of `--max-memory` for the elements of one request"
     )]
     OverBudget {
         /// The memory that the read has for them, in bytes.
@@ -118,20 +118,20 @@ pub enum ArrayError {
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// Locks or threads were held by others until the timeout.
-    #[error("others are at work on the same, or have all threads that decode and encode")]
+    #[error("other requests use all decoding threads, or hold the lock of the path")]
     Busy,
     /// The caller has as many threads as one caller may have while others wait.
-    #[error("the caller has as many threads that decode and encode as one may have while others wait")]
+    #[error("the caller uses half of the decoding threads while others wait")]
     TooManyRequests,
     /// The documents or chunks that an operation was planned on kept changing before its commit or snapshot.
-    #[error("{path} kept changing, so that this was given up after many attempts")]
+    #[error("{path} kept changing: gave up after several attempts")]
     TooManyConflicts {
         /// The path of the node.
         path: NodePath,
     },
     /// An earlier operation on the path is not finished.
     #[error(
-        "an earlier operation on {path}, such as a conversion to it or a change of its shape, has not come to its end"
+        "an earlier operation on {path}, such as a conversion to it or a change of its shape, is still in progress"
     )]
     Unfinished {
         /// The path of the node.

@@ -1,50 +1,50 @@
-//! Where a server is.
+//! URLs of servers.
 
 use std::{fmt, str::FromStr};
 
 use reqwest::Url;
 
-/// Where a server is: `http(s)://host[:port][/mount]`, parsed once.
+/// URL of a server: `http(s)://host[:port][/path]`.
 ///
-/// Everything that the client asks for lies below it, and nothing is ever asked of another host.
+/// All requests of a client go to URLs below it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct BaseUrl {
     url: Url,
-    /// The URL as text, without a `/` at its end, so that a target that begins with `/` can follow.
+    /// The URL without a trailing `/`, to which the target of a request is appended.
     text: String,
 }
 
-/// Why a text is not a [`BaseUrl`].
+/// Errors of parsing a [`BaseUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BaseUrlError {
-    /// It is not a URL.
-    #[error("this is not a URL: {reason}")]
+    /// The text is not a URL.
+    #[error("not a URL: {reason}")]
     NotAUrl {
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
-    /// It is neither `http` nor `https`.
-    #[error("the scheme is http or https, not {scheme}")]
+    /// The scheme is neither `http` nor `https`.
+    #[error("unsupported scheme {scheme}: use http or https")]
     Scheme {
-        /// The scheme that was given.
+        /// The scheme.
         scheme: String,
     },
-    /// It has a user name or password. They are not repeated here.
-    #[error("the URL of a server has no user name or password; give a token as an option")]
+    /// The URL has a user name or password, which the message does not repeat.
+    #[error("the URL of a server must not contain a user name or password; set a token instead")]
     Credentials,
-    /// It has a query.
-    #[error("the URL of a server has no query")]
+    /// The URL has a query.
+    #[error("the URL of a server must not have a query")]
     Query,
-    /// It has a fragment.
-    #[error("the URL of a server has no fragment")]
+    /// The URL has a fragment.
+    #[error("the URL of a server must not have a fragment")]
     Fragment,
-    /// Its path has an empty segment.
-    #[error("the path in the URL of a server has no empty segment")]
+    /// The path has an empty segment.
+    #[error("the path of the URL of a server must not have an empty segment")]
     EmptySegment,
 }
 
 impl BaseUrl {
-    /// Parses a URL. One `/` at its end is the same as none.
+    /// Parses a URL. A trailing `/` is ignored.
     pub fn parse(text: &str) -> Result<Self, BaseUrlError> {
         let mut url = Url::parse(text).map_err(|error| BaseUrlError::NotAUrl { reason: error.to_string() })?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -62,13 +62,13 @@ impl BaseUrl {
         if url.path().contains("//") {
             return Err(BaseUrlError::EmptySegment);
         }
-        let mount = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&mount);
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
         let text = url.as_str().trim_end_matches('/').to_owned();
         Ok(Self { url, text })
     }
 
-    /// The URL as text, without a `/` at its end.
+    /// The URL, without a trailing `/`.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -77,12 +77,12 @@ impl BaseUrl {
         self.url.scheme() == "https"
     }
 
-    /// The URL of a target: a percent-encoded path that begins with `/`, perhaps with a query.
+    /// The URL of a target: a percent-encoded path that begins with `/`, and optionally a query.
     pub(crate) fn target(&self, target: &str) -> String {
         format!("{}{target}", self.text)
     }
 
-    /// True if `location`, as a redirection to it gave it, is `path` of this server with a `/` behind.
+    /// True if `location`, the target of a redirect from `path`, is `path` with a trailing `/`.
     pub(crate) fn is_directory_of(&self, location: &str, path: &str) -> bool {
         let Ok(from) = Url::parse(&self.target(path)) else { return false };
         let Ok(to) = from.join(location) else { return false };
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_and_perhaps_a_mount() {
+    fn urls_with_and_without_a_path_are_parsed() {
         for (text, base) in [
             ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
             ("http://lab:80/", "http://lab"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else() {
+    fn other_urls_are_errors() {
         for (text, error) in [
             ("ftp://lab/", BaseUrlError::Scheme { scheme: "ftp".into() }),
             ("lab:8000", BaseUrlError::Scheme { scheme: "lab".into() }),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirection_to_the_directory_of_the_same_name() {
+    fn redirect_to_the_directory_is_recognized() {
         let base = BaseUrl::parse("http://lab/mount").unwrap();
         let path = "/store/a%20b";
         for yes in

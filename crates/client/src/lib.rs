@@ -1,9 +1,33 @@
-//! The store of a zarrd server, its hierarchies and its arrays, over HTTP.
+//! Client of zarrd servers: key-value store, hierarchies and arrays over HTTP.
 //!
-//! [`HttpStore`] implements the traits of the `store` crate, so whatever works on a local store works on a remote one:
+//! Three clients share the connections to a server at a [`BaseUrl`]:
+//!
+//! ```text
+//! BaseUrl ─▶ Connection ─┬─▶ HttpStore    keys and values (traits of the `store` crate)
+//!  token, certificates,  ├─▶ NodeClient   hierarchies: read, create, change, convert
+//!  timeouts, retries     └─▶ ArrayClient  elements, decoded and encoded by the server
+//!
+//! operation ─▶ attempt ─▶ response ─▶ result
+//!                 ▲           │
+//!                 │           └─▶ status and problem document ─▶ typed error
+//!                 └── backoff ◀── not executed, or idempotent ◀──┘
+//! ```
+//!
+//! - An operation is made of attempts, which all share one deadline ([`Timeouts`]). A failed attempt is retried
+//!   ([`Retries`]) if it is known that the server did not execute it, or if the operation is idempotent.
+//! - An unsuccessful response has a problem document (RFC 9457), whose type determines the error: a
+//!   [`StoreError`](::store::StoreError), whose `Backend` variant has a [`RemoteError`] as its source, a [`NodeError`]
+//!   or an [`ArrayError`].
+//! - A response that violates the HTTP API, such as one of another server or of a proxy, is an error as well. It is
+//!   never taken for a missing key or node.
+//! - Values and elements are streamed, and never silently truncated.
+//!
+//! # Keys and values
+//!
+//! [`HttpStore`] implements the traits of the `store` crate, so it can replace a local store:
 //!
 //! ```no_run
-//! use client::{BaseUrl, HttpStore, Token};
+//! use client::{BaseUrl, HttpStore};
 //! use store::{ByteRange, Key, PageRequest, Precondition, Prefix};
 //! use store::{ListableStore, ReadableStore, WriteableStore};
 //!
@@ -22,48 +46,53 @@
 //! # }
 //! ```
 //!
-//! [`ArrayClient`] reads elements of arrays, whatever wrote them, without a Zarr library:
+//! # Elements
+//!
+//! [`ArrayClient`] reads and writes elements without a Zarr library:
 //!
 //! ```no_run
 //! use client::{ArrayClient, BaseUrl, NodePath, ReadRequest, select};
 //! use futures::TryStreamExt;
+//! use serde_json::json;
+//! use store::Precondition;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
 //! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
 //! let mice = NodePath::parse("lab/exp1/mice")?;
 //!
-//! let frame = arrays.read_as::<f32>(&mice, select![0..10, ..; 2, -1]).await?;
-//! println!("{} elements, {:?}", frame.content.len(), frame.description.shape);
+//! let elements = arrays.read_as::<f32>(&mice, select![0..10, ..; 2, -1]).await?;
+//! println!("{} elements, {:?}", elements.content.len(), elements.description.shape);
 //!
 //! let points = ReadRequest::Points(vec![vec![0, 0, 0], vec![5, 5, -1]]);
 //! assert_eq!(arrays.read_as::<f32>(&mice, points).await?.content.len(), 2);
 //!
-//! let mut all = arrays.stream(&mice, select![]).await?;
-//! while let Some(piece) = all.try_next().await? {
-//!     println!("{} bytes", piece.len());
+//! let mut stream = arrays.stream(&mice, select![]).await?;
+//! while let Some(bytes) = stream.try_next().await? {
+//!     println!("{} bytes", bytes.len());
 //! }
+//!
+//! arrays.write(&mice, select![0..10, ..], json!(0), Precondition::none()).await?;
+//! let report = arrays.append(&mice, 0, frame, Precondition::none()).await?;
+//! println!("{:?}", report.shape);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! It writes them too, and [`NodeClient`] finds, creates and changes the hierarchies that they are in:
+//! # Hierarchies
+//!
+//! [`NodeClient`] reads, creates and changes the hierarchies that contain the arrays:
 //!
 //! ```no_run
-//! use client::{ArrayClient, BaseUrl, CreateOptions, Depth, NodePath, Zom, select};
-//! use serde_json::json;
+//! use client::{BaseUrl, CreateOptions, Depth, NodeClient, NodePath, Zom};
 //! use store::Precondition;
 //!
-//! # async fn example(zom: String, frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
-//! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
-//! let (nodes, mice) = (arrays.nodes(), NodePath::parse("lab/exp1/mice")?);
+//! # async fn example(zom: String) -> Result<(), Box<dyn std::error::Error>> {
+//! let nodes = NodeClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
+//! let mice = NodePath::parse("lab/exp1/mice")?;
 //!
 //! nodes.create(&mice, &Zom::parse(zom)?, &CreateOptions::default()).await?;
-//! arrays.write(&mice, select![0..10, ..], json!(0), Precondition::none()).await?;
-//! let wrote = arrays.append(&mice, 0, frame, Precondition::none()).await?;
-//! println!("{:?}", wrote.shape);
-//!
-//! let found = nodes.node(&mice, Depth::Levels(0)).await?;
-//! if let Some(version) = found.version {
+//! let node = nodes.node(&mice, Depth::Levels(0)).await?;
+//! if let Some(version) = node.version {
 //!     nodes.resize(&mice, vec![10, 512, 512], Precondition::at(version)).await?;
 //! }
 //! for child in nodes.children(&NodePath::parse("lab/exp1")?).await? {
@@ -73,7 +102,9 @@
 //! # }
 //! ```
 //!
-//! All can share one [`Connection`]. A server that asks for a token, or has a certificate of one's own authority:
+//! # Tokens and certificates
+//!
+//! A server may require a token, or have a certificate of a private authority:
 //!
 //! ```no_run
 //! # use client::{ArrayClient, BaseUrl, Connection, HttpStore, Token};
@@ -88,19 +119,25 @@
 //! # }
 //! ```
 //!
-//! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate; with the feature `ndarray`, elements become
-//! arrays of that crate.
+//! # Features
+//!
+//! - `zarrs`: [`zarrs::ZarrsStore`] adapts any store to the storage traits of the `zarrs` crate.
+//! - `ndarray`: elements are converted from and to arrays of the `ndarray` crate.
 
-mod answer;
 mod array;
 mod base_url;
-mod failure;
+mod connection;
+mod deadline;
+mod error;
 mod list;
 mod node;
 mod options;
+mod precondition;
 mod problem;
 mod read;
 mod remote;
+mod response;
+mod retry;
 mod store;
 mod token;
 mod transport;
@@ -113,7 +150,8 @@ pub mod zarrs;
 pub use array::NpyElement;
 pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements};
 pub use base_url::{BaseUrl, BaseUrlError};
-pub use failure::TransportError;
+pub use connection::{BuildError, ClientBuilder, Connection};
+pub use error::TransportError;
 pub use meta::{
     Dialect, NodePath, PathError,
     json::Json,
@@ -122,13 +160,13 @@ pub use meta::{
     zom::{self, Zom},
 };
 pub use node::{
-    Changed, Child, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Kind, Members, NodeClient, NodeError,
-    Patch,
+    Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments, NodeEntry, NodeError,
+    NodeKind, Patch, UpdatedNode,
 };
 pub use operations::{
     BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
 };
-pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
+pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};

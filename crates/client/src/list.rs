@@ -1,4 +1,4 @@
-//! Listing keys.
+//! Listings of keys.
 
 use async_trait::async_trait;
 use reqwest::{
@@ -16,35 +16,39 @@ use wire::{
 
 use crate::{
     HttpStore,
-    failure::{Failure, Fault, Repeat},
-    transport::{Clock, Transport},
+    deadline::Deadline,
+    error::RequestError,
+    problem,
+    retry::{FailedAttempt, Idempotency},
+    transport::Transport,
 };
 
-/// The longest an entry of a listing gets: a key whose every byte is escaped in JSON, and what is known of its value.
-const MAX_ENTRY: usize = 6 * MAX_KEY_LEN + 256;
-/// The longest the rest of a listing gets: the prefix, the cursor and the names of the members.
-const MAX_FRAME: usize = 4 * MAX_ENTRY;
+/// Maximum size of one entry of a listing, in bytes: a key whose every byte is escaped in JSON, and the metadata of its
+/// value.
+const MAX_ENTRY_BYTES: usize = 6 * MAX_KEY_LEN + 256;
+/// Maximum size of the rest of a listing, in bytes: the prefix, the cursor and the member names.
+const MAX_ENVELOPE_BYTES: usize = 4 * MAX_ENTRY_BYTES;
 
 #[async_trait]
 impl ListableStore for HttpStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.listed(ListKind::Keys, prefix, &page, |listing: KeyListing| listing.into_page()).await
+        self.list_page(ListKind::Keys, prefix, &page, |listing: KeyListing| listing.into_page()).await
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.listed(ListKind::Dir, prefix, &page, |listing: DirListing| listing.into_page()).await
+        self.list_page(ListKind::Dir, prefix, &page, |listing: DirListing| listing.into_page()).await
     }
 }
 
-/// A page of either listing, as far as both are checked alike.
-trait Listed {
-    /// The names on the page, those that are sorted among each other together.
+/// A page of either kind of listing.
+trait ListingPage {
+    /// The names on the page; each group is sorted by itself.
     fn names(&self) -> [Vec<&str>; 2];
     fn cursor(&self) -> Option<&Cursor>;
 }
 
 impl HttpStore {
-    async fn listed<J, P>(
+    async fn list_page<J, P>(
         &self,
         kind: ListKind,
         prefix: &Prefix,
@@ -52,23 +56,18 @@ impl HttpStore {
         parse: fn(J) -> Result<P, ListingError>,
     ) -> Result<P, StoreError>
     where
-        J: DeserializeOwned,
-        P: Listed,
+        J: DeserializeOwned + Send,
+        P: ListingPage + Send,
     {
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            let tried = async {
-                let listing = try_list::<J>(&self.transport, kind, prefix, page, clock).await?;
-                let found = parse(listing).map_err(|error| Fault::protocol(error.to_string()))?;
-                check(&found, prefix, page)?;
-                Ok(found)
-            };
-            match tried.await {
-                Ok(found) => return Ok(found),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let transport = &self.transport;
+        let deadline = transport.start_deadline();
+        let attempt = || async move {
+            let listing = try_list::<J>(transport, kind, prefix, page, deadline).await?;
+            let listing = parse(listing).map_err(|error| RequestError::protocol(error.to_string()))?;
+            check_page(&listing, prefix, page)?;
+            Ok(listing)
+        };
+        transport.backoff(deadline).retry(Idempotency::Idempotent, attempt).await
     }
 }
 
@@ -77,35 +76,35 @@ async fn try_list<J: DeserializeOwned>(
     kind: ListKind,
     prefix: &Prefix,
     page: &PageRequest,
-    clock: Clock,
-) -> Result<J, Failure<StoreError>> {
+    deadline: Deadline,
+) -> Result<J, FailedAttempt<StoreError>> {
     let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone() };
     let target = format!("{}?{}", routes::prefix_path(prefix), query.render());
     let request = transport.request(Method::GET, &target).header::<_, HeaderValue>(ACCEPT, headers::JSON);
-    let answer = transport.send(request, clock).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(answer.into_failure(None).await);
+    let response = transport.send(request, deadline).await?;
+    if response.status() != StatusCode::OK {
+        return Err(problem::read_failure(response, None).await);
     }
-    let limit = page.limit().saturating_mul(MAX_ENTRY).saturating_add(MAX_FRAME);
-    Ok(answer.json(limit).await?)
+    let limit = page.limit().saturating_mul(MAX_ENTRY_BYTES).saturating_add(MAX_ENVELOPE_BYTES);
+    Ok(response.json(limit).await?)
 }
 
-/// True if the page is one that the contract allows. Whoever walks a listing relies on it to come to an end.
-fn check(found: &impl Listed, prefix: &Prefix, page: &PageRequest) -> Result<(), Fault> {
-    let names = found.names();
+/// Checks that a page fulfils the contract of listings, on which callers rely to reach the end of a listing.
+fn check_page(listing: &impl ListingPage, prefix: &Prefix, page: &PageRequest) -> Result<(), RequestError> {
+    let names = listing.names();
     if names.iter().map(Vec::len).sum::<usize>() > page.limit() {
-        return Err(Fault::protocol("a page has more entries than were asked for"));
+        return Err(RequestError::protocol(format!("a page with more than the {} requested entries", page.limit())));
     }
     for names in &names {
-        if let Some(stranger) = names.iter().find(|name| !name.starts_with(prefix.as_str())) {
-            return Err(Fault::protocol(format!("{stranger:?} does not lie below the prefix that was asked for")));
+        if let Some(name) = names.iter().find(|name| !name.starts_with(prefix.as_str())) {
+            return Err(RequestError::protocol(format!("the listed {name:?} does not have the requested prefix")));
         }
         if !names.is_sorted_by(|one, next| one < next) {
-            return Err(Fault::protocol("a listing is not sorted"));
+            return Err(RequestError::protocol("a listing that is not sorted"));
         }
     }
-    if found.cursor().is_some() && (found.cursor() == page.cursor.as_ref() || names.iter().all(Vec::is_empty)) {
-        return Err(Fault::protocol("a listing does not move on"));
+    if listing.cursor().is_some() && (listing.cursor() == page.cursor.as_ref() || names.iter().all(Vec::is_empty)) {
+        return Err(RequestError::protocol("a cursor that does not advance"));
     }
     Ok(())
 }
@@ -114,7 +113,7 @@ fn keys(entries: &[Entry]) -> Vec<&str> {
     entries.iter().map(|entry| Key::as_str(&entry.key)).collect()
 }
 
-impl Listed for KeyPage {
+impl ListingPage for KeyPage {
     fn names(&self) -> [Vec<&str>; 2] {
         [keys(&self.keys), Vec::new()]
     }
@@ -124,7 +123,7 @@ impl Listed for KeyPage {
     }
 }
 
-impl Listed for DirPage {
+impl ListingPage for DirPage {
     fn names(&self) -> [Vec<&str>; 2] {
         [keys(&self.keys), self.prefixes.iter().map(Prefix::as_str).collect()]
     }

@@ -1,4 +1,4 @@
-//! Problem documents as errors of the store, the reverse of what the server does.
+//! Conversion of unsuccessful responses into store errors.
 
 use reqwest::StatusCode;
 use store::{Key, Prefix, StoreError, UploadError};
@@ -8,61 +8,73 @@ use wire::{
 };
 
 use crate::{
-    answer::Refusal,
     remote::{RemoteCorruption, RemoteError},
+    response::{ErrorResponse, Response},
+    retry::FailedAttempt,
 };
 
-/// What the server said of a content that did not reach it whole.
+/// The server's explanation of an upload that failed.
 #[derive(Debug, thiserror::Error)]
-#[error("the server says: {0}")]
-struct Said(String);
+#[error("server: {0}")]
+struct ServerMessage(String);
 
-/// The error that a refusal of a request that concerned `key` stands for.
-pub(crate) fn into_error(refusal: Refusal, key: Option<&Key>) -> StoreError {
-    match refusal.problem {
-        Some(problem) => of_problem(Refusal { problem: None, ..refusal }, problem, key),
-        None => of_status(refusal, key),
+/// Reads an unsuccessful response to a request for `key`, or for no single key.
+pub(crate) async fn read_failure(response: Response, key: Option<&Key>) -> FailedAttempt<StoreError> {
+    into_failure(response.into_error_response().await, key)
+}
+
+/// Converts an unsuccessful response to a request for `key`, or for no single key.
+pub(crate) fn into_failure(response: ErrorResponse, key: Option<&Key>) -> FailedAttempt<StoreError> {
+    let (execution, retry_after) = (response.execution(), response.retry_after);
+    FailedAttempt { error: into_error(response, key), execution, retry_after }
+}
+
+/// Converts an unsuccessful response into an error.
+pub(crate) fn into_error(mut response: ErrorResponse, key: Option<&Key>) -> StoreError {
+    match response.problem.take() {
+        Some(problem) => from_problem(&response, problem, key),
+        None => from_status(&response, key),
     }
 }
 
-/// Every type is named, so that a new one has to be thought of here.
-fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreError {
+/// The match is exhaustive, so that every new problem type has to be handled here.
+fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -> StoreError {
     let named = problem.members.key.as_deref().and_then(|text| Key::parse(text).ok());
     let key = named.or_else(|| key.cloned());
     let prefix = problem.members.prefix.as_deref().and_then(|text| Prefix::parse(text).ok());
     match problem.kind {
         ProblemType::PreconditionFailed => match key {
             Some(key) => StoreError::PreconditionFailed { key, current: current(&problem) },
-            None => remote(refusal),
+            None => remote(response),
         },
         ProblemType::CorruptValue => match key {
-            Some(key) => StoreError::corrupt(key, RemoteCorruption { request: refusal.request }),
-            None => remote(refusal),
+            Some(key) => StoreError::corrupt(key, RemoteCorruption { request: response.request.clone() }),
+            None => remote(response),
         },
         ProblemType::PrefixNotEmpty => match (prefix, key) {
             (Some(prefix), Some(key)) => StoreError::NotEmpty { prefix, key },
-            _ => remote(refusal),
+            _ => remote(response),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
-        ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => of_content(&problem),
+        ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => upload_error(&problem),
         ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
-            None => remote(refusal),
+            None => remote(response),
         },
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
         ProblemType::ReadOnlyStore => StoreError::ReadOnly,
         ProblemType::Busy
         | ProblemType::TooManyConflicts
         | ProblemType::TooManyRequests
-        | ProblemType::ShuttingDown => StoreError::Busy { retry_after: refusal.retry_after },
+        | ProblemType::ShuttingDown => StoreError::Busy { retry_after: response.retry_after },
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
-        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.said().to_owned() }.into(),
-        // The reading of a value knows these by itself, and elsewhere they make no sense.
-        ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(refusal),
-        // This client does not make such requests, so what they mean is between here and the server.
+        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.message().to_owned() }.into(),
+        // Reads of values handle these themselves; other requests do not cause them.
+        ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(response),
+        // This client does not send such requests, so they were caused by an intermediary.
         ProblemType::InvalidKey
         | ProblemType::InvalidHeader
         | ProblemType::UnknownParameter
@@ -76,8 +88,8 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::UnsupportedContentEncoding
         | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
-        | ProblemType::Internal => remote(refusal),
-        // They are about elements, not about keys.
+        | ProblemType::Internal => remote(response),
+        // These concern nodes and elements, not keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter
         | ProblemType::InvalidSelection
@@ -111,42 +123,42 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::TooManyChanges
         | ProblemType::LossyConversion
         | ProblemType::Unconvertible
-        | ProblemType::UnencodableChunk => remote(refusal),
+        | ProblemType::UnencodableChunk => remote(response),
     }
 }
 
-/// What is said of a content that did not reach the server whole.
-pub(crate) fn of_content(problem: &Problem) -> StoreError {
+/// The error of an upload that the server did not receive completely.
+pub(crate) fn upload_error(problem: &Problem) -> StoreError {
     let error = match (problem.kind, problem.members.announced, problem.members.received) {
         (ProblemType::BodyTimeout, ..) => UploadError::TimedOut,
         (ProblemType::LengthMismatch, Some(announced), Some(received)) => {
             UploadError::LengthMismatch { announced, received }
         }
-        _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))),
+        _ => UploadError::Aborted(Box::new(ServerMessage(problem.message().to_owned()))),
     };
     error.into()
 }
 
-/// The answer of a server that has other types, or of something that stands before it.
-fn of_status(refusal: Refusal, key: Option<&Key>) -> StoreError {
-    match (refusal.status, key) {
+/// The error of a response without a known problem type, perhaps of an intermediary.
+fn from_status(response: &ErrorResponse, key: Option<&Key>) -> StoreError {
+    match (response.status, key) {
         (status, _) if status.is_success() => {
-            RemoteError::InvalidResponse { detail: format!("the status {status} is no answer to this request") }.into()
+            RemoteError::InvalidResponse { detail: format!("unexpected status {status}") }.into()
         }
         (StatusCode::UNAUTHORIZED, _) => RemoteError::Unauthorized.into(),
-        (StatusCode::FORBIDDEN, _) => RemoteError::Forbidden { detail: "it gave no reason".into() }.into(),
+        (StatusCode::FORBIDDEN, _) => RemoteError::Forbidden { detail: "no reason given".into() }.into(),
         (StatusCode::PRECONDITION_FAILED, Some(key)) => {
             StoreError::PreconditionFailed { key: key.clone(), current: None }
         }
         (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
-            StoreError::Busy { retry_after: refusal.retry_after }
+            StoreError::Busy { retry_after: response.retry_after }
         }
-        _ => remote(refusal),
+        _ => remote(response),
     }
 }
 
-fn remote(refusal: Refusal) -> StoreError {
-    RemoteError::Status { status: refusal.status.as_u16(), request: refusal.request }.into()
+fn remote(response: &ErrorResponse) -> StoreError {
+    RemoteError::Status { status: response.status.as_u16(), request: response.request.clone() }.into()
 }
 
 fn current(problem: &Problem) -> Option<store::Version> {
@@ -162,8 +174,8 @@ mod tests {
 
     use super::*;
 
-    /// What a refusal with every member that there is means for a request that concerned the key `asked`.
-    fn error(kind: ProblemType) -> StoreError {
+    /// The error of a problem with all members, for a request for the key `requested`.
+    fn full_problem(kind: ProblemType) -> StoreError {
         let members = Members {
             key: Some("named".into()),
             prefix: Some("".into()),
@@ -174,21 +186,21 @@ mod tests {
             ..Members::default()
         };
         into_error(
-            refusal(Problem::new(kind).with_detail("why").with_members(members)),
-            Key::parse("asked").ok().as_ref(),
+            response(Problem::new(kind).with_detail("why").with_members(members)),
+            Key::parse("requested").ok().as_ref(),
         )
     }
 
-    fn refusal(problem: Problem) -> Refusal {
+    fn response(problem: Problem) -> ErrorResponse {
         let retry_after = Some(Duration::from_secs(9));
-        Refusal { status: problem.kind.status(), request: "r".into(), retry_after, problem: Some(problem) }
+        ErrorResponse { status: problem.kind.status(), request: "r".into(), retry_after, problem: Some(problem) }
     }
 
     #[test]
-    fn every_type_means_an_error() {
+    fn every_problem_type_becomes_its_error() {
         for &kind in ProblemType::ALL {
-            let error = error(kind);
-            let as_meant = match kind {
+            let error = full_problem(kind);
+            let is_expected = match kind {
                 ProblemType::PreconditionFailed => matches!(&error, StoreError::PreconditionFailed { key, current }
                     if key.as_str() == "named" && *current == Some(Version::from_u128(42))),
                 ProblemType::CorruptValue => {
@@ -221,26 +233,26 @@ mod tests {
                 }
                 other => {
                     let status = other.status().as_u16();
-                    matches!(error.backend_source(), Some(RemoteError::Status { status: told, request })
-                        if *told == status && request == "r")
+                    matches!(error.backend_source(), Some(RemoteError::Status { status: remote, request })
+                        if *remote == status && request == "r")
                 }
             };
-            assert!(as_meant, "{kind:?}: {error:?}");
+            assert!(is_expected, "{kind:?}: {error:?}");
         }
     }
 
     #[test]
-    fn documents_that_say_too_little() {
+    fn problems_without_their_members_become_generic_errors() {
         for kind in [
             ProblemType::PreconditionFailed,
             ProblemType::PrefixNotEmpty,
             ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {
-            let error = into_error(refusal(Problem::new(kind)), None);
+            let error = into_error(response(Problem::new(kind)), None);
             assert!(matches!(error.backend_source(), Some(RemoteError::Status { .. })), "{kind:?}: {error:?}");
         }
-        let error = into_error(refusal(Problem::new(ProblemType::LengthMismatch)), None);
+        let error = into_error(response(Problem::new(ProblemType::LengthMismatch)), None);
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
 }

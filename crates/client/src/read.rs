@@ -1,4 +1,4 @@
-//! Reading values.
+//! Reads of values.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,77 +14,76 @@ use wire::{etag, headers, problem::ProblemType, range, routes};
 
 use crate::{
     HttpStore,
-    answer::Answer,
-    failure::{Failure, Fault, Repeat, Schedule, TransportError},
-    transport::{Clock, Transport},
+    deadline::Deadline,
+    error::{RequestError, TransportError},
+    problem,
+    response::Response,
+    retry::{Backoff, FailedAttempt, Idempotency},
+    transport::Transport,
 };
 
 #[async_trait]
 impl ReadableStore for HttpStore {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        let found = loop {
-            match try_get(&self.transport, key, range, clock).await {
-                Ok(found) => break found,
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        };
-        let Some(Found { info, range, answer }) = found else { return Ok(None) };
+        let transport = &self.transport;
+        let deadline = transport.start_deadline();
+        let mut backoff = transport.backoff(deadline);
+        let response = backoff.retry(Idempotency::Idempotent, || try_get(transport, key, range, deadline)).await?;
+        let Some(GetResponse { info, range, response }) = response else { return Ok(None) };
         let download = Download {
-            transport: Arc::clone(&self.transport),
+            transport: Arc::clone(transport),
             key: key.clone(),
             info,
-            rest: range.clone(),
-            answer: Some(answer),
-            clock,
-            schedule,
+            remaining: range.clone(),
+            response: Some(response),
+            deadline,
+            backoff,
         };
         Ok(Some(GetResult { meta: info, range, stream: download.into_stream() }))
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match try_head(&self.transport, key, clock).await {
-                Ok(found) => return Ok(found),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let transport = &self.transport;
+        let deadline = transport.start_deadline();
+        let mut backoff = transport.backoff(deadline);
+        backoff.retry(Idempotency::Idempotent, || try_head(transport, key, deadline)).await
     }
 }
 
-/// A value whose head has come.
-struct Found {
+/// A successful response to a `GET`.
+struct GetResponse {
     info: ValueMeta,
     range: Range<u64>,
-    answer: Answer,
+    response: Response,
 }
 
-/// A value on its way.
+/// A value whose body is being read.
 struct Download {
     transport: Arc<Transport>,
     key: Key,
     info: ValueMeta,
-    /// What has not come yet.
-    rest: Range<u64>,
-    /// What it comes from, or `None` where that broke off.
-    answer: Option<Answer>,
-    clock: Clock,
-    /// The same as of the request before it, so that a value and its beginning are tried so often together.
-    schedule: Schedule,
+    /// The range that has not been received.
+    remaining: Range<u64>,
+    /// The response whose body is read; `None` after it was interrupted.
+    response: Option<Response>,
+    deadline: Deadline,
+    /// Continues that of the request, so that the request and its resumptions share one number of retries.
+    backoff: Backoff,
 }
 
-async fn try_head(transport: &Transport, key: &Key, clock: Clock) -> Result<Option<ValueMeta>, Failure<StoreError>> {
+async fn try_head(
+    transport: &Transport,
+    key: &Key,
+    deadline: Deadline,
+) -> Result<Option<ValueMeta>, FailedAttempt<StoreError>> {
     let request = transport.request(Method::HEAD, &routes::key_path(key));
-    let answer = transport.send(request, clock).await?;
-    match answer.status() {
-        StatusCode::OK => Ok(Some(answer.info(answer.length()?)?)),
-        // There is no document that says who answers, but our server gives each request an id. What does not may be
-        // another server, and then nothing is known of the key.
-        StatusCode::NOT_FOUND if answer.header(headers::REQUEST_ID).is_some() => Ok(None),
-        _ => Err(answer.into_failure(Some(key)).await),
+    let response = transport.send(request, deadline).await?;
+    match response.status() {
+        StatusCode::OK => Ok(Some(response.info(response.value_length()?)?)),
+        // A response to HEAD has no problem document, but zarrd adds a request ID. Without it, this may be another
+        // server.
+        StatusCode::NOT_FOUND if response.header(headers::REQUEST_ID).is_some() => Ok(None),
+        _ => Err(problem::read_failure(response, Some(key)).await),
     }
 }
 
@@ -92,119 +91,121 @@ async fn try_get(
     transport: &Transport,
     key: &Key,
     range: Option<ByteRange>,
-    clock: Clock,
-) -> Result<Option<Found>, Failure<StoreError>> {
+    deadline: Deadline,
+) -> Result<Option<GetResponse>, FailedAttempt<StoreError>> {
     let path = routes::key_path(key);
     let mut request = transport.request(Method::GET, &path);
     if let Some(range) = range {
         request = request.header(RANGE, range::render(range));
     }
-    let answer = transport.send(request, clock).await?;
-    match answer.status() {
-        StatusCode::OK => Ok(Some(whole(answer, range)?)),
-        StatusCode::PARTIAL_CONTENT => Ok(Some(part(answer, range)?)),
-        StatusCode::MOVED_PERMANENTLY if is_prefix(transport, &answer, &path) => {
-            answer.discard().await;
+    let response = transport.send(request, deadline).await?;
+    match response.status() {
+        StatusCode::OK => Ok(Some(full_value(response, range)?)),
+        StatusCode::PARTIAL_CONTENT => Ok(Some(partial_value(response, range)?)),
+        StatusCode::MOVED_PERMANENTLY if redirects_to_prefix(transport, &response, &path) => {
+            response.discard().await;
             Ok(None)
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
-            let info = answer.info(answer.content_range()?.size)?;
-            answer.discard().await;
-            Err(Failure::answered(StoreError::RangeNotSatisfiable { meta: info }))
+            let info = response.info(response.content_range()?.size)?;
+            response.discard().await;
+            Err(FailedAttempt::terminal(StoreError::RangeNotSatisfiable { meta: info }))
         }
         _ => {
-            let refusal = answer.into_problem().await;
-            // Any other 404 says that there is no store here, and nothing of the key.
-            let no_value = refusal.kind() == Some(ProblemType::NoSuchKey);
-            if no_value { Ok(None) } else { Err(refusal.into_failure(Some(key))) }
+            let response = response.into_error_response().await;
+            // Other 404s mean that the URL is not that of a zarrd server.
+            match response.kind() {
+                Some(ProblemType::NoSuchKey) => Ok(None),
+                _ => Err(problem::into_failure(response, Some(key))),
+            }
         }
     }
 }
 
-fn whole(answer: Answer, range: Option<ByteRange>) -> Result<Found, Fault> {
-    let info = answer.info(answer.length()?)?;
-    let whole = 0..info.size;
-    if range.is_some_and(|range| range.resolve(info.size) != Some(whole.clone())) {
-        return Err(Fault::protocol("a range was asked for, and the whole value came"));
+fn full_value(response: Response, range: Option<ByteRange>) -> Result<GetResponse, RequestError> {
+    let info = response.info(response.value_length()?)?;
+    let full = 0..info.size;
+    if range.is_some_and(|range| range.resolve(info.size) != Some(full.clone())) {
+        return Err(RequestError::protocol("the full value in response to a range request"));
     }
-    Ok(Found { info, range: whole, answer })
+    Ok(GetResponse { info, range: full, response })
 }
 
-fn part(answer: Answer, range: Option<ByteRange>) -> Result<Found, Fault> {
-    let stated = answer.content_range()?;
-    let info = answer.info(stated.size)?;
-    let asked = range.and_then(|range| range.resolve(info.size));
-    match (asked, stated.range) {
-        (Some(asked), Some(came)) if asked == came && answer.length()? == came.end - came.start => {
-            Ok(Found { info, range: came, answer })
+fn partial_value(response: Response, range: Option<ByteRange>) -> Result<GetResponse, RequestError> {
+    let content_range = response.content_range()?;
+    let info = response.info(content_range.size)?;
+    let requested = range.and_then(|range| range.resolve(info.size));
+    match (requested, content_range.range) {
+        (Some(requested), Some(range)) if requested == range && response.value_length()? == range.end - range.start => {
+            Ok(GetResponse { info, range, response })
         }
-        _ => Err(Fault::protocol("another range came than was asked for")),
+        _ => Err(RequestError::protocol("the Content-Range is not the requested range")),
     }
 }
 
-/// True if the answer sends on to the prefix of the same name: then the key has no value.
-fn is_prefix(transport: &Transport, answer: &Answer, path: &str) -> bool {
-    answer.location().is_some_and(|location| transport.base().is_directory_of(location, path))
+/// True if the response redirects to the prefix of the same name, which means that the key has no value.
+fn redirects_to_prefix(transport: &Transport, response: &Response, path: &str) -> bool {
+    response.location().is_some_and(|location| transport.base().is_directory_of(location, path))
 }
 
 impl Download {
     fn into_stream(self) -> ByteStream {
         stream::try_unfold(self, |mut download| async move {
-            let piece = download.piece().await?;
-            Ok(piece.map(|piece| (piece, download)))
+            let bytes = download.next_bytes().await?;
+            Ok(bytes.map(|bytes| (bytes, download)))
         })
         .boxed()
     }
 
-    async fn piece(&mut self) -> Result<Option<Bytes>, StoreError> {
-        while self.rest.start < self.rest.end {
-            match self.try_piece().await {
-                Ok(piece) => return Ok(Some(piece)),
-                Err(failure) => {
-                    self.answer = None;
-                    self.schedule.wait(failure, Repeat::Freely).await?;
+    async fn next_bytes(&mut self) -> Result<Option<Bytes>, StoreError> {
+        while self.remaining.start < self.remaining.end {
+            match self.try_next_bytes().await {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(failed) => {
+                    self.response = None;
+                    self.backoff.wait(failed, Idempotency::Idempotent).await?;
                 }
             }
         }
         Ok(None)
     }
 
-    async fn try_piece(&mut self) -> Result<Bytes, Failure<StoreError>> {
-        let answer = match &mut self.answer {
-            Some(answer) => answer,
-            broken => broken.insert(reopen(&self.transport, &self.key, &self.info, &self.rest, self.clock).await?),
+    async fn try_next_bytes(&mut self) -> Result<Bytes, FailedAttempt<StoreError>> {
+        let response = match &mut self.response {
+            Some(response) => response,
+            none => none.insert(resume(&self.transport, &self.key, &self.info, &self.remaining, self.deadline).await?),
         };
-        let Range { start: at, end } = self.rest;
-        let piece = answer.piece().await?.ok_or(TransportError::Short { at, end })?;
-        let next = at.checked_add(piece.len() as u64).filter(|&next| next <= end);
-        self.rest.start = next.ok_or_else(|| Fault::protocol("more bytes came than were announced"))?;
-        Ok(piece)
+        let Range { start: at, end } = self.remaining;
+        let bytes = response.next_bytes().await?.ok_or(TransportError::Truncated { at, end })?;
+        let next = at.checked_add(bytes.len() as u64).filter(|&next| next <= end);
+        self.remaining.start = next.ok_or_else(|| RequestError::protocol("the body is longer than its length"))?;
+        Ok(bytes)
     }
 }
 
-/// Asks for what is left of a value, if it is still the same.
-async fn reopen(
+/// Requests the rest of a value, provided that the value has not changed.
+async fn resume(
     transport: &Transport,
     key: &Key,
     info: &ValueMeta,
-    rest: &Range<u64>,
-    clock: Clock,
-) -> Result<Answer, Failure<StoreError>> {
-    let range = ByteRange::Bounded { start: rest.start, end: rest.end };
+    remaining: &Range<u64>,
+    deadline: Deadline,
+) -> Result<Response, FailedAttempt<StoreError>> {
+    let range = ByteRange::Bounded { start: remaining.start, end: remaining.end };
     let request = transport
         .request(Method::GET, &routes::key_path(key))
         .header(RANGE, range::render(range))
         .header(IF_MATCH, etag::render(info.version));
-    let answer = transport.send(request, clock).await?;
-    match answer.status() {
+    let response = transport.send(request, deadline).await?;
+    match response.status() {
         StatusCode::PARTIAL_CONTENT => {
-            let found = part(answer, Some(range))?;
-            if (found.info.version, found.info.size) != (info.version, info.size) {
-                return Err(Fault::protocol("If-Match was disregarded").into());
+            let partial = partial_value(response, Some(range))?;
+            if (partial.info.version, partial.info.size) != (info.version, info.size) {
+                return Err(RequestError::protocol("another version in response to If-Match").into());
             }
-            Ok(found.answer)
+            Ok(partial.response)
         }
         StatusCode::PRECONDITION_FAILED | StatusCode::NOT_FOUND => Err(TransportError::Replaced.into()),
-        _ => Err(answer.into_failure(Some(key)).await),
+        _ => Err(problem::read_failure(response, Some(key)).await),
     }
 }

@@ -1,33 +1,32 @@
-//! Errors of the server, and of the way to it, behind a [`StoreError`].
+//! Errors of a server in [`StoreError`].
 
 use store::{BackendErrorKind, StoreError};
 
-use crate::failure::TransportError;
+use crate::error::{RequestError, TransportError};
 
 /// The source of a [`StoreError::Backend`] that an [`HttpStore`](crate::HttpStore) returns.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The server requires a token, or does not know the one that was sent
-    /// ([`BackendErrorKind::Unauthenticated`]).
-    #[error("the server requires a token that it knows")]
+    /// The server requires a token, or rejected the one that was sent ([`BackendErrorKind::Unauthenticated`]).
+    #[error("the server requires a valid token")]
     Unauthorized,
-    /// The server denies access ([`BackendErrorKind::PermissionDenied`]).
-    #[error("the server does not allow this: {detail}")]
+    /// The client is not permitted to do this ([`BackendErrorKind::PermissionDenied`]).
+    #[error("the server does not permit this: {detail}")]
     Forbidden {
-        /// The server's message.
+        /// Reason.
         detail: String,
     },
-    /// The server failed, or answered with a status that has no meaning for the request
-    /// ([`BackendErrorKind::Internal`]).
-    #[error("the server answered with status {status} (request {request})")]
+    /// The server failed, or responded with an unexpected status ([`BackendErrorKind::Internal`]).
+    #[error("the server responded with status {status} (request {request})")]
     Status {
         /// The HTTP status.
         status: u16,
-        /// The request's id, which the server's log has too.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
     },
-    /// The response violates the protocol: it is not a zarrd server's, or a proxy changed it ([`BackendErrorKind::InvalidResponse`]).
-    #[error("{detail}")]
+    /// The response violates the HTTP API of zarrd: it was sent by another server, or a proxy changed it
+    /// ([`BackendErrorKind::InvalidResponse`]).
+    #[error("the response is not that of a zarrd server: {detail}")]
     InvalidResponse {
         /// The violation.
         detail: String,
@@ -37,11 +36,11 @@ pub enum RemoteError {
     Transport(#[from] TransportError),
 }
 
-/// The detail of a [`Corruption`](store::Corruption) that the server reported; the server's log says more.
+/// The detail of a [`Corruption`](store::Corruption) that the server reported. The server's log has the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("the server found it damaged (request {request})")]
 pub struct RemoteCorruption {
-    /// The request's id, which the server's log has too.
+    /// The request ID, by which the request is found in the server's log.
     pub request: String,
 }
 
@@ -60,5 +59,14 @@ impl RemoteError {
 impl From<RemoteError> for StoreError {
     fn from(error: RemoteError) -> Self {
         Self::backend(error.kind(), error)
+    }
+}
+
+impl From<RequestError> for StoreError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => RemoteError::Transport(error).into(),
+            RequestError::Protocol { detail } => RemoteError::InvalidResponse { detail }.into(),
+        }
     }
 }

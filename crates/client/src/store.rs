@@ -1,40 +1,40 @@
-//! The store as the caller holds it.
+//! The store client.
 
 use std::{fmt, sync::Arc};
 
 use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport};
 
-/// The store of a zarrd server.
+/// Client of the key-value store of a zarrd server.
 ///
-/// A clone is the same store: it shares the connections, which are kept and used again. Whatever fails is a
-/// [`StoreError`](store::StoreError); the source of its `Backend` variant is a [`RemoteError`](crate::RemoteError).
+/// Clones share one pool of connections. Errors are [`StoreError`](store::StoreError)s; the source of their `Backend`
+/// variant is a [`RemoteError`](crate::RemoteError).
 ///
-/// - Values are streamed both ways, and a value is never silently shorter than it is. A value that breaks off while it is
-///   read is read on from there, as long as it is still the same; else its stream fails.
-/// - Redirections are not followed: one from a key to the prefix of that name means that the key has no value.
-/// - Which requests are made again, and when, is told at [`Retries`](crate::Retries).
+/// - Values are streamed in both directions, and are never silently truncated: an interrupted read is resumed where it
+///   stopped if the value has not changed; otherwise its stream fails.
+/// - Redirects are not followed: a redirect from a key to the prefix of that name means that the key has no value.
+/// - [`Retries`](crate::Retries) documents which requests are retried.
 #[derive(Clone)]
 pub struct HttpStore {
     pub(crate) transport: Arc<Transport>,
 }
 
 impl HttpStore {
-    /// The store of the server at `base`, with the options as they are without being asked for.
+    /// Creates a client of the server at `base`, with default options.
     pub fn new(base: BaseUrl) -> Result<Self, BuildError> {
         Self::builder(base).build()
     }
 
-    /// Begins a store with other options.
+    /// Returns a builder of a client with other options.
     pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
         ClientBuilder::new(base)
     }
 
-    /// Where the server is.
+    /// URL of the server.
     pub fn base(&self) -> &BaseUrl {
         self.transport.base()
     }
 
-    /// The connections that it uses.
+    /// The pool of connections of this client.
     pub fn connection(&self) -> Connection {
         Connection { transport: Arc::clone(&self.transport) }
     }

@@ -1,29 +1,29 @@
-//! Who asks.
+//! Bearer tokens.
 
 use std::{fmt, str::FromStr};
 
 use reqwest::header::HeaderValue;
 
-/// A bearer token. It is sent to the server that a client was made for and nowhere else, and is never shown.
+/// A bearer token. It is sent only to the server of the client, and never logged or printed.
 #[derive(Clone)]
 pub struct Token {
-    /// The whole value of the header, marked as sensitive.
+    /// The complete header value, marked as sensitive.
     header: HeaderValue,
 }
 
-/// Why a text is not a [`Token`]. The text is not repeated here.
+/// Errors of parsing a [`Token`]. Messages do not repeat the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is empty.
-    #[error("a token has at least one character")]
+    /// The token is empty.
+    #[error("the token is empty")]
     Empty,
-    /// It has a character that a bearer token does not have.
-    #[error("a token has letters, digits and -._~+/= only")]
+    /// The token has a character that is not allowed in bearer tokens.
+    #[error("the token contains a character other than letters, digits and -._~+/=")]
     Character,
 }
 
 impl Token {
-    /// Takes a token, in the alphabet of RFC 6750.
+    /// Parses a token in the alphabet of RFC 6750.
     pub fn parse(text: &str) -> Result<Self, TokenError> {
         if text.is_empty() {
             return Err(TokenError::Empty);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_never_shown() {
+    fn token_is_never_printed() {
         let token = Token::parse("s3cret-._~+/==").unwrap();
         assert_eq!(token.header().to_str().unwrap(), "Bearer s3cret-._~+/==");
         assert!(!format!("{token:?} {:?}", token.header()).contains("s3cret"));

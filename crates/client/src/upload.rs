@@ -1,4 +1,4 @@
-//! The content of a value on its way up.
+//! Request bodies with the content of values.
 
 use std::{
     io,
@@ -13,83 +13,83 @@ use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    answer::Answer,
-    failure::{Fault, TransportError},
-    transport::Clock,
+    deadline::Deadline,
+    error::{RequestError, TransportError},
+    response::Response,
 };
 
-/// A content of pieces is gathered up to this size, so that its request can be made again.
-const REPLAY_LIMIT: usize = 1024 * 1024;
+/// Streamed content is buffered up to this size, in bytes, so that its request can be retried.
+const REPLAY_BYTES_LIMIT: usize = 1024 * 1024;
 
-/// A content, and whether it can be sent twice.
+/// Content to be uploaded.
 pub(crate) enum Upload {
-    /// It is in memory.
+    /// Content in memory, which can be sent any number of times.
     Replayable(Bytes),
-    /// It can be sent once.
-    Once(Streamed),
+    /// Streamed content, which can be sent once.
+    Once(StreamedUpload),
 }
 
-/// A content that comes as it is sent.
-pub(crate) struct Streamed {
+/// Content that is produced while it is sent.
+pub(crate) struct StreamedUpload {
     announced: Option<u64>,
     stream: ByteStream,
 }
 
-/// Why a content was not sent, or its answer did not come.
-pub(crate) enum Unsent {
-    /// The content failed, or has another length than it should.
+/// Errors of sending content.
+pub(crate) enum SendError {
+    /// The content failed, or does not have its announced length.
     Content(StoreError),
-    /// The connection failed.
-    Fault(Fault),
+    /// The request failed.
+    Request(RequestError),
 }
 
-/// The body of a request, which tells how it fares.
+/// A request body that reports its progress.
 struct Body {
     stream: ByteStream,
     announced: Option<u64>,
     received: u64,
-    /// The piece that completes the announced length. It is not let go before the content has ended there, since the request
+    /// The buffer that completes the announced length. It is held back until the content has ended, since the request
     /// would be complete with it.
     last: Option<Bytes>,
     progress: watch::Sender<Progress>,
-    failed: Option<oneshot::Sender<StoreError>>,
+    failure: Option<oneshot::Sender<StoreError>>,
 }
 
-/// Who is waited for.
+/// The party that an upload is waiting for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// The caller, for the next piece.
+    /// The caller has to produce the next bytes.
     Caller,
-    /// The server, to take so many bytes in all.
+    /// The server has to accept this number of bytes in total.
     Server(u64),
 }
 
 impl Upload {
-    /// Looks at the beginning of a content, and at all of one that is small or comes in one piece.
-    pub(crate) async fn of(content: Payload, clock: Clock) -> Result<Self, Unsent> {
+    /// Buffers the beginning of the content: all of it if it is small or consists of one buffer.
+    pub(crate) async fn new(content: Payload, deadline: Deadline) -> Result<Self, SendError> {
         let Payload { size: announced, mut stream } = content;
-        let (mut pieces, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
-        while pieces.len() < 2 || received <= REPLAY_LIMIT {
-            let next = clock.wait_for_caller(stream.try_next()).await.map_err(Fault::from)?;
-            let Some(piece) = next.map_err(Unsent::Content)? else {
-                check_length(announced, received as u64).map_err(|error| Unsent::Content(error.into()))?;
-                return Ok(Self::Replayable(joined(pieces)));
+        let (mut buffers, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
+        while buffers.len() < 2 || received <= REPLAY_BYTES_LIMIT {
+            let next = deadline.wait_for_caller(stream.try_next()).await.map_err(RequestError::from)?;
+            let Some(bytes) = next.map_err(SendError::Content)? else {
+                check_length(announced, received as u64).map_err(|error| SendError::Content(error.into()))?;
+                return Ok(Self::Replayable(concat(buffers)));
             };
-            received = received.saturating_add(piece.len());
-            if !piece.is_empty() {
-                pieces.push(piece);
+            received = received.saturating_add(bytes.len());
+            if !bytes.is_empty() {
+                buffers.push(bytes);
             }
         }
-        let stream = stream::iter(pieces.into_iter().map(Ok)).chain(stream).boxed();
-        Ok(Self::Once(Streamed { announced, stream }))
+        let stream = stream::iter(buffers.into_iter().map(Ok)).chain(stream).boxed();
+        Ok(Self::Once(StreamedUpload { announced, stream }))
     }
 }
 
-impl Streamed {
+impl StreamedUpload {
     /// Sends the content as the body of a request.
-    pub(crate) async fn send(self, request: RequestBuilder, clock: Clock) -> Result<Answer, Unsent> {
-        let (progress, fares) = watch::channel(Progress::Caller);
-        let (failed, failure) = oneshot::channel();
+    pub(crate) async fn send(self, request: RequestBuilder, deadline: Deadline) -> Result<Response, SendError> {
+        let (progress, observed) = watch::channel(Progress::Caller);
+        let (failure, failed) = oneshot::channel();
         let request = match self.announced {
             Some(length) => request.header(CONTENT_LENGTH, length),
             None => request,
@@ -100,67 +100,68 @@ impl Streamed {
             received: 0,
             last: None,
             progress,
-            failed: Some(failed),
+            failure: Some(failure),
         };
-        let answer = watched(request.body(reqwest::Body::wrap_stream(body)).send(), fares, clock).await;
-        answer_or_cause(answer, failure, clock)
+        let response =
+            wait_while_active(request.body(reqwest::Body::wrap_stream(body)).send(), observed, deadline).await;
+        response_or_content_error(response, failed, deadline)
     }
 }
 
-/// Waits for an answer, as long as either side moves.
-async fn watched<F: Future>(
-    answer: F,
-    mut fares: watch::Receiver<Progress>,
-    clock: Clock,
+/// Waits for the response. The idle timeout applies only while the server has to accept bytes.
+async fn wait_while_active<F: Future>(
+    response: F,
+    mut progress: watch::Receiver<Progress>,
+    deadline: Deadline,
 ) -> Result<F::Output, TransportError> {
-    tokio::pin!(answer);
-    // The body is dropped once it was sent, or will not be.
-    while fares.has_changed().is_ok() {
-        let waits_for = *fares.borrow_and_update();
+    tokio::pin!(response);
+    // The body, and with it the sender, is dropped when it was sent or is abandoned.
+    while progress.has_changed().is_ok() {
+        let waiting_for = *progress.borrow_and_update();
         let step = async {
             tokio::select! {
                 biased;
-                answer = &mut answer => Some(answer),
-                _ = fares.changed() => None,
+                response = &mut response => Some(response),
+                _ = progress.changed() => None,
             }
         };
-        let done = match waits_for {
-            Progress::Caller => clock.wait_for_caller(step).await?,
-            Progress::Server(_) => clock.wait(step).await?,
+        let finished = match waiting_for {
+            Progress::Caller => deadline.wait_for_caller(step).await?,
+            Progress::Server(_) => deadline.wait_for_server(step).await?,
         };
-        if let Some(answer) = done {
-            return Ok(answer);
+        if let Some(response) = finished {
+            return Ok(response);
         }
     }
-    clock.wait(answer).await
+    deadline.wait_for_server(response).await
 }
 
-/// Where the content failed, that is why the request did.
-fn answer_or_cause(
-    answer: Result<reqwest::Result<reqwest::Response>, TransportError>,
-    mut failure: oneshot::Receiver<StoreError>,
-    clock: Clock,
-) -> Result<Answer, Unsent> {
-    if let Ok(cause) = failure.try_recv() {
-        return Err(Unsent::Content(cause));
+/// Returns the error of the content, if it failed, in place of the request's error, which is a consequence.
+fn response_or_content_error(
+    response: Result<reqwest::Result<reqwest::Response>, TransportError>,
+    mut failed: oneshot::Receiver<StoreError>,
+    deadline: Deadline,
+) -> Result<Response, SendError> {
+    if let Ok(error) = failed.try_recv() {
+        return Err(SendError::Content(error));
     }
-    Ok(Answer::new(answer.map_err(Fault::from)?.map_err(Fault::from)?, clock))
+    Ok(Response::new(response.map_err(RequestError::from)?.map_err(RequestError::from)?, deadline))
 }
 
 impl Body {
-    /// The next piece to be sent.
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StoreError>>> {
+    /// The next bytes to send.
+    fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, StoreError>>> {
         loop {
-            let Some(piece) = ready!(self.stream.as_mut().poll_next(context)).transpose()? else {
+            let Some(bytes) = ready!(self.stream.as_mut().poll_next(context)).transpose()? else {
                 check_length(self.announced, self.received)?;
                 return Poll::Ready(self.last.take().map(Ok));
             };
-            self.received = self.received.saturating_add(piece.len() as u64);
+            self.received = self.received.saturating_add(bytes.len() as u64);
             match self.announced {
                 Some(announced) if self.received > announced => check_length(self.announced, self.received)?,
-                Some(announced) if self.received == announced && !piece.is_empty() => self.last = Some(piece),
-                _ if piece.is_empty() => {}
-                _ => return Poll::Ready(Some(Ok(piece))),
+                Some(announced) if self.received == announced && !bytes.is_empty() => self.last = Some(bytes),
+                _ if bytes.is_empty() => {}
+                _ => return Poll::Ready(Some(Ok(bytes))),
             }
         }
     }
@@ -170,17 +171,17 @@ impl Stream for Body {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        if self.failed.is_none() {
+        if self.failure.is_none() {
             return Poll::Ready(None);
         }
-        let next = self.poll_piece(context);
-        let waits_for = if next.is_pending() { Progress::Caller } else { Progress::Server(self.received) };
-        self.progress.send_if_modified(|before| std::mem::replace(before, waits_for) != waits_for);
-        Poll::Ready(ready!(next).map(|piece| {
-            piece.map_err(|cause| {
-                if let Some(failed) = self.failed.take() {
-                    // Nobody listens where the operation was given up.
-                    let _ = failed.send(cause);
+        let next = self.poll_bytes(context);
+        let waiting_for = if next.is_pending() { Progress::Caller } else { Progress::Server(self.received) };
+        self.progress.send_if_modified(|before| std::mem::replace(before, waiting_for) != waiting_for);
+        Poll::Ready(ready!(next).map(|bytes| {
+            bytes.map_err(|error| {
+                if let Some(failure) = self.failure.take() {
+                    // The receiver is gone if the operation was cancelled.
+                    let _ = failure.send(error);
                 }
                 io::Error::other("the content of the value failed")
             })
@@ -188,17 +189,17 @@ impl Stream for Body {
     }
 }
 
-impl From<Fault> for Unsent {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<RequestError> for SendError {
+    fn from(error: RequestError) -> Self {
+        Self::Request(error)
     }
 }
 
-impl From<Unsent> for StoreError {
-    fn from(unsent: Unsent) -> Self {
-        match unsent {
-            Unsent::Content(error) => error,
-            Unsent::Fault(fault) => fault.into(),
+impl From<SendError> for StoreError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Content(error) => error,
+            SendError::Request(error) => error.into(),
         }
     }
 }
@@ -210,13 +211,13 @@ fn check_length(announced: Option<u64>, received: u64) -> Result<(), UploadError
     }
 }
 
-fn joined(pieces: Vec<Bytes>) -> Bytes {
-    match <[Bytes; 1]>::try_from(pieces) {
+fn concat(buffers: Vec<Bytes>) -> Bytes {
+    match <[Bytes; 1]>::try_from(buffers) {
         Ok([only]) => only,
-        Err(pieces) => {
-            let mut all = BytesMut::with_capacity(pieces.iter().map(Bytes::len).sum());
-            pieces.iter().for_each(|piece| all.extend_from_slice(piece));
-            all.freeze()
+        Err(buffers) => {
+            let mut joined = BytesMut::with_capacity(buffers.iter().map(Bytes::len).sum());
+            buffers.iter().for_each(|bytes| joined.extend_from_slice(bytes));
+            joined.freeze()
         }
     }
 }

@@ -1,66 +1,57 @@
-//! Setting and erasing values.
+//! Writes and erasures of values.
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::{
     Method, RequestBuilder, StatusCode,
-    header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH},
+    header::{CONTENT_TYPE, ETAG},
 };
 use store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
 use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
 
 use crate::{
     HttpStore,
-    answer::{Answer, Refusal},
-    failure::{Failure, Fault, Repeat},
-    transport::{Clock, Transport},
+    deadline::Deadline,
+    error::RequestError,
+    precondition::{conditional, idempotency},
+    problem,
+    response::{ErrorResponse, Response},
+    retry::{FailedAttempt, Idempotency},
+    transport::Transport,
     upload::Upload,
 };
 
-/// The longest small JSON document that is read.
-const MAX_SMALL: usize = 64 * 1024;
+/// Maximum size of a JSON report, in bytes.
+const MAX_REPORT_BYTES: usize = 64 * 1024;
 
 #[async_trait]
 impl WriteableStore for HttpStore {
     async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        let clock = self.transport.clock();
-        let bytes = match Upload::of(content, clock).await? {
+        let (transport, precondition) = (&self.transport, &precondition);
+        let deadline = transport.start_deadline();
+        let bytes = match Upload::new(content, deadline).await? {
             Upload::Replayable(bytes) => bytes,
             Upload::Once(streamed) => {
-                let request = put(&self.transport, key, &precondition);
-                let answer = streamed.send(request, clock).await?;
-                return written(answer, key).await.map_err(|failure| failure.error);
+                let response = streamed.send(put(transport, key, precondition), deadline).await?;
+                return written(response, key).await.map_err(|failed| failed.error);
             }
         };
-        let (mut schedule, repeat) = (self.transport.schedule(clock), repeat(&precondition));
-        loop {
-            match try_set(&self.transport, key, bytes.clone(), &precondition, clock).await {
-                Ok(written) => return Ok(written),
-                Err(failure) => schedule.wait(failure, repeat).await?,
-            }
-        }
+        let attempt = || try_set(transport, key, bytes.clone(), precondition, deadline);
+        transport.backoff(deadline).retry(idempotency(precondition), attempt).await
     }
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        let clock = self.transport.clock();
-        let (mut schedule, repeat) = (self.transport.schedule(clock), repeat(&precondition));
-        loop {
-            match try_erase(&self.transport, key, &precondition, clock).await {
-                Ok(existed) => return Ok(existed),
-                Err(failure) => schedule.wait(failure, repeat).await?,
-            }
-        }
+        let (transport, precondition) = (&self.transport, &precondition);
+        let deadline = transport.start_deadline();
+        let attempt = || try_erase(transport, key, precondition, deadline);
+        transport.backoff(deadline).retry(idempotency(precondition), attempt).await
     }
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        let clock = self.transport.clock().patient();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match try_erase_prefix(&self.transport, prefix, clock).await {
-                Ok(erased) => return Ok(erased),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let transport = &self.transport;
+        let deadline = transport.start_deadline().for_long_work();
+        let attempt = || try_erase_prefix(transport, prefix, deadline);
+        transport.backoff(deadline).retry(Idempotency::Idempotent, attempt).await
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
@@ -68,31 +59,21 @@ impl WriteableStore for HttpStore {
             Readiness { writable: true, .. } => Ok(()),
             Readiness { writable: false, problem } => {
                 let (request, problem) = (String::new(), problem.map(Problem::new));
-                let refusal = Refusal { status: StatusCode::OK, request, retry_after: None, problem };
-                Err(refusal.into())
+                let response = ErrorResponse { status: StatusCode::OK, request, retry_after: None, problem };
+                Err(problem::into_error(response, None))
             }
         }
     }
 }
 
 impl HttpStore {
-    /// Asks whether the server can serve, and whether it takes changes. Fails where it cannot be asked, is being stopped, or has
-    /// become read-only since a write failed.
+    /// Returns the readiness of the server: whether it serves requests, and whether it accepts changes. Fails if the
+    /// server is unreachable, is stopping, or has become read-only after a failed write.
     pub async fn ready(&self) -> Result<Readiness, StoreError> {
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match try_ready(&self.transport, clock).await {
-                Ok(readiness) => return Ok(readiness),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let transport = &self.transport;
+        let deadline = transport.start_deadline();
+        transport.backoff(deadline).retry(Idempotency::Idempotent, || try_ready(transport, deadline)).await
     }
-}
-
-/// A conditional change whose answer was lost may be why its own precondition does not hold the second time.
-pub(crate) fn repeat(precondition: &Precondition) -> Repeat {
-    if *precondition == Precondition::none() { Repeat::Freely } else { Repeat::IfNotDone }
 }
 
 async fn try_set(
@@ -100,10 +81,10 @@ async fn try_set(
     key: &Key,
     bytes: Bytes,
     precondition: &Precondition,
-    clock: Clock,
-) -> Result<PutResult, Failure<StoreError>> {
-    let answer = transport.send(put(transport, key, precondition).body(bytes), clock).await?;
-    written(answer, key).await
+    deadline: Deadline,
+) -> Result<PutResult, FailedAttempt<StoreError>> {
+    let response = transport.send(put(transport, key, precondition).body(bytes), deadline).await?;
+    written(response, key).await
 }
 
 fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> RequestBuilder {
@@ -111,26 +92,15 @@ fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> Request
     conditional(request, precondition)
 }
 
-/// The request under a condition.
-pub(crate) fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
-    if let Some(wanted) = &precondition.if_match {
-        request = request.header(IF_MATCH, etag::render_list(wanted));
-    }
-    if let Some(unwanted) = &precondition.if_none_match {
-        request = request.header(IF_NONE_MATCH, etag::render_list(unwanted));
-    }
-    request
-}
-
-async fn written(answer: Answer, key: &Key) -> Result<PutResult, Failure<StoreError>> {
-    let replaced = match answer.status() {
+async fn written(response: Response, key: &Key) -> Result<PutResult, FailedAttempt<StoreError>> {
+    let replaced = match response.status() {
         StatusCode::CREATED => false,
         StatusCode::NO_CONTENT => true,
-        _ => return Err(answer.into_failure(Some(key)).await),
+        _ => return Err(problem::read_failure(response, Some(key)).await),
     };
-    let version = answer.header(ETAG).and_then(etag::parse);
-    let version = version.ok_or_else(|| Fault::protocol("a value was set, and its ETag did not come"))?;
-    answer.discard().await;
+    let version = response.header(ETAG).and_then(etag::parse);
+    let version = version.ok_or_else(|| RequestError::protocol("a written value without the ETag of its version"))?;
+    response.discard().await;
     Ok(PutResult { version, replaced })
 }
 
@@ -138,38 +108,38 @@ async fn try_erase(
     transport: &Transport,
     key: &Key,
     precondition: &Precondition,
-    clock: Clock,
-) -> Result<bool, Failure<StoreError>> {
+    deadline: Deadline,
+) -> Result<bool, FailedAttempt<StoreError>> {
     let request = transport.request(Method::DELETE, &routes::key_path(key));
-    let answer = transport.send(conditional(request, precondition), clock).await?;
-    if answer.status() != StatusCode::NO_CONTENT {
-        return Err(answer.into_failure(Some(key)).await);
+    let response = transport.send(conditional(request, precondition), deadline).await?;
+    if response.status() != StatusCode::NO_CONTENT {
+        return Err(problem::read_failure(response, Some(key)).await);
     }
-    match answer.header(headers::EXISTED) {
+    match response.header(headers::EXISTED) {
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        _ => Err(Fault::protocol("a key was erased, and it was not said whether it had a value").into()),
+        _ => Err(RequestError::protocol(format!("an erased key without a valid {}", headers::EXISTED)).into()),
     }
 }
 
 async fn try_erase_prefix(
     transport: &Transport,
     prefix: &Prefix,
-    clock: Clock,
-) -> Result<KeyCount, Failure<StoreError>> {
+    deadline: Deadline,
+) -> Result<KeyCount, FailedAttempt<StoreError>> {
     let path = routes::prefix_path(prefix);
     let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
-    let answer = transport.send(transport.request(Method::DELETE, &target), clock).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(answer.into_failure(None).await);
+    let response = transport.send(transport.request(Method::DELETE, &target), deadline).await?;
+    if response.status() != StatusCode::OK {
+        return Err(problem::read_failure(response, None).await);
     }
-    Ok(answer.json::<Erased>(MAX_SMALL).await?.into())
+    Ok(response.json::<Erased>(MAX_REPORT_BYTES).await?.into())
 }
 
-async fn try_ready(transport: &Transport, clock: Clock) -> Result<Readiness, Failure<StoreError>> {
-    let answer = transport.send(transport.request(Method::GET, routes::READY), clock).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(answer.into_failure(None).await);
+async fn try_ready(transport: &Transport, deadline: Deadline) -> Result<Readiness, FailedAttempt<StoreError>> {
+    let response = transport.send(transport.request(Method::GET, routes::READY), deadline).await?;
+    if response.status() != StatusCode::OK {
+        return Err(problem::read_failure(response, None).await);
     }
-    Ok(answer.json(MAX_SMALL).await?)
+    Ok(response.json(MAX_REPORT_BYTES).await?)
 }

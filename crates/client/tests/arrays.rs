@@ -1,11 +1,11 @@
-//! Arrays of a server of this project, as the client reads them.
+//! Reads of arrays, with the client and a zarrd server.
 
-// What is marked so may panic like the tests that it helps.
+// `cfg(test)` lets Clippy accept panics in the helpers of tests.
 #[cfg(test)]
-mod served;
+mod test_server;
 
 #[cfg(test)]
-mod read {
+mod reads {
     use array::Options;
     use bytes::BytesMut;
     use client::{ArrayClient, ArrayError, Dialect, Element, NodePath, ReadRequest, Selection, select};
@@ -16,19 +16,19 @@ mod read {
     use server::{Limits, Settings};
     use store::{Key, MemoryStore, Precondition, WriteableStore};
 
-    use crate::served::Served;
+    use crate::test_server::TestServer;
 
     fn path(text: &str) -> NodePath {
         NodePath::parse(text).unwrap()
     }
 
-    fn arrays(served: &Served) -> ArrayClient {
-        served.store.connection().into()
+    fn arrays(server: &TestServer) -> ArrayClient {
+        server.store.connection().into()
     }
 
-    async fn set(served: &Served, key: &str, bytes: impl Into<Vec<u8>>) {
+    async fn set(server: &TestServer, key: &str, bytes: impl Into<Vec<u8>>) {
         let bytes: Vec<u8> = bytes.into();
-        served.store.set(&Key::parse(key).unwrap(), bytes.into(), Precondition::none()).await.unwrap();
+        server.store.set(&Key::parse(key).unwrap(), bytes.into(), Precondition::none()).await.unwrap();
     }
 
     fn document(data_type: Value, shape: &[u64], codecs: Value) -> Value {
@@ -43,31 +43,32 @@ mod read {
         json!([{"name": "bytes", "configuration": {"endian": "little"}}])
     }
 
-    /// An array of one chunk whose stored bytes these are.
-    async fn one_chunk(served: &Served, name: &str, document: Value, chunk: &[u8]) {
-        set(served, &format!("{name}/zarr.json"), document.to_string()).await;
+    /// Stores an array of one chunk with these bytes.
+    async fn one_chunk(server: &TestServer, name: &str, document: Value, chunk: &[u8]) {
+        set(server, &format!("{name}/zarr.json"), document.to_string()).await;
         let rank = document["shape"].as_array().unwrap().len();
-        set(served, &format!("{name}/c{}", "/0".repeat(rank)), chunk).await;
+        set(server, &format!("{name}/c{}", "/0".repeat(rank)), chunk).await;
     }
 
-    /// `numbers`: six by five of `uint16`, in chunks of four by three, each its own position.
-    async fn numbers(served: &Served) {
+    /// Stores `numbers`: a `uint16` array of shape `(6, 5)` and chunks of shape `(4, 3)`, in which each element is its
+    /// own position.
+    async fn numbers(server: &TestServer) {
         let mut document = document(json!("uint16"), &[6, 5], little());
         document["chunk_grid"]["configuration"]["chunk_shape"] = json!([4, 3]);
         document["dimension_names"] = json!(["y", null]);
-        set(served, "numbers/zarr.json", document.to_string()).await;
+        set(server, "numbers/zarr.json", document.to_string()).await;
         for (row, column) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let elements = (0..4).flat_map(|y| (0..3).map(move |x| (row * 4 + y) * 5 + column * 3 + x));
             let bytes: Vec<u8> = elements.flat_map(|element: u16| element.to_le_bytes()).collect();
-            set(served, &format!("numbers/c/{row}/{column}"), bytes).await;
+            set(server, &format!("numbers/c/{row}/{column}"), bytes).await;
         }
     }
 
     #[tokio::test]
-    async fn selections_points_and_stacks() {
-        let served = Served::start().await;
-        numbers(&served).await;
-        let (arrays, at) = (arrays(&served), path("/numbers"));
+    async fn selections_points_and_stacks_are_read() {
+        let server = TestServer::start().await;
+        numbers(&server).await;
+        let (arrays, at) = (arrays(&server), path("/numbers"));
         for (request, shape, expected) in [
             (select![1, ..].into(), &[5][..], vec![5, 6, 7, 8, 9]),
             (select![..; -5, [0, -1]].into(), &[2, 2], vec![25, 29, 0, 4]),
@@ -77,59 +78,59 @@ mod read {
             (ReadRequest::Stack(vec![select![0, ..2], select![5, 3..]]), &[2, 2], vec![0, 1, 28, 29]),
             (select![vec![1; 2000], 0].into(), &[2000], vec![5; 2000]),
         ] {
-            let found = arrays.read_as::<u16>(&at, request).await.unwrap();
-            assert_eq!((found.description.shape.as_slice(), found.content), (shape, expected));
-            assert_eq!(found.description.dialect, Dialect::V3);
+            let result = arrays.read_as::<u16>(&at, request).await.unwrap();
+            assert_eq!((result.description.shape.as_slice(), result.content), (shape, expected));
+            assert_eq!(result.description.dialect, Dialect::V3);
         }
     }
 
     #[tokio::test]
-    async fn what_came_is_described() {
-        let served = Served::start().await;
-        numbers(&served).await;
-        let (arrays, at) = (arrays(&served), path("/numbers"));
-        let found = arrays.read(&at, select![..2, 4]).await.unwrap();
-        assert_eq!(found.content, [4, 0, 9, 0].as_slice());
-        assert_eq!(found.description.dimension_names, [Some("y".to_owned())]);
-        assert_eq!(found.description.data_type.as_deref(), Some("uint16"));
-        assert_eq!(arrays.describe(&at, select![..2, 4]).await.unwrap(), found.description);
+    async fn responses_are_described() {
+        let server = TestServer::start().await;
+        numbers(&server).await;
+        let (arrays, at) = (arrays(&server), path("/numbers"));
+        let result = arrays.read(&at, select![..2, 4]).await.unwrap();
+        assert_eq!(result.content, [4, 0, 9, 0].as_slice());
+        assert_eq!(result.description.dimension_names, [Some("y".to_owned())]);
+        assert_eq!(result.description.data_type.as_deref(), Some("uint16"));
+        assert_eq!(arrays.describe(&at, select![..2, 4]).await.unwrap(), result.description);
 
         let mut stream = arrays.stream(&at, select![..2, 4]).await.unwrap();
-        assert_eq!(*stream.description(), found.description);
+        assert_eq!(*stream.description(), result.description);
         let mut all = BytesMut::new();
-        while let Some(piece) = stream.try_next().await.unwrap() {
-            all.extend_from_slice(&piece);
+        while let Some(bytes) = stream.try_next().await.unwrap() {
+            all.extend_from_slice(&bytes);
         }
-        assert_eq!(all, found.content);
+        assert_eq!(all, result.content);
     }
 
     #[tokio::test]
-    async fn what_is_known_is_not_sent_again() {
-        let served = Served::start().await;
-        numbers(&served).await;
-        let (arrays, at) = (arrays(&served), path("/numbers"));
+    async fn unchanged_elements_are_not_returned() {
+        let server = TestServer::start().await;
+        numbers(&server).await;
+        let (arrays, at) = (arrays(&server), path("/numbers"));
         for request in [select![..4, 0].into(), ReadRequest::Points(vec![vec![0, 0]])] {
             let known = arrays.read(&at, request.clone()).await.unwrap().description.version.unwrap();
-            assert_eq!(arrays.read_unless(&at, request.clone(), known).await.unwrap(), None);
-            set(&served, "numbers/c/0/0", [known.as_u128() as u8; 24]).await;
-            let found = arrays.read_unless(&at, request, known).await.unwrap().unwrap();
-            assert_ne!(found.description.version, Some(known));
+            assert_eq!(arrays.read_if_changed(&at, request.clone(), known).await.unwrap(), None);
+            set(&server, "numbers/c/0/0", [known.as_u128() as u8; 24]).await;
+            let result = arrays.read_if_changed(&at, request, known).await.unwrap().unwrap();
+            assert_ne!(result.description.version, Some(known));
         }
     }
 
     #[tokio::test]
-    async fn numbers_of_every_type() {
+    async fn every_numeric_data_type_is_read() {
         async fn check<T: Element + PartialEq + std::fmt::Debug>(name: &str, bytes: &[u8], expected: &[T]) {
-            let served = Served::start().await;
+            let server = TestServer::start().await;
             let mut document = document(json!(name), &[expected.len() as u64], little());
             if name.starts_with("complex") {
                 document["fill_value"] = json!([0, 0]);
             } else if name == "bool" {
                 document["fill_value"] = json!(false);
             }
-            one_chunk(&served, "a", document, bytes).await;
-            let found = arrays(&served).read_as::<T>(&path("a"), select![]).await.unwrap();
-            assert_eq!(found.content, expected, "{name}");
+            one_chunk(&server, "a", document, bytes).await;
+            let result = arrays(&server).read_as::<T>(&path("a"), select![]).await.unwrap();
+            assert_eq!(result.content, expected, "{name}");
         }
         check("bool", &[0, 1], &[false, true]).await;
         check("int8", &[0xff], &[-1_i8]).await;
@@ -148,93 +149,96 @@ mod read {
     }
 
     #[tokio::test]
-    async fn strings() {
-        let served = Served::start().await;
+    async fn strings_are_decoded() {
+        let server = TestServer::start().await;
         let mut document = document(json!("string"), &[3], json!([{"name": "vlen-utf8"}]));
         document["fill_value"] = json!("");
-        one_chunk(&served, "words", document, "\u{3}\0\0\0\u{2}\0\0\0é\u{0}\0\0\0\u{3}\0\0\0abc".as_bytes()).await;
-        let arrays = arrays(&served);
-        let found = arrays.read(&path("words"), select![..; -1]).await.unwrap();
-        assert_eq!(found.texts().unwrap(), ["abc", "", "é"]);
+        one_chunk(&server, "words", document, "\u{3}\0\0\0\u{2}\0\0\0é\u{0}\0\0\0\u{3}\0\0\0abc".as_bytes()).await;
+        let arrays = arrays(&server);
+        let result = arrays.read(&path("words"), select![..; -1]).await.unwrap();
+        assert_eq!(result.strings().unwrap(), ["abc", "", "é"]);
         assert_eq!(arrays.describe(&path("words"), select![]).await.unwrap().bytes, None);
     }
 
     #[tokio::test]
-    async fn a_path_with_nodes_of_two_dialects() {
-        let served = Served::start().await;
-        one_chunk(&served, "two", document(json!("uint8"), &[1], little()), &[3]).await;
+    async fn dialect_selects_one_of_two_nodes_at_a_path() {
+        let server = TestServer::start().await;
+        one_chunk(&server, "two", document(json!("uint8"), &[1], little()), &[3]).await;
         let v2 = json!({"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|u1", "compressor": null, "fill_value": 0,
             "filters": null, "order": "C"});
-        set(&served, "two/.zarray", v2.to_string()).await;
-        set(&served, "two/0", [2]).await;
-        let arrays = arrays(&served);
+        set(&server, "two/.zarray", v2.to_string()).await;
+        set(&server, "two/0", [2]).await;
+        let arrays = arrays(&server);
         for (dialect, element) in [(Dialect::V2, 2), (Dialect::V3, 3)] {
-            let found = arrays.of_dialect(dialect).read(&path("two"), select![]).await.unwrap();
-            assert_eq!((found.description.dialect, &found.content[..]), (dialect, &[element][..]));
+            let result = arrays.with_dialect(dialect).read(&path("two"), select![]).await.unwrap();
+            assert_eq!((result.description.dialect, &result.content[..]), (dialect, &[element][..]));
         }
-        let error = arrays.of_dialect(Dialect::Draft).read(&path("two"), select![]).await.unwrap_err();
+        let error = arrays.with_dialect(Dialect::Draft).read(&path("two"), select![]).await.unwrap_err();
         assert!(matches!(error, ArrayError::NoSuchNode { .. }), "{error:?}");
     }
 
     #[tokio::test]
-    async fn what_is_wrong_is_told() {
-        let served = Served::start().await;
-        numbers(&served).await;
-        set(&served, "group/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
+    async fn invalid_reads_are_errors() {
+        let server = TestServer::start().await;
+        numbers(&server).await;
+        set(&server, "group/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#).await;
         let gzip = json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}]);
-        one_chunk(&served, "junk", document(json!("uint8"), &[4], gzip), b"junk").await;
-        one_chunk(&served, "strange", document(json!("uint8"), &[4], json!([{"name": "unheard-of"}])), b"junk").await;
-        set(&served, "broken/zarr.json", r#"{"zarr_format": 3, "node_type": "array"}"#).await;
-        let arrays = arrays(&served);
+        one_chunk(&server, "junk", document(json!("uint8"), &[4], gzip), b"junk").await;
+        one_chunk(&server, "strange", document(json!("uint8"), &[4], json!([{"name": "unheard-of"}])), b"junk").await;
+        set(&server, "broken/zarr.json", r#"{"zarr_format": 3, "node_type": "array"}"#).await;
+        let arrays = arrays(&server);
         let error = async |at: &str, request: ReadRequest| arrays.read(&path(at), request).await.unwrap_err();
         let all = || ReadRequest::from(select![]);
 
-        let found = error("none/a b", all()).await;
-        assert!(matches!(&found, ArrayError::NoSuchNode { path: at } if *at == path("none/a b")), "{found:?}");
-        let found = error("group", all()).await;
-        assert!(matches!(&found, ArrayError::NotAnArray { path: at } if *at == path("group")), "{found:?}");
-        let found = error("strange", all()).await;
-        assert!(matches!(&found, ArrayError::Unsupported { needs, .. } if needs.contains("unheard-of")), "{found:?}");
-        let found = error("broken", all()).await;
+        let result = error("none/a b", all()).await;
+        assert!(matches!(&result, ArrayError::NoSuchNode { path: at } if *at == path("none/a b")), "{result:?}");
+        let result = error("group", all()).await;
+        assert!(matches!(&result, ArrayError::NotAnArray { path: at } if *at == path("group")), "{result:?}");
+        let result = error("strange", all()).await;
+        assert!(matches!(&result, ArrayError::Unsupported { needs, .. } if needs.contains("unheard-of")), "{result:?}");
+        let result = error("broken", all()).await;
         assert!(
-            matches!(&found, ArrayError::Metadata { key: Some(key), .. } if key == "broken/zarr.json"),
-            "{found:?}"
+            matches!(&result, ArrayError::Metadata { key: Some(key), .. } if key == "broken/zarr.json"),
+            "{result:?}"
         );
-        let found = error("junk", all()).await;
+        let result = error("junk", all()).await;
         assert!(
-            matches!(&found, ArrayError::UndecodableChunk { key, codec, .. } if key == "junk/c/0" && codec.contains("gzip")),
-            "{found:?}"
+            matches!(&result, ArrayError::UndecodableChunk { key, codec, .. } if key == "junk/c/0" && codec.contains("gzip")),
+            "{result:?}"
         );
         for at in [select![.., -6], select![0, 5]] {
             let index = if at == select![0, 5] { 5 } else { -6 };
-            let found = error("numbers", at.into()).await;
-            let ArrayError::OutOfBounds { dimension: 1, index: told, extent: 5 } = found else { panic!("{found:?}") };
-            assert_eq!(told, index);
+            let result = error("numbers", at.into()).await;
+            let ArrayError::OutOfBounds { dimension: 1, index: reported, extent: 5 } = result else {
+                panic!("{result:?}")
+            };
+            assert_eq!(reported, index);
         }
-        let found = error("numbers", select![0, 0, 0].into()).await;
-        assert!(matches!(found, ArrayError::UnfitSelection { .. }), "{found:?}");
-        let found = error("numbers", select![0, ..; 0].into()).await;
-        assert!(matches!(found, ArrayError::InvalidSelection { position: Some(2), .. }), "{found:?}");
+        let result = error("numbers", select![0, 0, 0].into()).await;
+        assert!(matches!(result, ArrayError::SelectionMismatch { .. }), "{result:?}");
+        let result = error("numbers", select![0, ..; 0].into()).await;
+        assert!(matches!(result, ArrayError::InvalidSelection { position: Some(2), .. }), "{result:?}");
         let stack = ReadRequest::Stack(vec![select![0], select![..; 0]]);
-        let found = error("numbers", stack).await;
+        let result = error("numbers", stack).await;
         assert!(
-            matches!(&found, ArrayError::InvalidSelection { pointer: Some(at), .. } if at == "/stack/1/0"),
-            "{found:?}"
+            matches!(&result, ArrayError::InvalidSelection { pointer: Some(at), .. } if at == "/stack/1/0"),
+            "{result:?}"
         );
         let error = arrays.describe(&path("group"), select![]).await.unwrap_err();
         assert!(matches!(error, ArrayError::NotAnArray { .. }), "{error:?}");
         let error = arrays.read_as::<i16>(&path("numbers"), select![]).await.unwrap_err();
-        assert_eq!(error.to_string(), "the elements are not int16 but uint16");
+        assert_eq!(error.to_string(), "the data type is uint16, not int16");
     }
 
     #[tokio::test]
-    async fn what_is_too_much_is_told_with_what_is_not() {
+    async fn too_large_selection_has_a_smaller_one_that_fits() {
         let limits = Limits { selection: 24, read_request: 100, ..Limits::default() };
         let options = Options { max_chunks: 3, ..Options::default() };
-        let served = Served::of(MemoryStore::new(), Settings { limits, arrays: options, ..Settings::default() }).await;
-        numbers(&served).await;
-        let (arrays, at) = (arrays(&served), path("/numbers"));
-        let error = arrays.read(&at, select![..4, ..3]).await.map(|found| found.content.len());
+        let server =
+            TestServer::with(MemoryStore::new(), Settings { limits, arrays: options, ..Settings::default() }).await;
+        numbers(&server).await;
+        let (arrays, at) = (arrays(&server), path("/numbers"));
+        let error = arrays.read(&at, select![..4, ..3]).await.map(|result| result.content.len());
         assert!(matches!(error, Ok(24)), "{error:?}");
         match arrays.read(&at, select![..5, ..3]).await.unwrap_err() {
             ArrayError::SelectionTooLarge { size: Some(30), limit: Some(24), smaller: Some(smaller) } => {
@@ -248,7 +252,7 @@ mod read {
         assert!(matches!(error, ArrayError::RequestTooLarge { limit: 100 }), "{error:?}");
     }
 
-    /// What of `0..extent` an item that names no element beyond takes, and the item.
+    /// An item that is within the bounds of a dimension, and the indices that it selects.
     fn item(extent: i64) -> impl Strategy<Value = (Selection, Vec<i64>)> {
         let slice = (-8..8_i64, -8..8_i64, prop_oneof![-3..0_i64, 1..4_i64]);
         prop_oneof![
@@ -271,20 +275,20 @@ mod read {
     }
 
     #[test]
-    fn selections_mean_what_indexing_means() {
+    fn selections_are_equivalent_to_indexing() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let served = runtime.block_on(async {
-            let served = Served::start().await;
-            numbers(&served).await;
-            served
+        let server = runtime.block_on(async {
+            let server = TestServer::start().await;
+            numbers(&server).await;
+            server
         });
-        let (arrays, at) = (arrays(&served), path("/numbers"));
+        let (arrays, at) = (arrays(&server), path("/numbers"));
         let two = (item(6), item(5));
         let checked = TestRunner::new(ProptestConfig::with_cases(200)).run(&two, |((rows, ys), (columns, xs))| {
             let selection = Selection { items: [rows.items, columns.items].concat() };
-            let found = runtime.block_on(arrays.read_as::<u16>(&at, selection.clone())).unwrap();
+            let result = runtime.block_on(arrays.read_as::<u16>(&at, selection.clone())).unwrap();
             let expected: Vec<u16> = ys.iter().flat_map(|y| xs.iter().map(move |x| (y * 5 + x) as u16)).collect();
-            prop_assert_eq!(found.content, expected, "{}", selection);
+            prop_assert_eq!(result.content, expected, "{}", selection);
             Ok(())
         });
         checked.unwrap();

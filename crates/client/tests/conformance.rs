@@ -1,25 +1,25 @@
-//! What every store does, through this client and a server of this project.
+//! The conformance tests of stores, with the client and a zarrd server.
 
-// What is marked so may panic like the tests that it helps.
+// `cfg(test)` lets Clippy accept panics in the helpers of tests.
 #[cfg(test)]
-mod served;
+mod test_server;
 
 #[cfg(test)]
 mod over_http {
     use client::HttpStore;
     use store::conformance::Factory;
 
-    use crate::served::Served;
+    use crate::test_server::TestServer;
 
     struct Http;
 
     impl Factory for Http {
         type Store = HttpStore;
-        type Fixture = Served;
+        type Fixture = TestServer;
 
-        async fn create(&self) -> (HttpStore, Served) {
-            let served = Served::start().await;
-            (served.store.clone(), served)
+        async fn create(&self) -> (HttpStore, TestServer) {
+            let server = TestServer::start().await;
+            (server.store.clone(), server)
         }
     }
 

@@ -1,33 +1,33 @@
-//! Hierarchies of a server of this project, and what is written into arrays, as the client does it.
+//! Hierarchies and writes of elements, with the client and a zarrd server.
 
-// What is marked so may panic like the tests that it helps.
+// `cfg(test)` lets Clippy accept panics in the helpers of tests.
 #[cfg(test)]
-mod served;
+mod test_server;
 
 #[cfg(test)]
-mod changed {
+mod hierarchies {
     use bytes::Bytes;
     use client::{
-        ArrayClient, ArrayError, Child, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
-        Kind, NewElements, NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
+        ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
+        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, Patch, Zom, select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use server::{Access, Settings};
     use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
-    use crate::served::Served;
+    use crate::test_server::TestServer;
 
     fn path(text: &str) -> NodePath {
         NodePath::parse(text).unwrap()
     }
 
-    fn nodes(served: &Served) -> NodeClient {
-        served.store.connection().into()
+    fn nodes(server: &TestServer) -> NodeClient {
+        server.store.connection().into()
     }
 
-    fn arrays(served: &Served) -> ArrayClient {
-        served.store.connection().into()
+    fn arrays(server: &TestServer) -> ArrayClient {
+        server.store.connection().into()
     }
 
     fn text(json: Value) -> Json {
@@ -55,11 +55,11 @@ mod changed {
         json!({"zarr_format": 3, "node_type": "group", "attributes": {"who": "me"}, "members": members})
     }
 
-    /// `/lab`: a group with the array `mice`, four by three of `uint16`, and an empty group.
-    async fn lab(served: &Served) -> Value {
+    /// Declares `/lab`: a group with an empty group and the `uint16` array `mice` of shape `(4, 3)`.
+    async fn lab(server: &TestServer) -> Value {
         let lab = group(json!({"mice": array("uint16", &[4, 3], &[2, 3]), "empty": group(json!({}))}));
-        let declared = nodes(served).create(&path("lab"), &zom(&lab), &CreateOptions::default()).await.unwrap();
-        assert_eq!(declared.status, CreateStatus::Created);
+        let created = nodes(server).create(&path("lab"), &zom(&lab), &CreateOptions::default()).await.unwrap();
+        assert_eq!(created.status, CreateStatus::Created);
         lab
     }
 
@@ -69,47 +69,47 @@ mod changed {
     }
 
     #[tokio::test]
-    async fn a_tree_is_declared_found_and_erased() {
-        let served = Served::start().await;
-        let (nodes, at) = (nodes(&served), path("/lab"));
+    async fn hierarchies_are_declared_read_and_erased() {
+        let server = TestServer::start().await;
+        let (nodes, at) = (nodes(&server), path("/lab"));
         assert!(!nodes.exists(&at).await.unwrap());
-        let tree = lab(&served).await;
+        let tree = lab(&server).await;
         assert!(nodes.exists(&at).await.unwrap());
 
         let again = nodes.create(&at, &zom(&tree), &CreateOptions::default()).await.unwrap();
         assert_eq!(again.status, CreateStatus::Existed);
-        let found = nodes.node(&at, Depth::All).await.unwrap();
-        assert_eq!((found.dialect, found.implicit, &found.path), (Dialect::V3, false, &at));
-        assert_eq!((found.version, &found.zom), (again.node.version, &again.node.zom));
-        assert_eq!(zom::Zom::differences(&zom(&tree), &found.zom, 10), []);
+        let result = nodes.node(&at, Depth::All).await.unwrap();
+        assert_eq!((result.dialect, result.implicit, &result.path), (Dialect::V3, false, &at));
+        assert_eq!((result.version, &result.zom), (again.node.version, &again.node.zom));
+        assert_eq!(zom::Zom::differences(&zom(&tree), &result.zom, 10), []);
 
         let shallow = nodes.node(&at, Depth::Levels(0)).await.unwrap();
         let zom::Node::Group(shallow) = shallow.zom.root else { panic!("{shallow:?}") };
         assert!(shallow.members.is_none());
         assert_eq!(shallow.document.get("attributes").unwrap(), json!({"who": "me"}));
-        let flat = nodes.flat(&at, Depth::All).await.unwrap();
-        assert_eq!(flat.documents.keys().collect::<Vec<_>>(), ["", "/empty", "/mice"]);
-        assert_eq!(flat.documents["/mice"].get("shape").unwrap(), json!([4, 3]));
+        let documents = nodes.documents(&at, Depth::All).await.unwrap();
+        assert_eq!(documents.documents.keys().collect::<Vec<_>>(), ["", "/empty", "/mice"]);
+        assert_eq!(documents.documents["/mice"].get("shape").unwrap(), json!([4, 3]));
 
-        let child = |at: &str, kind| Child { path: path(at), dialect: Dialect::V3, kind: Some(kind) };
-        let below = [child("/lab/empty", Kind::Group), child("/lab/mice", Kind::Array)];
+        let child = |at: &str, kind| NodeEntry { path: path(at), dialect: Dialect::V3, kind: Some(kind) };
+        let below = [child("/lab/empty", NodeKind::Group), child("/lab/mice", NodeKind::Array)];
         assert_eq!(nodes.children(&at).await.unwrap(), below);
         let all = nodes.descendants(&NodePath::root()).await.unwrap();
         assert_eq!(all[1..], below);
-        assert_eq!(all[0], child("/lab", Kind::Group));
+        assert_eq!(all[0], child("/lab", NodeKind::Group));
 
         assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), KeyCount::exact(1));
         let error = nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap_err();
-        assert!(matches!(&error, NodeError::NoSuchNode { path: gone } if *gone == path("lab/mice")), "{error:?}");
+        assert!(matches!(&error, NodeError::NoSuchNode { path: missing } if *missing == path("lab/mice")), "{error:?}");
         assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), KeyCount::exact(2));
         assert!(!nodes.exists(&at).await.unwrap());
     }
 
     #[tokio::test]
-    async fn another_tree_is_told_and_replaced() {
-        let served = Served::start().await;
-        let (nodes, at) = (nodes(&served), path("lab"));
-        let mut tree = lab(&served).await;
+    async fn differing_hierarchy_is_an_error_unless_replaced() {
+        let server = TestServer::start().await;
+        let (nodes, at) = (nodes(&server), path("lab"));
+        let mut tree = lab(&server).await;
         tree["members"]["mice"]["shape"] = json!([5, 3]);
         let other = zom(&tree);
         let error = nodes.create(&at, &other, &CreateOptions::default()).await.unwrap_err();
@@ -128,16 +128,16 @@ mod changed {
             precondition: Precondition::at(current),
             ..CreateOptions::default()
         };
-        let declared = nodes.create(&at, &other, &replace).await.unwrap();
-        assert_eq!(declared.status, CreateStatus::Existed);
+        let created = nodes.create(&at, &other, &replace).await.unwrap();
+        assert_eq!(created.status, CreateStatus::Existed);
         assert!(nodes.validate(&at, &other).await.unwrap().unchanged);
     }
 
     #[tokio::test]
-    async fn what_cannot_be_declared() {
-        let served = Served::start().await;
-        let nodes = nodes(&served);
-        lab(&served).await;
+    async fn invalid_declarations_are_errors() {
+        let server = TestServer::start().await;
+        let nodes = nodes(&server);
+        lab(&server).await;
         let array = zom(&array("uint8", &[1], &[1]));
         let declare = async |at: &str| nodes.create(&path(at), &array, &CreateOptions::default()).await.unwrap_err();
         let error = declare("lab/mice/c").await;
@@ -150,21 +150,21 @@ mod changed {
     }
 
     #[tokio::test]
-    async fn nodes_of_other_dialects_are_told_apart_and_mapped() {
-        let served = Served::start().await;
-        let nodes = nodes(&served);
-        lab(&served).await;
+    async fn nodes_of_other_dialects_are_listed_separately_and_mapped() {
+        let server = TestServer::start().await;
+        let nodes = nodes(&server);
+        lab(&server).await;
         let old = zom(&json!({"zarr_format": 2, "attributes": {}, "members": {"x": {
             "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "compressor": null, "fill_value": 0,
             "filters": null, "order": "C", "attributes": {},
         }}}));
-        let v2 = nodes.of_dialect(Dialect::V2);
+        let v2 = nodes.with_dialect(Dialect::V2);
         v2.create(&path("lab/old"), &old, &CreateOptions::default()).await.unwrap();
-        let found = nodes.node(&path("lab"), Depth::All).await.unwrap();
-        assert_eq!(found.other_dialects, [(path("lab/old"), Dialect::V2)]);
-        let other = Child { path: path("lab/old"), dialect: Dialect::V2, kind: None };
+        let result = nodes.node(&path("lab"), Depth::All).await.unwrap();
+        assert_eq!(result.other_dialects, [(path("lab/old"), Dialect::V2)]);
+        let other = NodeEntry { path: path("lab/old"), dialect: Dialect::V2, kind: None };
         assert!(nodes.children(&path("lab")).await.unwrap().contains(&other));
-        let error = nodes.of_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
+        let error = nodes.with_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
         assert!(matches!(error, NodeError::NoSuchNode { .. }), "{error:?}");
 
         let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::ZomFormat::V3).await.unwrap();
@@ -179,10 +179,10 @@ mod changed {
     }
 
     #[tokio::test]
-    async fn nodes_are_patched_under_conditions() {
-        let served = Served::start().await;
-        let (nodes, at) = (nodes(&served), path("lab/mice"));
-        lab(&served).await;
+    async fn patches_check_their_precondition() {
+        let server = TestServer::start().await;
+        let (nodes, at) = (nodes(&server), path("lab/mice"));
+        lab(&server).await;
         let before = nodes.node(&at, Depth::Levels(0)).await.unwrap().version.unwrap();
         let unit = object(json!({"unit": "mV"}));
         let changed = nodes.set_attributes(&at, unit.clone(), Precondition::at(before)).await.unwrap();
@@ -198,20 +198,20 @@ mod changed {
         let document = changed.zom.root.document();
         assert_eq!(document.get("shape").unwrap(), json!([3, 3]));
         assert_eq!(document.get("dimension_names").unwrap(), json!(["y", null]));
-        let changed = arrays(&served).resize(&at, vec![6, 3], Precondition::none()).await.unwrap();
+        let changed = arrays(&server).resize(&at, vec![6, 3], Precondition::none()).await.unwrap();
         assert_eq!(changed.zom.root.document().get("shape").unwrap(), json!([6, 3]));
         let error = nodes.resize(&at, vec![6], Precondition::none()).await.unwrap_err();
         assert!(
-            matches!(&error, NodeError::InvalidPatch { pointer: Some(place), .. } if place == "/shape"),
+            matches!(&error, NodeError::InvalidPatch { pointer: Some(pointer), .. } if pointer == "/shape"),
             "{error:?}"
         );
     }
 
     #[tokio::test]
-    async fn elements_of_every_form_are_written_and_appended() {
-        let served = Served::start().await;
-        let (arrays, at) = (arrays(&served), path("lab/mice"));
-        lab(&served).await;
+    async fn elements_are_written_and_appended_in_every_format() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("lab/mice"));
+        lab(&server).await;
         let none = Precondition::none;
         let report = arrays.write(&at, select![0..2, ..], &[1_u16, 2, 3, 4, 5, 6], none()).await.unwrap();
         assert_eq!((report.shape.as_slice(), report.chunks_written, report.chunks_erased), (&[4, 3][..], 1, 0));
@@ -220,16 +220,16 @@ mod changed {
         arrays.write(&at, select![2, 0], Bytes::from_static(&[0, 1]), none()).await.unwrap();
         let report = arrays.append(&at, 0, &vec![10_u16, 11, 12], none()).await.unwrap();
         assert_eq!(report.shape, [5, 3]);
-        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
-        assert_eq!(found.content, [1, 9, 3, 4, 9, 6, 256, 9, 0, 7, 9, 8, 10, 11, 12]);
+        let result = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(result.content, [1, 9, 3, 4, 9, 6, 256, 9, 0, 7, 9, 8, 10, 11, 12]);
         assert_eq!(arrays.nodes().node(&at, Depth::All).await.unwrap().version, report.version);
 
         let words = zom(&array("string", &[2], &[2]));
         arrays.nodes().create(&path("words"), &words, &CreateOptions::default()).await.unwrap();
-        arrays.write(&path("words"), select![], NewElements::texts(["é", "bc"]).unwrap(), none()).await.unwrap();
-        arrays.append(&path("words"), -1, NewElements::texts(["d"]).unwrap(), none()).await.unwrap();
-        let found = arrays.read(&path("words"), select![]).await.unwrap();
-        assert_eq!(found.texts().unwrap(), ["é", "bc", "d"]);
+        arrays.write(&path("words"), select![], NewElements::strings(["é", "bc"]).unwrap(), none()).await.unwrap();
+        arrays.append(&path("words"), -1, NewElements::strings(["d"]).unwrap(), none()).await.unwrap();
+        let result = arrays.read(&path("words"), select![]).await.unwrap();
+        assert_eq!(result.strings().unwrap(), ["é", "bc", "d"]);
 
         let scalar = zom(&array("int8", &[], &[]));
         arrays.nodes().create(&path("one"), &scalar, &CreateOptions::default()).await.unwrap();
@@ -239,34 +239,34 @@ mod changed {
 
     #[cfg(feature = "ndarray")]
     #[tokio::test]
-    async fn arrays_of_ndarray_have_their_shape_checked() {
-        let served = Served::start().await;
-        let (arrays, at) = (arrays(&served), path("lab/mice"));
-        lab(&served).await;
+    async fn shape_of_ndarrays_is_checked() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("lab/mice"));
+        lab(&server).await;
         let block = ndarray::array![[1_u16, 2], [3, 4], [5, 6]];
         arrays.write(&at, select![0..2, ..], NewElements::ndarray(&block.t()), Precondition::none()).await.unwrap();
-        let found = arrays.read_as::<u16>(&at, select![0..2, ..]).await.unwrap();
-        assert_eq!(found.into_ndarray().unwrap(), block.t().into_dyn());
+        let result = arrays.read_as::<u16>(&at, select![0..2, ..]).await.unwrap();
+        assert_eq!(result.into_ndarray().unwrap(), block.t().into_dyn());
         for wrong in [NewElements::ndarray(&block), NewElements::ndarray(&block.t().mapv(f32::from))] {
             let error = arrays.write(&at, select![0..2, ..], wrong, Precondition::none()).await.unwrap_err();
-            let is_told = matches!(error, ArrayError::UnfitElements { .. } | ArrayError::InvalidElements { .. });
-            assert!(is_told, "{error:?}");
+            let is_expected = matches!(error, ArrayError::ElementsMismatch { .. } | ArrayError::InvalidElements { .. });
+            assert!(is_expected, "{error:?}");
         }
     }
 
     #[tokio::test]
-    async fn elements_that_come_as_a_stream() {
-        let served = Served::start().await;
-        let (arrays, at) = (arrays(&served), path("many"));
+    async fn streamed_elements_are_written() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("many"));
         let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
         arrays.nodes().create(&at, &many, &CreateOptions::default()).await.unwrap();
-        let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
-        let report = arrays.write(&at, select![], Payload::from_stream(pieces()), Precondition::none()).await.unwrap();
+        let buffers = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
+        let report = arrays.write(&at, select![], Payload::from_stream(buffers()), Precondition::none()).await.unwrap();
         assert_eq!(report.chunks_written, 16);
-        let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
-        assert!(found.content.iter().copied().eq(0..1024));
+        let result = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
+        assert!(result.content.iter().copied().eq(0..1024));
 
-        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(pieces().take(1000)) };
+        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(buffers().take(1000)) };
         let error = arrays.write(&at, select![], short, Precondition::none()).await.unwrap_err();
         assert!(
             matches!(
@@ -278,19 +278,19 @@ mod changed {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_written_is_told() {
-        let served = Served::start().await;
-        let (arrays, at) = (arrays(&served), path("lab/mice"));
-        lab(&served).await;
+    async fn invalid_writes_are_errors() {
+        let server = TestServer::start().await;
+        let (arrays, at) = (arrays(&server), path("lab/mice"));
+        lab(&server).await;
         let none = Precondition::none;
         let error = arrays.write(&at, select![0], &[1.0_f32; 3], none()).await.unwrap_err();
-        assert!(matches!(&error, ArrayError::DataType { expected: "float32", found: Some(name) } if name == "uint16"));
+        assert!(matches!(&error, ArrayError::DataType { expected: "float32", actual: Some(name) } if name == "uint16"));
         let error = arrays.write(&at, select![0], &[1_u16; 4], none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::UnfitElements { expected: Some(6), found: Some(8), .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::ElementsMismatch { expected: Some(6), actual: Some(8), .. }), "{error:?}");
         let error = arrays.write(&at, select![0], json!([1, 2, 65536]), none()).await.unwrap_err();
         assert!(matches!(&error, ArrayError::InvalidElement { element, .. } if *element == [2]), "{error:?}");
         let error = arrays.append(&at, 0, &[1_u16; 4], none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::UnfitElements { .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::ElementsMismatch { .. }), "{error:?}");
         let error = arrays.write(&at, select![9], json!(1), none()).await.unwrap_err();
         assert!(matches!(error, ArrayError::OutOfBounds { index: 9, extent: 4, .. }), "{error:?}");
         let error = arrays.write(&path("lab"), select![], json!(1), none()).await.unwrap_err();
@@ -300,17 +300,18 @@ mod changed {
         assert!(matches!(error, ArrayError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
         let error = arrays.append(&at, 0, json!([[1, 2, 3]]), wrong).await.unwrap_err();
         assert!(matches!(error, ArrayError::PreconditionFailed { .. }), "{error:?}");
-        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
-        assert_eq!(found.content, [0; 12], "nothing was written");
+        let result = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(result.content, [0; 12], "nothing was written");
     }
 
     #[tokio::test]
-    async fn who_may_only_read() {
-        let served = Served::of(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
+    async fn read_only_access_forbids_writes() {
+        let server =
+            TestServer::with(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
         let group = zom(&group(json!({})));
-        let error = nodes(&served).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
+        let error = nodes(&server).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
         assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");
-        let error = arrays(&served).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
+        let error = arrays(&server).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
         assert!(matches!(error, ArrayError::Forbidden { .. }), "{error:?}");
     }
 }

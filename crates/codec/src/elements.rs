@@ -2,24 +2,24 @@
 
 use bytes::Bytes;
 
-/// Elements in C order, as [`ElementType`](meta::data_type::ElementType) has them in memory.
+/// Elements in C order, in the memory layout of their [`ElementType`](meta::data_type::ElementType).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Elements {
-    /// Of a fixed size, each word little-endian, one after the other.
+    /// Consecutive elements of a fixed size, each word little-endian.
     Fixed(Bytes),
-    /// Each of its own length.
+    /// Elements of variable length.
     Variable(VariableElements),
 }
 
 /// Elements of variable length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableElements {
-    /// The end of each element in `data`: non-decreasing, the last at the end of it.
+    /// The end of each element in `data`, in non-decreasing order; the last is the length of `data`.
     ends: Vec<u64>,
     data: Bytes,
 }
 
-/// Collects elements of variable length, up to a number of bytes.
+/// Collects elements of variable length, up to a memory budget.
 #[derive(Debug)]
 pub struct VariableBuilder {
     ends: Vec<u64>,
@@ -27,11 +27,11 @@ pub struct VariableBuilder {
     budget: u64,
 }
 
-/// More bytes than the budget allows.
+/// The budget is too small for an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetExceeded;
 
-/// The overhead of an element of variable length, in bytes.
+/// The overhead per element of variable length, in bytes.
 const OVERHEAD_PER_ELEMENT: u64 = size_of::<u64>() as u64;
 
 impl Elements {
@@ -43,7 +43,7 @@ impl Elements {
         }
     }
 
-    /// True if every element is bitwise equal to this one; true for elements of no size.
+    /// True if every element is bitwise equal to `element`. Always true for elements without bytes.
     pub fn all_equal(&self, element: &[u8]) -> bool {
         match self {
             Self::Fixed(_) if element.is_empty() => true,
@@ -92,7 +92,7 @@ impl VariableElements {
 }
 
 impl VariableBuilder {
-    /// Collects elements that take at most `budget` bytes of memory.
+    /// Creates a builder for elements that take at most `budget` bytes of memory.
     pub fn new(budget: u64) -> Self {
         Self { ends: Vec::new(), data: Vec::new(), budget }
     }
@@ -106,7 +106,7 @@ impl VariableBuilder {
         Ok(())
     }
 
-    /// The elements.
+    /// The collected elements.
     pub fn finish(self) -> VariableElements {
         VariableElements { ends: self.ends, data: self.data.into() }
     }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_element_everywhere() {
+    fn all_equal_compares_every_element() {
         let fixed = |bytes: &'static [u8]| Elements::Fixed(Bytes::from_static(bytes));
         assert!(fixed(b"ababab").all_equal(b"ab") && fixed(b"").all_equal(b"ab") && fixed(b"ab").all_equal(b"ab"));
         assert!(
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn variable_elements() {
+    fn builder_rejects_elements_beyond_its_budget() {
         let mut builder = VariableBuilder::new(3 * 8 + 5);
         for element in [&b"ab"[..], b"", b"cde"] {
             builder.push(element).unwrap();

@@ -1,26 +1,26 @@
-//! Errors of codec chains, and of decoding and encoding.
+//! Errors of creating a chain, and of decoding and encoding.
 
 use meta::codecs::CodecSpecError;
 
-/// The reason why a codec chain is invalid.
+/// Errors of creating a codec chain.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// No such codec is known.
-    #[error("there is no codec {codec}")]
+    /// The codec is unknown.
+    #[error("unknown codec {codec}")]
     UnknownCodec {
         /// Its name.
         codec: String,
     },
-    /// A codec is configured wrongly.
-    #[error("the codec {codec} {reason}")]
+    /// A codec's configuration has an invalid value.
+    #[error("codec {codec} {reason}")]
     InvalidConfiguration {
         /// Its name.
         codec: String,
-        /// The error, which continues "the codec x".
+        /// The error, which continues "codec x".
         reason: String,
     },
-    /// A codec's configuration does not have the form that it must have.
-    #[error("the configuration of the codec {codec} is not understood")]
+    /// A codec's configuration cannot be deserialized.
+    #[error("the configuration of codec {codec} is malformed")]
     MalformedConfiguration {
         /// Its name.
         codec: String,
@@ -28,8 +28,8 @@ pub enum ChainError {
         #[source]
         source: serde_json::Error,
     },
-    /// An inner codec is no codec.
-    #[error("an inner codec of {codec} is not understood")]
+    /// An entry in a codec's list of inner codecs is malformed.
+    #[error("an inner codec of {codec} is malformed")]
     MalformedInnerCodec {
         /// The name of the outer codec.
         codec: String,
@@ -37,36 +37,36 @@ pub enum ChainError {
         #[source]
         source: CodecSpecError,
     },
-    /// A codec is at a position where its input has the wrong kind.
-    #[error("the codec {codec} cannot stand here: {reason}")]
+    /// A codec has an input of the wrong kind at its position.
+    #[error("codec {codec} is not valid at this position: {reason}")]
     InvalidPosition {
         /// Its name.
         codec: String,
         /// The error.
         reason: String,
     },
-    /// No codec makes bytes of the array.
-    #[error("no codec of the chain makes bytes of the array")]
+    /// The chain has no array-to-bytes codec.
+    #[error("codec chain has no array-to-bytes codec")]
     NoArrayToBytes,
-    /// More than [`MAX_CODECS`](meta::limits::MAX_CODECS).
-    #[error("the chain has {found} codecs, more than {}", meta::limits::MAX_CODECS)]
+    /// The chain has more than [`MAX_CODECS`](meta::limits::MAX_CODECS) codecs.
+    #[error("codec chain has {found} codecs; the limit is {}", meta::limits::MAX_CODECS)]
     TooManyCodecs {
         /// Their number.
         found: usize,
     },
-    /// Shards nested deeper than [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH).
-    #[error("shards are nested deeper than {}", meta::limits::MAX_SHARD_DEPTH)]
+    /// Shards are nested deeper than [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH).
+    #[error("shards are nested too deeply; the limit is {} levels", meta::limits::MAX_SHARD_DEPTH)]
     ShardsTooDeep,
-    /// A chunk is larger than [`MAX_CHUNK_SIZE`](meta::limits::MAX_CHUNK_SIZE).
-    #[error("a chunk is larger than {} bytes", meta::limits::MAX_CHUNK_SIZE)]
+    /// A chunk is larger than [`MAX_CHUNK_SIZE`](meta::limits::MAX_CHUNK_SIZE) bytes.
+    #[error("chunk size exceeds the limit of {} bytes", meta::limits::MAX_CHUNK_SIZE)]
     ChunkTooLarge,
 }
 
-/// An error of decoding or encoding a chunk.
+/// Errors of decoding or encoding a chunk.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
     /// The decoded data exceeds its limit.
-    #[error("{codec} yields more than {limit} bytes")]
+    #[error("{codec}: decoded data exceeds the limit of {limit} bytes")]
     OutputTooLong {
         /// The codec that failed.
         codec: &'static str,
@@ -74,7 +74,7 @@ pub enum CodecError {
         limit: u64,
     },
     /// The encoded or decoded data has the wrong length.
-    #[error("{codec} has {found} bytes instead of {expected}")]
+    #[error("{codec}: expected {expected} bytes, found {found}")]
     LengthMismatch {
         /// The codec that failed.
         codec: &'static str,
@@ -83,21 +83,21 @@ pub enum CodecError {
         /// The actual number of bytes.
         found: u64,
     },
-    /// Elements of variable length take more memory than the request has.
-    #[error("{codec} yields more than the {budget} bytes that the request may take")]
+    /// Elements of variable length exceed the memory budget.
+    #[error("{codec}: decoded elements exceed the memory budget of {budget} bytes")]
     BudgetExceeded {
         /// The codec that failed.
         codec: &'static str,
         /// The limit in bytes.
         budget: u64,
     },
-    /// A checksum does not fit.
-    #[error("the checksum of {codec} does not fit")]
+    /// The checksum does not match the data.
+    #[error("{codec}: checksum mismatch")]
     ChecksumMismatch {
         /// The codec that failed.
         codec: &'static str,
     },
-    /// The bytes are not what the codec writes.
+    /// The bytes are not valid output of the codec.
     #[error("{codec}: {reason}")]
     Malformed {
         /// The codec that failed.
@@ -105,8 +105,8 @@ pub enum CodecError {
         /// The error.
         reason: &'static str,
     },
-    /// The bytes are not what the codec writes, as its library says.
-    #[error("{codec} cannot read the bytes")]
+    /// The codec's library rejects the bytes.
+    #[error("{codec}: invalid data")]
     Library {
         /// The codec that failed.
         codec: &'static str,
@@ -114,7 +114,7 @@ pub enum CodecError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The codec decodes chunks of the array, and encodes none.
+    /// The codec can decode but not encode chunks of the array.
     #[error("{codec} {reason}")]
     EncodingUnsupported {
         /// The codec that failed.
@@ -123,7 +123,7 @@ pub enum CodecError {
         reason: String,
     },
     /// An element cannot be encoded.
-    #[error("{codec} cannot encode the element {index}: {reason}")]
+    #[error("{codec}: cannot encode element {index}: {reason}")]
     InvalidElement {
         /// The codec that failed.
         codec: &'static str,

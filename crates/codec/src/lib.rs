@@ -1,11 +1,39 @@
-//! Codecs: between the bytes that are stored and the elements of a chunk, with bounded output.
+//! Zarr codecs with bounded output.
 //!
-//! A [`Chain`] is made of the [`CodecSpec`](meta::codecs::CodecSpec)s of an array's model and the [`Representation`] of its chunks. What is
-//! stored comes from strangers, so **every decoder is told how many bytes it may produce and never allocates beyond them**: the chunk's size
-//! bounds the last stage of decoding, what its codec says of the length it could have been given bounds the stage before, and what is of variable
-//! length is bounded by a budget. A chunk whose decoded length is wrong, short or long, is an error.
+//! A [`CodecChain`] converts between the stored bytes of a chunk and its [`Elements`]:
 //!
-//! Each codec has a file of its own in `codecs`, with a link to its specification, its configuration, and its limits. Nothing here does I/O.
+//! ```text
+//!  CodecSpecs + ChunkRepresentation          (from the array's metadata, crate `meta`)
+//!        │ CodecChain::new: one factory per codec, looked up by namespace and name
+//!        ▼
+//!  elements ──► array-to-array* ──► array-to-bytes ──► bytes-to-bytes* ──► stored bytes    encode
+//!           ◄──                 ◄──                ◄──                 ◄──                 decode
+//! ```
+//!
+//! - [`ArrayToArray`] codecs change the shape, order or data type of elements: `transpose`, and the filters of numcodecs.
+//! - The one [`ArrayToBytes`] codec serializes elements: `bytes`, `vlen-utf8`, or `sharding_indexed`, whose inner chunks
+//!   and index have chains of their own.
+//! - [`BytesToBytes`] codecs compress bytes or add a checksum. In v2 and the draft, filters are among them.
+//!
+//! # Lifecycle
+//!
+//! 1. A reader of documents (`meta::documents`) makes a list of [`CodecSpec`](meta::codecs::CodecSpec)s, in the order of
+//!    encoding, whatever the dialect is.
+//! 2. [`CodecChain::new`] creates the codecs for a [`ChunkRepresentation`]: data type, shape and fill value. Each codec
+//!    gets the representation of its input and validates its configuration against it ([`ChainError`]).
+//! 3. [`CodecChain::encoded_size`], [`working_memory`](CodecChain::working_memory) and
+//!    [`decode_work`](CodecChain::decode_work) limit a request before it starts.
+//! 4. [`CodecChain::decode`] and [`encode`](CodecChain::encode) convert chunks ([`CodecError`]).
+//!    [`CodecChain::partial_access`] returns which parts of a chunk can be read on their own.
+//!
+//! # Limits
+//!
+//! Stored bytes are untrusted. **Every decoder has a maximum output size and never allocates beyond it**: the last stage of
+//! decoding is limited by the chunk's size, each stage before by the bound that its codec has for such an input, and elements
+//! of variable length by a memory budget. A chunk with another decoded size than its shape requires is an error.
+//!
+//! This crate does no I/O. Each codec has a module in `codecs` that documents its names, its configuration, its format and
+//! its limits; [`supported_codecs`] lists them.
 
 mod builder;
 mod byte_swap;

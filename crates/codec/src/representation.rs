@@ -1,4 +1,4 @@
-//! The representation of decoded chunks.
+//! Properties of a codec's input and output.
 
 use bytes::Bytes;
 use meta::{
@@ -17,27 +17,27 @@ pub struct ChunkRepresentation {
     num_elements: u64,
 }
 
-/// The size of encoded bytes.
+/// The bound of an encoded size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodedSizeBound {
-    /// So long, whatever they are made of.
+    /// The exact size, independent of the content.
     Exact(u64),
-    /// At most so long.
+    /// The maximum size.
     AtMost(u64),
 }
 
-/// Properties of the bytes between codecs from bytes to bytes.
+/// The representation of the bytes between bytes-to-bytes codecs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BytesRepresentation {
-    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
-    /// with them, and compressors shuffle by their size.
+    /// The data type and byte order, if the bytes are consecutive elements. The filters of numcodecs compute with them,
+    /// and compressors shuffle by their size.
     pub stored_elements: Option<(DataType, StoredOrder)>,
-    /// The bounds of their length; `None` if elements of variable length leave it open.
+    /// The bound of the size; `None` if elements of variable length leave it open.
     pub size: Option<EncodedSizeBound>,
 }
 
 impl ChunkRepresentation {
-    /// The representation of a chunk. Fails if it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
+    /// Creates a representation. Fails if a chunk would have more than [`MAX_CHUNK_SIZE`] bytes or elements.
     pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: impl Into<Bytes>) -> Result<Self, ChainError> {
         let fill_value = fill_value.into();
         let elements = match shape.contains(&0) {
@@ -50,7 +50,7 @@ impl ChunkRepresentation {
         Ok(Self { data_type, shape, fill_value, num_elements: elements })
     }
 
-    /// The type of the elements.
+    /// The data type of the elements.
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
@@ -60,7 +60,7 @@ impl ChunkRepresentation {
         &self.shape
     }
 
-    /// The element that stands for what is not stored, as it is in memory.
+    /// The element that missing chunks consist of, as it is in memory.
     pub fn fill_value(&self) -> &Bytes {
         &self.fill_value
     }
@@ -70,22 +70,22 @@ impl ChunkRepresentation {
         self.num_elements
     }
 
-    /// The size of the elements in bytes; `None` for variable length.
+    /// The size of a chunk in bytes; `None` for elements of variable length.
     pub fn fixed_size(&self) -> Option<u64> {
-        // Cannot overflow: the constructor multiplied the two.
+        // Cannot overflow: the constructor checked the product.
         Some(self.num_elements.saturating_mul(self.data_type.fixed_size()? as u64))
     }
 }
 
 impl EncodedSizeBound {
-    /// The longest.
+    /// The maximum size.
     pub fn max(self) -> u64 {
         match self {
             Self::Exact(len) | Self::AtMost(len) => len,
         }
     }
 
-    /// The length, if it is exact.
+    /// The size, if it is exact.
     pub fn exact(self) -> Option<u64> {
         match self {
             Self::Exact(len) => Some(len),

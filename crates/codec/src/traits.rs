@@ -1,4 +1,4 @@
-//! The traits of codecs.
+//! The traits of the three kinds of codecs.
 
 use std::{any::Any, fmt};
 
@@ -7,52 +7,52 @@ use meta::data_type::{DataType, StoredOrder};
 
 use crate::{CodecError, Elements, EncodedSizeBound};
 
-/// A codec from arrays to arrays, for chunks of one [`Representation`].
+/// A codec from arrays to arrays, for chunks of one representation.
 ///
-/// It is only given elements of the representation that it was made for (in decoding, of the one that it answered with), and of their number.
+/// It only gets as many elements of that representation as the chunk has; when decoding, those of the encoded
+/// representation.
 pub trait ArrayToArray: fmt::Debug + Send + Sync {
-    /// Undoes [`encode`](Self::encode).
+    /// Inverts [`encode`](Self::encode).
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError>;
 
     /// Encodes the elements of a chunk.
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError>;
 
-    /// True if it changes nothing, neither the elements nor the representation.
+    /// True if encoding changes neither the elements nor the representation.
     fn is_identity(&self) -> bool {
         false
     }
 
-    /// The order of the array's dimensions in the output, if the codec does nothing but transpose. Neighbouring ones
-    /// are merged.
+    /// The order of the input's dimensions in the output, if the codec only transposes. Adjacent ones are merged.
     fn permutation(&self) -> Option<&[usize]> {
         None
     }
 
-    /// The cost for each byte of the chunk.
+    /// The cost per byte of the chunk.
     fn cost(&self) -> Cost {
         Cost::COPY
     }
 }
 
-/// A codec from an array to bytes, for chunks of one [`Representation`].
+/// A codec from arrays to bytes, for chunks of one representation.
 pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
-    /// Decodes a chunk. Fails unless the bytes hold exactly its number of elements. Elements of variable length that would take more
-    /// than `budget` bytes of memory fail with [`CodecError::OverBudget`] before they are allocated.
+    /// Decodes a chunk. Fails unless the bytes have exactly as many elements as the chunk. Elements of variable length
+    /// that need more than `budget` bytes of memory fail with [`CodecError::BudgetExceeded`] before they are allocated.
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError>;
 
     /// Encodes a chunk.
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
 
-    /// The bounds of the encoded size of a chunk; `None` if elements of variable length leave it open.
+    /// The bound of the encoded size of a chunk; `None` if elements of variable length leave it open.
     fn encoded_size(&self) -> Option<EncodedSizeBound>;
 
-    /// The items of its output for the codecs that follow, if these are still consecutive elements.
+    /// The data type and byte order of the output, if it is consecutive elements.
     fn stored_elements(&self) -> Option<(DataType, StoredOrder)> {
         None
     }
 
-    /// The order in which the words of the elements are stored, where its bytes are the chunk's elements of a fixed size one after the other in C
-    /// order: then each can be read without the rest.
+    /// The byte order of the output, if it is the chunk's elements of a fixed size in C order, each of which can be
+    /// read without the rest.
     fn stored_order(&self) -> Option<&StoredOrder> {
         None
     }
@@ -72,7 +72,7 @@ pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
         0
     }
 
-    /// The cost for each byte of the chunk.
+    /// The cost per byte of the chunk.
     fn cost(&self) -> Cost {
         Cost::COPY
     }
@@ -80,44 +80,43 @@ pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
 
 /// A codec from bytes to bytes.
 pub trait BytesToBytes: fmt::Debug + Send + Sync {
-    /// Decodes all of `encoded`. Returns at most `limit` bytes, and allocates no more than that and what the encoded
-    /// bytes justify (a small factor of their length, and a fixed working space); longer output fails with
-    /// [`CodecError::TooLong`]. Bytes after the end of the encoded data are an error if the format has an end.
+    /// Decodes all of `encoded` to at most `limit` bytes; longer output fails with [`CodecError::OutputTooLong`].
+    /// Allocates at most `limit` bytes, and in advance only a small multiple of the encoded size plus a fixed working
+    /// space. Bytes after the end of the encoded data are an error if the format has an end.
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError>;
 
     /// Encodes bytes.
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
 
-    /// The bounds of any writer's output for at most `decoded` bytes. Exact if the length does not depend on the
-    /// content: only such codecs can be in the chain of a shard's index. Generous otherwise, since other writers
-    /// compress worse than ours.
+    /// The bound of any writer's output for at most `decoded` bytes. It is exact if the size does not depend on the
+    /// content, which a shard's index requires; otherwise it is generous, because other writers compress worse than
+    /// ours.
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound;
 
-    /// The cost for each byte of the chunk.
+    /// The cost per byte of the chunk.
     fn cost(&self) -> Cost;
 
-    /// The items of its output for the codecs that follow, given those of its input.
+    /// The data type and byte order of the output, given those of the input, if the output is consecutive elements.
     fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         None
     }
 }
 
-/// The cost of a codec for each byte of a decoded chunk, in steps: a step is the time to copy a byte, about a
-/// nanosecond. Costs are estimates of the worst case that a chunk can be made to be, and are summed over a chain to
-/// bound the work of a request before it starts.
+/// The cost of a codec per byte of a decoded chunk, in steps. A step is the time to copy a byte, about a nanosecond.
+/// Costs are estimates for the worst content, and their sum over a chain limits the work of a request before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Steps to decode a byte.
     pub decode: u64,
-    /// Steps to encode it.
+    /// Steps to encode a byte.
     pub encode: u64,
 }
 
 impl Cost {
-    /// That of a copy, and of simple arithmetic.
+    /// The cost of a copy, and of simple arithmetic.
     pub const COPY: Self = Self { decode: 1, encode: 1 };
 
-    /// As many steps in both directions.
+    /// The same number of steps in both directions.
     pub const fn symmetric(steps: u64) -> Self {
         Self { decode: steps, encode: steps }
     }

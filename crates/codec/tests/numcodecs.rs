@@ -95,7 +95,7 @@ fn fixed(elements: Elements) -> Bytes {
 }
 
 #[test]
-fn filters_agree_with_numcodecs() {
+fn filters_match_numcodecs() {
     let mut wrong = Vec::new();
     for row @ &(id, configuration, data_type, order, encoded_type, kind, encoded, decoded, wild) in ROWS {
         let chain = chain(id, configuration, data_type, order);

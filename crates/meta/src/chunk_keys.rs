@@ -1,6 +1,6 @@
-//! Chunk key encodings: the keys of chunks.
+//! Chunk key encodings.
 
-/// The encoding of a chunk's indices as a key, below [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix).
+/// The encoding of chunk indices as a key below [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
     /// The form.
@@ -69,8 +69,8 @@ impl ChunkKeyEncoding {
         }
     }
 
-    /// The indices of the chunk that a key is of, for an array of `rank` dimensions: what [`key`](Self::key), or
-    /// [`fallback_key`](Self::fallback_key), makes the key of. `None` for what is no chunk's key.
+    /// The chunk indices in a key made by [`key`](Self::key) or [`fallback_key`](Self::fallback_key), for an array of
+    /// `rank` dimensions; `None` if it is not a chunk key.
     pub fn parse(self, key: &str, rank: usize) -> Option<Vec<u64>> {
         if rank == 0 {
             let is_key = key == self.key(&[]) || Some(key) == self.fallback_key(&[]);
@@ -82,31 +82,31 @@ impl ChunkKeyEncoding {
             ChunkKeyForm::Draft => key.strip_prefix('c')?,
             ChunkKeyForm::V2 => key,
         };
-        // One more than there may be is enough to see that there are too many.
+        // One index more than the rank is enough to detect too many.
         let chunk: Vec<u64> = indices.split(separator).take(rank + 1).map(index).collect::<Option<_>>()?;
         (chunk.len() == rank).then_some(chunk)
     }
 
-    /// The key under which a chunk is written. It is not the first to be read if the writer of the dialect, zarr-python
-    /// 2.x, knows only another.
+    /// The key under which a chunk is written. It differs from [`key`](Self::key) if zarr-python 2.x, the writer of the
+    /// dialect, only reads another one.
     pub fn written_key(self, chunk: &[u64]) -> String {
         self.fallback_key(chunk).map_or_else(|| self.key(chunk), str::to_owned)
     }
 
-    /// Another key that some writers use for the chunk, read if the first has no value.
+    /// The key of some writers for the chunk, read if [`key`](Self::key) has no value.
     pub fn fallback_key(self, chunk: &[u64]) -> Option<&'static str> {
         (self.form == ChunkKeyForm::Draft && chunk.is_empty()).then_some("c0")
     }
 }
 
-/// An index as it is written: without a sign, or zeros that say nothing.
+/// Parses an index in canonical form: without sign and leading zeros.
 fn index(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
     (canonical && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 impl Separator {
-    /// Its text.
+    /// The separator as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Slash => "/",
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_all_forms() {
+    fn keys_are_formatted_in_each_form() {
         let key = |form, separator, chunk: &[u64]| ChunkKeyEncoding { form, separator }.key(chunk);
         assert_eq!(key(ChunkKeyForm::Default, Separator::Slash, &[1, 23, 45]), "c/1/23/45");
         assert_eq!(key(ChunkKeyForm::Default, Separator::Dot, &[1, 23, 45]), "c.1.23.45");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_read_again() {
+    fn keys_roundtrip() {
         for form in [ChunkKeyForm::Default, ChunkKeyForm::V2, ChunkKeyForm::Draft] {
             for separator in [Separator::Slash, Separator::Dot] {
                 let encoding = ChunkKeyEncoding { form, separator };
@@ -144,7 +144,8 @@ mod tests {
                         Some(chunk),
                         "{encoding:?}"
                     );
-                    // `0` is the key of v2 for the chunk of a scalar, and for the first of one dimension.
+                    // In v2, `0` is the key of the only chunk of a scalar and of the first chunk of a one-dimensional
+                    // array.
                     if !(form == ChunkKeyForm::V2 && chunk.is_empty()) {
                         assert_eq!(encoding.parse(&encoding.key(chunk), chunk.len() + 1), None, "{encoding:?}");
                     }
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_of_the_draft_alone() {
+    fn only_draft_scalars_have_a_fallback_key() {
         let fallback = |form, chunk: &[u64]| ChunkKeyEncoding { form, separator: Separator::Slash }.fallback_key(chunk);
         assert_eq!(fallback(ChunkKeyForm::Draft, &[]), Some("c0"));
         assert_eq!(fallback(ChunkKeyForm::Draft, &[0]), None);

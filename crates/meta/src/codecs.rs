@@ -1,4 +1,4 @@
-//! Codecs as documents name them. What they do is in the crate `codec`.
+//! Codecs as metadata documents configure them. The crate `codec` implements them.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use crate::text::truncated;
 /// - the draft's sharding storage transformer is a `sharding_indexed` over the grid of whole shards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodecSpec {
-    /// Whose name it is.
+    /// The namespace of the name.
     pub namespace: Namespace,
     /// The name: `gzip`, even if the document has `numcodecs.gzip` or a URI.
     pub name: String,
@@ -25,46 +25,46 @@ pub struct CodecSpec {
     pub configuration: Map<String, Value>,
 }
 
-/// Whose names codecs have. One name may mean different configurations in two namespaces.
+/// Namespaces of codec names. A name may have different configurations in two namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Namespace {
-    /// Those of the v3 specification and its registry of extensions.
+    /// Codecs of the v3 specification and of its extension registry.
     V3,
-    /// Those of numcodecs, with its configurations and defaults: the ids of v2, `numcodecs.*` in v3, the URIs of the draft.
+    /// Codecs of numcodecs, with its configurations and defaults: ids in v2, `numcodecs.*` in v3, URIs in the draft.
     Numcodecs,
-    /// Codecs that no registry has, made only by reading a document into a model.
+    /// Codecs that only exist in models, made by reading a document.
     Model,
 }
 
 /// The prefix of the names of [`Namespace::Numcodecs`] in lists of v3 codecs.
 const NUMCODECS: &str = "numcodecs.";
 
-/// The prefix of the names of [`Namespace::Model`] in lists of v3 codecs. No registered name has a colon.
+/// The prefix of the names of [`Namespace::Model`] in lists of v3 codecs. Registered names have no colon.
 const MODEL: &str = "model:";
 
 impl CodecSpec {
-    /// In [`Namespace::Model`]: elements with some words big-endian. Its configuration is `{"big": [[offset, width, count], …]}`, as
-    /// [`WordRun`](crate::data_type::WordRun) has them.
+    /// A codec of [`Namespace::Model`] that stores some words big-endian. Its configuration is `{"big": [[offset,
+    /// width, count], …]}`, the fields of [`WordRun`](crate::data_type::WordRun).
     pub const MIXED_ENDIAN: &str = "mixed_endian";
 
-    /// A codec of the v3 specification.
+    /// Creates a codec of the v3 specification.
     pub fn v3(name: &str, configuration: Map<String, Value>) -> Self {
         Self { namespace: Namespace::V3, name: name.to_owned(), configuration }
     }
 
-    /// A codec of numcodecs.
+    /// Creates a codec of numcodecs.
     pub fn numcodecs(id: &str, configuration: Map<String, Value>) -> Self {
         Self { namespace: Namespace::Numcodecs, name: id.to_owned(), configuration }
     }
 
-    /// A codec that only the model has.
+    /// Creates a codec that only exists in models.
     pub(crate) fn model(name: &str, configuration: Map<String, Value>) -> Self {
         Self { namespace: Namespace::Model, name: name.to_owned(), configuration }
     }
 
-    /// Reads one entry of the `codecs` of a v3 document (also one within a codec's configuration): a name, or an object of `name`
-    /// and `configuration`. A name that begins with `numcodecs.` is one of [`Namespace::Numcodecs`] without it, and one that begins with `model:` is one of
-    /// [`Namespace::Model`]: so the codecs of a model can stand in the configuration of another.
+    /// Reads an entry of the `codecs` of a v3 document, or of a codec's configuration: a name, or an object with `name`
+    /// and `configuration`. The prefix `numcodecs.` selects [`Namespace::Numcodecs`], the prefix `model:`
+    /// [`Namespace::Model`], so that codecs of a model can be in the configuration of another one.
     pub fn parse_v3(json: &Value) -> Result<Self, CodecSpecError> {
         let (name, configuration) = match json {
             Value::String(name) => (name.as_str(), Map::new()),
@@ -86,21 +86,21 @@ impl CodecSpec {
         })
     }
 
-    /// The entry of a list of codecs that [`parse_v3`](Self::parse_v3) reads into this.
+    /// The entry of a list of v3 codecs that [`parse_v3`](Self::parse_v3) reads as this codec.
     pub fn to_v3(&self) -> Value {
         let name = match self.namespace {
             Namespace::V3 => self.name.clone(),
             Namespace::Numcodecs => format!("{NUMCODECS}{}", self.name),
             Namespace::Model => format!("{MODEL}{}", self.name),
         };
-        // zarr-python requires a configuration of numcodecs' codecs, even an empty one.
+        // zarr-python requires a configuration of `numcodecs.*` codecs, even an empty one.
         match self.configuration.is_empty() && self.namespace != Namespace::Numcodecs {
             true => json!({"name": name}),
             false => json!({"name": name, "configuration": self.configuration}),
         }
     }
 
-    /// The name for messages: `gzip`, or `numcodecs.gzip`.
+    /// The name for messages, such as `gzip` or `numcodecs.gzip`.
     pub fn full_name(&self) -> String {
         match self.namespace {
             Namespace::V3 | Namespace::Model => self.name.clone(),
@@ -109,16 +109,16 @@ impl CodecSpec {
     }
 }
 
-/// The reason why an entry of `codecs` is invalid.
+/// Errors of an entry of `codecs`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecSpecError {
-    /// It has no name.
+    /// The entry has no name.
     #[error("a codec is a name or an object with a \"name\"")]
     NoName,
-    /// Its configuration is no object.
+    /// The configuration is not an object.
     #[error("the configuration of the codec {name} is not an object")]
     Configuration {
-        /// The codec's name, cut to a length that can be shown.
+        /// The codec's name, truncated.
         name: String,
     },
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v3_entries_there_and_back() {
+    fn v3_entries_roundtrip() {
         for entry in [
             json!({"name": "bytes", "configuration": {"endian": "big"}}),
             json!({"name": "crc32c"}),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn v3_entries_that_are_none() {
+    fn malformed_v3_entries_are_rejected() {
         for entry in [json!(null), json!(["gzip"]), json!({}), json!({"name": 1})] {
             assert_eq!(CodecSpec::parse_v3(&entry), Err(CodecSpecError::NoName), "{entry}");
         }

@@ -1,10 +1,10 @@
-//! Dialects: the layout of a hierarchy on keys.
+//! Dialects of Zarr metadata.
 
 use std::{fmt, str::FromStr};
 
-/// The layout of a hierarchy on keys.
+/// The layout of a hierarchy in keys and documents.
 ///
-/// The order is that of preference if one path has nodes of several dialects: v3, then v2, then the draft.
+/// The order is that of preference if a path has nodes of several dialects: v3, then v2, then the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// One `zarr.json` per node.
@@ -22,7 +22,7 @@ pub enum Dialect {
 pub struct DialectError;
 
 impl Dialect {
-    /// All of them, the preferred one first.
+    /// All dialects, the preferred one first.
     pub const ALL: [Self; 3] = [Self::V3, Self::V2, Self::Draft];
 
     /// Its name: `v2`, `v3` or `draft`.

@@ -162,14 +162,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn regular_pieces(length in 1_u64..20, extent in 0_u64..100) {
+        fn regular_chunks_match_the_reference(length in 1_u64..20, extent in 0_u64..100) {
             let grid = DimensionGrid::Regular { length };
             check(&grid, &naive(std::iter::repeat(length), extent), extent);
             prop_assert!(grid.covers(extent));
         }
 
         #[test]
-        fn rectilinear_pieces(lengths in prop::collection::vec(1_u64..9, 0..12), extent in 0_u64..80) {
+        fn rectilinear_chunks_match_the_reference(lengths in prop::collection::vec(1_u64..9, 0..12), extent in 0_u64..80) {
             let grid = DimensionGrid::rectilinear(lengths.iter().copied()).unwrap();
             check(&grid, &naive(lengths.iter().copied(), extent), extent);
             let total: u64 = lengths.iter().sum();
@@ -181,7 +181,7 @@ mod tests {
 
     /// The worked examples of the specifications: v3 and draft "Regular grids", zarr-extensions "Rectilinear chunk grid".
     #[test]
-    fn examples() {
+    fn examples_of_the_specifications_hold() {
         let grid = ChunkGrid::regular(&[5, 20, 400]).unwrap();
         let along = |f: &dyn Fn(&DimensionGrid, u64) -> u64, positions: [u64; 3]| -> Vec<u64> {
             grid.dimensions().iter().zip(positions).map(|(dimension, position)| f(dimension, position)).collect()
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_chunks() {
+    fn chunk_shape_requires_indices_of_the_rank() {
         let grid = ChunkGrid::regular(&[2, 3]).unwrap();
         assert_eq!(grid.chunk_shape(&[u64::MAX / 4, 1]), Some(vec![2, 3]));
         assert_eq!(grid.chunk_shape(&[1]), None);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn no_grids() {
+    fn empty_and_oversized_chunks_are_rejected() {
         assert_eq!(ChunkGrid::regular(&[1, 0]), None);
         assert_eq!(ChunkGrid::regular(&[MAX_EXTENT + 1]), None);
         assert_eq!(DimensionGrid::rectilinear([1, 0]), None);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_arrays() {
+    fn largest_extent_does_not_overflow() {
         let grid = ChunkGrid::regular(&[MAX_EXTENT]).unwrap();
         assert_eq!(grid.dimensions()[0].num_chunks(MAX_EXTENT), 1);
         assert_eq!(grid.dimensions()[0].chunk_index(MAX_EXTENT - 1), Some(0));

@@ -22,10 +22,10 @@ pub struct NameError {
 pub const MAX_NAME_LEN: usize = 1014;
 
 /// The names of the documents of v2 and v3 below the prefix of their node.
-const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+const DOCUMENT_NAMES: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
 /// The longest name in the draft, in characters.
-const MAX_DRAFT_LEN: usize = 255;
+const MAX_DRAFT_NAME_CHARS: usize = 255;
 
 /// Checks the name of a node that is to be created.
 ///
@@ -36,18 +36,18 @@ const MAX_DRAFT_LEN: usize = 255;
 /// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
 ///   `.`, and not of periods only.
 pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
-    let refused = general(name).or_else(|| match dialect {
+    let reason = violates_general_rules(name).or_else(|| match dialect {
         Dialect::V2 => v2(name),
         Dialect::V3 => v3(name),
         Dialect::Draft => draft(name),
     });
-    match refused {
+    match reason {
         Some(reason) => Err(NameError { dialect, name: truncated(name), reason }),
         None => Ok(()),
     }
 }
 
-fn general(name: &str) -> Option<&'static str> {
+fn violates_general_rules(name: &str) -> Option<&'static str> {
     match name {
         "" => Some("it is empty"),
         "." | ".." => Some("it means another node"),
@@ -62,14 +62,14 @@ fn v2(name: &str) -> Option<&'static str> {
     if name.contains('\\') {
         return Some("it has a \"\\\", which is read as a \"/\"");
     }
-    a_document(name)
+    is_document_name(name)
 }
 
 fn v3(name: &str) -> Option<&'static str> {
     if name.starts_with("__") {
         return Some("it begins with \"__\", which is reserved");
     }
-    only_periods(name).or_else(|| a_document(name))
+    has_only_periods(name).or_else(|| is_document_name(name))
 }
 
 fn draft(name: &str) -> Option<&'static str> {
@@ -77,18 +77,18 @@ fn draft(name: &str) -> Option<&'static str> {
     if !name.bytes().all(allowed) {
         return Some("it has other characters than a-z, A-Z, 0-9, \"-\", \"_\" and \".\"");
     }
-    if name.len() > MAX_DRAFT_LEN {
+    if name.len() > MAX_DRAFT_NAME_CHARS {
         return Some("it is longer than 255 characters");
     }
-    only_periods(name)
+    has_only_periods(name)
 }
 
-fn only_periods(name: &str) -> Option<&'static str> {
+fn has_only_periods(name: &str) -> Option<&'static str> {
     name.bytes().all(|byte| byte == b'.').then_some("it has periods only")
 }
 
-fn a_document(name: &str) -> Option<&'static str> {
-    DOCUMENTS.contains(&name).then_some("documents are called so")
+fn is_document_name(name: &str) -> Option<&'static str> {
+    DOCUMENT_NAMES.contains(&name).then_some("it is reserved for metadata documents")
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_the_dialects() {
+    fn node_names_follow_the_rules_of_each_dialect() {
         for (name, dialects) in [
             ("foo", &["v3", "v2", "draft"][..]),
             ("Foo-1_2.3", &["v3", "v2", "draft"]),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths() {
+    fn node_names_have_a_maximum_length() {
         assert_eq!(allowed(&"a".repeat(255)), ["v3", "v2", "draft"]);
         assert_eq!(allowed(&"a".repeat(256)), ["v3", "v2"]);
         assert_eq!(allowed(&"a".repeat(MAX_NAME_LEN)), ["v3", "v2"]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told() {
+    fn error_truncates_and_escapes_the_name() {
         let error = check(Dialect::V3, "__a\n").unwrap_err();
         assert_eq!(error.to_string(), "v3 allows no node __a\u{fffd}: it has a control character");
     }

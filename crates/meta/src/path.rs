@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_are_parsed_and_validated() {
         for (text, relative) in [("", ""), ("/", ""), ("a", "a"), ("/a/b", "a/b"), ("a/b/", "a/b")] {
             assert_eq!(NodePath::parse(text).unwrap().relative(), relative, "{text}");
         }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn families() {
+    fn relatives_of_a_path() {
         let path = NodePath::parse("/a/b/c").unwrap();
         assert_eq!(path.to_string(), "/a/b/c");
         assert_eq!(path.name(), Some("c"));

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown() {
+    fn long_text_and_control_characters_are_truncated() {
         assert_eq!(truncated("a\nb\u{7}"), "a\u{fffd}b\u{fffd}");
         assert_eq!(truncated(&"é".repeat(1000)), "é".repeat(80));
     }

@@ -1,54 +1,57 @@
-//! Who asks, as far as shares of the server go.
+//! Callers, the unit of fair sharing: client addresses, resolved behind trusted proxies.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
-use ::array::Caller;
+use array::Caller;
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 
-/// A network, such as `10.0.0.0/8`, or one address.
+/// A network such as `10.0.0.0/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: u128,
-    /// How many of the 128 bits of an address are the network's; an IPv4 address is told as the IPv6 one that it is mapped to.
+    /// The length of the network prefix in the 128 bits of an IPv6 address; IPv4 addresses are mapped to IPv6.
     bits: u32,
 }
 
-/// A text is not a [`Network`].
+/// The text is not a [`Network`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a network, such as 10.0.0.0/8 or 2001:db8::/32")]
 pub struct NetworkError {
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Whoever has an address: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
-pub(crate) fn of(address: IpAddr) -> Caller {
+/// The caller at an address. All addresses of an IPv6 /64 are one caller, since a client usually has all of them.
+pub(crate) fn for_address(address: IpAddr) -> Caller {
     Caller::new(match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
     })
 }
 
-/// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
+/// The caller of a request received from `peer`. If `peer` is one of the `proxies`, this is the last address before
+/// them that the headers name.
 ///
-/// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
-pub(crate) fn behind(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
+/// If `Forwarded` and `X-Forwarded-For` disagree, at max_bits one of them was set by a proxy, so the caller is `peer`.
+pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
     if !is_proxy(proxies, peer) {
-        return of(peer);
+        return for_address(peer);
     }
-    let plain = || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    let plain = headers.contains_key(X_FORWARDED_FOR).then(|| origin(proxies, peer, plain().map(address)));
+    let legacy =
+        || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let legacy = headers.contains_key(X_FORWARDED_FOR).then(|| client_address(proxies, peer, legacy().map(address)));
     let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
-    let standard =
-        headers.contains_key(FORWARDED).then(|| origin(proxies, peer, elements().map(|element| named(&element))));
-    match (plain, standard) {
-        (Some(one), Some(other)) if one != other => of(peer),
-        (one, other) => of(one.or(other).unwrap_or(peer)),
+    let standard = headers
+        .contains_key(FORWARDED)
+        .then(|| client_address(proxies, peer, elements().map(|element| forwarded_for(&element))));
+    match (legacy, standard) {
+        (Some(one), Some(other)) if one != other => for_address(peer),
+        (one, other) => for_address(one.or(other).unwrap_or(peer)),
     }
 }
 
@@ -65,16 +68,16 @@ impl FromStr for Network {
         let error = || NetworkError { text: text.to_owned() };
         let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| error())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let max_bits = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse::<u32>().map_err(|_| error())?,
             Some(_) => return Err(error()),
-            None => most,
+            None => max_bits,
         };
-        if bits > most {
+        if bits > max_bits {
             return Err(error());
         }
-        let bits = bits + 128 - most;
+        let bits = bits + 128 - max_bits;
         Ok(Self { address: bits_of(address) & mask(bits), bits })
     }
 }
@@ -94,41 +97,41 @@ fn is_proxy(proxies: &[Network], address: IpAddr) -> bool {
     proxies.iter().any(|network| network.contains(address))
 }
 
-/// The last of the addresses that is no proxy's, or the first where all are. What is no address ends the way back.
-fn origin(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+/// The last address that is not a proxy, or the first if all are proxies. An invalid address ends the search.
+fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
     let addresses: Vec<_> = addresses.collect();
-    let mut found = peer;
+    let mut client = peer;
     for address in addresses.into_iter().rev() {
         let Some(address) = address else { break };
-        found = address;
+        client = address;
         if !is_proxy(proxies, address) {
             break;
         }
     }
-    found
+    client
 }
 
-/// The elements of a `Forwarded` header, which commas part that are not quoted.
+/// Splits a `Forwarded` header at unquoted commas.
 fn elements(line: &[u8]) -> Vec<Vec<u8>> {
-    let (mut found, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
+    let (mut elements, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
     for &byte in line {
         match byte {
-            b',' if !quoted => found.push(std::mem::take(&mut element)),
+            b',' if !quoted => elements.push(std::mem::take(&mut element)),
             b'"' => quoted = !quoted,
             _ => element.push(byte),
         }
     }
-    found.push(element);
-    found
+    elements.push(element);
+    elements
 }
 
-/// The address that an element of `Forwarded`, without its quotes, says that it is for.
-fn named(element: &[u8]) -> Option<IpAddr> {
+/// Parses the `for` parameter of an element of `Forwarded`, without quotes.
+fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     let value = |pair: &&[u8]| pair.trim_ascii().get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"for="));
     address(element.split(|byte| *byte == b';').find(value)?.trim_ascii().get(4..)?)
 }
 
-/// An address, perhaps with a port or in brackets.
+/// Parses an address with an optional port or in brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let bracketed = || Some(IpAddr::V6(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
@@ -145,7 +148,7 @@ mod tests {
     }
 
     fn of(text: &str) -> Caller {
-        super::of(ip(text))
+        super::for_address(ip(text))
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -177,10 +180,10 @@ mod tests {
     #[test]
     fn the_last_address_before_the_proxies() {
         let proxies = ["10.0.0.0/8".parse().unwrap(), "2001:db8::/64".parse().unwrap()];
-        let behind = |peer, lines: &[(&'static str, &str)]| super::behind(&proxies, ip(peer), &headers(lines));
+        let behind = |peer, lines: &[(&'static str, &str)]| super::resolve(&proxies, ip(peer), &headers(lines));
         const X: &str = "x-forwarded-for";
         const F: &str = "forwarded";
-        // Whoever is no proxy may say what they like.
+        // The headers of a client that is not a proxy are ignored.
         assert_eq!(behind("192.0.2.9", &[(X, "192.0.2.1")]), of("192.0.2.9"));
         assert_eq!(behind("10.0.0.1", &[]), of("10.0.0.1"));
         for (line, caller) in [

@@ -1,14 +1,14 @@
-//! The arrays and hierarchies of the store on behalf of one request.
+//! The array engine on behalf of one request.
 
 use std::convert::Infallible;
 
-use ::array::{Arrays, Claim, Hierarchies};
+use array::{Arrays, Claim, Hierarchies};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use crate::{claim, state::App};
+use crate::{app::App, memory_claim};
 
-/// The arrays and hierarchies on behalf of one request: they take memory through its claim, and threads as its caller.
+/// The arrays and hierarchies on behalf of one request. They take memory through its claim, and threads as its caller.
 pub(crate) struct Engine {
     pub(crate) app: App,
     pub(crate) arrays: Arrays,
@@ -26,7 +26,7 @@ impl FromRequestParts<App> for Engine {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let claim = claim::of(&parts.extensions, app);
+        let claim = memory_claim::claim_of(&parts.extensions, app);
         Ok(Self { app: app.clone(), arrays: app.arrays().for_request(claim.clone()), claim })
     }
 }

@@ -1,7 +1,6 @@
-//! Values of headers that several surfaces have.
+//! Header values shared by several handlers.
 
 use http::HeaderValue;
 
-/// For `Cache-Control`: answers may be kept, but nobody may rely on them without asking whether they changed, since
-/// any key can be set again at any time.
+/// `Cache-Control`: caches may store the response, but have to revalidate it, since any key can change at any time.
 pub(crate) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");

@@ -1,38 +1,73 @@
-//! The HTTP surfaces of zarrd over a store.
+//! The HTTP server of zarrd: a store, and the hierarchies and arrays in it, as HTTP resources.
 //!
-//! The way of a request: [`serve()`] takes the connection, `exchange` gives the request its id, judges it by `guard` and
-//! finds its operation in [`ROUTES`]; the operation's handler (`store_api`, `node_api`, `array_api`, `service`) has typed values from `extract`,
-//! makes one call into the store or its arrays, and answers with what `body` streams. What is wrong anywhere becomes a problem document
-//! in one place, `refusal`.
+//! # The way of a request
 //!
-//! [`app`] is the same without the connections, for tests and for embedding.
+//! ```text
+//!  client ──► serve          accept loop: connection slots, timeouts, lingering close
+//!               │
+//!             dispatch       request id, metrics, log, common headers, panics
+//!               │
+//!             guard          Host, framing, read-only, Origin      ──┐
+//!               │                                                   │
+//!             routes         one table: template + method + query   │
+//!               │                                                   │
+//!             extract        path, query, conditions, negotiation   │ ApiError
+//!             request_body   uploads, JSON documents, limits        │
+//!               │                                                   │
+//!    ┌──────────┼──────────┬───────────────┐                        ▼
+//!  store_api  node_api   array_api    monitoring_api              error
+//!    │          │          │   decode: body ─► elements    problem document
+//!    ▼          ▼          ▼   encode: elements ─► body      (RFC 9457)
+//!  Store    Hierarchies  Arrays                                     │
+//!    │          │          │                                        │
+//!    └──────────┴──────────┴──► response_body ──► client ◄──────────┘
+//! ```
+//!
+//! A handler takes typed arguments from its extractors, makes one call into the store or the array engine, and streams the
+//! response. Everything that fails becomes an `ApiError`, mapped to a problem document in one exhaustive match for each
+//! error type; its cause is logged with the request's id and is not sent to the client.
+//!
+//! # Concepts
+//!
+//! - The **route table** ([`ROUTES`]) lists each [`Operation`] once: `Allow`, CORS, rights and the tests of the OpenAPI
+//!   document derive from it. An operation has a [`Safety`]; only unsafe ones need the right to change the store.
+//! - The **caller** is the client's address, resolved behind trusted proxies ([`Network`]). Memory and threads are shared
+//!   fairly among callers.
+//! - The **memory claim** of a request is the only source of memory for it. Small bodies and responses need no permit.
+//! - **Limits** ([`Limits`]) bound everything that a client controls before it is allocated or looped over.
+//! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
+//!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.
+//!
+//! [`router`] is the same service without the connections, for tests and for embedding.
 
+mod app;
 mod array_api;
 mod blocking;
-mod body;
 mod caller;
-mod claim;
-mod coding;
+mod content_encoding;
+mod dispatch;
 mod engine;
-mod exchange;
+mod error;
 mod extract;
 mod guard;
 mod headers;
+mod memory_claim;
 mod metrics;
+mod monitoring_api;
 mod node_api;
-mod pace;
-mod refusal;
+mod progress_timeout;
+mod request_body;
 mod request_id;
+mod response_body;
 mod routes;
 mod serve;
-mod service;
 mod settings;
-mod state;
 mod store_api;
 
+pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use caller::{Network, NetworkError};
-pub use routes::{Effect, Operation, ROUTES, Route, app};
+pub use dispatch::router;
+pub use routes::{Operation, ROUTES, Route, Safety};
 pub use serve::serve;
 pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
-pub use state::App;

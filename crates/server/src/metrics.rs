@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! Prometheus metrics.
 
 use std::{
     sync::{
@@ -24,35 +24,35 @@ use prometheus_client::{
 /// The server's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
-    counts: Arc<Counts>,
+    instruments: Arc<Instruments>,
 }
 
-/// A request that is being answered; dropping it ends it.
-pub(crate) struct Running(Arc<Counts>);
+/// A request in progress, until dropped.
+pub(crate) struct InFlightGuard(Arc<Instruments>);
 
-/// A connection that is open; dropping it ends it.
-pub(crate) struct Connected(Arc<Counts>);
+/// An open connection, until dropped.
+pub(crate) struct ConnectionGuard(Arc<Instruments>);
 
-struct Counts {
+struct Instruments {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
     received: Counter<u64, AtomicU64>,
     sent: Counter<u64, AtomicU64>,
-    running: Gauge<i64, AtomicI64>,
+    in_flight: Gauge<i64, AtomicI64>,
     connections: Gauge<i64, AtomicI64>,
-    turned_away: Counter<u64, AtomicU64>,
-    dismissed: Counter<u64, AtomicU64>,
-    memory: Shared,
-    threads: Shared,
+    rejected_connections: Counter<u64, AtomicU64>,
+    evicted_connections: Counter<u64, AtomicU64>,
+    memory: SharedResource,
+    threads: SharedResource,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
     cache_capacity: Gauge<i64, AtomicI64>,
     cache_used: Gauge<i64, AtomicI64>,
 }
 
-/// What requests share, and who waits for it.
+/// Usage of a resource shared by all requests.
 #[derive(Clone, Default)]
-struct Shared {
+struct SharedResource {
     total: Gauge<i64, AtomicI64>,
     taken: Gauge<i64, AtomicI64>,
     waiting: Gauge<i64, AtomicI64>,
@@ -73,156 +73,169 @@ struct RouteLabels {
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let counts = Counts {
+        let instruments = Instruments {
             requests: Family::default(),
-            durations: Family::new_with_constructor(durations),
+            durations: Family::new_with_constructor(duration_histogram),
             received: Counter::default(),
             sent: Counter::default(),
-            running: Gauge::default(),
+            in_flight: Gauge::default(),
             connections: Gauge::default(),
-            turned_away: Counter::default(),
-            dismissed: Counter::default(),
-            memory: Shared::default(),
-            threads: Shared::default(),
+            rejected_connections: Counter::default(),
+            evicted_connections: Counter::default(),
+            memory: SharedResource::default(),
+            threads: SharedResource::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
             cache_capacity: Gauge::default(),
             cache_used: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
-        registry.register("http_requests", "Requests that were answered", counts.requests.clone());
+        registry.register("http_requests", "Requests by route, method and status", instruments.requests.clone());
         registry.register_with_unit(
             "http_request_duration",
-            "Time from the head of a request to the head of its answer",
+            "Time from the head of a request to the head of its response",
             Unit::Seconds,
-            counts.durations.clone(),
+            instruments.durations.clone(),
         );
-        let received = counts.received.clone();
-        registry.register_with_unit("http_received", "Bytes of bodies that were received", Unit::Bytes, received);
-        registry.register_with_unit("http_sent", "Bytes of bodies that were sent", Unit::Bytes, counts.sent.clone());
-        registry.register("http_requests_running", "Requests that are being answered", counts.running.clone());
-        registry.register("http_connections", "Connections that are open", counts.connections.clone());
-        let turned_away = counts.turned_away.clone();
-        registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
-        let dismissed = counts.dismissed.clone();
-        registry.register("http_connections_dismissed", "Idle connections that were closed for new ones", dismissed);
-        counts.register_shared(&mut registry);
+        let received = instruments.received.clone();
+        registry.register_with_unit("http_received", "Received bytes of request bodies", Unit::Bytes, received);
+        registry.register_with_unit(
+            "http_sent",
+            "Sent bytes of response bodies",
+            Unit::Bytes,
+            instruments.sent.clone(),
+        );
+        registry.register("http_requests_running", "Requests in progress", instruments.in_flight.clone());
+        registry.register("http_connections", "Open connections", instruments.connections.clone());
+        let rejected_connections = instruments.rejected_connections.clone();
+        registry.register(
+            "http_connections_turned_away",
+            "Connections rejected because of the limit",
+            rejected_connections,
+        );
+        let evicted_connections = instruments.evicted_connections.clone();
+        registry.register(
+            "http_connections_dismissed",
+            "Idle connections closed in favour of new ones",
+            evicted_connections,
+        );
+        instruments.register_shared(&mut registry);
         registry.register(
             "array_chunks_decoded",
-            "Chunks, or parts of shards, that were decoded",
-            counts.decoded.clone(),
+            "Decoded chunks, including inner chunks of shards",
+            instruments.decoded.clone(),
         );
-        let cached = counts.cached.clone();
-        registry.register("array_chunks_cached", "Chunks that were wanted and already decoded", cached);
-        Self { registry, counts: Arc::new(counts) }
+        let cached = instruments.cached.clone();
+        registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
+        Self { registry, instruments: Arc::new(instruments) }
     }
 
-    /// A request came.
-    pub(crate) fn begin(&self) -> Running {
-        self.counts.running.inc();
-        Running(self.counts.clone())
+    /// Counts a request in progress.
+    pub(crate) fn start_request(&self) -> InFlightGuard {
+        self.instruments.in_flight.inc();
+        InFlightGuard(self.instruments.clone())
     }
 
-    /// A connection came.
-    pub(crate) fn connect(&self) -> Connected {
-        self.counts.connections.inc();
-        Connected(self.counts.clone())
+    /// Counts an open connection.
+    pub(crate) fn open_connection(&self) -> ConnectionGuard {
+        self.instruments.connections.inc();
+        ConnectionGuard(self.instruments.clone())
     }
 
-    /// A connection came that was too many.
-    pub(crate) fn turn_away(&self) {
-        self.counts.turned_away.inc();
+    /// Counts a connection rejected because of the limit.
+    pub(crate) fn connection_rejected(&self) {
+        self.instruments.rejected_connections.inc();
     }
 
-    /// An idle connection was closed for a new one.
-    pub(crate) fn dismiss(&self) {
-        self.counts.dismissed.inc();
+    /// Counts an idle connection closed in favour of a new one.
+    pub(crate) fn connection_evicted(&self) {
+        self.instruments.evicted_connections.inc();
     }
 
-    /// Bytes of a body came.
-    pub(crate) fn received(&self, bytes: u64) {
-        self.counts.received.inc_by(bytes);
+    /// Counts received bytes of bodies.
+    pub(crate) fn record_received(&self, bytes: u64) {
+        self.instruments.received.inc_by(bytes);
     }
 
-    /// Elements of an array were read.
-    pub(crate) fn worked(&self, work: array::ReadStats) {
-        self.counts.decoded.inc_by(work.decoded);
-        self.counts.cached.inc_by(work.cached);
+    /// Counts decoded and cached chunks of a read.
+    pub(crate) fn record_read(&self, stats: array::ReadStats) {
+        self.instruments.decoded.inc_by(stats.decoded);
+        self.instruments.cached.inc_by(stats.cached);
     }
 
-    /// The metrics in the text format.
+    /// Renders the metrics in the OpenMetrics text format.
     pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
-        set(&self.counts.cache_capacity, arrays.cache_capacity());
-        set(&self.counts.cache_used, arrays.cached_bytes());
-        self.counts.memory.set(arrays.memory().usage());
-        self.counts.threads.set(arrays.threads());
+        set_gauge(&self.instruments.cache_capacity, arrays.cache_capacity());
+        set_gauge(&self.instruments.cache_used, arrays.cached_bytes());
+        self.instruments.memory.set(arrays.memory().usage());
+        self.instruments.threads.set(arrays.threads());
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
 }
 
-impl Counts {
+impl Instruments {
     fn register_shared(&self, registry: &mut Registry) {
-        let Shared { total, taken, waiting } = self.memory.clone();
-        registry.register_with_unit("memory", "What all requests together may hold", Unit::Bytes, total);
-        registry.register_with_unit("memory_taken", "What they hold", Unit::Bytes, taken);
-        registry.register("memory_waiting", "Requests that wait for memory", waiting);
-        let Shared { total, taken, waiting } = self.threads.clone();
-        registry.register("decoding_threads", "Chunks that are decoded or encoded at a time, at the most", total);
-        registry.register("decoding_threads_taken", "Pieces of work that decode or encode", taken);
-        registry.register("decoding_threads_waiting", "Pieces of work that wait to", waiting);
+        let SharedResource { total, taken, waiting } = self.memory.clone();
+        registry.register_with_unit("memory", "Memory available to all requests together", Unit::Bytes, total);
+        registry.register_with_unit("memory_taken", "Memory held by requests", Unit::Bytes, taken);
+        registry.register("memory_waiting", "Requests waiting for memory", waiting);
+        let SharedResource { total, taken, waiting } = self.threads.clone();
+        registry.register("decoding_threads", "Maximum number of concurrent decoding and encoding jobs", total);
+        registry.register("decoding_threads_taken", "Decoding and encoding jobs in progress", taken);
+        registry.register("decoding_threads_waiting", "Decoding and encoding jobs waiting for a thread", waiting);
         let (capacity, used) = (self.cache_capacity.clone(), self.cache_used.clone());
         registry.register_with_unit("chunk_cache", "Capacity of the cache of decoded chunks", Unit::Bytes, capacity);
-        registry.register_with_unit("chunk_cache_used", "Decoded chunks that are cached", Unit::Bytes, used);
+        registry.register_with_unit("chunk_cache_used", "Size of the cached decoded chunks", Unit::Bytes, used);
     }
 }
 
-impl Shared {
+impl SharedResource {
     fn set(&self, usage: Usage) {
-        set(&self.total, usage.total);
-        set(&self.taken, usage.taken);
-        set(&self.waiting, usage.waiting);
+        set_gauge(&self.total, usage.total);
+        set_gauge(&self.taken, usage.taken);
+        set_gauge(&self.waiting, usage.waiting);
     }
 }
 
-impl Running {
-    /// The request was answered, but for the body.
-    pub(crate) fn answered(&self, route: &'static str, method: &Method, status: StatusCode, took: Duration) {
-        let method = label(method);
+impl InFlightGuard {
+    /// Counts the response and its latency, up to the head.
+    pub(crate) fn record_response(&self, route: &'static str, method: &Method, status: StatusCode, elapsed: Duration) {
+        let method = method_label(method);
         self.0.requests.get_or_create(&RequestLabels { route, method, status: status.as_u16() }).inc();
-        self.0.durations.get_or_create(&RouteLabels { route, method }).observe(took.as_secs_f64());
+        self.0.durations.get_or_create(&RouteLabels { route, method }).observe(elapsed.as_secs_f64());
     }
 
-    /// Bytes of the answer's body went.
-    pub(crate) fn sent(&self, bytes: u64) {
+    /// Counts sent bytes of bodies.
+    pub(crate) fn record_sent(&self, bytes: u64) {
         self.0.sent.inc_by(bytes);
     }
 }
 
-impl Drop for Running {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        self.0.running.dec();
+        self.0.in_flight.dec();
     }
 }
 
-impl Drop for Connected {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.connections.dec();
     }
 }
 
-fn set(gauge: &Gauge<i64, AtomicI64>, amount: u64) {
+fn set_gauge(gauge: &Gauge<i64, AtomicI64>, amount: u64) {
     gauge.set(i64::try_from(amount).unwrap_or(i64::MAX));
 }
 
-/// 100 µs to about 26 s.
-fn durations() -> Histogram {
+/// Buckets from 100 µs to about 26 s.
+fn duration_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 10))
 }
 
-/// A closed list, so that clients cannot make up labels.
-fn label(method: &Method) -> &'static str {
+/// Returns a label from a closed set, since clients choose the method.
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

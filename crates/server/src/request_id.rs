@@ -1,4 +1,4 @@
-//! The id of each request.
+//! Request ids.
 
 use std::{
     fmt,
@@ -8,13 +8,13 @@ use std::{
 use http::{HeaderMap, HeaderValue};
 use wire::headers::{REQUEST_ID, is_request_id};
 
-/// Makes ids that no other request of this or another run has: the run's random number and a count.
+/// Generates unique ids from a random number for the process and a counter.
 pub(crate) struct RequestIds {
     run: u32,
     next: AtomicU64,
 }
 
-/// The id of a request: the client's own, if it is well formed, or a new one.
+/// The id of a request: the client's, if it is well formed, or a generated one.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(HeaderValue);
 
@@ -23,7 +23,7 @@ impl RequestIds {
         Self { run: rand::random(), next: AtomicU64::new(0) }
     }
 
-    /// The id of the request with these headers.
+    /// Returns the id of the request with these headers.
     pub(crate) fn of(&self, headers: &HeaderMap) -> RequestId {
         match headers.get(REQUEST_ID) {
             Some(theirs) if is_request_id(theirs.as_bytes()) => RequestId(theirs.clone()),
@@ -34,13 +34,13 @@ impl RequestIds {
     fn make(&self) -> RequestId {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         let text = format!("{:08x}-{count:x}", self.run);
-        // Hexadecimal digits and a dash are always a header value.
+        // Hexadecimal digits and a dash are a valid header value.
         RequestId(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0")))
     }
 }
 
 impl RequestId {
-    /// The id as the value of its header.
+    /// The id as a header value.
     pub(crate) fn header(&self) -> HeaderValue {
         self.0.clone()
     }

@@ -2,137 +2,139 @@
 
 use std::{future::Future, pin::Pin};
 
-use axum::{Router, extract::Request, handler::Handler, response::Response};
+use axum::{extract::Request, handler::Handler, response::Response};
 use http::Method;
 use wire::{query, routes};
 
 use crate::{
-    array_api, exchange, node_api, service,
-    state::App,
+    app::App,
+    array_api, monitoring_api, node_api,
     store_api::{erase, get, list, put},
 };
 
-type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A resource, or all those of one shape.
+/// A resource, or all resources that match a template.
 #[derive(Debug)]
 pub struct Route {
-    /// The path, with the names of its parts in braces. A `key`, `prefix` or `path` goes to the end, over any number of `/`.
+    /// The path template, with parameters in braces. A final `key`, `prefix` or `path` matches any number of segments.
     pub template: &'static str,
-    /// What can be done with it; besides, each resource has `OPTIONS`.
+    /// The supported operations, in addition to `OPTIONS`.
     pub operations: &'static [Operation],
 }
 
-/// What one method does, perhaps only where a query parameter says so.
+/// The operation of one method, optionally selected by a query parameter.
 #[derive(Debug)]
 pub struct Operation {
     /// The method.
     pub method: Method,
-    /// The query parameter that asks for it, where the method has several operations. That without one is all the others.
-    pub asked_by: Option<&'static str>,
-    /// True if it changes anything.
-    pub effect: Effect,
-    handler: fn(Request, App) -> Answer,
+    /// The query parameter that selects this operation, if the method has several. The operation without one is the
+    /// default.
+    pub selected_by: Option<&'static str>,
+    /// The safety of the operation.
+    pub safety: Safety,
+    handler: fn(Request, App) -> HandlerFuture,
 }
 
-/// True if an operation changes anything.
+/// The safety of an operation (RFC 9110, section 9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// It reads, whatever its method.
-    Reads,
-    /// It changes what is stored.
-    Changes,
+pub enum Safety {
+    /// Reads only, whatever the method.
+    Safe,
+    /// Changes what is stored.
+    Unsafe,
 }
 
-macro_rules! on {
-    ($method:ident, $effect:ident, $handler:path) => {
-        on!($method, None, $effect, $handler)
+macro_rules! operation {
+    ($method:ident, $safety:ident, $handler:path) => {
+        operation!($method, None, $safety, $handler)
     };
-    ($method:ident ? $parameter:path, $effect:ident, $handler:path) => {
-        on!($method, Some($parameter), $effect, $handler)
+    ($method:ident ? $parameter:path, $safety:ident, $handler:path) => {
+        operation!($method, Some($parameter), $safety, $handler)
     };
-    ($method:ident, $asked_by:expr, $effect:ident, $handler:path) => {
+    ($method:ident, $selected_by:expr, $safety:ident, $handler:path) => {
         Operation {
             method: Method::$method,
-            asked_by: $asked_by,
-            effect: Effect::$effect,
+            selected_by: $selected_by,
+            safety: Safety::$safety,
             handler: |request, app| Handler::call($handler, request, app),
         }
     };
 }
 
-const LIST: Operation = on!(GET, Reads, list::list);
-const LIST_HEAD: Operation = on!(HEAD, Reads, list::list);
-const ERASE_PREFIX: Operation = on!(DELETE, Changes, erase::prefix);
+const LIST: Operation = operation!(GET, Safe, list::list);
+const LIST_HEAD: Operation = operation!(HEAD, Safe, list::list);
+const ERASE_PREFIX: Operation = operation!(DELETE, Unsafe, erase::prefix);
 
-/// Every resource and method that there is.
+/// All resources and their operations.
 pub static ROUTES: &[Route] = &[
     Route {
         template: routes::STORE_KEY,
         operations: &[
-            on!(GET, Reads, get::get),
-            on!(HEAD, Reads, get::head),
-            on!(PUT, Changes, put::put),
-            on!(DELETE, Changes, erase::key),
+            operation!(GET, Safe, get::get),
+            operation!(HEAD, Safe, get::head),
+            operation!(PUT, Unsafe, put::put),
+            operation!(DELETE, Unsafe, erase::key),
         ],
     },
     Route { template: routes::STORE_PREFIX, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
     Route { template: routes::STORE_ROOT, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
-    Route { template: routes::STORE, operations: &[on!(GET, Reads, list::root), on!(HEAD, Reads, list::root)] },
+    Route {
+        template: routes::STORE,
+        operations: &[operation!(GET, Safe, list::root), operation!(HEAD, Safe, list::root)],
+    },
     Route {
         template: routes::ARRAY_PATH,
         operations: &[
-            on!(GET, Reads, array_api::get),
-            on!(HEAD, Reads, array_api::head),
-            on!(PUT, Changes, array_api::put),
-            on!(POST ? query::APPEND, Changes, array_api::append),
-            on!(POST, Reads, array_api::post),
+            operation!(GET, Safe, array_api::get),
+            operation!(HEAD, Safe, array_api::head),
+            operation!(PUT, Unsafe, array_api::put),
+            operation!(POST ? query::APPEND, Unsafe, array_api::append),
+            operation!(POST, Safe, array_api::post),
         ],
     },
     Route {
         template: routes::NODE_PATH,
         operations: &[
-            on!(GET, Reads, node_api::get),
-            on!(HEAD, Reads, node_api::get),
-            on!(PUT, Changes, node_api::put),
-            on!(PATCH, Changes, node_api::patch),
-            on!(DELETE, Changes, node_api::delete),
-            on!(POST ? query::CONVERT, Changes, node_api::convert),
-            on!(POST, Reads, node_api::validate),
+            operation!(GET, Safe, node_api::get),
+            operation!(HEAD, Safe, node_api::get),
+            operation!(PUT, Unsafe, node_api::put),
+            operation!(PATCH, Unsafe, node_api::patch),
+            operation!(DELETE, Unsafe, node_api::delete),
+            operation!(POST ? query::CONVERT, Unsafe, node_api::convert),
+            operation!(POST, Safe, node_api::validate),
         ],
     },
     Route {
         template: routes::SCHEMA_ZOM,
-        operations: &[on!(GET, Reads, node_api::schema), on!(HEAD, Reads, node_api::schema)],
+        operations: &[operation!(GET, Safe, node_api::schema), operation!(HEAD, Safe, node_api::schema)],
     },
     Route {
         template: routes::HEALTH,
-        operations: &[on!(GET, Reads, service::health), on!(HEAD, Reads, service::health)],
+        operations: &[operation!(GET, Safe, monitoring_api::health), operation!(HEAD, Safe, monitoring_api::health)],
     },
-    Route { template: routes::READY, operations: &[on!(GET, Reads, service::ready), on!(HEAD, Reads, service::ready)] },
+    Route {
+        template: routes::READY,
+        operations: &[operation!(GET, Safe, monitoring_api::ready), operation!(HEAD, Safe, monitoring_api::ready)],
+    },
     Route {
         template: routes::METRICS,
-        operations: &[on!(GET, Reads, service::metrics), on!(HEAD, Reads, service::metrics)],
+        operations: &[operation!(GET, Safe, monitoring_api::metrics), operation!(HEAD, Safe, monitoring_api::metrics)],
     },
     Route {
         template: routes::OPENAPI,
-        operations: &[on!(GET, Reads, service::openapi), on!(HEAD, Reads, service::openapi)],
+        operations: &[operation!(GET, Safe, monitoring_api::openapi), operation!(HEAD, Safe, monitoring_api::openapi)],
     },
 ];
 
-/// The surfaces of `app` as a service, without the connections that [`serve`](crate::serve()) adds.
-pub fn app(app: App) -> Router {
-    Router::new().fallback(move |request| exchange::answer(app, request))
-}
-
 impl Route {
-    /// The resource at a path, as it came and not decoded.
+    /// Finds the resource at a path, before percent-decoding.
     pub(crate) fn find(method: &Method, path: &str) -> Option<&'static Self> {
         let template = match path.strip_prefix(routes::STORE_ROOT) {
-            // Only keys are set, so a `PUT` with a slash at its end has a bad key rather than no such method.
+            // Only keys can be set, so a `PUT` with a trailing slash has an invalid key, not an unsupported method.
             Some(_) if method == Method::PUT => routes::STORE_KEY,
             Some("") => routes::STORE_ROOT,
-            Some(rest) if names_prefix(rest) => routes::STORE_PREFIX,
+            Some(rest) if is_prefix(rest) => routes::STORE_PREFIX,
             Some(_) => routes::STORE_KEY,
             None if path == routes::ARRAY || path.starts_with(routes::ARRAY_ROOT) => routes::ARRAY_PATH,
             None if path == routes::NODE || path.starts_with(routes::NODE_ROOT) => routes::NODE_PATH,
@@ -142,46 +144,47 @@ impl Route {
         ROUTES.iter().find(|route| route.template == template)
     }
 
-    /// Says that it tells how the server is, which has to be known above all while there is too much to do.
-    pub(crate) fn is_for_operators(&self) -> bool {
+    /// True for the endpoints that stay available when the server is overloaded.
+    pub(crate) fn is_monitoring(&self) -> bool {
         [routes::HEALTH, routes::READY, routes::METRICS].contains(&self.template)
     }
 
-    /// What a method does with the resource, as the query asks.
+    /// Finds the operation for a method and query.
     pub(crate) fn operation(&self, method: &Method, query: &str) -> Option<&'static Operation> {
         let mut operations = self.operations.iter().filter(|operation| operation.method == method);
-        operations.find(|operation| operation.asked_by.is_none_or(|parameter| query::names(query, parameter)))
+        operations.find(|operation| operation.selected_by.is_none_or(|parameter| query::names(query, parameter)))
     }
 
-    /// The value of `Allow`.
+    /// Returns the value of `Allow`.
     pub fn allow(&self) -> String {
-        methods(self.operations.iter())
+        method_list(self.operations.iter())
     }
 
-    /// As [`allow`](Self::allow), of the operations that change nothing where the query is this one.
-    pub(crate) fn allow_reading(&self, query: &str) -> String {
-        let asked = |operation: &&Operation| self.operation(&operation.method, query);
-        let reads = |operation: &&Operation| asked(operation).is_some_and(|asked| asked.effect == Effect::Reads);
-        methods(self.operations.iter().filter(reads))
+    /// Like [`allow`](Self::allow), limited to safe operations for this query.
+    pub(crate) fn allow_safe(&self, query: &str) -> String {
+        let selected = |operation: &&Operation| self.operation(&operation.method, query);
+        let is_safe =
+            |operation: &&Operation| selected(operation).is_some_and(|selected| selected.safety == Safety::Safe);
+        method_list(self.operations.iter().filter(is_safe))
     }
 }
 
 impl Operation {
-    /// Runs the operation.
+    /// Runs the handler.
     pub(crate) async fn run(&self, request: Request, app: App) -> Response {
         (self.handler)(request, app).await
     }
 }
 
-fn methods<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
+fn method_list<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
     let mut methods: Vec<&str> = operations.map(|operation| operation.method.as_str()).collect();
-    // The operations of one method stand together.
+    // Operations of one method are adjacent.
     methods.dedup();
     methods.push("OPTIONS");
     methods.join(", ")
 }
 
-/// True if what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.
-fn names_prefix(rest: &str) -> bool {
+/// True if the path below [`routes::STORE_ROOT`] ends in a slash, literal or encoded.
+fn is_prefix(rest: &str) -> bool {
     rest.ends_with('/') || rest.ends_with("%2F") || rest.ends_with("%2f")
 }

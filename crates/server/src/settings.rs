@@ -1,4 +1,4 @@
-//! What the operator decides.
+//! Settings of the server.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -11,112 +11,115 @@ use http::{Uri, uri::Authority};
 
 use crate::caller::Network;
 
-/// How a store is served.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What somebody may do who does not say who they are.
+    /// The rights of unauthenticated clients.
     pub access: Access,
-    /// The changes that the server makes at all, whoever asks.
+    /// The acceptance of changes by the server as a whole.
     pub changes: Changes,
     /// The origins whose web pages may change the store; pages of any origin may read.
     pub origins: Vec<Origin>,
-    /// The host names that requests may be for.
+    /// The host names that the server serves.
     pub hosts: Hosts,
-    /// The networks of proxies, whose word is taken for who asks.
+    /// The networks of trusted proxies, whose forwarding headers name the client.
     pub proxies: Vec<Network>,
-    /// How much of anything there may be.
+    /// Limits of sizes, connections and times.
     pub limits: Limits,
-    /// How much memory all requests together may hold, how much the reading and writing of arrays may take, and how chunks are written.
+    /// Options of the array engine: the memory of all requests together, limits of reads and writes, and the writing of
+    /// chunks.
     pub arrays: array::Options,
 }
 
-/// What is allowed.
+/// Rights of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Only reading.
+    /// Read only.
     Read,
-    /// Reading, setting and erasing.
+    /// Read, set and erase.
     Write,
 }
 
-/// The changes that a server makes.
+/// Acceptance of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// As far as whoever asks may.
-    Taken,
-    /// Never: the server is read-only.
-    Refused,
+    /// Changes are accepted from clients with the right to make them.
+    Accepted,
+    /// All changes are rejected: the server is read-only.
+    Rejected,
 }
 
-/// How much of anything there may be.
+/// Limits of sizes, connections and times.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes that a value has, and a body with elements.
+    /// The maximum size of a value, and of a body with elements, in bytes.
     pub value: u64,
-    /// The most bytes of elements that one answer has, where they are sent as they are in memory: `raw` and `npy`.
+    /// The maximum size of the selected elements in `raw` and `npy` responses, in bytes.
     pub selection: u64,
-    /// The most bytes of elements, as they are in memory, that are written as text or shown as an image.
+    /// The maximum size of the selected elements in text and image responses, in bytes of their memory layout.
     pub text_selection: u64,
-    /// The most bytes of a body that says what is to be read.
+    /// The maximum size of a body with a selection to read, in bytes.
     pub read_request: u64,
-    /// The most connections at a time. Beyond them, the one that has been idle for longest is closed for a new one; where none is idle, the new one is answered 503.
+    /// The maximum number of connections. Beyond it, a new connection evicts the one that has been idle for longest, or
+    /// is answered 503 if none is idle.
     pub connections: usize,
-    /// How long the head of a request may take, and how long a connection may be idle between two.
+    /// The time limit for receiving a request head, and for an idle connection.
     pub header_timeout: Duration,
-    /// How long the body of a request may make no progress.
+    /// The time limit for a request body without progress.
     pub upload_timeout: Duration,
-    /// How long a client may not take what it is sent.
+    /// The time limit for a client that does not accept data.
     pub download_timeout: Duration,
-    /// The bytes a second that a client sends of a body, and takes of an answer, at the least on average; pauses of the two times above apart. `None` for any.
-    pub rate: Option<NonZeroU64>,
-    /// How long running requests may go on after the server was told to stop.
+    /// The minimum average rate of bodies and responses, in bytes per second, apart from pauses within the two timeouts
+    /// above; `None` for any rate.
+    pub min_rate: Option<NonZeroU64>,
+    /// The time limit for requests in progress after shutdown begins.
     pub stop_timeout: Duration,
 }
 
-/// The host names that requests may be for.
+/// The host names that a server serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hosts {
-    /// All of them: the server is reached through the network anyway.
+    /// Any host name: the server is reachable through the network anyway.
     Any,
-    /// Those of the loopback interface, and these. A web page whose own name was rebound to a loopback address
-    /// names neither.
+    /// Loopback names, and the listed ones. This excludes the name of a web page that was rebound to a loopback
+    /// address.
     Loopback(Vec<Host>),
 }
 
-/// A host name, with a port if only that one is meant.
+/// A host name, optionally with a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     name: String,
     port: Option<u16>,
 }
 
-/// The origin of a web page: a scheme, a host and perhaps a port, such as `https://viewer.example:8443`.
+/// The origin of a web page: a scheme, a host and an optional port, such as `https://viewer.example:8443`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
 
-/// A text is not an [`Origin`].
+/// The text is not an [`Origin`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an origin, such as https://viewer.example")]
 pub struct OriginError {
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 
-/// A text is not a [`Host`].
+/// The text is not a [`Host`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a host name, such as zarrd.example or zarrd.example:8000")]
 pub struct HostError {
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 
 impl Default for Settings {
-    /// Open to everybody who can reach it under a loopback name, but to no other site's pages: what is right for a
-    /// server on one's own machine.
+    /// Settings for a server on a user's own machine: full access under loopback names, except for pages of other
+    /// sites.
     fn default() -> Self {
         Self {
             access: Access::Write,
-            changes: Changes::Taken,
+            changes: Changes::Accepted,
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
             proxies: Vec::new(),
@@ -137,23 +140,23 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),
             download_timeout: Duration::from_secs(60),
-            rate: NonZeroU64::new(1 << 10),
+            min_rate: NonZeroU64::new(1 << 10),
             stop_timeout: Duration::from_secs(30),
         }
     }
 }
 
 impl Hosts {
-    /// What is right for a server that listens on `address`, with the names `also` that the operator allows.
+    /// The host names for a server that listens on `address`, with additional names `also`.
     pub fn for_address(address: SocketAddr, also: Vec<Host>) -> Self {
         if address.ip().to_canonical().is_loopback() { Self::Loopback(also) } else { Self::Any }
     }
 
-    /// True if a request may be for `host`, the text of a `Host` header.
+    /// True if a request with this `Host` header is served.
     pub(crate) fn allow(&self, host: &str) -> bool {
         let Self::Loopback(also) = self else { return true };
         let Some((name, port)) = split_port(host) else { return false };
-        is_loopback(name) || also.iter().any(|known| known.matches(name, port))
+        is_loopback(name) || also.iter().any(|allowed| allowed.matches(name, port))
     }
 }
 
@@ -164,7 +167,7 @@ impl Host {
 }
 
 impl Origin {
-    /// True if an `Origin` header names this one.
+    /// True if an `Origin` header names this origin.
     pub(crate) fn matches(&self, header: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(header)
     }
@@ -190,7 +193,7 @@ impl FromStr for Origin {
         let error = || OriginError { text: text.to_owned() };
         let uri: Uri = text.parse().map_err(|_| error())?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(error()) };
-        // Nothing but the two, not even the `/` that an origin does not have.
+        // No path, not even `/`.
         if text.len() != scheme.len() + "://".len() + authority.as_str().len() || text.contains('@') {
             return Err(error());
         }
@@ -200,7 +203,7 @@ impl FromStr for Origin {
 
 fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     let (name, port) = match host.rsplit_once(':') {
-        // The colons of an IPv6 address without a port are within its brackets.
+        // The colons of an IPv6 address without a port are inside its brackets.
         Some((name, port)) if !port.ends_with(']') => (name, Some(port.parse().ok()?)),
         _ => (host, None),
     };
@@ -222,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_hosts() {
+    fn loopback_names_and_listed_hosts_are_allowed() {
         let hosts = Hosts::Loopback(vec!["Data.Lab".parse().unwrap(), "other:81".parse().unwrap()]);
         for good in [
             "localhost",
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_follow_the_address() {
+    fn loopback_address_restricts_hosts() {
         let at = |address: &str| Hosts::for_address(address.parse().unwrap(), Vec::new());
         assert_eq!(at("127.0.0.1:1"), Hosts::Loopback(Vec::new()));
         assert_eq!(at("[::1]:1"), Hosts::Loopback(Vec::new()));
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_and_hosts_as_the_operator_writes_them() {
+    fn invalid_origins_and_hosts_are_rejected() {
         let origin: Origin = "https://Viewer.example:8443".parse().unwrap();
         assert!(origin.matches(b"https://viewer.example:8443"));
         assert!(!origin.matches(b"https://viewer.example"));

@@ -1,12 +1,12 @@
-//! Ranges of the bytes of elements.
+//! Byte ranges of elements.
 
 #![allow(clippy::unwrap_used, reason = "clippy exempts test functions only, and these have helpers")]
 
 mod common;
 
 use common::{
-    Answer, Site,
-    arrays::{floats, put, site, v3},
+    TestResponse, TestServer,
+    arrays::{floats, matrix_server, put, v3},
 };
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -14,21 +14,21 @@ use wire::problem::ProblemType;
 
 const RAW: &str = "/array/m?format=raw";
 
-async fn range(site: &Site, path: &str, range: &str) -> Answer {
-    site.get(path, &[("range", range)]).await
+async fn range(server: &TestServer, path: &str, range: &str) -> TestResponse {
+    server.get(path, &[("range", range)]).await
 }
 
 #[tokio::test]
-async fn every_range_is_that_of_the_full_answer() {
-    let site = site().await;
+async fn range_equals_slice_of_full_response() {
+    let server = matrix_server().await;
     for path in [RAW, "/array/m?format=npy", "/array/m?format=raw&select=::-1,(5,0,2)", "/array/g/old?format=npy"] {
-        let all = site.get(path, &[]).await;
+        let all = server.get(path, &[]).await;
         assert_eq!(all.header("accept-ranges"), "bytes", "{path}");
         let size = all.body.len();
         for start in (0..size).step_by(7) {
             for end in [start + 1, start + 4, start + 61, size] {
                 let end = end.min(size);
-                let part = range(&site, path, &format!("bytes={start}-{}", end - 1)).await;
+                let part = range(&server, path, &format!("bytes={start}-{}", end - 1)).await;
                 assert_eq!(part.status, StatusCode::PARTIAL_CONTENT, "{path} {start}..{end}");
                 assert_eq!(part.body, all.body.slice(start..end), "{path} {start}..{end}");
                 assert_eq!(part.header("content-range"), format!("bytes {start}-{}/{size}", end - 1));
@@ -38,84 +38,84 @@ async fn every_range_is_that_of_the_full_answer() {
                 assert_eq!(part.header("zarr-shape"), all.header("zarr-shape"), "of the full answer");
             }
         }
-        let last = range(&site, path, "bytes=-5").await;
+        let last = range(&server, path, "bytes=-5").await;
         assert_eq!((last.status, last.body), (StatusCode::PARTIAL_CONTENT, all.body.slice(size - 5..)));
-        let more = range(&site, path, &format!("bytes=-{}", size + 5)).await;
+        let more = range(&server, path, &format!("bytes=-{}", size + 5)).await;
         assert_eq!((more.status, &more.body), (StatusCode::PARTIAL_CONTENT, &all.body));
     }
 }
 
 #[tokio::test]
-async fn what_lies_outside_of_a_range_is_not_read() {
-    let site = site().await;
-    put(&site, "m/c/1/0", b"none".to_vec()).await;
-    site.get(RAW, &[]).await.problem(ProblemType::UndecodableChunk);
-    assert_eq!(range(&site, RAW, "bytes=0-47").await.body, floats(24)[..48]);
-    assert_eq!(range(&site, RAW, "bytes=61-70").await.body, floats(24)[61..71], "the right half of a row");
-    range(&site, RAW, "bytes=47-48").await.problem(ProblemType::UndecodableChunk);
-    let head = range(&site, "/array/m?format=npy", "bytes=0-9").await;
+async fn chunks_outside_the_range_are_not_read() {
+    let server = matrix_server().await;
+    put(&server, "m/c/1/0", b"none".to_vec()).await;
+    server.get(RAW, &[]).await.problem(ProblemType::UndecodableChunk);
+    assert_eq!(range(&server, RAW, "bytes=0-47").await.body, floats(24)[..48]);
+    assert_eq!(range(&server, RAW, "bytes=61-70").await.body, floats(24)[61..71], "the right half of a row");
+    range(&server, RAW, "bytes=47-48").await.problem(ProblemType::UndecodableChunk);
+    let head = range(&server, "/array/m?format=npy", "bytes=0-9").await;
     assert_eq!((head.status, &head.body[..6]), (StatusCode::PARTIAL_CONTENT, &b"\x93NUMPY"[..]));
 }
 
 #[tokio::test]
-async fn ranges_across_long_rows() {
-    let site = Site::new();
+async fn ranges_cross_long_rows() {
+    let server = TestServer::new();
     let (rows, columns) = (3_u64, 40_000_u64);
-    v3(&site, "long", json!("uint16"), &[rows, columns], &[2, 7000], json!(9)).await;
+    v3(&server, "long", json!("uint16"), &[rows, columns], &[2, 7000], json!(9)).await;
     let chunk: Vec<u8> = (0..14_000_u16).flat_map(u16::to_le_bytes).collect();
-    put(&site, "long/c/0/5", chunk.clone()).await;
-    put(&site, "long/c/1/0", chunk).await;
-    let all = site.get("/array/long?format=raw", &[]).await.body;
+    put(&server, "long/c/0/5", chunk.clone()).await;
+    put(&server, "long/c/1/0", chunk).await;
+    let all = server.get("/array/long?format=raw", &[]).await.body;
     for (start, end) in
         [(0, 1), (79_999, 80_001), (79_990, 160_003), (70_001, 239_999), (1, 240_000), (160_000, 160_001)]
     {
-        let part = range(&site, "/array/long?format=raw", &format!("bytes={start}-{}", end - 1)).await;
+        let part = range(&server, "/array/long?format=raw", &format!("bytes={start}-{}", end - 1)).await;
         assert!(part.body == all.slice(start..end), "{start}..{end}");
     }
 }
 
 #[tokio::test]
-async fn ranges_that_no_byte_is_in() {
-    let site = site().await;
-    let etag = site.get(RAW, &[]).await.header("etag").to_owned();
+async fn unsatisfiable_ranges_are_416() {
+    let server = matrix_server().await;
+    let etag = server.get(RAW, &[]).await.header("etag").to_owned();
     for bad in ["bytes=96-", "bytes=96-99", "bytes=-0", "bytes=99999999999999999999-"] {
-        let answer = range(&site, RAW, bad).await;
+        let answer = range(&server, RAW, bad).await;
         assert_eq!(answer.problem(ProblemType::RangeNotSatisfiable).members.size, Some(96), "{bad}");
         assert_eq!((answer.header("content-range"), answer.header("etag")), ("bytes */96", etag.as_str()), "{bad}");
     }
     let empty = "/array/m?format=raw&select=0:0";
-    range(&site, empty, "bytes=0-").await.problem(ProblemType::RangeNotSatisfiable);
-    assert_eq!(range(&site, empty, "bytes=-1").await.status, StatusCode::OK, "the last bytes of nothing are nothing");
+    range(&server, empty, "bytes=0-").await.problem(ProblemType::RangeNotSatisfiable);
+    assert_eq!(range(&server, empty, "bytes=-1").await.status, StatusCode::OK, "the last bytes of nothing are nothing");
 }
 
 #[tokio::test]
-async fn ranges_that_are_ignored() {
-    let site = site().await;
+async fn unsupported_ranges_are_ignored() {
+    let server = matrix_server().await;
     for ignored in ["bytes=0-1,4-5", "bytes=5-2", "items=0-1", "nonsense", "bytes=", "bytes=a-b"] {
-        let answer = range(&site, RAW, ignored).await;
+        let answer = range(&server, RAW, ignored).await;
         assert_eq!((answer.status, &answer.body[..]), (StatusCode::OK, &floats(24)[..]), "{ignored}");
     }
-    let twice = site.get(RAW, &[("range", "bytes=0-1"), ("range", "bytes=2-3")]).await;
+    let twice = server.get(RAW, &[("range", "bytes=0-1"), ("range", "bytes=2-3")]).await;
     assert_eq!(twice.status, StatusCode::OK);
     for format in ["json", "csv", "png"] {
-        let answer = range(&site, &format!("/array/m?format={format}"), "bytes=0-1").await;
+        let answer = range(&server, &format!("/array/m?format={format}"), "bytes=0-1").await;
         assert_eq!((answer.status, answer.header("accept-ranges")), (StatusCode::OK, "none"), "{format}");
     }
-    let head = site.head(RAW, &[("range", "bytes=0-1")]).await;
+    let head = server.head(RAW, &[("range", "bytes=0-1")]).await;
     assert_eq!((head.status, head.header("content-length")), (StatusCode::OK, "96"));
     assert_eq!(head.header("accept-ranges"), "bytes");
     let headers = [("range", "bytes=0-1"), ("content-type", "application/json")];
-    let post = site.ask(Method::POST, "/array/m?read&format=raw", &headers, r#"{"select": "0"}"#).await;
+    let post = server.request(Method::POST, "/array/m?read&format=raw", &headers, r#"{"select": "0"}"#).await;
     assert_eq!((post.status, post.body.len()), (StatusCode::OK, 24), "only GET has ranges");
 }
 
 #[tokio::test]
-async fn a_range_of_what_has_changed_is_everything() {
-    let site = site().await;
-    let before = site.get(RAW, &[]).await;
+async fn if_range_mismatch_returns_everything() {
+    let server = matrix_server().await;
+    let before = server.get(RAW, &[]).await;
     let etag = before.header("etag");
     let with = async |condition: &str| {
-        let answer = site.get(RAW, &[("range", "bytes=4-7"), ("if-range", condition)]).await;
+        let answer = server.get(RAW, &[("range", "bytes=4-7"), ("if-range", condition)]).await;
         (answer.status, answer.body.len())
     };
     assert_eq!(with(etag).await, (StatusCode::PARTIAL_CONTENT, 4));
@@ -123,34 +123,34 @@ async fn a_range_of_what_has_changed_is_everything() {
     for other in [weak.as_str(), "\"x\"", "nonsense", "Sun, 22 Nov 2026 19:00:00 GMT"] {
         assert_eq!(with(other).await, (StatusCode::OK, 96), "{other}");
     }
-    put(&site, "m/c/1/1", vec![1; 24]).await;
+    put(&server, "m/c/1/1", vec![1; 24]).await;
     assert_eq!(with(etag).await, (StatusCode::OK, 96), "a chunk outside of the range changed");
-    let current = site.get(RAW, &[("range", "bytes=4-7")]).await;
+    let current = server.get(RAW, &[("range", "bytes=4-7")]).await;
     assert_ne!(current.header("etag"), etag);
-    let known = site.get(RAW, &[("range", "bytes=4-7"), ("if-none-match", current.header("etag"))]).await;
+    let known = server.get(RAW, &[("range", "bytes=4-7"), ("if-none-match", current.header("etag"))]).await;
     assert_eq!(known.status, StatusCode::NOT_MODIFIED);
-    let gone = site.get(RAW, &[("range", "bytes=4-7"), ("if-match", etag)]).await;
+    let gone = server.get(RAW, &[("range", "bytes=4-7"), ("if-match", etag)]).await;
     gone.problem(ProblemType::PreconditionFailed);
 }
 
 #[tokio::test]
-async fn ranges_are_of_bytes_without_a_coding() {
-    let site = Site::new();
-    v3(&site, "zeros", json!("uint8"), &[4096], &[4096], json!(7)).await;
+async fn ranges_disable_content_coding() {
+    let server = TestServer::new();
+    v3(&server, "zeros", json!("uint8"), &[4096], &[4096], json!(7)).await;
     let path = "/array/zeros?format=raw";
-    let plain = site.get(path, &[]).await;
-    let coded = site.get(path, &[("accept-encoding", "gzip")]).await;
+    let plain = server.get(path, &[]).await;
+    let coded = server.get(path, &[("accept-encoding", "gzip")]).await;
     assert_eq!((coded.header("content-encoding"), coded.header("accept-ranges")), ("gzip", ""));
-    let part = site.get(path, &[("accept-encoding", "gzip"), ("range", "bytes=0-9")]).await;
+    let part = server.get(path, &[("accept-encoding", "gzip"), ("range", "bytes=0-9")]).await;
     assert_eq!((part.status, part.header("content-encoding"), part.body.len()), (StatusCode::PARTIAL_CONTENT, "", 10));
     assert_eq!(part.header("etag"), plain.header("etag"));
     assert_eq!(part.header("vary"), "accept, accept-encoding");
     let resumed = [("accept-encoding", "gzip"), ("range", "bytes=5-"), ("if-range", coded.header("etag"))];
-    let resumed = site.get(path, &resumed).await;
+    let resumed = server.get(path, &resumed).await;
     assert_eq!((resumed.status, resumed.body.len()), (StatusCode::OK, 4096), "what was begun was another one");
-    let refused = site.get(path, &[("accept-encoding", "gzip, identity;q=0"), ("range", "bytes=0-9")]).await;
+    let refused = server.get(path, &[("accept-encoding", "gzip, identity;q=0"), ("range", "bytes=0-9")]).await;
     assert_eq!((refused.status, refused.header("content-encoding")), (StatusCode::OK, "gzip"));
     let short = [("accept-encoding", "gzip"), ("range", "bytes=0-1")];
-    let tag = site.get("/array/zeros?format=raw&select=:9", &[("accept-encoding", "gzip")]).await;
-    assert_eq!(site.get("/array/zeros?format=raw&select=:9", &short).await.header("etag"), tag.header("etag"));
+    let tag = server.get("/array/zeros?format=raw&select=:9", &[("accept-encoding", "gzip")]).await;
+    assert_eq!(server.get("/array/zeros?format=raw&select=:9", &short).await.header("etag"), tag.header("etag"));
 }

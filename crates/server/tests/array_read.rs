@@ -11,8 +11,8 @@ mod common;
 use std::io::Read;
 
 use common::{
-    Running, Site,
-    arrays::{floats, matrix, put, site, v3, v3_with},
+    RunningServer, TestServer,
+    arrays::{floats, matrix, matrix_server, put, v3, v3_with},
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -22,8 +22,8 @@ const ZSTD: (&str, &str) = ("accept-encoding", "zstd");
 const JSON_BODY: (&str, &str) = ("content-type", "application/json");
 
 #[tokio::test]
-async fn json_where_nothing_else_is_asked_for() {
-    let site = site().await;
+async fn json_is_the_default_format() {
+    let server = matrix_server().await;
     for (path, elements) in [
         (
             "/array/m",
@@ -43,7 +43,7 @@ async fn json_where_nothing_else_is_asked_for() {
         ("/array//g//old", json!([5, 6, 7])),
         ("/array/g%2Fold?select=1:&dialect=v2", json!([6, 7])),
     ] {
-        let got = site.get(path, &[]).await;
+        let got = server.get(path, &[]).await;
         assert_eq!((got.status, got.json()), (StatusCode::OK, elements), "{path}");
         assert_eq!(got.header("content-type"), "application/json");
         assert_eq!(got.header("content-length"), got.body.len().to_string(), "small answers are one buffer");
@@ -51,9 +51,9 @@ async fn json_where_nothing_else_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_the_headers_say() {
-    let site = site().await;
-    let got = site.get("/array/m?select=1:3&format=raw", &[("origin", "https://viewer.example")]).await;
+async fn headers_describe_the_elements() {
+    let server = matrix_server().await;
+    let got = server.get("/array/m?select=1:3&format=raw", &[("origin", "https://viewer.example")]).await;
     assert_eq!(got.body, floats(18)[24..]);
     for (name, value) in [
         ("content-type", "application/octet-stream"),
@@ -73,33 +73,33 @@ async fn what_the_headers_say() {
     for name in ["zarr-data-type", "zarr-shape", "zarr-dimension-names", "zarr-dialect", "server-timing"] {
         assert!(exposed.split(", ").any(|exposed| exposed == name), "{name} in {exposed}");
     }
-    let old = site.get("/array/g/old?select=1&format=raw", &[]).await;
+    let old = server.get("/array/g/old?select=1&format=raw", &[]).await;
     assert_eq!(old.body, &[6, 0][..], "little-endian, whatever is stored");
     assert_eq!((old.header("zarr-shape"), old.header("zarr-dialect")), ("", "v2"));
     assert!(!old.headers.contains_key("zarr-dimension-names"));
 }
 
 #[tokio::test]
-async fn each_format() {
-    let site = site().await;
+async fn each_format_encodes_elements() {
+    let server = matrix_server().await;
     for (format, accept, kind, body) in [
         ("raw", "application/octet-stream", "application/octet-stream", floats(2)),
         ("csv", "text/csv", "text/csv; charset=utf-8; header=absent", b"0.0\r\n1.0\r\n".to_vec()),
         ("json", "application/json", "application/json", b"[0.0,1.0]".to_vec()),
     ] {
-        let asked = site.get(&format!("/array/m?select=0,:2&format={format}"), &[("accept", "text/html")]).await;
+        let asked = server.get(&format!("/array/m?select=0,:2&format={format}"), &[("accept", "text/html")]).await;
         assert_eq!((asked.status, asked.header("content-type"), &asked.body[..]), (StatusCode::OK, kind, &body[..]));
-        let accepted = site.get("/array/m?select=0,:2", &[("accept", accept)]).await;
+        let accepted = server.get("/array/m?select=0,:2", &[("accept", accept)]).await;
         assert_eq!((accepted.header("content-type"), &accepted.body[..]), (kind, &body[..]));
         assert_eq!(accepted.header("etag"), asked.header("etag"));
     }
-    let npy = site.get("/array/m?select=0,:2", &[("accept", "application/x-npy, */*;q=0.1")]).await;
+    let npy = server.get("/array/m?select=0,:2", &[("accept", "application/x-npy, */*;q=0.1")]).await;
     assert_eq!((npy.header("content-type"), npy.header("content-length")), ("application/x-npy", "136"));
     assert!(
         npy.body.starts_with(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }")
     );
     assert_eq!(npy.body[128..], floats(2)[..]);
-    let rows = site.get("/array/m?select=:2,::5&format=csv", &[]).await;
+    let rows = server.get("/array/m?select=:2,::5&format=csv", &[]).await;
     assert_eq!(rows.text(), "0.0,5.0\r\n6.0,11.0\r\n");
 }
 
@@ -111,63 +111,63 @@ fn pixels(file: &[u8]) -> (u32, u32, Vec<u8>) {
 }
 
 #[tokio::test]
-async fn images() {
-    let site = site().await;
-    let own = site.get("/array/m?select=0:2,0:2", &[("accept", "image/avif,image/*,*/*;q=0.8"), ZSTD]).await;
+async fn png_scales_values() {
+    let server = matrix_server().await;
+    let own = server.get("/array/m?select=0:2,0:2", &[("accept", "image/avif,image/*,*/*;q=0.8"), ZSTD]).await;
     assert_eq!(own.header("content-type"), "image/png");
     assert!(!own.headers.contains_key("content-encoding"), "an image is compressed already");
     assert_eq!(pixels(&own.body), (2, 2, vec![0, 36, 219, 255]));
-    let given = site.get("/array/m?select=0:2,0:2&format=png&min=0.5&max=6.5", &[]).await;
+    let given = server.get("/array/m?select=0:2,0:2&format=png&min=0.5&max=6.5", &[]).await;
     assert_eq!(pixels(&given.body), (2, 2, vec![0, 21, 234, 255]));
     assert_ne!(own.header("etag"), given.header("etag"));
     assert_eq!(given.header("content-length"), given.body.len().to_string());
-    let problem = site.get("/array/m?min=1", &[]).await.problem(ProblemType::InvalidParameter);
+    let problem = server.get("/array/m?min=1", &[]).await.problem(ProblemType::InvalidParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("min"));
 }
 
 #[tokio::test]
-async fn strings_of_variable_length() {
-    let site = Site::new();
-    v3_with(&site, "s", json!("string"), &[3], &[3], json!(""), json!([{"name": "vlen-utf8"}])).await;
-    put(&site, "s/c/0", b"\x03\0\0\0\x01\0\0\0a\x03\0\0\0b,\"\0\0\0\0".to_vec()).await;
-    assert_eq!(site.get("/array/s", &[]).await.json(), json!(["a", "b,\"", ""]));
-    assert_eq!(site.get("/array/s?format=csv", &[]).await.text(), "a\r\n\"b,\"\"\"\r\n\"\"\r\n");
-    let raw = site.get("/array/s?format=raw&select=1:", &[]).await;
+async fn strings_in_each_format() {
+    let server = TestServer::new();
+    v3_with(&server, "s", json!("string"), &[3], &[3], json!(""), json!([{"name": "vlen-utf8"}])).await;
+    put(&server, "s/c/0", b"\x03\0\0\0\x01\0\0\0a\x03\0\0\0b,\"\0\0\0\0".to_vec()).await;
+    assert_eq!(server.get("/array/s", &[]).await.json(), json!(["a", "b,\"", ""]));
+    assert_eq!(server.get("/array/s?format=csv", &[]).await.text(), "a\r\n\"b,\"\"\"\r\n\"\"\r\n");
+    let raw = server.get("/array/s?format=raw&select=1:", &[]).await;
     assert_eq!(raw.body, &b"\x02\0\0\0\x03\0\0\0b,\"\0\0\0\0"[..]);
-    let npy = site.get("/array/s?format=npy", &[]).await;
+    let npy = server.get("/array/s?format=npy", &[]).await;
     assert!(
         npy.body.starts_with(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<U3', 'fortran_order': False, 'shape': (3,), }")
     );
     assert_eq!(npy.body.len(), 128 + 3 * 12);
     assert_eq!(npy.header("content-length"), "164");
-    assert!(!site.head("/array/s?format=npy", &[]).await.headers.contains_key("content-length"));
+    assert!(!server.head("/array/s?format=npy", &[]).await.headers.contains_key("content-length"));
 }
 
 #[tokio::test]
-async fn heads_decode_nothing() {
-    let site = site().await;
+async fn head_decodes_nothing() {
+    let server = matrix_server().await;
     for query in ["select=1&format=raw", "select=1:3&format=npy", "format=raw"] {
         let path = format!("/array/m?{query}");
-        let (head, get) = (site.head(&path, &[]).await, site.get(&path, &[]).await);
+        let (head, get) = (server.head(&path, &[]).await, server.get(&path, &[]).await);
         assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
         assert_eq!(head.header("content-length"), get.body.len().to_string(), "{query}");
         for name in ["content-type", "etag", "vary", "zarr-shape", "zarr-data-type", "zarr-dialect"] {
             assert_eq!(head.header(name), get.header(name), "{query} {name}");
         }
     }
-    let json = site.head("/array/m", &[]).await;
+    let json = server.head("/array/m", &[]).await;
     assert!(!json.headers.contains_key("content-length"), "its length is not known");
-    put(&site, "m/c/0/0", b"junk".to_vec()).await;
-    assert_eq!(site.head("/array/m", &[]).await.status, StatusCode::OK);
-    assert_eq!(site.get("/array/m", &[]).await.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert_eq!(site.head("/array/none", &[]).await.status, StatusCode::NOT_FOUND);
+    put(&server, "m/c/0/0", b"junk".to_vec()).await;
+    assert_eq!(server.head("/array/m", &[]).await.status, StatusCode::OK);
+    assert_eq!(server.get("/array/m", &[]).await.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(server.head("/array/none", &[]).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn entity_tags() {
-    let site = site().await;
+async fn etag_depends_on_elements_and_format() {
+    let server = matrix_server().await;
     let tag = async |path: &str, headers: &[(&str, &str)]| {
-        let got = site.get(path, headers).await;
+        let got = server.get(path, headers).await;
         assert_eq!(got.status, StatusCode::OK, "{path}");
         let tag = got.header("etag").to_owned();
         assert!(wire::etag::parse(&tag).is_some(), "{tag}");
@@ -180,76 +180,76 @@ async fn entity_tags() {
     }
     assert_ne!(first, tag("/array/m?select=0", &[ZSTD]).await);
 
-    let known = site.get("/array/m?select=0", &[("if-none-match", &first)]).await;
+    let known = server.get("/array/m?select=0", &[("if-none-match", &first)]).await;
     assert_eq!((known.status, known.body.len(), known.header("etag")), (StatusCode::NOT_MODIFIED, 0, first.as_str()));
     assert_eq!(known.header("vary"), "accept, accept-encoding");
-    assert_eq!(site.head("/array/m?select=0", &[("if-none-match", "*")]).await.status, StatusCode::NOT_MODIFIED);
-    assert_eq!(site.get("/array/m?select=0", &[("if-match", &first)]).await.status, StatusCode::OK);
-    let failed = site.get("/array/m?select=0", &[("if-match", "\"other\"")]).await;
+    assert_eq!(server.head("/array/m?select=0", &[("if-none-match", "*")]).await.status, StatusCode::NOT_MODIFIED);
+    assert_eq!(server.get("/array/m?select=0", &[("if-match", &first)]).await.status, StatusCode::OK);
+    let failed = server.get("/array/m?select=0", &[("if-match", "\"other\"")]).await;
     assert_eq!(failed.problem(ProblemType::PreconditionFailed).members.current.as_deref(), Some(first.as_str()));
-    site.get("/array/m", &[("if-match", "other")]).await.problem(ProblemType::InvalidHeader);
+    server.get("/array/m", &[("if-match", "other")]).await.problem(ProblemType::InvalidHeader);
 
     // A chunk that is not concerned leaves it, one that is changes it, even into what cannot be read.
-    put(&site, "m/c/1/0", vec![0; 24]).await;
+    put(&server, "m/c/1/0", vec![0; 24]).await;
     assert_eq!(first, tag("/array/m?select=0", &[]).await);
-    put(&site, "m/c/0/0", b"junk".to_vec()).await;
-    let changed = site.get("/array/m?select=0", &[("if-none-match", &first)]).await;
+    put(&server, "m/c/0/0", b"junk".to_vec()).await;
+    let changed = server.get("/array/m?select=0", &[("if-none-match", &first)]).await;
     changed.problem(ProblemType::UndecodableChunk);
-    matrix(&site).await;
+    matrix(&server).await;
     assert_ne!(first, tag("/array/m?select=0", &[]).await);
 }
 
 /// A site with `long`: 100,000 times the byte 7, more than one buffer.
-async fn long() -> Site {
-    let site = Site::new();
-    v3(&site, "long", json!("uint8"), &[100_000], &[30_000], json!(7)).await;
-    put(&site, "long/c/1", vec![8; 30_000]).await;
-    site
+async fn long_array() -> TestServer {
+    let server = TestServer::new();
+    v3(&server, "long", json!("uint8"), &[100_000], &[30_000], json!(7)).await;
+    put(&server, "long/c/1", vec![8; 30_000]).await;
+    server
 }
 
 #[tokio::test]
-async fn content_codings() {
-    let site = long().await;
-    let plain = site.get("/array/long?format=raw", &[]).await;
+async fn large_responses_are_compressed() {
+    let server = long_array().await;
+    let plain = server.get("/array/long?format=raw", &[]).await;
     assert_eq!((plain.body.len(), plain.header("content-length")), (100_000, "100000"));
     for path in ["/array/long?format=raw", "/array/long?format=npy", "/array/long", "/array/long?select=:2000"] {
-        let plain = site.get(path, &[]).await;
-        let zstd = site.get(path, &[ZSTD]).await;
+        let plain = server.get(path, &[]).await;
+        let zstd = server.get(path, &[ZSTD]).await;
         assert_eq!(zstd.header("content-encoding"), "zstd", "{path}");
         assert!(zstd.body.len() < plain.body.len() / 10);
         assert_eq!(zstd::stream::decode_all(&zstd.body[..]).unwrap(), plain.body);
-        let gzip = site.get(path, &[("accept-encoding", "gzip, deflate")]).await;
+        let gzip = server.get(path, &[("accept-encoding", "gzip, deflate")]).await;
         assert_eq!(gzip.header("content-encoding"), "gzip", "{path}");
         let mut back = Vec::new();
         flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut back).unwrap();
         assert_eq!(back, plain.body);
     }
-    let small = site.get("/array/long?select=:200&format=raw", &[ZSTD]).await;
+    let small = server.get("/array/long?select=:200&format=raw", &[ZSTD]).await;
     assert!(!small.headers.contains_key("content-encoding"));
     assert_eq!(small.header("content-length"), "200");
     let (coded, identity) =
-        (site.head("/array/long?format=raw", &[ZSTD]).await, site.head("/array/long?format=raw", &[]).await);
+        (server.head("/array/long?format=raw", &[ZSTD]).await, server.head("/array/long?format=raw", &[]).await);
     assert_eq!((coded.header("content-encoding"), coded.header("content-length")), ("zstd", ""));
     assert_eq!((identity.header("content-encoding"), identity.header("content-length")), ("", "100000"));
 }
 
 #[tokio::test]
 async fn long_text_is_streamed() {
-    let site = long().await;
-    let got = site.get("/array/long", &[]).await;
+    let server = long_array().await;
+    let got = server.get("/array/long", &[]).await;
     assert!(!got.headers.contains_key("content-length"));
     let elements: Vec<u8> = serde_json::from_slice(&got.body).unwrap();
     assert_eq!(elements.len(), 100_000);
     assert_eq!((elements[29_999], elements[30_000], elements[60_000]), (7, 8, 7));
-    let lines = site.get("/array/long?format=csv", &[]).await;
+    let lines = server.get("/array/long?format=csv", &[]).await;
     assert_eq!(lines.text().lines().count(), 100_000);
 }
 
 #[tokio::test]
-async fn posts_that_read() {
-    let site = site().await;
+async fn post_selects_by_body() {
+    let server = matrix_server().await;
     let post = async |query: &str, body: Value| {
-        site.ask(Method::POST, &format!("/array/m?{query}"), &[JSON_BODY], body.to_string()).await
+        server.request(Method::POST, &format!("/array/m?{query}"), &[JSON_BODY], body.to_string()).await
     };
     for (body, shape, elements) in [
         (json!({"select": [[0, 3], {"start": 4}]}), "2,2", json!([[4.0, 5.0], [22.0, 23.0]])),
@@ -269,41 +269,41 @@ async fn posts_that_read() {
     let tag = got.header("etag").to_owned();
     let known = [JSON_BODY, ("if-none-match", tag.as_str())];
     let body = json!({"points": many}).to_string();
-    let again = site.ask(Method::POST, "/array/m?read", &known, body).await;
+    let again = server.request(Method::POST, "/array/m?read", &known, body).await;
     again.problem(ProblemType::PreconditionFailed);
 }
 
 #[tokio::test]
 async fn pages_of_any_origin_may_read_by_post() {
     let settings = server::Settings { access: server::Access::Read, ..server::Settings::default() };
-    let site = Site::with(settings);
-    matrix(&site).await;
+    let server = TestServer::with(settings);
+    matrix(&server).await;
     let headers = [JSON_BODY, ("origin", "https://other.example")];
-    let got = site.ask(Method::POST, "/array/m?read", &headers, r#"{"select": "0,0"}"#).await;
+    let got = server.request(Method::POST, "/array/m?read", &headers, r#"{"select": "0,0"}"#).await;
     assert_eq!((got.status, got.json()), (StatusCode::OK, json!(0.0)));
     assert_eq!(got.header("access-control-allow-origin"), "*");
     let asked = [("origin", "https://other.example"), ("access-control-request-method", "POST")];
-    let preflight = site.ask(Method::OPTIONS, "/array/m?read", &asked, "").await;
+    let preflight = server.request(Method::OPTIONS, "/array/m?read", &asked, "").await;
     assert_eq!(preflight.header("access-control-allow-methods"), "GET, HEAD, POST, OPTIONS");
     assert!(preflight.header("access-control-allow-headers").contains("content-type"));
 }
 
 #[tokio::test]
-async fn the_root_is_a_node_too() {
-    let site = Site::new();
-    v3(&site, "sub", json!("uint8"), &[2], &[2], json!(1)).await;
-    let document = site.value("sub/zarr.json").await.unwrap();
-    put(&site, "zarr.json", document.to_vec()).await;
+async fn root_array_is_read() {
+    let server = TestServer::new();
+    v3(&server, "sub", json!("uint8"), &[2], &[2], json!(1)).await;
+    let document = server.value("sub/zarr.json").await.unwrap();
+    put(&server, "zarr.json", document.to_vec()).await;
     for root in ["/array", "/array/", "/array//"] {
-        assert_eq!(site.get(root, &[]).await.json(), json!([1, 1]), "{root}");
+        assert_eq!(server.get(root, &[]).await.json(), json!([1, 1]), "{root}");
     }
 }
 
 #[tokio::test]
-async fn heads_without_a_length_leave_the_connection_usable() {
-    let server = Running::start(server::Settings::default()).await;
-    let site = Site { router: axum::Router::new(), store: server.store.clone() };
-    matrix(&site).await;
+async fn head_without_length_keeps_the_connection() {
+    let server = RunningServer::start(server::Settings::default()).await;
+    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    matrix(&server).await;
     let mut raw = server.connect().await;
     raw.send("HEAD /array/m HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     let head = raw.until("\r\n\r\n").await;
@@ -314,11 +314,11 @@ async fn heads_without_a_length_leave_the_connection_usable() {
 }
 
 #[tokio::test]
-async fn what_fails_later_breaks_the_answer_off() {
-    let server = Running::start(small_slabs()).await;
-    let site = Site { router: axum::Router::new(), store: server.store.clone() };
-    v3(&site, "tall", json!("uint8"), &[64, 16_384], &[1, 16_384], json!(7)).await;
-    put(&site, "tall/c/60/0", b"junk".to_vec()).await;
+async fn late_failure_aborts_the_response() {
+    let server = RunningServer::start(with_small_slabs()).await;
+    let server = TestServer { router: axum::Router::new(), store: server.store.clone() };
+    v3(&server, "tall", json!("uint8"), &[64, 16_384], &[1, 16_384], json!(7)).await;
+    put(&server, "tall/c/60/0", b"junk".to_vec()).await;
     for format in ["raw", "json"] {
         let request =
             format!("GET /array/tall?format={format} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -333,17 +333,17 @@ async fn what_fails_later_breaks_the_answer_off() {
 }
 
 /// Answers of more than 128 KiB come in several slabs.
-fn small_slabs() -> server::Settings {
+fn with_small_slabs() -> server::Settings {
     let arrays = server::ArrayOptions { slab_memory: 1 << 18, ..server::ArrayOptions::default() };
     server::Settings { arrays, ..server::Settings::default() }
 }
 
 #[tokio::test]
-async fn chunks_are_counted() {
-    let site = site().await;
-    site.get("/array/m", &[]).await;
-    site.get("/array/m", &[]).await;
-    let metrics = site.get("/metrics", &[]).await;
+async fn decoded_chunks_are_counted() {
+    let server = matrix_server().await;
+    server.get("/array/m", &[]).await;
+    server.get("/array/m", &[]).await;
+    let metrics = server.get("/metrics", &[]).await;
     let count = |name: &str| {
         let line = metrics.text().lines().find(|line| line.starts_with(name)).unwrap();
         line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
@@ -352,8 +352,8 @@ async fn chunks_are_counted() {
 }
 
 #[tokio::test]
-async fn answers_have_names_of_files() {
-    let site = site().await;
+async fn responses_have_file_names() {
+    let server = matrix_server().await;
     for (path, name) in [
         ("/array/m?format=npy", "attachment; filename=\"m.npy\""),
         ("/array/m?format=raw&select=0", "attachment; filename=\"m.raw\""),
@@ -361,33 +361,33 @@ async fn answers_have_names_of_files() {
         ("/array/g/old?format=csv", "inline; filename=\"old.csv\""),
         ("/array/m?format=png", "inline; filename=\"m.png\""),
     ] {
-        assert_eq!(site.get(path, &[]).await.header("content-disposition"), name, "{path}");
-        assert_eq!(site.head(path, &[]).await.header("content-disposition"), name, "{path}");
+        assert_eq!(server.get(path, &[]).await.header("content-disposition"), name, "{path}");
+        assert_eq!(server.head(path, &[]).await.header("content-disposition"), name, "{path}");
     }
-    v3(&site, "o\";\\%é", json!("uint8"), &[1], &[1], json!(0)).await;
-    let odd = site.get("/array/o%22;%5C%25%C3%A9?format=raw", &[]).await;
+    v3(&server, "o\";\\%é", json!("uint8"), &[1], &[1], json!(0)).await;
+    let odd = server.get("/array/o%22;%5C%25%C3%A9?format=raw", &[]).await;
     assert_eq!(
         odd.header("content-disposition"),
         "attachment; filename=\"o_;___.raw\"; filename*=UTF-8''o%22%3B%5C%25%C3%A9.raw"
     );
-    site.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
+    server.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
 }
 
 #[tokio::test]
-async fn a_plus_in_a_query_is_a_space() {
-    let site = site().await;
-    let spaced = site.get("/array/m?select=1,+%3A2&format=json", &[]).await;
+async fn plus_in_query_is_a_space() {
+    let server = matrix_server().await;
+    let spaced = server.get("/array/m?select=1,+%3A2&format=json", &[]).await;
     assert_eq!(spaced.json(), json!([6.0, 7.0]));
-    assert_eq!(site.get("/array/m?select=%2B1,0", &[]).await.json(), json!(6.0), "an index with its sign");
+    assert_eq!(server.get("/array/m?select=%2B1,0", &[]).await.json(), json!(6.0), "an index with its sign");
     for twice in ["/array/m?select=%252B1", "/array/m?select=%2531", "/array/m?select=1%2B,0"] {
-        site.get(twice, &[]).await.problem(ProblemType::InvalidSelection);
+        server.get(twice, &[]).await.problem(ProblemType::InvalidSelection);
     }
-    let twice = site.get("/array/m?format=j%2573on", &[]).await;
+    let twice = server.get("/array/m?format=j%2573on", &[]).await;
     assert_eq!(twice.problem(ProblemType::InvalidParameter).members.parameter.as_deref(), Some("format"));
-    let known = site.get("/array/m?select%2B=1", &[]).await.problem(ProblemType::UnknownParameter).members.known;
+    let known = server.get("/array/m?select%2B=1", &[]).await.problem(ProblemType::UnknownParameter).members.known;
     assert!(known.unwrap().contains(&"select".to_owned()));
-    site.set("a+b/c", b"1").await;
-    assert_eq!(site.get("/store/a+b/c", &[]).await.status, StatusCode::OK, "a plus in a path is itself");
-    let nonsense = site.get("/array/m", &[("accept", "???, ,;;=,/,q=1")]).await;
+    server.set("a+b/c", b"1").await;
+    assert_eq!(server.get("/store/a+b/c", &[]).await.status, StatusCode::OK, "a plus in a path is itself");
+    let nonsense = server.get("/array/m", &[("accept", "???, ,;;=,/,q=1")]).await;
     assert!(nonsense.problem(ProblemType::NotAcceptable).members.known.unwrap().contains(&"text/csv".to_owned()));
 }

@@ -1,10 +1,10 @@
-//! What only shows on real connections.
+//! Behaviour of real connections.
 
 mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{Raw, Running};
+use common::{RawConnection, RunningServer};
 use server::{Limits, Settings};
 use store::{Key, PageRequest, Precondition, Prefix};
 use tokio::time::{sleep, timeout};
@@ -16,19 +16,19 @@ fn put(path: &str, more: &str) -> String {
 }
 
 #[track_caller]
-fn assert_answer(answer: &str, status: u16, slug: &str) {
+fn assert_response(answer: &str, status: u16, slug: &str) {
     assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
     assert!(answer.contains(&format!("https://zarrd.dev/problems/{slug}\"")), "{answer}");
 }
 
-async fn keys(server: &Running) -> usize {
+async fn keys(server: &RunningServer) -> usize {
     let page = server.store.list_prefix(&Prefix::root(), PageRequest::first(10)).await;
     page.map_or(usize::MAX, |page| page.keys.len())
 }
 
 #[tokio::test]
-async fn several_requests_on_one_connection() {
-    let server = Running::start(Settings::default()).await;
+async fn connection_is_reused() {
+    let server = RunningServer::start(Settings::default()).await;
     let mut raw = server.connect().await;
     raw.send(&(put("/store/v", "Content-Length: 5\r\n") + "hello")).await;
     assert!(raw.until(END).await.starts_with("HTTP/1.1 201 Created\r\n"));
@@ -41,8 +41,8 @@ async fn several_requests_on_one_connection() {
 }
 
 #[tokio::test]
-async fn expect_continue() {
-    let server = Running::start(Settings::default()).await;
+async fn expect_continue_is_answered() {
+    let server = RunningServer::start(Settings::default()).await;
     let mut raw = server.connect().await;
     raw.send(&put("/store/v", "Content-Length: 2\r\nExpect: 100-continue\r\n")).await;
     assert_eq!(raw.until(END).await, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -51,19 +51,19 @@ async fn expect_continue() {
 }
 
 #[tokio::test]
-async fn what_is_refused_is_not_asked_for() {
+async fn rejected_body_gets_no_100_continue() {
     let settings = Settings { limits: Limits { value: 8, ..Limits::default() }, ..Settings::default() };
-    let server = Running::start(settings).await;
+    let server = RunningServer::start(settings).await;
     let refused = put("/store/v", "Content-Length: 9\r\nExpect: 100-continue\r\nConnection: close\r\n");
-    assert_answer(&server.exchange(&refused).await, 413, "value-too-large");
+    assert_response(&server.exchange(&refused).await, 413, "value-too-large");
     let refused = put("/store/..", "Content-Length: 9\r\nExpect: 100-continue\r\nConnection: close\r\n");
-    assert_answer(&server.exchange(&refused).await, 400, "invalid-key");
+    assert_response(&server.exchange(&refused).await, 400, "invalid-key");
 }
 
 #[tokio::test]
-async fn a_client_that_is_still_sending_sees_why_it_is_refused() {
+async fn sending_client_receives_the_rejection() {
     let settings = Settings { limits: Limits { value: 8, ..Limits::default() }, ..Settings::default() };
-    let server = Running::start(settings).await;
+    let server = RunningServer::start(settings).await;
     let mut raw = server.connect().await;
     raw.send(&put("/store/v", "Content-Length: 33554432\r\n")).await;
     let mut sent = 0;
@@ -71,37 +71,37 @@ async fn a_client_that_is_still_sending_sees_why_it_is_refused() {
         raw.send(&"x".repeat(1 << 20)).await;
         sent += 1 << 20;
     }
-    assert_answer(&raw.rest().await, 413, "value-too-large");
+    assert_response(&raw.rest().await, 413, "value-too-large");
 }
 
 #[tokio::test]
-async fn chunked_bodies() {
-    let server = Running::start(Settings::default()).await;
+async fn chunked_bodies_are_received_and_close() {
+    let server = RunningServer::start(Settings::default()).await;
     let chunked =
         put("/store/v", "Transfer-Encoding: chunked\r\nConnection: close\r\n") + "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
     assert!(server.exchange(&chunked).await.starts_with("HTTP/1.1 201 "));
     let value = server.store.get(&Key::parse("v").unwrap(), None).await.unwrap().unwrap();
     assert_eq!(value.bytes().await.unwrap(), "hello");
     let bad = put("/store/w", "Transfer-Encoding: chunked\r\n") + "3\r\nhel\r\nzz\r\n";
-    assert_answer(&server.exchange(&bad).await, 400, "incomplete-body");
+    assert_response(&server.exchange(&bad).await, 400, "incomplete-body");
     assert_eq!(keys(&server).await, 1);
 }
 
 #[tokio::test]
-async fn a_body_shorter_than_announced() {
-    let server = Running::start(Settings::default()).await;
+async fn short_body_is_rejected() {
+    let server = RunningServer::start(Settings::default()).await;
     let mut raw = server.connect().await;
     raw.send(&(put("/store/v", "Content-Length: 10\r\n") + "12345")).await;
     raw.close_sending().await;
     let answer = raw.rest().await;
-    assert_answer(&answer, 400, "length-mismatch");
+    assert_response(&answer, 400, "length-mismatch");
     assert!(answer.contains(r#""announced":10,"received":5"#), "{answer}");
     assert_eq!(keys(&server).await, 0);
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_leaves_nothing() {
-    let server = Running::start(Settings::default()).await;
+async fn disconnected_upload_stores_nothing() {
+    let server = RunningServer::start(Settings::default()).await;
     for more in ["Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n"] {
         let mut raw = server.connect().await;
         raw.send(&(put("/store/v", more) + "4\r\n12")).await;
@@ -112,30 +112,30 @@ async fn a_client_that_vanishes_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_coming() {
+async fn stalled_upload_times_out() {
     let limits = Limits { upload_timeout: Duration::from_millis(50), ..Limits::default() };
-    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let server = RunningServer::start(Settings { limits, ..Settings::default() }).await;
     let answer = server.exchange(&(put("/store/v", "Content-Length: 10\r\n") + "12345")).await;
-    assert_answer(&answer, 408, "body-timeout");
+    assert_response(&answer, 408, "body-timeout");
     assert_eq!(keys(&server).await, 0);
 }
 
 #[tokio::test]
-async fn paths_are_not_tidied() {
-    let server = Running::start(Settings::default()).await;
+async fn paths_are_not_normalized() {
+    let server = RunningServer::start(Settings::default()).await;
     server.store.set(&Key::parse("b").unwrap(), "1".into(), Precondition::none()).await.unwrap();
     for path in ["/store/a/../b", "/store/./b", "/store/%2e%2e/store/b", "http://localhost/store/a/../b"] {
         for method in ["GET", "DELETE"] {
             let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-            assert_answer(&server.exchange(&request).await, 400, "invalid-key");
+            assert_response(&server.exchange(&request).await, 400, "invalid-key");
         }
     }
     assert_eq!(keys(&server).await, 1);
 }
 
 #[tokio::test]
-async fn hosts_and_origins() {
-    let server = Running::start(Settings::default()).await;
+async fn host_and_origin_are_checked() {
+    let server = RunningServer::start(Settings::default()).await;
     for (request, status, slug) in [
         ("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "missing-host"),
         ("GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403, "forbidden-host"),
@@ -145,14 +145,14 @@ async fn hosts_and_origins() {
             "forbidden-origin",
         ),
     ] {
-        assert_answer(&server.exchange(request).await, status, slug);
+        assert_response(&server.exchange(request).await, status, slug);
     }
 }
 
 #[tokio::test]
-async fn heads_have_a_limit_and_a_time() {
+async fn head_size_and_time_are_limited() {
     let limits = Limits { header_timeout: Duration::from_millis(100), ..Limits::default() };
-    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let server = RunningServer::start(Settings { limits, ..Settings::default() }).await;
     let long = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(200_000));
     let mut raw = server.connect().await;
     raw.send(&long).await;
@@ -167,12 +167,12 @@ async fn heads_have_a_limit_and_a_time() {
 
 const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn room_for(connections: usize) -> Settings {
+fn with_connections(connections: usize) -> Settings {
     Settings { limits: Limits { connections, ..Limits::default() }, ..Settings::default() }
 }
 
 /// A connection with an upload under way.
-async fn busy(server: &Running, key: &str) -> Raw {
+async fn busy(server: &RunningServer, key: &str) -> RawConnection {
     let mut raw = server.connect().await;
     raw.send(&put(&format!("/store/{key}"), "Content-Length: 2\r\nExpect: 100-continue\r\n")).await;
     raw.until(END).await;
@@ -180,12 +180,12 @@ async fn busy(server: &Running, key: &str) -> Raw {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_are_told() {
-    let server = Running::start(room_for(1)).await;
+async fn excess_connection_gets_503() {
+    let server = RunningServer::start(with_connections(1)).await;
     let mut first = busy(&server, "v").await;
     let request = "GET /store/v HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let answer = server.exchange(request).await;
-    assert_answer(&answer, 503, "busy");
+    assert_response(&answer, 503, "busy");
     assert!(answer.contains("retry-after: 1\r\n") && answer.contains("connection: close\r\n"), "{answer}");
     first.send("hi").await;
     assert!(first.until(END).await.starts_with("HTTP/1.1 201 "));
@@ -196,8 +196,8 @@ async fn connections_beyond_the_limit_are_told() {
 }
 
 #[tokio::test]
-async fn the_connection_that_is_idle_for_longest_makes_room() {
-    let server = Running::start(room_for(3)).await;
+async fn longest_idle_connection_is_evicted() {
+    let server = RunningServer::start(with_connections(3)).await;
     // One that never said anything, one in the middle of a head, and one between two requests, which is the youngest.
     let mut silent = server.connect().await;
     sleep(Duration::from_millis(20)).await;
@@ -222,8 +222,8 @@ async fn the_connection_that_is_idle_for_longest_makes_room() {
 }
 
 #[tokio::test]
-async fn idle_connections_lock_nobody_out() {
-    let server = Running::start(room_for(50)).await;
+async fn idle_connections_block_nobody() {
+    let server = RunningServer::start(with_connections(50)).await;
     let mut idle = Vec::new();
     for _ in 0..200 {
         idle.push(server.connect().await);
@@ -236,8 +236,8 @@ async fn idle_connections_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn operators_are_answered_while_all_places_are_busy() {
-    let server = Running::start(room_for(4)).await;
+async fn monitoring_is_served_while_all_slots_are_busy() {
+    let server = RunningServer::start(with_connections(4)).await;
     let mut uploads = Vec::new();
     for number in 0..4 {
         uploads.push(busy(&server, &number.to_string()).await);
@@ -251,17 +251,17 @@ async fn operators_are_answered_while_all_places_are_busy() {
         let answer = server.exchange(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains("connection: close\r\n"), "{path}: {answer}");
     }
-    assert_answer(&server.exchange("GET /store/ HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 503, "busy");
+    assert_response(&server.exchange("GET /store/ HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 503, "busy");
 }
 
 #[tokio::test]
-async fn an_upload_that_trickles_ends() {
+async fn trickling_upload_times_out() {
     let limits = Limits {
         upload_timeout: Duration::from_millis(400),
-        rate: std::num::NonZeroU64::new(1000),
+        min_rate: std::num::NonZeroU64::new(1000),
         ..Limits::default()
     };
-    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let server = RunningServer::start(Settings { limits, ..Settings::default() }).await;
     let mut raw = server.connect().await;
     raw.send(&put("/store/slow", "Content-Length: 100000\r\n")).await;
     let (mut read, mut write) = raw.0.into_split();
@@ -275,7 +275,7 @@ async fn an_upload_that_trickles_ends() {
     // What was still sent after the answer resets the connection in the end.
     let _ =
         timeout(Duration::from_secs(8), tokio::io::AsyncReadExt::read_to_end(&mut read, &mut answer)).await.unwrap();
-    assert_answer(&String::from_utf8(answer).unwrap(), 408, "body-timeout");
+    assert_response(&String::from_utf8(answer).unwrap(), 408, "body-timeout");
     assert!(begun.elapsed() >= Duration::from_millis(400));
     trickle.abort();
     // Ten times as fast is fast enough.
@@ -290,8 +290,8 @@ async fn an_upload_that_trickles_ends() {
 }
 
 #[tokio::test]
-async fn transfer_codings_that_are_not_undone_are_refused() {
-    let server = Running::start(Settings::default()).await;
+async fn unsupported_transfer_codings_are_rejected() {
+    let server = RunningServer::start(Settings::default()).await;
     let body = "3\r\nhel\r\n0\r\n\r\n";
     for coding in [
         "Transfer-Encoding: gzip, chunked\r\n",
@@ -301,12 +301,16 @@ async fn transfer_codings_that_are_not_undone_are_refused() {
         "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: x;y=\"z, chunked\", chunked\r\n",
     ] {
-        assert_answer(&server.exchange(&(put("/store/v", coding) + body)).await, 501, "unsupported-transfer-encoding");
+        assert_response(
+            &server.exchange(&(put("/store/v", coding) + body)).await,
+            501,
+            "unsupported-transfer-encoding",
+        );
     }
     for coding in
         ["Transfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"]
     {
-        assert_answer(&server.exchange(&(put("/store/v", coding) + body)).await, 400, "invalid-header");
+        assert_response(&server.exchange(&(put("/store/v", coding) + body)).await, 400, "invalid-header");
     }
     // These do not come so far that a problem document could be written.
     for framing in [
@@ -324,8 +328,8 @@ async fn transfer_codings_that_are_not_undone_are_refused() {
 }
 
 #[tokio::test]
-async fn what_follows_a_body_of_two_lengths_is_no_request() {
-    let server = Running::start(Settings::default()).await;
+async fn request_smuggling_is_prevented() {
+    let server = RunningServer::start(Settings::default()).await;
     for framing in
         ["Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"]
     {
@@ -338,13 +342,13 @@ async fn what_follows_a_body_of_two_lengths_is_no_request() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stops_reading_is_let_go() {
+async fn slow_client_is_disconnected() {
     let limits = Limits {
         download_timeout: Duration::from_millis(100),
         stop_timeout: Duration::from_secs(60),
         ..Limits::default()
     };
-    let mut server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let mut server = RunningServer::start(Settings { limits, ..Settings::default() }).await;
     let large = vec![0_u8; 64 << 20];
     server.store.set(&Key::parse("v").unwrap(), large.into(), Precondition::none()).await.unwrap();
     let mut raw = server.connect().await;
@@ -355,8 +359,8 @@ async fn a_reader_that_stops_reading_is_let_go() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_what_runs() {
-    let mut server = Running::start(Settings::default()).await;
+async fn shutdown_finishes_running_requests() {
+    let mut server = RunningServer::start(Settings::default()).await;
     let mut idle = server.connect().await;
     idle.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     idle.until("}").await;
@@ -375,9 +379,9 @@ async fn stopping_finishes_what_runs() {
 }
 
 #[tokio::test]
-async fn stopping_does_not_wait_for_ever() {
+async fn shutdown_timeout_aborts_requests() {
     let limits = Limits { stop_timeout: Duration::from_millis(100), ..Limits::default() };
-    let mut server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let mut server = RunningServer::start(Settings { limits, ..Settings::default() }).await;
     let mut raw = server.connect().await;
     raw.send(&put("/store/v", "Content-Length: 5\r\nExpect: 100-continue\r\n")).await;
     raw.until(END).await;

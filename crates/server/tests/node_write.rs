@@ -1,4 +1,4 @@
-//! Nodes that are created, changed, erased and converted.
+//! Creating, changing, erasing and converting nodes.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,8 +9,8 @@
 mod common;
 
 use common::{
-    Answer, Running, Site,
-    arrays::site,
+    RunningServer, TestResponse, TestServer,
+    arrays::matrix_server,
     nodes::{v2_array, v2_group, v3_array, v3_group, with},
 };
 use http::{Method, StatusCode};
@@ -22,11 +22,11 @@ use wire::{
     problem::ProblemType,
 };
 
-async fn declare(site: &Site, path: &str, zom: &Value) -> Answer {
-    site.json(Method::PUT, path, zom).await
+async fn create(server: &TestServer, path: &str, zom: &Value) -> TestResponse {
+    server.json(Method::PUT, path, zom).await
 }
 
-fn experiment() -> Value {
+fn example_tree() -> Value {
     v3_group(json!({
         "foo": v3_array("float32", &[4, 6], &[2, 3]),
         "sub": v3_group(json!({"bar": v3_array("uint8", &[3], &[3])})),
@@ -34,10 +34,10 @@ fn experiment() -> Value {
 }
 
 #[tokio::test]
-async fn a_tree_in_one_request() {
-    let site = Site::new();
-    let created = declare(&site, "/node/lab/exp1", &experiment()).await;
-    assert_eq!((created.status, created.json()), (StatusCode::CREATED, experiment()));
+async fn tree_is_created_in_one_request() {
+    let server = TestServer::new();
+    let created = create(&server, "/node/lab/exp1", &example_tree()).await;
+    assert_eq!((created.status, created.json()), (StatusCode::CREATED, example_tree()));
     assert_eq!((created.header("zarr-dialect"), created.header("content-type")), ("v3", "application/json"));
     let keys = [
         "lab/exp1/foo/zarr.json",
@@ -46,35 +46,35 @@ async fn a_tree_in_one_request() {
         "lab/exp1/zarr.json",
         "lab/zarr.json",
     ];
-    assert_eq!(site.keys().await, keys);
-    let got = site.get("/node/lab/exp1?depth=all", &[]).await;
-    assert_eq!((got.json(), got.header("etag")), (experiment(), created.header("etag")));
+    assert_eq!(server.keys().await, keys);
+    let got = server.get("/node/lab/exp1?depth=all", &[]).await;
+    assert_eq!((got.json(), got.header("etag")), (example_tree(), created.header("etag")));
 
-    let before = site.all().await;
-    let again = declare(&site, "/node/lab/exp1/", &experiment()).await;
-    assert_eq!((again.status, again.json()), (StatusCode::OK, experiment()));
-    assert_eq!(site.all().await, before, "nothing is written where all is equal");
+    let before = server.all().await;
+    let again = create(&server, "/node/lab/exp1/", &example_tree()).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, example_tree()));
+    assert_eq!(server.all().await, before, "nothing is written where all is equal");
 }
 
 /// The example of ZEP 6 as it stands there.
 #[tokio::test]
-async fn the_example_of_the_specification() {
-    let site = Site::new();
+async fn specification_example_is_created() {
+    let server = TestServer::new();
     for (version, array) in [("v3", "v3"), ("v2", "v2")] {
         let path = format!("{}/../meta/src/zom/tests/zep6/{version}.json", env!("CARGO_MANIFEST_DIR"));
         let example = std::fs::read(path).unwrap();
         let headers = [("content-type", "application/json")];
-        let created = site.put(&format!("/node/{version}"), &headers, example.clone()).await;
+        let created = server.put(&format!("/node/{version}"), &headers, example.clone()).await;
         assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, array), "{created:?}");
-        assert_eq!(site.put(&format!("/node/{version}"), &headers, example.clone()).await.status, StatusCode::OK);
-        let report = site.ask(Method::POST, &format!("/node/{version}?validate"), &headers, example).await;
+        assert_eq!(server.put(&format!("/node/{version}"), &headers, example.clone()).await.status, StatusCode::OK);
+        let report = server.request(Method::POST, &format!("/node/{version}?validate"), &headers, example).await;
         assert_eq!(report.json()["unchanged"], true);
     }
 }
 
 #[tokio::test]
-async fn on_a_connection() {
-    let running = Running::start(Settings::default()).await;
+async fn create_over_a_connection() {
+    let running = RunningServer::start(Settings::default()).await;
     let (head, zom) = ("host: localhost\r\n", v3_array("uint8", &[2], &[2]).to_string());
     let mut raw = running.connect().await;
     raw.send(&format!("PUT /node/a HTTP/1.1\r\n{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"))
@@ -94,28 +94,28 @@ async fn on_a_connection() {
 }
 
 #[tokio::test]
-async fn each_dialect() {
-    let site = Site::new();
+async fn each_dialect_is_created() {
+    let server = TestServer::new();
     let zom = v2_group(json!({"a": v2_array("<f4", &[4], &[2])}));
-    let created = declare(&site, "/node/two", &zom).await;
+    let created = create(&server, "/node/two", &zom).await;
     assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
-    assert_eq!(site.keys().await, ["two/.zgroup", "two/a/.zarray"]);
+    assert_eq!(server.keys().await, ["two/.zgroup", "two/a/.zarray"]);
     let zom = v3_group(json!({"a": v3_array("float32", &[4], &[2])}));
-    let created = declare(&site, "/node/draft?dialect=draft", &zom).await;
+    let created = create(&server, "/node/draft?dialect=draft", &zom).await;
     assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "draft"));
-    let keys = site.keys().await;
+    let keys = server.keys().await;
     assert!(keys.contains(&"draft/meta/root/a.array.json".to_owned()), "{keys:?}");
-    let below = declare(&site, "/node/draft/b", &v3_array("float32", &[4], &[2])).await;
+    let below = create(&server, "/node/draft/b", &v3_array("float32", &[4], &[2])).await;
     assert_eq!((below.status, below.header("zarr-dialect")), (StatusCode::CREATED, "draft"));
 }
 
 #[tokio::test]
-async fn what_differs() {
-    let site = Site::new();
-    declare(&site, "/node/a", &experiment()).await;
-    let before = site.all().await;
-    let other = with(experiment(), "/members/foo/shape", json!([4, 7]));
-    let problem = declare(&site, "/node/a", &other).await.problem(ProblemType::NodeConflict);
+async fn different_node_is_a_conflict() {
+    let server = TestServer::new();
+    create(&server, "/node/a", &example_tree()).await;
+    let before = server.all().await;
+    let other = with(example_tree(), "/members/foo/shape", json!([4, 7]));
+    let problem = create(&server, "/node/a", &other).await.problem(ProblemType::NodeConflict);
     assert_eq!(problem.members.path.as_deref(), Some("/a"));
     let [difference] = &problem.members.differences[..] else { panic!("{problem:?}") };
     assert_eq!(difference.pointer, "/members/foo/shape/1");
@@ -124,21 +124,21 @@ async fn what_differs() {
         (&Some(Json::compact(&json!(7))), &Some(Json::compact(&json!(6))))
     );
     let fewer = v3_group(json!({}));
-    let problem = declare(&site, "/node/a", &fewer).await.problem(ProblemType::NodeConflict);
+    let problem = create(&server, "/node/a", &fewer).await.problem(ProblemType::NodeConflict);
     assert_eq!(problem.members.differences.len(), 2);
-    assert_eq!(site.all().await, before);
+    assert_eq!(server.all().await, before);
 
-    let replaced = declare(&site, "/node/a?overwrite", &other).await;
+    let replaced = create(&server, "/node/a?overwrite", &other).await;
     assert_eq!((replaced.status, replaced.json()), (StatusCode::OK, other));
-    assert_eq!(declare(&site, "/node/a?overwrite", &fewer).await.status, StatusCode::OK);
-    assert_eq!(site.keys().await, ["a/zarr.json"]);
+    assert_eq!(create(&server, "/node/a?overwrite", &fewer).await.status, StatusCode::OK);
+    assert_eq!(server.keys().await, ["a/zarr.json"]);
 }
 
 #[tokio::test]
-async fn under_conditions() {
-    let site = Site::new();
+async fn preconditions_are_checked() {
+    let server = TestServer::new();
     let ask = async |method: Method, path: &str, header: (&str, &str), body: &Value| {
-        site.ask(method, path, &[("content-type", "application/json"), header], body.to_string()).await
+        server.request(method, path, &[("content-type", "application/json"), header], body.to_string()).await
     };
     let (array, none) = (v3_array("uint8", &[2], &[2]), ("if-none-match", "*"));
     let created = ask(Method::PUT, "/node/a", none, &array).await;
@@ -151,7 +151,7 @@ async fn under_conditions() {
     assert_eq!(patched.status, StatusCode::OK);
     let newer = patched.header("etag").to_owned();
     assert_ne!(newer, tag);
-    let before = site.all().await;
+    let before = server.all().await;
     for (method, path, body) in [
         (Method::PATCH, "/node/a", &patch),
         (Method::PUT, "/node/a?overwrite", &v3_array("uint8", &[3], &[3])),
@@ -161,97 +161,97 @@ async fn under_conditions() {
         assert_eq!(problem.members.current.as_deref(), Some(newer.as_str()), "{path}");
     }
     ask(Method::PUT, "/node/none", ("if-match", "*"), &array).await.problem(ProblemType::PreconditionFailed);
-    assert_eq!(site.all().await, before);
+    assert_eq!(server.all().await, before);
     let erased = ask(Method::DELETE, "/node/a", ("if-match", &newer), &json!({})).await;
     assert_eq!((erased.status, erased.json()), (StatusCode::OK, json!({"erased": 1})));
 }
 
 #[tokio::test]
-async fn patches() {
-    let site = site().await;
+async fn patch_updates_metadata() {
+    let server = matrix_server().await;
     let merge = [("content-type", "application/merge-patch+json; charset=utf-8")];
-    let patch = async |path: &str, body: Value| site.ask(Method::PATCH, path, &merge, body.to_string()).await;
+    let patch = async |path: &str, body: Value| server.request(Method::PATCH, path, &merge, body.to_string()).await;
     let first = patch("/node/m", json!({"attributes": {"unit": "K", "more": {"a": 1}}})).await;
     assert_eq!((first.status, &first.json()["attributes"]), (StatusCode::OK, &json!({"unit": "K", "more": {"a": 1}})));
     let second = patch("/node/m", json!({"attributes": {"unit": null}, "dimension_names": ["y", "x"]})).await;
     assert_eq!(second.json()["attributes"], json!({"more": {"a": 1}}));
     assert_eq!(second.json()["dimension_names"], json!(["y", "x"]));
-    assert_eq!(second.json(), site.get("/node/m", &[]).await.json());
-    assert_eq!(second.header("etag"), site.get("/node/m", &[]).await.header("etag"));
+    assert_eq!(second.json(), server.get("/node/m", &[]).await.json());
+    assert_eq!(second.header("etag"), server.get("/node/m", &[]).await.header("etag"));
     let resized = patch("/node/m", json!({"shape": [2, 6]})).await;
     assert_eq!(resized.json()["shape"], json!([2, 6]));
-    assert_eq!(site.value("m/c/1/0").await, None, "what lies outside is gone");
-    let rows = site.get("/array/m?select=1", &[]).await.json();
+    assert_eq!(server.value("m/c/1/0").await, None, "what lies outside is gone");
+    let rows = server.get("/array/m?select=1", &[]).await.json();
     assert_eq!(rows, json!([6.0, 7.0, 8.0, 9.0, 10.0, 11.0]));
     let group = patch("/node/g", json!({"attributes": {"title": "old"}})).await;
     assert_eq!(group.json(), json!({"zarr_format": 2, "attributes": {"title": "old"}}), "without members");
     assert_eq!(
-        site.value("g/.zattrs").await.map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap()),
+        server.value("g/.zattrs").await.map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap()),
         Some(json!({"title": "old"}))
     );
 }
 
 #[tokio::test]
-async fn erasing() {
-    let site = site().await;
-    let erased = site.delete("/node/m/", &[]).await;
+async fn delete_erases_the_tree() {
+    let server = matrix_server().await;
+    let erased = server.delete("/node/m/", &[]).await;
     assert_eq!((erased.status, erased.json()), (StatusCode::OK, json!({"erased": 5})));
-    let problem = site.delete("/node/m", &[]).await.problem(ProblemType::NoSuchNode);
+    let problem = server.delete("/node/m", &[]).await.problem(ProblemType::NoSuchNode);
     assert_eq!(problem.members.path.as_deref(), Some("/m"));
     for path in ["/node", "/node/"] {
-        let problem = site.delete(path, &[]).await.problem(ProblemType::ConfirmationRequired);
+        let problem = server.delete(path, &[]).await.problem(ProblemType::ConfirmationRequired);
         assert_eq!(problem.members.parameter.as_deref(), Some("confirm"));
     }
-    site.delete("/node//g", &[]).await.problem(ProblemType::InvalidPath);
-    site.delete("/node/?confirm=yes", &[]).await.problem(ProblemType::InvalidParameter);
-    site.delete("/node/g?recursive", &[]).await.problem(ProblemType::UnknownParameter);
-    assert_eq!(site.keys().await.len(), 3);
-    assert_eq!(site.delete("/node?confirm=all", &[]).await.json(), json!({"erased": 3}));
-    assert!(site.keys().await.is_empty());
+    server.delete("/node//g", &[]).await.problem(ProblemType::InvalidPath);
+    server.delete("/node/?confirm=yes", &[]).await.problem(ProblemType::InvalidParameter);
+    server.delete("/node/g?recursive", &[]).await.problem(ProblemType::UnknownParameter);
+    assert_eq!(server.keys().await.len(), 3);
+    assert_eq!(server.delete("/node?confirm=all", &[]).await.json(), json!({"erased": 3}));
+    assert!(server.keys().await.is_empty());
 }
 
 #[tokio::test]
-async fn comparing() {
-    let site = Site::new();
-    declare(&site, "/node/a", &experiment()).await;
-    let before = site.all().await;
+async fn validate_reports_differences() {
+    let server = TestServer::new();
+    create(&server, "/node/a", &example_tree()).await;
+    let before = server.all().await;
     let compare = async |zom: &Value| -> ValidateReport {
-        let answer = site.json(Method::POST, "/node/a?validate", zom).await;
+        let answer = server.json(Method::POST, "/node/a?validate", zom).await;
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         serde_json::from_slice(&answer.body).unwrap()
     };
     assert_eq!(
-        compare(&experiment()).await,
+        compare(&example_tree()).await,
         ValidateReport { unchanged: true, differences: Vec::new(), truncated: false }
     );
-    let report = compare(&with(experiment(), "/members/foo/data_type", json!("float64"))).await;
+    let report = compare(&with(example_tree(), "/members/foo/data_type", json!("float64"))).await;
     assert!(!report.unchanged && !report.truncated);
     assert_eq!(report.differences[0].pointer, "/members/foo/data_type");
     let many: serde_json::Map<_, _> =
         (0..150).map(|name| (format!("n{name}"), v3_array("uint8", &[1], &[1]))).collect();
     let report = compare(&v3_group(Value::Object(many))).await;
     assert_eq!((report.differences.len(), report.truncated), (100, true));
-    site.json(Method::POST, "/node/none?validate", &experiment()).await.problem(ProblemType::NoSuchNode);
-    site.json(Method::POST, "/node/a?validate", &json!({})).await.problem(ProblemType::InvalidZom);
-    assert_eq!(site.all().await, before);
+    server.json(Method::POST, "/node/none?validate", &example_tree()).await.problem(ProblemType::NoSuchNode);
+    server.json(Method::POST, "/node/a?validate", &json!({})).await.problem(ProblemType::InvalidZom);
+    assert_eq!(server.all().await, before);
 }
 
 #[tokio::test]
-async fn converting() {
-    let site = Site::new();
+async fn convert_changes_the_dialect() {
+    let server = TestServer::new();
     let zom = v2_group(json!({"a": v2_array("<f4", &[4], &[2])}));
-    declare(&site, "/node/g", &zom).await;
-    let convert = async |query: &str| site.ask(Method::POST, &format!("/node/g?{query}"), &[], "").await;
+    create(&server, "/node/g", &zom).await;
+    let convert = async |query: &str| server.request(Method::POST, &format!("/node/g?{query}"), &[], "").await;
     let report: ConvertReport = serde_json::from_slice(&convert("convert=v3").await.body).unwrap();
     assert_eq!(report, ConvertReport { nodes: 2, chunks: 0, losses: Vec::new() });
-    assert_eq!(site.keys().await, ["g/.zgroup", "g/a/.zarray", "g/a/zarr.json", "g/zarr.json"]);
-    let shown = site.get("/node/g/a", &[]).await;
+    assert_eq!(server.keys().await, ["g/.zgroup", "g/a/.zarray", "g/a/zarr.json", "g/zarr.json"]);
+    let shown = server.get("/node/g/a", &[]).await;
     assert_eq!(shown.header("zarr-dialect"), "v3");
     let problem = convert("convert=draft").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("target"));
     let copied = convert("convert=draft&target=/copy").await;
     assert_eq!(copied.status, StatusCode::OK, "{copied:?}");
-    assert_eq!(site.get("/node/copy/a", &[]).await.header("zarr-dialect"), "draft");
+    assert_eq!(server.get("/node/copy/a", &[]).await.header("zarr-dialect"), "draft");
 
     let problem = convert("").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("validate"));

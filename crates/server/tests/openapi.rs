@@ -1,4 +1,4 @@
-//! `openapi.yaml` against the route table and the problem types, both ways.
+//! Agreement of `openapi.yaml`, the route table and the problem types.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,8 +12,8 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::{
-    Answer, Site,
-    contract::{Asked, CONTRACT, Contract},
+    TestResponse, TestServer,
+    contract::{CONTRACT, Contract, RequestInfo},
 };
 use http::Method;
 use meta::json::Json;
@@ -46,7 +46,7 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
 }
 
 #[test]
-fn every_route_is_described_and_everything_described_is_routed() {
+fn routes_and_document_agree() {
     let document = document();
     let described: BTreeSet<_> =
         operations(&document).into_iter().map(|(path, method, _)| (path, method.to_uppercase())).collect();
@@ -59,18 +59,18 @@ fn every_route_is_described_and_everything_described_is_routed() {
 }
 
 #[tokio::test]
-async fn what_the_table_has_is_there() {
-    let site = Site::new();
+async fn every_route_is_served() {
+    let server = TestServer::new();
     for (path, method, _) in operations(&document()) {
         let path =
             path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b").replace("{version}", "v3");
         let method: Method = method.to_uppercase().parse().unwrap();
-        let allowed = site.ask(Method::OPTIONS, &path, &[], "").await;
+        let allowed = server.request(Method::OPTIONS, &path, &[], "").await;
         assert!(allowed.header("allow").split(", ").any(|allowed| allowed == method.as_str()), "{method} {allowed:?}");
-        let answer = site.ask(method.clone(), &path, &[], "").await;
+        let answer = server.request(method.clone(), &path, &[], "").await;
         if method == Method::HEAD {
             // It has no document that would say why.
-            let get = site.get(&path, &[]).await;
+            let get = server.get(&path, &[]).await;
             assert_eq!((answer.status, &answer.body[..]), (get.status, &b""[..]), "{path}");
             continue;
         }
@@ -81,7 +81,7 @@ async fn what_the_table_has_is_there() {
 }
 
 #[test]
-fn head_has_the_answers_of_get() {
+fn head_has_the_responses_of_get() {
     let document = document();
     let names = |value: &Value| object(value).map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>();
     let mut found = 0;
@@ -106,9 +106,9 @@ fn head_has_the_answers_of_get() {
 
 /// Answers to `asked` that a document does not have any more after it was changed in one place.
 #[tokio::test]
-async fn answers_that_are_not_documented_are_noticed() {
-    let site = Site::new();
-    site.set("a/b", b"1").await;
+async fn undocumented_responses_are_detected() {
+    let server = TestServer::new();
+    server.set("a/b", b"1").await;
     let yaml = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.yaml")).unwrap();
     let get = "/paths/~1store~1{key}/get/responses";
     let list = "/paths/~1store~1{prefix}~1/get/responses/200";
@@ -123,7 +123,7 @@ async fn answers_that_are_not_documented_are_noticed() {
         ("/store/a/", "/components/schemas/DirListing/properties".to_owned(), "cursor", "cursor"),
         ("/nothing", "/components/responses".to_owned(), "NotFound", "the status is not documented"),
     ] {
-        let answer = site.get(path, &[]).await;
+        let answer = server.get(path, &[]).await;
         let mut changed = document();
         let parent = changed.pointer_mut(&place).and_then(Value::as_object_mut);
         assert!(parent.unwrap_or_else(|| panic!("{place}")).remove(member).is_some(), "{place} {member}");
@@ -140,24 +140,24 @@ async fn answers_that_are_not_documented_are_noticed() {
             "Cache-Control",
         ),
     ] {
-        let answer = site.get(path, &[]).await;
+        let answer = server.get(path, &[]).await;
         assert!(yaml.contains(from), "{from}");
         let noticed = check(&Contract::parse(&yaml.replace(from, to)), path, &answer);
         assert!(noticed.clone().is_err_and(|said| said.contains(reason)), "{path} {to}: {noticed:?}");
     }
-    let mut answer = site.get("/store/a/b", &[]).await;
+    let mut answer = server.get("/store/a/b", &[]).await;
     answer.headers.remove("zarr-modified");
     let noticed = check(&CONTRACT, "/store/a/b", &answer);
     assert_eq!(noticed, Err("the required header Zarr-Modified is missing".to_owned()));
 }
 
-fn check(contract: &Contract, path: &str, answer: &Answer) -> Result<(), String> {
-    let asked = Asked::new(&Method::GET, &path.parse().unwrap());
+fn check(contract: &Contract, path: &str, answer: &TestResponse) -> Result<(), String> {
+    let asked = RequestInfo::new(&Method::GET, &path.parse().unwrap());
     contract.try_check(&asked, answer.status, &answer.headers, Some(&answer.body))
 }
 
 #[test]
-fn every_problem_type_has_an_example_that_is_one() {
+fn every_problem_type_has_a_valid_example() {
     let document = document();
     let types = document["components"]["schemas"]["ProblemType"]["enum"].as_array().unwrap();
     assert_eq!(types.len(), ProblemType::ALL.len());
@@ -186,7 +186,7 @@ fn problems_of(status: Option<&str>, response: &Value) -> Vec<ProblemType> {
 }
 
 #[test]
-fn every_problem_type_is_somewhere() {
+fn every_problem_type_is_documented() {
     let document = document();
     let mut found: Vec<_> =
         object(&document["components"]["responses"]).flat_map(|(_, response)| problems_of(None, response)).collect();
@@ -202,7 +202,7 @@ fn every_problem_type_is_somewhere() {
 
 /// Whoever takes memory may have too much of it already, and be told so.
 #[test]
-fn what_takes_memory_can_be_too_much_of_one_client() {
+fn operations_that_take_memory_document_429() {
     let listings = ["listPrefix", "headListPrefix", "listRoot", "headListRoot"];
     let mut found = 0;
     for (path, method, operation) in operations(&document()) {
@@ -222,7 +222,7 @@ fn what_takes_memory_can_be_too_much_of_one_client() {
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_reference_resolves() {
     fn walk(document: &Value, value: &Value) {
         match value {
             Value::Object(members) => {
@@ -241,7 +241,7 @@ fn every_reference_leads_somewhere() {
 }
 
 #[test]
-fn the_examples_of_listings_are_listings() {
+fn listing_examples_parse() {
     let examples = &document()["components"]["examples"];
     let dir: DirListing = serde_json::from_value(examples["dir-listing"]["value"].clone()).unwrap();
     assert_eq!(dir.into_page().unwrap().prefixes.len(), 1);
@@ -250,7 +250,7 @@ fn the_examples_of_listings_are_listings() {
 }
 
 #[test]
-fn the_examples_of_nodes_are_what_answers_have() {
+fn node_examples_parse() {
     let examples = &document()["components"]["examples"];
     let value = |name: &str| examples[name]["value"].clone();
     let (source, node) = Source::of_answer(&Json::compact(&value("include-source"))).unwrap();
@@ -264,8 +264,8 @@ fn the_examples_of_nodes_are_what_answers_have() {
 }
 
 #[tokio::test]
-async fn it_is_served() {
-    let served = Site::new().get("/openapi.yaml", &[]).await;
+async fn document_is_served() {
+    let served = TestServer::new().get("/openapi.yaml", &[]).await;
     assert_eq!(served.header("content-type"), "application/yaml");
     assert_eq!(serde_saphyr::from_str::<Value>(served.text()).unwrap(), document());
     assert_eq!(document()["info"]["version"], env!("CARGO_PKG_VERSION"));

@@ -1,43 +1,43 @@
-//! Checking every value.
+//! Verification of every stored value.
 
 use store::{Corruption, Key, Prefix, StoreError};
 
 use crate::{
     record::{Location, Record},
-    store::Core,
+    store::StoreInner,
     values,
 };
 
-/// How far a check has come, or what it looked at in all.
+/// The progress of a check, or its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Keys looked at.
+    /// The number of keys checked.
     pub keys: u64,
-    /// Bytes of their values.
+    /// The size of their values, in bytes.
     pub bytes: u64,
-    /// Keys whose values are damaged.
+    /// The number of keys whose values are corrupt.
     pub corrupt: u64,
 }
 
-/// A value that is damaged.
+/// A value that failed the check.
 #[derive(Debug)]
 pub struct CorruptValue {
-    /// Its key.
+    /// The key.
     pub key: Key,
-    /// What is wrong with it.
+    /// The damage.
     pub cause: Corruption,
 }
 
-/// Reads every value. Blocks.
+/// Reads and verifies every value. Blocks.
 pub(crate) fn check(
-    core: &Core,
+    inner: &StoreInner,
     mut progress: impl FnMut(&CheckReport),
 ) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
     let (mut report, mut damaged) = (CheckReport::default(), Vec::new());
     let mut after: Option<String> = None;
     loop {
-        // A page at a time, so that nothing waits while values are read.
-        let page = page_after(core, after.as_deref())?;
+        // Page by page, so that no lock is held while values are read.
+        let page = page_after(inner, after.as_deref())?;
         let Some(last) = page.last() else { return Ok((report, damaged)) };
         after = Some(match last {
             Ok((key, _)) | Err(CorruptValue { key, .. }) => format!("{key}\0"),
@@ -47,7 +47,7 @@ pub(crate) fn check(
             if let Ok((_, record)) = &entry {
                 report.bytes = report.bytes.saturating_add(record.size());
             }
-            if let Some(found) = check_entry(core, entry)? {
+            if let Some(found) = check_entry(inner, entry)? {
                 report.corrupt = report.corrupt.saturating_add(1);
                 damaged.push(found);
             }
@@ -56,14 +56,14 @@ pub(crate) fn check(
     }
 }
 
-/// A key with its record, unless that is damaged.
+/// A key with its record, unless the record is corrupt.
 type Checked = Result<(Key, Record), CorruptValue>;
 
-/// The keys that are looked up at a time.
+/// The number of keys that are looked up at a time.
 const PAGE: usize = 1000;
 
-fn page_after(core: &Core, after: Option<&str>) -> Result<Vec<Checked>, StoreError> {
-    let (view, _gate) = core.views.stable()?;
+fn page_after(inner: &StoreInner, after: Option<&str>) -> Result<Vec<Checked>, StoreError> {
+    let (view, _gate) = inner.views.stable()?;
     let mut entries = view.entries(&Prefix::root(), after.unwrap_or_default())?;
     let mut page = Vec::new();
     while page.len() < PAGE {
@@ -77,16 +77,16 @@ fn page_after(core: &Core, after: Option<&str>) -> Result<Vec<Checked>, StoreErr
     Ok(page)
 }
 
-/// Reads a value. One that was replaced meanwhile is not damaged.
-fn check_entry(core: &Core, entry: Checked) -> Result<Option<CorruptValue>, StoreError> {
+/// Reads and verifies one value. A value that was replaced in the meantime is not corrupt.
+fn check_entry(inner: &StoreInner, entry: Checked) -> Result<Option<CorruptValue>, StoreError> {
     let (key, record) = match entry {
         Ok(entry) => entry,
         Err(damaged) => return Ok(Some(damaged)),
     };
     let Location::File(file) = &record.location else { return Ok(None) };
-    match values::verify(&core.directory, &key, *file, &core.buffers) {
+    match values::verify(&inner.directory, &key, *file, &inner.buffers) {
         Ok(()) => Ok(None),
-        Err(StoreError::Corrupt { .. }) if core.record(&key)?.as_ref() != Some(&record) => Ok(None),
+        Err(StoreError::Corrupt { .. }) if inner.record(&key)?.as_ref() != Some(&record) => Ok(None),
         Err(StoreError::Corrupt { key, cause }) => Ok(Some(CorruptValue { key, cause })),
         Err(error) => Err(error),
     }

@@ -1,8 +1,8 @@
-//! The file `clean-shutdown`: checksums of the index's files as a clean stop left them.
+//! The file `clean-shutdown`: checksums of the index's files after a clean shutdown.
 //!
-//! It spares a start the check of all entries. A start removes it, durably, before it opens the index, which changes its files.
-//! A mark that does not agree with the files is no reason to refuse anything: then all entries are checked, before the store is
-//! used.
+//! If the marker matches, the store opens without checking all entries of the index. It is removed, durably, before the
+//! index is opened, because opening changes the index's files. If it does not match, all entries are checked before the
+//! store is used.
 
 use std::{
     collections::BTreeMap,
@@ -20,36 +20,37 @@ use crate::{
     paths::Paths,
 };
 
-/// The state of the mark of a clean stop.
+/// The state of the clean-shutdown marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CleanShutdown {
-    /// It was, and the index is as it was left.
+    /// The store was shut down cleanly, and the index is unchanged since.
     Agrees,
-    /// There is a mark, and something else than this program has changed the index since.
+    /// The marker exists, but another program changed the index.
     Disagrees,
-    /// It was not.
+    /// The store was not shut down cleanly.
     Absent,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Envelope {
-    mark: Mark,
+struct MarkerFile {
+    #[serde(rename = "mark")]
+    marker: Marker,
     checksum: String,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Mark {
+struct Marker {
     epoch: u64,
-    /// The last round of the log, which the index has.
+    /// The last commit group of the log; the index has all of them.
     applied: u64,
-    /// Checksum and length of each file, by its path within the index's directory.
+    /// Checksum and length of each file, by its path relative to the index's directory.
     files: BTreeMap<String, (String, u64)>,
 }
 
 pub(crate) fn write(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> io::Result<()> {
-    let mark = Mark { epoch, applied, files: sum_files(index)? };
-    let checksum = sum_text(&mark)?;
-    let text = serde_json::to_vec_pretty(&Envelope { mark, checksum })?;
+    let marker = Marker { epoch, applied, files: sum_files(index)? };
+    let checksum = sum_text(&marker)?;
+    let text = serde_json::to_vec_pretty(&MarkerFile { marker, checksum })?;
     write_durably(&paths.clean_shutdown(), &text)?;
     File::open(&paths.dir)?.sync_all()
 }
@@ -61,29 +62,31 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CleanShutdown::Absent),
         Err(error) => return Err(OpenError::io("read", path)(error)),
     };
-    let Ok(Envelope { mark, checksum }) = serde_json::from_slice(&text) else { return Ok(CleanShutdown::Disagrees) };
-    let sum = sum_text(&mark).map_err(OpenError::io("read", &path))?;
-    let found = Mark { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
-    Ok(if sum == checksum && found == mark { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
+    let Ok(MarkerFile { marker, checksum }) = serde_json::from_slice(&text) else {
+        return Ok(CleanShutdown::Disagrees);
+    };
+    let sum = sum_text(&marker).map_err(OpenError::io("read", &path))?;
+    let found = Marker { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
+    Ok(if sum == checksum && found == marker { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
 }
 
 pub(crate) fn remove(paths: &Paths) -> Result<(), OpenError> {
     remove_durably(&paths.clean_shutdown(), &paths.dir)
 }
 
-fn sum_text(mark: &Mark) -> io::Result<String> {
-    Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(mark)?)))
+fn sum_text(marker: &Marker) -> io::Result<String> {
+    Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(marker)?)))
 }
 
 fn sum_files(dir: &Path) -> io::Result<BTreeMap<String, (String, u64)>> {
     let mut sums = BTreeMap::new();
-    let mut waiting = vec![(dir.to_owned(), String::new())];
-    while let Some((dir, prefix)) = waiting.pop() {
+    let mut pending = vec![(dir.to_owned(), String::new())];
+    while let Some((dir, prefix)) = pending.pop() {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if entry.file_type()?.is_dir() {
-                waiting.push((entry.path(), format!("{name}/")));
+                pending.push((entry.path(), format!("{name}/")));
             } else {
                 sums.insert(name, sum_file(&entry.path())?);
             }

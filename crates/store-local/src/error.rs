@@ -1,4 +1,4 @@
-//! Why a store does not open.
+//! Errors of opening a store, and the details of corruption.
 
 use std::{io, path::PathBuf};
 
@@ -6,7 +6,8 @@ use store::{BoxError, StoreError};
 
 use crate::{IndexKind, index::IndexError};
 
-/// Why a store does not open. Nothing in its directory has been changed then.
+/// Errors of opening a store. The directory is unchanged, except as [`LocalStore::open`](crate::LocalStore::open)
+/// states.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another process has the store open.
@@ -14,38 +15,38 @@ pub enum OpenError {
     Locked {
         /// The store's directory.
         dir: PathBuf,
-        /// The process that holds it, where that could be read.
+        /// The process that has locked it, if known.
         pid: Option<u32>,
     },
-    /// The directory has files in it, and is no store.
+    /// The directory contains files and is not a store.
     #[error("{} is not empty and not a store", dir.display())]
     NotAStore {
         /// The directory.
         dir: PathBuf,
     },
-    /// The store was to be filled and lacks some of what it is to have.
-    #[error("{} was not filled to its end: a copy into it did not finish; remove it and make the copy again", dir.display())]
+    /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill) and never completed.
+    #[error("the store {} is incomplete, because a copy into it did not finish; remove it and copy again", dir.display())]
     Incomplete {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// A store that is there was to be filled, which only a new one may be.
-    #[error("{} is a store already, and only a new one can be filled", dir.display())]
+    /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill), but exists already.
+    #[error("{} is a store; only a new store can be filled", dir.display())]
     AlreadyExists {
         /// The store's directory.
         dir: PathBuf,
     },
-    /// The store has another index than was asked for.
+    /// The store has another kind of index than requested.
     #[error("the store {} has a {found} index, not a {requested} one", dir.display())]
     IndexMismatch {
         /// The store's directory.
         dir: PathBuf,
-        /// The index it has.
+        /// The kind of its index.
         found: IndexKind,
-        /// The one that was asked for.
+        /// The requested kind.
         requested: IndexKind,
     },
-    /// The store was made by a later version.
+    /// A later version created the store.
     #[error("the store {} has format {found}, which this version does not know", dir.display())]
     UnsupportedFormat {
         /// The store's directory.
@@ -61,11 +62,11 @@ pub enum OpenError {
     Corrupt {
         /// The file, or the directory of the index.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         #[source]
         cause: FileCorruption,
     },
-    /// The index is older than the store.
+    /// The index is older than the log: commits between them are missing.
     #[error(
         "{} is older than the store: it ends with commit {found}, but commit {expected} was acknowledged; \
          put back the index that belongs to the store, or restore the whole store from a copy",
@@ -74,15 +75,15 @@ pub enum OpenError {
     StaleIndex {
         /// The directory of the index.
         file: PathBuf,
-        /// Its last commit.
+        /// The last commit in the file.
         found: u64,
-        /// The last commit that the store is known to have acknowledged.
+        /// The last commit that was acknowledged.
         expected: u64,
     },
     /// The operating system failed an operation.
     #[error("could not {action} {}", path.display())]
     Io {
-        /// What was tried, as it continues "could not".
+        /// The failed action, which continues "could not".
         action: &'static str,
         /// The file or directory concerned.
         path: PathBuf,
@@ -92,42 +93,42 @@ pub enum OpenError {
     },
 }
 
-/// What is wrong with a file that keeps a store from opening.
+/// Damage of a file that prevents a store from opening.
 #[derive(Debug, thiserror::Error)]
 pub enum FileCorruption {
-    /// It is missing.
-    #[error("it is missing")]
+    /// The file is missing.
+    #[error("the file is missing")]
     Missing,
-    /// It is there, and was not when the store was closed.
-    #[error("it was not there when the store was closed")]
+    /// The file exists, but did not when the store was closed.
+    #[error("the file did not exist when the store was closed")]
     Unexpected,
-    /// What the log has at an offset is not what was written, and more follows: so it is no torn end.
-    #[error("it is damaged at byte {offset}")]
+    /// A frame of the log fails its check, and later frames follow, so it is not the torn end of the log.
+    #[error("damaged at byte {offset}")]
     CorruptFrame {
-        /// Where, in bytes from the file's beginning.
+        /// The offset of the frame, in bytes.
         offset: u64,
     },
-    /// Its content is not what was written.
-    #[error("its content is not what was written")]
+    /// The content fails its checksum.
+    #[error("the content fails its checksum")]
     ContentMismatch,
-    /// Its text cannot be read.
-    #[error("its text cannot be read")]
+    /// The text cannot be parsed.
+    #[error("the text cannot be parsed")]
     InvalidText(#[source] serde_json::Error),
-    /// The index could not read its own files.
-    #[error("the index could not read it")]
+    /// The index cannot read its own files.
+    #[error("the index could not read its files")]
     Index(#[source] BoxError),
-    /// The index has a record that is damaged.
+    /// A record of the index is damaged.
     #[error("the record of {key} is damaged")]
     CorruptRecord {
-        /// The key, as far as it can be read.
+        /// The key, as far as it is readable.
         key: String,
     },
-    /// The index does not have the keys that it had.
-    #[error("it has {found} keys, of which some are missing, stale or not its own; it should have {expected}")]
+    /// The index lacks entries, or has entries that it should not have.
+    #[error("found {found} keys instead of {expected}, or some of them are stale or foreign")]
     KeyCountMismatch {
-        /// How many keys it has.
+        /// The number of entries found.
         found: u64,
-        /// How many it says that it has.
+        /// The number of entries that the index recorded.
         expected: u64,
     },
 }
@@ -171,7 +172,7 @@ pub enum ValueCorruption {
     Record,
 }
 
-/// A failed operation of the index: the source of a [`StoreError::Backend`](store::StoreError::Backend).
+/// A failed operation of the index: the source of a [`StoreError::Backend`].
 #[derive(Debug, thiserror::Error)]
 #[error("the index of the store failed")]
 pub(crate) struct IndexFailure(#[source] pub(crate) IndexError);

@@ -1,13 +1,13 @@
-//! Faults that tests cause: syncs of the log that wait, or fail. Without the feature `test-faults` there are none.
+//! Faults for tests: syncs of the log that wait or fail. Without the feature `test-faults` they do not exist.
 
 use std::io;
 
-/// The faults of a store's log. Clones are the same ones.
+/// Controls the syncs of a store's log. Clones share their state.
 #[cfg(feature = "test-faults")]
 #[derive(Clone, Debug, Default)]
 pub struct SyncFault(std::sync::Arc<(parking_lot::Mutex<State>, parking_lot::Condvar)>);
 
-/// The faults of a store's log: none.
+/// Without the feature, syncs are never paused and never fail.
 #[cfg(not(feature = "test-faults"))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncFault;
@@ -15,46 +15,46 @@ pub(crate) struct SyncFault;
 #[cfg(feature = "test-faults")]
 #[derive(Debug, Default)]
 struct State {
-    held: bool,
-    /// How many syncs may be made while the others are held.
-    passes: u32,
-    fails: bool,
+    paused: bool,
+    /// The number of syncs that are allowed while others are paused.
+    allowed: u32,
+    failing: bool,
 }
 
 #[cfg(feature = "test-faults")]
 impl SyncFault {
-    /// Lets every sync wait from now on.
+    /// Pauses all syncs.
     pub fn pause(&self) {
-        self.0.0.lock().held = true;
+        self.0.0.lock().paused = true;
     }
 
-    /// Lets one of the syncs that wait, or the next, be made.
+    /// Allows one sync, paused or future.
     pub fn allow_one(&self) {
         let mut state = self.0.0.lock();
-        state.passes = state.passes.saturating_add(1);
+        state.allowed = state.allowed.saturating_add(1);
         drop(state);
         self.0.1.notify_all();
     }
 
-    /// Lets no sync wait any more.
+    /// Resumes all syncs.
     pub fn resume(&self) {
         *self.0.0.lock() = State::default();
         self.0.1.notify_all();
     }
 
-    /// Lets the syncs fail that wait, and every later one.
+    /// Lets all paused and future syncs fail.
     pub fn fail(&self) {
-        *self.0.0.lock() = State { fails: true, ..State::default() };
+        *self.0.0.lock() = State { failing: true, ..State::default() };
         self.0.1.notify_all();
     }
 
     pub(crate) fn before_sync(&self) -> io::Result<()> {
         let mut state = self.0.0.lock();
-        while state.held && state.passes == 0 {
+        while state.paused && state.allowed == 0 {
             self.0.1.wait(&mut state);
         }
-        state.passes = state.passes.saturating_sub(1);
-        if state.fails { Err(io::Error::other("a fault that a test caused")) } else { Ok(()) }
+        state.allowed = state.allowed.saturating_sub(1);
+        if state.failing { Err(io::Error::other("a fault injected by a test")) } else { Ok(()) }
     }
 }
 

@@ -1,18 +1,18 @@
-//! Physical keys: where an entry of the index stands.
+//! Physical keys: the locations of entries in the index.
 //!
 //! ```text
-//! \0index             what the index holds, see Meta
-//! \0sweep<number>     an erased prefix whose entries are still being removed
-//! \1<number><key>     a key that was set below such a prefix since, in the sweep's own space
+//! \0index             the metadata of the index, see Meta
+//! \0sweep<number>     an erased prefix whose entries are not yet removed
+//! \1<number><key>     a key that was set below such a prefix afterwards, in the sweep's own space
 //! \2<id>              an intent, as a record with its bytes
 //! <key>               every other key
 //! ```
 //!
-//! Erasing a prefix is one record, whatever lies below. As long as its **sweep** lasts, everything at the plain keys below the
-//! prefix is dead, and what is set there lives in the sweep's own space; so a look-up or a listing never has to tell the
-//! dead from the living, and passes over a million dead entries with one seek. A sweep first deletes (phase
-//! [`Deleting`](Phase::Deleting)) and then moves its own space back to the plain keys ([`Moving`](Phase::Moving)). Sweeps
-//! are done one at a time, the oldest first. The key belongs to the newest sweep whose prefix contains it.
+//! Erasing a prefix writes one record, whatever is below it. During its **sweep**, all plain keys below the prefix are
+//! dead, and keys that are set there live in the sweep's own space. Lookups and listings therefore never check single
+//! entries, and skip a million dead ones with one seek. A sweep first deletes the dead entries (phase
+//! [`Deleting`](Phase::Deleting)) and then moves its own space back to the plain keys ([`Moving`](Phase::Moving)).
+//! Sweeps run one at a time, the oldest first. A key belongs to the newest sweep whose prefix contains it.
 
 use std::sync::Arc;
 
@@ -22,35 +22,35 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     index::{Index, IndexError},
-    record::seal,
+    record::with_checksum,
 };
 
-/// The index's entry about itself.
+/// The key of the index's metadata entry.
 pub(crate) const META_KEY: &[u8] = b"\0index";
-/// The same in stores of format 1.
+/// The key of that entry in stores of format 1.
 pub(crate) const FORMAT_1_META_KEY: &[u8] = b"\0meta";
 const SWEEP: &[u8] = b"\0sweep";
-const OWN_SPACE: u8 = 1;
-/// The first byte of an intent's key: no key of a store, and so neither listed nor swept.
+const SWEEP_SPACE: u8 = 1;
+/// The first byte of an intent's key. No store key begins with it, so intents are neither listed nor swept.
 pub(crate) const INTENTS: &[u8] = &[2];
-/// The first byte that a store key may begin with: none begins with a control character.
+/// The least first byte of a store key: none begins with a control character.
 pub(crate) const FIRST_KEY: &[u8] = b" ";
 
-/// Count, bytes and digest of the index's entries. Every batch updates it from what the batch replaces, so that after a crash an index that has
-/// lost, retained or brought back an entry is noticed.
+/// The metadata entry of an index: number, size and digest of its entries. Every batch updates it by what the batch
+/// replaces, so that entries lost, retained or restored by a crash are detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// The last round of the log that the index has all of.
+    /// The last commit group that is applied completely.
     pub(crate) applied: u64,
-    /// Its entries, but for those about itself.
+    /// The number of entries, excluding internal ones.
     pub(crate) entries: u64,
-    /// The bytes of their keys and values.
+    /// The size of their keys and values, in bytes.
     pub(crate) bytes: u64,
     /// The exclusive or of the [`fingerprint`]s of all entries.
     pub(crate) digest: u64,
 }
 
-/// An erased prefix whose entries are still being removed.
+/// An erased prefix whose entries are not yet removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sweep {
     /// The number of the erase.
@@ -62,69 +62,69 @@ pub(crate) struct Sweep {
 /// The phase of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The plain keys below the prefix are dead and are being removed.
+    /// The dead entries at the plain keys are being deleted.
     Deleting,
     /// No dead entry is left; the sweep's own space is being moved to the plain keys.
     Moving,
 }
 
-/// All sweeps that are under way, in the order of their numbers.
+/// All active sweeps, in the order of their numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sweeps(pub(crate) Vec<Sweep>);
 
-/// An entry's share of [`Meta::digest`].
+/// The contribution of an entry to [`Meta::digest`].
 pub(crate) fn fingerprint(key: &[u8], value: &[u8]) -> u64 {
     xxh3_64(key) ^ xxh3_64(value).rotate_left(32)
 }
 
-/// True if a physical key is the index's own, and so not counted in [`Meta`].
+/// True if a physical key is internal to the index, and so not counted in [`Meta`].
 pub(crate) fn is_internal(physical: &[u8]) -> bool {
     physical.first() == Some(&0)
 }
 
-/// The first physical key that may follow `last`, or the first of all.
+/// The first physical key that can follow `last`, or the first of all.
 pub(crate) fn first_after(last: Option<&Bytes>) -> Vec<u8> {
     last.map_or_else(Vec::new, |last| [last, b"\0".as_slice()].concat())
 }
 
-/// The store key that a physical one stands for.
-pub(crate) fn logical(physical: &[u8]) -> &[u8] {
+/// The store key of a physical key.
+pub(crate) fn logical_key(physical: &[u8]) -> &[u8] {
     match physical.split_first() {
-        Some((&OWN_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
+        Some((&SWEEP_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
         _ => physical,
     }
 }
 
-/// The key of an intent.
+/// The physical key of an intent.
 pub(crate) fn intent_key(id: IntentId) -> Bytes {
     [INTENTS, &id.as_u128().to_be_bytes()].concat().into()
 }
 
-/// The intent that has a key.
+/// The intent of a physical key.
 pub(crate) fn intent_of(physical: &[u8]) -> Option<IntentId> {
     let id = physical.strip_prefix(INTENTS)?;
     Some(IntentId::from_u128(u128::from_be_bytes(id.try_into().ok()?)))
 }
 
-/// The beginning of a sweep's own space.
-pub(crate) fn own_space(number: u64) -> Bytes {
+/// The key prefix of a sweep's own space.
+pub(crate) fn sweep_space(number: u64) -> Bytes {
     let mut bytes = BytesMut::with_capacity(9);
-    bytes.put_u8(OWN_SPACE);
+    bytes.put_u8(SWEEP_SPACE);
     bytes.put_u64(number);
     bytes.freeze()
 }
 
-/// A key in a sweep's own space.
-pub(crate) fn in_own_space(number: u64, key: &[u8]) -> Bytes {
+/// The physical key of a store key in a sweep's own space.
+pub(crate) fn sweep_space_key(number: u64, key: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(9_usize.saturating_add(key.len()));
-    bytes.put_u8(OWN_SPACE);
+    bytes.put_u8(SWEEP_SPACE);
     bytes.put_u64(number);
     bytes.put_slice(key);
     bytes.freeze()
 }
 
 impl Sweeps {
-    /// Reads what an index has.
+    /// Reads all sweeps of an index.
     pub(crate) fn read(index: &dyn Index) -> Result<Self, IndexError> {
         let mut sweeps = Vec::new();
         for entry in index.iter(SWEEP)? {
@@ -141,35 +141,36 @@ impl Sweeps {
         self.0.iter().rev().find(|sweep| key.starts_with(sweep.prefix.as_bytes()))
     }
 
-    /// Looks a store key up.
+    /// Looks up a store key.
     pub(crate) fn get(&self, index: &dyn Index, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
         match self.covering(key) {
             None => index.get(key),
-            Some(sweep) => match (index.get(&in_own_space(sweep.number, key))?, sweep.phase) {
+            Some(sweep) => match (index.get(&sweep_space_key(sweep.number, key))?, sweep.phase) {
                 (None, Phase::Moving) => index.get(key),
                 (found, _) => Ok(found),
             },
         }
     }
 
-    /// The physical key that a change of a store key is made at.
-    pub(crate) fn place(&self, key: &[u8]) -> Bytes {
+    /// The physical key at which a store key is written.
+    pub(crate) fn physical_key(&self, key: &[u8]) -> Bytes {
         match self.covering(key) {
-            Some(Sweep { number, phase: Phase::Deleting, .. }) => in_own_space(*number, key),
+            Some(Sweep { number, phase: Phase::Deleting, .. }) => sweep_space_key(*number, key),
             _ => Bytes::copy_from_slice(key),
         }
     }
 
-    /// The physical key that a change of a store key removes in addition: its entry in the space of a sweep that is moving it.
-    pub(crate) fn moved_from(&self, key: &[u8]) -> Option<Bytes> {
+    /// The physical key that a write of a store key removes in addition: its entry in the space of a sweep that is
+    /// moving it.
+    pub(crate) fn old_physical_key(&self, key: &[u8]) -> Option<Bytes> {
         match self.covering(key) {
-            Some(Sweep { number, phase: Phase::Moving, .. }) => Some(in_own_space(*number, key)),
+            Some(Sweep { number, phase: Phase::Moving, .. }) => Some(sweep_space_key(*number, key)),
             _ => None,
         }
     }
 
-    /// The same, and one more. One that is under way already stays as it is.
-    pub(crate) fn with(&self, number: u64, prefix: &Prefix) -> Arc<Self> {
+    /// Adds a sweep, unless it exists.
+    pub(crate) fn with_sweep(&self, number: u64, prefix: &Prefix) -> Arc<Self> {
         let mut sweeps = self.0.clone();
         if !sweeps.iter().any(|sweep| sweep.number == number) {
             sweeps.push(Sweep { number, prefix: prefix.clone(), phase: Phase::Deleting });
@@ -180,7 +181,7 @@ impl Sweeps {
 }
 
 impl Sweep {
-    /// Its entry in the index.
+    /// The physical key of the sweep's entry.
     pub(crate) fn key(&self) -> Bytes {
         let mut bytes = BytesMut::from(SWEEP);
         bytes.put_u64(self.number);
@@ -194,7 +195,7 @@ impl Sweep {
             Phase::Moving => 1,
         });
         bytes.put_slice(self.prefix.as_bytes());
-        seal(bytes)
+        with_checksum(bytes)
     }
 
     fn decode(number: u64, bytes: &[u8]) -> Option<Self> {
@@ -215,12 +216,12 @@ impl Sweep {
 impl Meta {
     const LEN: usize = 40;
 
-    /// Reads an index's entry about itself. One of format 1 says less; the rest is found by [`recount`](Self::recount).
+    /// Reads the metadata entry of an index. One of format 1 has less; [`recount`](Self::recount) computes the rest.
     pub(crate) fn read(index: &dyn Index) -> Result<Option<Self>, IndexError> {
         index.get(META_KEY)?.map(|bytes| Self::decode(&bytes).ok_or(IndexError::Meta)).transpose()
     }
 
-    /// Counts what an index has.
+    /// Computes the metadata from all entries.
     pub(crate) fn recount(index: &dyn Index) -> Result<Self, IndexError> {
         let mut meta = Self::default();
         for entry in index.iter(b"")? {
@@ -244,7 +245,7 @@ impl Meta {
         self.digest ^= fingerprint(key, value);
     }
 
-    /// True if the entries are the same, whatever of the log has been applied.
+    /// True if the entries are the same, whatever part of the log has been applied.
     pub(crate) fn same_entries(&self, other: &Self) -> bool {
         (self.entries, self.digest) == (other.entries, other.digest)
     }
@@ -254,7 +255,7 @@ impl Meta {
         for field in [self.applied, self.entries, self.bytes, self.digest] {
             bytes.put_u64(field);
         }
-        seal(bytes)
+        with_checksum(bytes)
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {

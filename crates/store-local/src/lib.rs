@@ -1,41 +1,72 @@
 //! The embedded store: a log, an index behind it, and immutable value files, in one directory.
 //!
+//! [`LocalStore`] implements all store traits. It is opened with [`Options`], and closed with
+//! [`close`](LocalStore::close); after a crash, opening it again recovers every acknowledged commit.
+//!
+//! # Lifecycle of a commit
+//!
 //! ```text
-//! DIR/zarrd.json      the store's identity: format, id, kind of index
-//! DIR/lock            locked by the process that has the store open; holds its pid
-//! DIR/log/            the log: commits that are durable, and not in the index yet
-//! DIR/index/          sled's or redb's files; later generations are in index-N/, and
-//! DIR/generation      names the current one
-//! DIR/clean-shutdown  after a clean stop: checksums of the index's files
-//! DIR/values/xx/…     values larger than 4 KiB, a file each
-//! DIR/ballast/        blocks that are given back when the disk is full
-//! DIR/lost+found/     value files that a crash left and nothing refers to, for a week
-//! DIR/incomplete      stands in a store that is being filled
+//!  set / stage                    commit
+//!      │ > 4 KiB                    │ check preconditions        committer thread (group commit)
+//!      ▼                            ▼
+//!  value file ──── reference ──►  log: one frame per group, one sync ──► durable, acknowledged
+//!  (synced)                         │
+//!                                   ▼
+//!                          active memtable ─── freeze ──► frozen memtable
+//!                                   │                          │ apply in batches, sync
+//!                                   │                          ▼             checkpointer thread
+//!                                   │                        index (sled or redb); log segments retired
+//!                                   └────────────┬─────────────┘
+//!                                                ▼
+//!                        view: active memtable, then frozen memtable, then index
 //! ```
 //!
-//! **Writing.** A value goes to a file of its own, which is synced; values up to 4 KiB are in the record. The committer judges
-//! the commits that wait, makes them durable with one sync of the log, inserts them into the memtable and answers. The
-//! checkpointer applies memtables to the index, and lets go of the log that they stand for once the index is synced.
+//! **Writing.** A value is written to a file of its own, which is synced; one of up to 4 KiB is part of its record. The
+//! committer checks the preconditions of all waiting commits, makes the commits durable with one sync of the log, inserts
+//! them into the memtable, and acknowledges them. The checkpointer applies memtables to the index and retires their part of
+//! the log after the index is synced.
 //!
-//! **Reading.** A key is looked up in the memtables, then in the index, on the calling thread; files are read there too if
-//! that takes no disk access, and on the blocking pool otherwise. Every byte is checked against a checksum before it
-//! leaves. The first MiB is read before the answer, so that damage there is an error and not a broken stream.
+//! **Reading.** A key is looked up in the memtables and then in the index, on the calling thread. Files are read there
+//! too if they are cached in memory, and on the blocking thread pool otherwise. Every byte is checked against a checksum
+//! before it is returned. The first MiB is read before the result is returned, so that damage in it is an error and not a
+//! broken stream.
 //!
-//! **Failing.** After a sync of the log that failed the store is read-only until it is opened again. In any state that a crash
-//! or a full disk leaves it opens with all that was acknowledged; what something else has damaged is refused, and left as it is.
+//! **Retention.** A value file that is replaced or erased is removed when no reader or snapshot needs it (garbage
+//! collection). A snapshot that makes no progress, or the oldest if too much is retained, expires.
+//!
+//! **Failure.** After a failed sync of the log, the store is read-only until it is opened again. After a crash or on a
+//! full disk it opens with every acknowledged commit. If something else has damaged it, opening fails and changes
+//! nothing.
+//!
+//! # Files
+//!
+//! ```text
+//! DIR/zarrd.json      the store's identity: format, id, kind of index
+//! DIR/lock            locked by the process that has the store open; contains its pid
+//! DIR/log/            the log: durable commits that are not yet in the index
+//! DIR/index/          sled's or redb's files; later generations are in index-N/
+//! DIR/generation      the number of the current generation
+//! DIR/clean-shutdown  after a clean shutdown: checksums of the index's files
+//! DIR/values/xx/…     values larger than 4 KiB, a file each
+//! DIR/ballast/        disk blocks that are released when the disk is full
+//! DIR/lost+found/     unreferenced value files that a crash left, for a week
+//! DIR/incomplete      marks a store that is being filled
+//! ```
+//!
+//! # Modules
 //!
 //! | module | |
 //! |---|---|
-//! | `store` | [`LocalStore`], and the traits on it |
-//! | `commit` | judging commits, and making them durable in rounds |
+//! | `store` | [`LocalStore`] and its implementation of the store traits |
+//! | `commit` | checking preconditions, and group commit |
 //! | `log` | segments, frames, and the files of large commits |
-//! | `view` | memtables, and what a reader sees |
-//! | `checkpoint` | applying memtables, sweeping, checking and compacting: the one writer of the index |
-//! | `keyspace` | where an entry of the index stands |
+//! | `view` | memtables, and the state that a reader sees |
+//! | `checkpoint` | applying memtables, sweeping, verifying and compacting: the only writer of the index |
+//! | `keyspace` | the physical keys of the index |
 //! | `index` | sled and redb |
-//! | `gc` | removing value files that nothing refers to |
+//! | `gc` | removing unreferenced value files |
 //! | `space` | the reserve and the ballast |
-//! | `open` | opening, making, upgrading |
+//! | `open` | opening, creating and upgrading |
 //! | `values` | value files |
 
 mod blocking;
@@ -48,9 +79,9 @@ mod error;
 mod faults;
 mod gc;
 mod index;
-mod keys;
 mod keyspace;
 mod log;
+mod log_key;
 mod open;
 mod options;
 mod orphans;

@@ -1,60 +1,61 @@
-//! How a store is opened.
+//! Options of opening a store.
 
 use std::time::Duration;
 
 use crate::{IndexKind, faults::SyncFault};
 
-/// How a [`LocalStore`](crate::LocalStore) is opened.
+/// Options of opening a [`LocalStore`](crate::LocalStore).
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which index the store has. One that exists must have been made with the same.
+    /// The kind of index. It must match an existing store.
     pub index: IndexKind,
-    /// How much memory the index may use for its cache, in bytes.
+    /// The memory limit of the index's cache, in bytes.
     pub cache_bytes: u64,
-    /// How many bytes of the file system are kept free of values, so that the index can go on when all others are
-    /// taken. `None` is a twentieth of the file system, at least 16 MiB and at most 1 GiB.
+    /// The space of the file system that values may not use, in bytes, so that the index can always be written. `None`
+    /// is a twentieth of the file system, at least 16 MiB and at most 1 GiB.
     pub reserve_bytes: Option<u64>,
-    /// How long a snapshot may be left without being read from before what it holds is given up.
+    /// The time after which an unused snapshot expires.
     pub pin_timeout: Duration,
-    /// True if the store may be changed. [`Access::ReadOnly`] writes nothing into the store's directory.
+    /// The access mode. [`Access::ReadOnly`] writes nothing into the store's directory.
     pub access: Access,
-    /// The purpose that the store is opened for.
+    /// The purpose of opening the store.
     pub purpose: Purpose,
-    /// The most memory that commits take that the log has and the index does not have yet, in bytes. Writers wait when it is
+    /// The maximum memory of commits that are in the log and not yet in the index, in bytes. Writers wait when it is
     /// full. `None` is 32 MiB, less on a small file system.
     pub commit_buffer_bytes: Option<u64>,
     /// The size of a segment of the log, in bytes. `None` is 16 MiB, less on a small file system.
     pub segment_bytes: Option<u64>,
-    /// The size of a segment of sled's own files, in bytes: a power of two, for indexes that are made with it. `None` is 4 MiB,
-    /// less on a small file system.
+    /// The size of a segment of a new sled index, in bytes; a power of two. `None` is 4 MiB, less on a small file
+    /// system.
     pub index_segment_bytes: Option<u64>,
-    /// The most bytes of replaced and erased values that are retained for readers that began before; beyond it the oldest
-    /// reader is cut off. `None` is a tenth of the file system, at most 8 GiB.
+    /// The maximum size of replaced and erased values that are retained for readers, in bytes. Beyond it, the oldest
+    /// reader expires. `None` is a tenth of the file system, at most 8 GiB.
     pub max_pinned_bytes: Option<u64>,
-    /// Faults that a test causes.
+    /// Faults for tests.
     #[cfg(feature = "test-faults")]
     pub sync_fault: crate::SyncFault,
 }
 
-/// How a store is opened.
+/// The access mode of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
-    /// It is read and changed, by this process alone.
+    /// Reads and writes, by this process alone.
     #[default]
     ReadWrite,
-    /// It is read, and nothing is written into its directory, which may be on a read-only file system.
+    /// Reads only. Nothing is written into the directory, which may be on a read-only file system.
     ReadOnly,
 }
 
-/// The purpose that a store is opened for.
+/// The purpose of opening a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be used. One that is to be filled and was not filled to its end is refused.
+    /// Regular use. Fails with [`OpenError::Incomplete`](crate::OpenError::Incomplete) if the store was never filled
+    /// completely.
     #[default]
     Use,
-    /// To be filled with something that is of no use in part, such as a copy of another store. It must be a new one, and until
-    /// [`LocalStore::complete`](crate::LocalStore::complete) every other opening is refused with
-    /// [`OpenError::Incomplete`](crate::OpenError::Incomplete), also after a crash.
+    /// Filling a new store with data that is useless in part, such as a copy of another store. Until
+    /// [`LocalStore::complete`](crate::LocalStore::complete), opening it again fails with
+    /// [`OpenError::Incomplete`](crate::OpenError::Incomplete), even after a crash.
     Fill,
 }
 
@@ -78,7 +79,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, with this index.
+    /// The default options with this kind of index.
     pub fn new(index: IndexKind) -> Self {
         Self { index, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Collecting the value files that a crash left: staged and never committed, or replaced and not yet removed.
+//! Orphaned value files, which a crash leaves: staged and never committed, or replaced and not yet removed.
 
 use std::{
     fs, io,
@@ -11,22 +11,22 @@ use crate::{
     values::Directory,
 };
 
-/// How long a collected file is kept in `lost+found`.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// The time that an orphaned file stays in `lost+found`.
+const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Moves files that nothing refers to out of the way, on a thread of its own. `referenced` is sorted.
+/// Moves orphaned files to `lost+found` on a thread of its own. `referenced` is sorted.
 pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
     let work = move || {
         if let Err(error) = collect(&paths, &directory, &referenced, epoch) {
-            tracing::warn!(%error, "could not collect the value files that nothing refers to");
+            tracing::warn!(%error, "could not collect orphaned value files");
         }
     };
     if let Err(error) = std::thread::Builder::new().name("zarrd-collector".into()).spawn(work) {
-        tracing::warn!(%error, "could not start the collector");
+        tracing::warn!(%error, "could not start the thread that collects orphaned value files");
     }
 }
 
-/// Deletes what has been in `lost+found` for long.
+/// Deletes files that have been in `lost+found` longer than [`RETENTION`].
 pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
     let now = SystemTime::now();
     let entries = match fs::read_dir(paths.lost_and_found()) {
@@ -37,7 +37,7 @@ pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
         let entry = entry?;
         let metadata = entry.metadata()?;
         if metadata.is_file()
-            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > KEPT))
+            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > RETENTION))
         {
             fs::remove_file(entry.path())?;
         }
@@ -45,16 +45,16 @@ pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
     Ok(())
 }
 
-/// When the file's own entry last changed, which is when it was moved here.
+/// The time of the file's last status change, which is when it was moved.
 fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(metadata.ctime()).ok()?))
 }
 
-/// Moves files of earlier epochs that are not among `referenced` (sorted) to `lost+found`.
+/// Moves files of earlier epochs that are not in `referenced` (sorted) to `lost+found`.
 ///
-/// Files of this epoch are left alone, so it can run beside everything else: what was referenced when the store was
-/// opened and has been replaced since is removed by whoever replaced it.
+/// Files of this epoch are ignored, so this can run while the store is used: a referenced file that is replaced in the
+/// meantime is removed by the commit that replaced it.
 fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u64) -> io::Result<()> {
     let lost = paths.lost_and_found();
     fs::create_dir_all(&lost)?;
@@ -66,7 +66,7 @@ fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u
             let Some(id) = name.to_str().and_then(FileId::from_name) else { continue };
             if id.epoch() < epoch && referenced.binary_search(&id).is_err() {
                 match fs::rename(entry.path(), lost.join(&name)) {
-                    // It was replaced, and removed, meanwhile.
+                    // It was replaced and removed in the meantime.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     moved => moved?,
                 }
@@ -75,7 +75,7 @@ fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u
         }
     }
     if moved > 0 {
-        tracing::info!(files = moved, to = %lost.display(), "moved value files that nothing refers to");
+        tracing::info!(files = moved, to = %lost.display(), "moved orphaned value files");
     }
     Ok(())
 }

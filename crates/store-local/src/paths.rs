@@ -1,8 +1,8 @@
-//! The paths of a store's parts.
+//! The paths of a store's files.
 
 use std::path::PathBuf;
 
-/// A store's directory.
+/// The directory of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     pub(crate) dir: PathBuf,
@@ -17,13 +17,13 @@ impl Paths {
         self.dir.join("lock")
     }
 
-    /// Stands for a store that is being made and has acknowledged nothing.
-    pub(crate) fn making(&self) -> PathBuf {
+    /// Marks a store that is being created and has acknowledged nothing.
+    pub(crate) fn creation_marker(&self) -> PathBuf {
         self.dir.join("making")
     }
 
-    /// Stands for a store that is being filled and lacks some of what it is to have.
-    pub(crate) fn incomplete(&self) -> PathBuf {
+    /// Marks a store that is being filled and is not complete.
+    pub(crate) fn incomplete_marker(&self) -> PathBuf {
         self.dir.join("incomplete")
     }
 
@@ -31,7 +31,7 @@ impl Paths {
         self.dir.join("log")
     }
 
-    /// Names the current generation of the index.
+    /// The number of the current generation of the index.
     pub(crate) fn generation(&self) -> PathBuf {
         self.dir.join("generation")
     }
@@ -57,13 +57,13 @@ impl Paths {
         self.dir.join("lost+found")
     }
 
-    /// The progress file of a store of format 1.
-    pub(crate) fn progress(&self) -> PathBuf {
+    /// The commit watermark of a store of format 1.
+    pub(crate) fn format_1_watermark(&self) -> PathBuf {
         self.dir.join("progress")
     }
 
-    /// The mark of a clean stop in format 1.
-    pub(crate) fn seal(&self) -> PathBuf {
+    /// The clean-shutdown marker of a store of format 1.
+    pub(crate) fn format_1_clean_shutdown(&self) -> PathBuf {
         self.dir.join("seal")
     }
 }

@@ -1,4 +1,4 @@
-//! The flag of a store that takes no more changes.
+//! The flag of a store that accepts no changes.
 
 use std::{
     error::Error,
@@ -7,9 +7,9 @@ use std::{
 
 use store::StoreError;
 
-/// Set once a change could not be made durable, and from the beginning if the store was opened to be read. The kernel may have
-/// dropped the pages that it failed to write, so trying again would prove nothing: the store is read-only until it is opened
-/// again and has looked at what is there.
+/// Set when a change could not be made durable, and from the start if the store was opened read-only. After a failed
+/// write the kernel may have dropped the dirty pages, so that a retry would prove nothing: the store is read-only until
+/// it is opened again and has checked its files.
 #[derive(Debug, Default)]
 pub(crate) struct ReadOnlyFlag(AtomicBool);
 
@@ -26,7 +26,7 @@ impl ReadOnlyFlag {
         if !self.0.swap(true, Ordering::AcqRel) {
             tracing::error!(
                 error = cause,
-                "a change could not be made durable: the store is read-only until a restart"
+                "a change could not be made durable; the store is read-only until it is restarted"
             );
         }
     }

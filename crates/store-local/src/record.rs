@@ -18,20 +18,20 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use store::{ValueMeta, Version};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The largest value that is kept in the index itself, in bytes.
-pub(crate) const MAX_INLINE: usize = 4096;
+/// The maximum size of a value that is stored in the index itself, in bytes.
+pub(crate) const MAX_INLINE_BYTES: usize = 4096;
 
 const FORMAT: u8 = 1;
 const INLINE: u8 = 0;
 const FILE: u8 = 1;
-const HEAD: usize = 18;
+const HEADER_LEN: usize = 18;
 
-/// A key's value and where it is.
+/// The value of a key, or a reference to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The number of the change that set it, which lies within its commit's.
+    /// The number of the change that set the key.
     pub(crate) commit: u64,
-    /// Milliseconds since the Unix epoch.
+    /// The time of the set, in milliseconds since the Unix epoch.
     pub(crate) modified: u64,
     pub(crate) location: Location,
 }
@@ -45,17 +45,17 @@ pub(crate) enum Location {
     File(FileRef),
 }
 
-/// A value file, as a record names it.
+/// A reference to a value file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileRef {
     pub(crate) id: FileId,
-    /// The value's length in bytes.
+    /// The length of the value, in bytes.
     pub(crate) size: u64,
-    /// The checksum that the file's trailer ends with.
+    /// The last checksum of the file's trailer.
     pub(crate) checksum: u64,
 }
 
-/// A value file's number, never used twice in a store: the epoch (24 bits) and a count within it (40 bits).
+/// The number of a value file, never reused in a store: the epoch (24 bits) and a counter (40 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId(pub(crate) u64);
 
@@ -74,7 +74,7 @@ impl Record {
         }
     }
 
-    /// The version that the key has in the store of this id.
+    /// The version of the key in the store with this id.
     pub(crate) fn version(&self, store_id: u64) -> Version {
         Version::from_u128((u128::from(store_id) << 64) | u128::from(self.commit))
     }
@@ -85,7 +85,7 @@ impl Record {
     }
 
     pub(crate) fn encode(&self, key: &[u8], store_id: u64) -> Bytes {
-        let mut bytes = Vec::with_capacity(HEAD + 24 + 8);
+        let mut bytes = Vec::with_capacity(HEADER_LEN + 24 + 8);
         bytes.push(FORMAT);
         bytes.push(if matches!(self.location, Location::Inline(_)) { INLINE } else { FILE });
         bytes.extend_from_slice(&self.commit.to_be_bytes());
@@ -103,7 +103,7 @@ impl Record {
         bytes.into()
     }
 
-    /// Reads a record back; `None` where it is damaged. An inline value shares the memory of `bytes`.
+    /// Decodes a record; `None` if it is damaged. An inline value shares the memory of `bytes`.
     pub(crate) fn decode(key: &[u8], mut bytes: Bytes, store_id: u64) -> Option<Self> {
         let (body, sum) = bytes.split_last_chunk::<8>()?;
         if u64::from_be_bytes(*sum) != checksum(key, body, store_id) {
@@ -129,14 +129,14 @@ impl Record {
     }
 }
 
-/// Now, in milliseconds since the Unix epoch.
+/// The current time, in milliseconds since the Unix epoch.
 pub(crate) fn now_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The bytes with their checksum behind them.
-pub(crate) fn seal(mut bytes: BytesMut) -> Bytes {
+/// The bytes followed by their checksum.
+pub(crate) fn with_checksum(mut bytes: BytesMut) -> Bytes {
     let sum = xxh3_64(&bytes);
     bytes.put_u64(sum);
     bytes.freeze()
@@ -145,7 +145,7 @@ pub(crate) fn seal(mut bytes: BytesMut) -> Bytes {
 fn checksum(key: &[u8], body: &[u8], store_id: u64) -> u64 {
     let mut hash = Xxh3::with_seed(store_id);
     hash.update(key);
-    // No key of a store has a NUL, and those of intents have one length, so key and body cannot run into each other.
+    // No store key contains a NUL, and keys of intents have one length, so key and body cannot be confused.
     hash.update(b"\0");
     hash.update(body);
     hash.digest()
@@ -159,23 +159,23 @@ impl FileId {
         epoch << Self::COUNT_BITS
     }
 
-    /// The epoch in which the file was made.
+    /// The epoch in which the file was created.
     pub(crate) fn epoch(self) -> u64 {
         self.0 >> Self::COUNT_BITS
     }
 
-    /// The file's path within the directory of values. Files made one after another share a directory, so that one
-    /// sync of it serves them all.
+    /// The file's path relative to the directory of values. Files created in sequence share a directory, so that one
+    /// sync covers them.
     pub(crate) fn path(self) -> String {
         format!("{}/{:016x}", directory_name(self.directory()), self.0)
     }
 
-    /// The number of the directory that the file is in.
+    /// The number of the file's directory.
     pub(crate) fn directory(self) -> u8 {
         self.0.to_be_bytes()[6]
     }
 
-    /// The id that a file's name gives.
+    /// Parses a file name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         let id = u64::from_str_radix(name, 16).ok().map(Self)?;
         (format!("{:016x}", id.0) == name).then_some(id)

@@ -1,4 +1,4 @@
-//! Small staged values that memory has no room for.
+//! Spill files for small staged values that do not fit into memory.
 
 use std::{
     fs::{self, File},
@@ -12,31 +12,31 @@ use parking_lot::Mutex;
 use store::StoreError;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The size at which the next file of spilled values begins, in bytes.
+/// The size at which a new spill file begins, in bytes.
 const FILE_BYTES: u64 = 64 << 20;
 
-/// Appends values to files that have no name, so that nothing of them is left when the process ends. A file's space comes back
-/// when its last value is gone.
-pub(crate) struct Spill {
+/// Appends values to unlinked files, so that nothing is left when the process ends. The space of a file is freed with
+/// its last value.
+pub(crate) struct SpillFiles {
     dir: PathBuf,
     current: Mutex<Option<(Arc<File>, u64)>>,
 }
 
 /// A value in a spill file.
-pub(crate) struct Spilled {
+pub(crate) struct SpilledValue {
     file: Arc<File>,
     offset: u64,
     len: usize,
     checksum: u64,
 }
 
-impl Spill {
+impl SpillFiles {
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, current: Mutex::new(None) }
     }
 
     /// Appends a value. Blocks.
-    pub(crate) fn push(&self, bytes: &[u8]) -> Result<Spilled, StoreError> {
+    pub(crate) fn push(&self, bytes: &[u8]) -> Result<SpilledValue, StoreError> {
         let io = |error| StoreError::io("write a spilled value", error);
         let (file, offset) = {
             let mut current = self.current.lock();
@@ -48,7 +48,7 @@ impl Spill {
             (file, offset)
         };
         file.write_all_at(bytes, offset).map_err(io)?;
-        Ok(Spilled { file, offset, len: bytes.len(), checksum: xxh3_64(bytes) })
+        Ok(SpilledValue { file, offset, len: bytes.len(), checksum: xxh3_64(bytes) })
     }
 
     fn create(&self) -> std::io::Result<File> {
@@ -59,7 +59,7 @@ impl Spill {
     }
 }
 
-impl Spilled {
+impl SpilledValue {
     pub(crate) fn len(&self) -> u64 {
         self.len as u64
     }
@@ -70,7 +70,7 @@ impl Spilled {
         let read = self.file.read_exact_at(&mut bytes, self.offset);
         read.map_err(|error| StoreError::io("read a spilled value", error))?;
         if xxh3_64(&bytes) != self.checksum {
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "it fails its checksum");
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "the checksum does not match");
             return Err(StoreError::io("read a spilled value", error));
         }
         Ok(bytes.into())

@@ -1,6 +1,6 @@
-//! [`LocalStore`], and the traits on it.
+//! [`LocalStore`], and the store traits for it.
 
-mod core;
+mod inner;
 mod list;
 mod prepare;
 mod read;
@@ -18,35 +18,35 @@ use store::{
 };
 use tokio::sync::oneshot;
 
-pub(crate) use self::core::Core;
+pub(crate) use self::inner::StoreInner;
 use self::{prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
     Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
     blocking::run_blocking,
     check,
-    checkpoint::{CompactRequest, Work},
+    checkpoint::{CheckpointTask, CompactRequest},
     commit::{Action, PlainChange, Reply, Request, StagedValue, is_bulk},
     open,
 };
 
-/// A store in a directory of the local file system. Cheap to clone; all clones are the same store.
+/// A store in a directory of the local file system. Clones are cheap and share one store.
 #[derive(Clone)]
-pub struct LocalStore(Arc<Core>);
+pub struct LocalStore(Arc<StoreInner>);
 
 impl LocalStore {
-    /// Opens the store in `dir`, making it if the directory is missing or empty and the store may be written.
+    /// Opens the store in `dir`. Creates it if the directory is missing or empty and the access mode is read-write.
     ///
-    /// A store that refuses to open is as it was.
+    /// If this fails, an existing store is unchanged.
     pub async fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
         let opening = tokio::task::spawn_blocking(move || match options.access {
             Access::ReadWrite => {
                 let opened = open::open(&dir, &options)?;
-                Core::start(opened, &options).map_err(OpenError::io("start the threads of", dir))
+                StoreInner::start(opened, &options).map_err(OpenError::io("start the threads of", dir))
             }
             Access::ReadOnly => {
                 let opened = open::open_read_only(&dir, &options)?;
-                Core::start_read_only(opened, &options).map_err(OpenError::io("start the threads of", dir))
+                StoreInner::start_read_only(opened, &options).map_err(OpenError::io("start the threads of", dir))
             }
         });
         match opening.await {
@@ -58,50 +58,49 @@ impl LocalStore {
         }
     }
 
-    /// Closes the store: finishes what was asked for, and marks it as closed cleanly, so that the next start is quick.
-    /// Everything fails with [`StoreError::Closed`] afterwards. Closing twice does nothing.
+    /// Closes the store: completes all requests and marks a clean shutdown, so that the next start is fast. All later
+    /// operations fail with [`StoreError::Closed`]. Closing twice has no effect.
     pub async fn close(&self) -> Result<(), StoreError> {
-        let core = Arc::clone(&self.0);
-        run_blocking(move || core.close()).await
+        let inner = Arc::clone(&self.0);
+        run_blocking(move || inner.close()).await
     }
 
-    /// Says that a store opened with [`Purpose::Fill`](crate::Purpose::Fill) has all that it is to have; durable when this
-    /// returns, like everything that was set before. Any other store stays as it is.
+    /// Marks a store opened with [`Purpose::Fill`](crate::Purpose::Fill) as complete, durably, including everything set
+    /// before. Has no effect on other stores.
     pub async fn complete(&self) -> Result<(), StoreError> {
-        self.0.failure.check()?;
-        let core = Arc::clone(&self.0);
-        let failed = |error| StoreError::io("remove the mark of an incomplete store", error);
-        run_blocking(move || open::complete(core.paths()).map_err(failed)).await
+        self.0.read_only.check()?;
+        let inner = Arc::clone(&self.0);
+        let failed = |error| StoreError::io("remove the marker of an incomplete store", error);
+        run_blocking(move || open::complete(inner.paths()).map_err(failed)).await
     }
 
-    /// Reads every value and checks it against its checksums, from the first key to the last. `progress` gets what has been
-    /// looked at so far, after each value.
+    /// Reads every value in the order of the keys and verifies its checksums. `progress` is called after each value.
     pub async fn check(
         &self,
         progress: impl FnMut(&CheckReport) + Send + 'static,
     ) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
-        let core = Arc::clone(&self.0);
-        run_blocking(move || check::check(&core, progress)).await
+        let inner = Arc::clone(&self.0);
+        run_blocking(move || check::check(&inner, progress)).await
     }
 
-    /// Copies the index into a new one, which takes no more space than its entries need, and switches to it. The store is
-    /// used meanwhile. `progress` gets how far it is, after each batch.
+    /// Copies the index into a new, compact one and switches to it, while the store is used. `progress` is called after
+    /// each batch.
     pub async fn compact(
         &self,
         progress: impl FnMut(&CompactProgress) + Send + 'static,
     ) -> Result<CompactReport, CompactError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, result) = oneshot::channel();
         let request = CompactRequest { progress: Box::new(progress), reply };
-        self.0.ask_checkpointer(Work::Compact(request))?;
-        answer.await.unwrap_or(Err(CompactError::Store(StoreError::Closed)))
+        self.0.send_task(CheckpointTask::Compact(request))?;
+        result.await.unwrap_or(Err(CompactError::Store(StoreError::Closed)))
     }
 
-    /// Sends a request to the committer and waits for its answer.
-    async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
-        self.0.failure.check()?;
-        let (reply, answer) = oneshot::channel();
+    /// Sends a request to the committer and waits for the reply.
+    async fn request<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+        self.0.read_only.check()?;
+        let (reply, result) = oneshot::channel();
         self.0.send(request(reply))?;
-        answer.await.unwrap_or_else(|_| Err(self.0.committer_is_gone()))
+        result.await.unwrap_or_else(|_| Err(self.0.committer_error()))
     }
 
     async fn change(&self, key: Key, action: Action, precondition: Precondition) -> Result<ChangeOutcome, StoreError> {
@@ -110,19 +109,19 @@ impl LocalStore {
     }
 
     async fn commit_plain(&self, changes: Vec<PlainChange>) -> Result<Vec<ChangeOutcome>, StoreError> {
-        self.0.failure.check()?;
-        self.0.admit(&changes).await?;
+        self.0.read_only.check()?;
+        self.0.wait_for_buffer_space(&changes).await?;
         if changes.iter().any(|change| matches!(change, PlainChange::Intent { record: Some(_), .. })) {
-            // What values need was checked when they were staged.
-            let core = Arc::clone(&self.0);
-            run_blocking(move || core.check_space(MAX_INTENT_LEN as u64)).await?;
+            // The space for values was checked when they were staged.
+            let inner = Arc::clone(&self.0);
+            run_blocking(move || inner.check_space(MAX_INTENT_LEN as u64)).await?;
         }
         if !is_bulk(&changes) {
-            return self.ask(|reply| Request::Commit { changes, reply }).await;
+            return self.request(|reply| Request::Commit { changes, reply }).await;
         }
-        let core = Arc::clone(&self.0);
-        let bulk = run_blocking(move || prepare(&core, changes)).await?;
-        self.ask(|reply| Request::Bulk { bulk: Box::new(bulk), reply }).await
+        let inner = Arc::clone(&self.0);
+        let bulk = run_blocking(move || prepare(&inner, changes)).await?;
+        self.request(|reply| Request::Bulk { bulk: Box::new(bulk), reply }).await
     }
 }
 
@@ -149,7 +148,7 @@ impl WriteableStore for LocalStore {
         let value = stage::stage(&self.0, key, content).await?;
         match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
             ChangeOutcome::Set(written) => Ok(written),
-            // The committer answers a set with what it did.
+            // The committer replies to a set with its result.
             _ => Err(StoreError::Closed),
         }
     }
@@ -161,7 +160,7 @@ impl WriteableStore for LocalStore {
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let erased = count_keys(self, prefix).await?;
-        // What is not there needs no record; a key that is set meanwhile comes after the erase.
+        // An empty prefix needs no record. A key that is set in the meantime is ordered after the erase.
         if erased.count > 0 {
             self.commit_plain(vec![PlainChange::ErasePrefix(prefix.clone())]).await?;
         }
@@ -169,23 +168,23 @@ impl WriteableStore for LocalStore {
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
-        self.0.failure.check()?;
+        self.0.read_only.check()?;
         self.0.check_open()?;
-        let core = Arc::clone(&self.0);
-        run_blocking(move || core.check_space(0)).await
+        let inner = Arc::clone(&self.0);
+        run_blocking(move || inner.check_space(0)).await
     }
 }
 
 #[async_trait]
 impl ListableStore for LocalStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
-        run_blocking(move || list::list_prefix(&core, &prefix, &page)).await
+        let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
+        run_blocking(move || list::list_prefix(&inner, &prefix, &page)).await
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
-        run_blocking(move || list::list_dir(&core, &prefix, &page)).await
+        let (inner, prefix) = (Arc::clone(&self.0), prefix.clone());
+        run_blocking(move || list::list_dir(&inner, &prefix, &page)).await
     }
 }
 
@@ -193,8 +192,8 @@ impl ListableStore for LocalStore {
 impl TransactionalStore for LocalStore {
     async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         let value = stage::stage(&self.0, key, content).await?;
-        let (size, store) = (value.size(), self.0.opening());
-        Ok(Staged::new(key.clone(), size, LocalStaged { store, value: Arc::new(value) }))
+        let (size, open_id) = (value.size(), self.0.open_id());
+        Ok(Staged::new(key.clone(), size, LocalStaged { open_id, value: Arc::new(value) }))
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
@@ -205,44 +204,44 @@ impl TransactionalStore for LocalStore {
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Change::validate(&changes)?;
-        let changes = changes.into_iter().map(|change| self.plain(change)).collect::<Result<_, _>>()?;
+        let changes = changes.into_iter().map(|change| self.to_plain(change)).collect::<Result<_, _>>()?;
         self.commit_plain(changes).await
     }
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        let core = Arc::clone(&self.0);
+        let inner = Arc::clone(&self.0);
         run_blocking(move || {
-            let (view, _gate) = core.views.stable()?;
+            let (view, _gate) = inner.views.stable()?;
             view.intents()
         })
         .await
     }
 
     async fn watermark(&self) -> Result<Watermark, StoreError> {
-        // Whatever a reader saw was published before, and numbers go on where the store is opened again.
+        // Numbers are published before readers see a change, and continue when the store is opened again.
         Ok(Watermark::from_u64(self.0.views.now()?.at))
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        let (core, keys) = (Arc::clone(&self.0), keys.to_vec());
-        Ok(Box::new(run_blocking(move || LocalSnapshot::take(core, keys)).await?))
+        let (inner, keys) = (Arc::clone(&self.0), keys.to_vec());
+        Ok(Box::new(run_blocking(move || LocalSnapshot::new(inner, keys)).await?))
     }
 }
 
-/// What a [`Staged`] of this store holds.
+/// The data of a [`Staged`] of this store.
 struct LocalStaged {
-    store: (u64, u64),
+    open_id: (u64, u64),
     value: Arc<StagedValue>,
 }
 
 impl LocalStore {
-    /// What this opening of the store staged.
+    /// The value that this instance of the store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<StagedValue>, StoreError> {
-        let held = staged.data::<LocalStaged>()?;
-        if held.store == self.0.opening() { Ok(held.value.clone()) } else { Err(StoreError::InvalidStaged) }
+        let data = staged.data::<LocalStaged>()?;
+        if data.open_id == self.0.open_id() { Ok(data.value.clone()) } else { Err(StoreError::InvalidStaged) }
     }
 
-    fn plain(&self, change: Change) -> Result<PlainChange, StoreError> {
+    fn to_plain(&self, change: Change) -> Result<PlainChange, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let value = self.staged(&staged)?;
@@ -274,8 +273,8 @@ mod tests {
         let store = LocalStore::open(dir.path(), Options::default()).await.unwrap();
         let key = Key::parse("a").unwrap();
         store.set(&key, "old".into(), Precondition::none()).await.unwrap();
-        // As after a panic of the committer's thread: nobody receives.
-        store.0.lose_committer();
+        // As after a panic of the committer thread: no receiver is left.
+        store.0.disconnect_committer();
         for _ in 0..2 {
             let result = store.set(&key, "new".into(), Precondition::none()).await;
             assert!(matches!(result, Err(StoreError::ReadOnly)), "{result:?}");

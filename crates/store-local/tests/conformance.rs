@@ -1,4 +1,4 @@
-//! The embedded store passes the suite, with either index.
+//! The conformance suite for the embedded store, with each index.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The embedded store on a disk that is slow or fails, with either index.
+//! The embedded store on a slow or failing disk, with each index.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ impl Local {
 
 impl Reopen for Local {
     async fn reopen(&self, store: LocalStore, (dir, _): (TempDir, SyncFault)) -> (LocalStore, (TempDir, SyncFault)) {
-        // A store that is read-only says so.
+        // Closing a read-only store fails.
         let _ = store.close().await;
         drop(store);
         self.open(dir).await

@@ -1,4 +1,4 @@
-//! Stores that are to be filled are refused until they are.
+//! Stores that are being filled do not open until they are complete.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -23,10 +23,10 @@ async fn a_store_that_is_to_be_filled_is_refused_until_it_is() {
         store.close().await.unwrap();
         drop(store);
         for purpose in [Purpose::Use, Purpose::Fill] {
-            let refused = open(dir.path(), kind, purpose).await;
+            let rejected = open(dir.path(), kind, purpose).await;
             assert!(
-                matches!(&refused, Err(OpenError::Incomplete { dir: named }) if named == dir.path()),
-                "{refused:?}"
+                matches!(&rejected, Err(OpenError::Incomplete { dir: named }) if named == dir.path()),
+                "{rejected:?}"
             );
         }
 
@@ -51,7 +51,7 @@ async fn only_a_new_store_can_be_filled_and_only_one_process_fills_it() {
     store.complete().await.unwrap();
     store.close().await.unwrap();
     drop(store);
-    let refused = open(dir.path(), IndexKind::Sled, Purpose::Fill).await;
-    assert!(matches!(refused, Err(OpenError::AlreadyExists { .. })), "{refused:?}");
+    let rejected = open(dir.path(), IndexKind::Sled, Purpose::Fill).await;
+    assert!(matches!(rejected, Err(OpenError::AlreadyExists { .. })), "{rejected:?}");
     open(dir.path(), IndexKind::Sled, Purpose::Use).await.unwrap();
 }

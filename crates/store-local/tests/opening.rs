@@ -1,4 +1,4 @@
-//! What a start refuses, and that it touches nothing then.
+//! Damaged and inconsistent stores do not open, and are left unchanged.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -73,7 +73,7 @@ fn value_files(dir: &Path) -> Vec<PathBuf> {
     contents(&dir.join("values")).into_iter().map(|(path, _)| path).collect()
 }
 
-/// All values of [`closed_store`] are there.
+/// Asserts that the store has all values of [`closed_store`].
 async fn expect_all(store: &LocalStore) {
     for number in 0..100_u8 {
         let value = store.get(&key(&format!("small/{number}")), None).await.unwrap().unwrap();
@@ -83,7 +83,7 @@ async fn expect_all(store: &LocalStore) {
     assert_eq!(value.bytes().await.unwrap(), vec![7; 1_000_000]);
 }
 
-/// A closed store whose log does not reach back to its beginning.
+/// A closed store whose log does not begin with the first commit.
 async fn store_with_a_short_log(kind: IndexKind) -> tempfile::TempDir {
     let dir = closed_store(kind).await;
     for round in 0..4 {
@@ -104,7 +104,7 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        let mut refused = 0;
+        let mut rejected = 0;
         for part in 0..12 {
             let copy = tempfile::tempdir().unwrap();
             copy_index(dir.path(), copy.path());
@@ -115,12 +115,12 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
                 Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) => {
                     assert!(file.starts_with(copy.path().join("index")), "{file:?}");
                     assert_eq!(before, contents(copy.path()));
-                    refused += 1;
+                    rejected += 1;
                 }
                 other => panic!("{kind}: {other:?}"),
             }
         }
-        assert!(refused > 0, "{kind}");
+        assert!(rejected > 0, "{kind}");
     }
 }
 
@@ -174,7 +174,7 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
             }
             copy_index(&older.path().join("index"), &index);
             match open(dir.path(), kind).await {
-                // The log has what the copy lacks.
+                // The log has the commits that the copy lacks.
                 Ok(store) => {
                     expect_all(&store).await;
                     for round in 0..rounds {
@@ -225,7 +225,7 @@ fn last_segment(dir: &Path) -> PathBuf {
     segments.filter(|path| path.extension().is_some_and(|ending| ending == "log")).max().unwrap()
 }
 
-/// A store that was left as a crash leaves it, with its last commits in the log only.
+/// A store as a crash leaves it, with its last commits only in the log.
 async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), kind).await.unwrap();
@@ -234,7 +234,7 @@ async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
     }
     set(&store, "large", vec![7; 1_000_000]).await;
     let copy = tempfile::tempdir().unwrap();
-    // While it is open, and before the index has everything.
+    // Copy the index while the store is open, before everything is applied.
     copy_index(dir.path(), copy.path());
     copy
 }
@@ -283,7 +283,7 @@ async fn damaged_files_of_the_store_itself_are_named() {
     let path = dir.path().join("zarrd.json");
     let sound = fs::read_to_string(&path).unwrap();
     for digit in ["\"id\": \"", "\"secret\": \""] {
-        // The lowest bit of a digit's character: another digit.
+        // Flip the lowest bit of a digit, which makes another digit.
         flip(&path, (sound.find(digit).unwrap() + digit.len()) as u64);
         match open(dir.path(), IndexKind::Sled).await {
             Err(OpenError::Corrupt { file, .. }) => assert_eq!(file, path),
@@ -308,7 +308,7 @@ async fn a_store_has_one_owner_and_one_index() {
     open(dir.path(), IndexKind::Sled).await.unwrap();
 }
 
-/// How many of this process's open files lie below a directory.
+/// The number of this process's open files below a directory.
 fn open_files(dir: &Path) -> usize {
     let files = fs::read_dir("/proc/self/fd").unwrap();
     files.filter(|file| fs::read_link(file.as_ref().unwrap().path()).is_ok_and(|path| path.starts_with(dir))).count()
@@ -355,7 +355,7 @@ async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
             expect_corrupt(&store, None).await;
             if offset < 1_000_000 {
                 expect_corrupt(&store, ByteRange::bounded(offset, offset + 1).ok()).await;
-                // A range that does not touch the block is sound.
+                // A range outside of the damaged block can be read.
                 let elsewhere = if offset < 500_000 { 900_000 } else { 0 };
                 let range = ByteRange::bounded(elsewhere, elsewhere + 10).ok();
                 let value = store.get(&key("large"), range).await.unwrap().unwrap();
@@ -391,7 +391,7 @@ async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
     }
     let (_, damaged) = store.check(|_| ()).await.unwrap();
     assert!(is_missing_file(&damaged[0].cause));
-    // What is damaged can be replaced.
+    // A damaged value can be replaced.
     set(&store, "large", vec![8; 20_000]).await;
     assert_eq!(store.get(&key("large"), None).await.unwrap().unwrap().bytes().await.unwrap().len(), 20_000);
 }
@@ -402,7 +402,7 @@ async fn files_that_a_crash_left_are_collected_and_others_are_not() {
     let file = value_files(dir.path()).remove(0);
     let orphan = file.with_file_name(format!("{:016x}", (1_u64 << 40) | 0xff));
     fs::copy(&file, &orphan).unwrap();
-    // After a clean stop nothing is looked for.
+    // After a clean shutdown no orphans are searched.
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     store.close().await.unwrap();
     assert!(orphan.exists());

@@ -1,4 +1,4 @@
-//! What readers retain, and what comes back when keys are erased.
+//! Retention of values for readers, and reclaiming of space after erases.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ async fn fill(store: &LocalStore, prefix: &str, commits: usize) {
     }
 }
 
-/// The files and bytes below a directory.
+/// The number and size of the files below a directory.
 fn size(dir: &Path) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     let mut waiting = vec![dir.to_owned()];
@@ -96,7 +96,7 @@ async fn aborted_uploads_do_not_keep_left_snapshots_alive() {
     let snapshot = store.snapshot(&[key("a")]).await.unwrap();
     set(&store, "a", vec![2; 10_000]).await;
     for _ in 0..100 {
-        // Its file is removed at once, which is work for the collector.
+        // Dropping a staged value gives the collector work.
         drop(store.stage(&key("b"), vec![0; 10_000].into()).await.unwrap());
         tokio::time::sleep(Duration::from_millis(50)).await;
         if size(&dir.path().join("values")).0 == 1 {
@@ -117,7 +117,7 @@ async fn the_oldest_snapshot_is_cut_off_when_too_much_is_retained() {
         set(&store, "a", vec![round; 10_000]).await;
         snapshots.push(store.snapshot(&[key("a")]).await.unwrap());
     }
-    // Of the nine that were replaced, five fit.
+    // Five of the nine replaced values fit into the limit.
     let values = dir.path().join("values");
     wait_for("what does not fit", || size(&values).0 == 6).await;
     for (round, snapshot) in snapshots.iter().enumerate() {
@@ -172,9 +172,9 @@ async fn erased_keys_give_their_space_back_when_the_index_is_compacted() {
         let erased = store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap();
         assert_eq!((erased.count, erased.exact), (50_000, true));
         assert!(store.list(PageRequest::first(10)).await.unwrap().keys.len() == 2);
-        // What is set below the prefix while the sweep goes on stays.
+        // A key that is set below the prefix during the sweep persists.
         set(&store, "a/3/7", vec![9; 50]).await;
-        // Until the sweep is done, dead entries are copied too.
+        // Until the sweep ends, dead entries are copied too.
         for tried in 0.. {
             let after = match store.compact(|_| ()).await {
                 Ok(report) => report.after_bytes,

@@ -1,4 +1,4 @@
-//! What readers see while what lies below an erased prefix is being removed.
+//! Listings while the entries below an erased prefix are being removed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use store::{
 };
 use store_local::{IndexKind, LocalStore, Options};
 
-/// More than are erased at once, and than a batch moves.
+/// More keys than are erased directly, and more than fit into a batch.
 const KEYS: usize = 4000;
 
 async fn fill(store: &LocalStore) {
@@ -39,7 +39,7 @@ async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
             assert_eq!(listed.keys.len(), KEYS, "after {:?}", began.elapsed());
             let check = store.commit(vec![Change::CheckEmpty { prefix: prefix.clone() }]).await;
             assert!(matches!(check, Err(StoreError::NotEmpty { .. })), "{check:?}");
-            // A sweep goes on between listings.
+            // Give the sweep time between listings.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use crate::{IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError};
 
-/// The most changes that one commit has.
+/// The maximum number of changes in one commit.
 pub const MAX_COMMIT_CHANGES: usize = 320_000;
 
-/// The most keys that [`erase_prefix`](WriteableStore::erase_prefix) counts.
+/// The maximum number of keys that [`erase_prefix`](crate::WriteableStore::erase_prefix) counts.
 pub const MAX_COUNTED_KEYS: usize = 100_000;
 
 /// One change of a commit.
@@ -19,63 +19,64 @@ pub enum Change {
     Set {
         /// The value.
         staged: Staged,
-        /// What must hold of the key.
+        /// The condition on the key.
         precondition: Precondition,
     },
     /// Erases a key.
     Erase {
         /// The key.
         key: Key,
-        /// What must hold of it.
+        /// The condition on the key.
         precondition: Precondition,
     },
-    /// Changes nothing, but the commit is made only if this holds.
+    /// Changes nothing; the commit fails unless the precondition holds.
     Check {
         /// The key.
         key: Key,
-        /// What must hold of it.
+        /// The condition on the key.
         precondition: Precondition,
     },
-    /// Erases every key below a prefix that is there when the commit is made, before the commit's other changes are
-    /// applied. One change, however many keys that are.
+    /// Erases every key that is below a prefix when the commit is made, before the commit's other changes are applied.
+    /// Counts as one change, however many keys exist.
     ErasePrefix {
         /// The prefix.
         prefix: Prefix,
     },
-    /// Changes nothing, but the commit is made only if no key is below the prefix before it, whatever it sets or erases
-    /// there. Fails with [`StoreError::NotEmpty`].
+    /// Changes nothing; the commit fails with [`StoreError::NotEmpty`] if any key is below the prefix before it, even
+    /// if the commit erases that key.
     CheckEmpty {
         /// The prefix.
         prefix: Prefix,
     },
-    /// Adds an intent, which stays until it is settled.
+    /// Adds an intent, which persists until it is removed.
     AddIntent {
-        /// Its id, which none has had before: see [`IntentId::random`].
+        /// A new id; see [`IntentId::random`].
         id: IntentId,
-        /// What it says.
+        /// The record.
         record: Bytes,
     },
-    /// Removes an intent. Fails with [`IntentError::NotFound`] where it is not there, so of two that settle it one succeeds.
+    /// Removes an intent. Fails with [`IntentError::NotFound`] if it does not exist, so only one of two concurrent
+    /// removals succeeds.
     RemoveIntent {
-        /// Its id.
+        /// The id.
         id: IntentId,
     },
 }
 
-/// The number of keys that an erase of a prefix found.
+/// A number of keys, counted up to [`MAX_COUNTED_KEYS`].
 ///
-/// An erase of a prefix costs the same whatever lies below it, so it cannot count what it erases. This is the number of
-/// keys below the prefix that were counted just before the commit: keys that others set or erase in between are
-/// erased all the same, and make it differ. Counting stops at [`MAX_COUNTED_KEYS`].
+/// Erasing a prefix costs the same whatever is below it, so it does not count what it erases. The result of an erase is
+/// the number of keys that were counted just before its commit: keys that others set or erase in between are erased as
+/// well, and are not in the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCount {
     /// The number of keys that were counted.
     pub count: u64,
-    /// True where all of them were counted; otherwise there were more than `count`.
+    /// True if all keys were counted; otherwise more than `count` exist.
     pub exact: bool,
 }
 
-/// What one change of a commit did.
+/// The outcome of one change of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeOutcome {
     /// The key was set.
@@ -87,21 +88,21 @@ pub enum ChangeOutcome {
     },
     /// The precondition held, or the prefix was empty.
     Checked,
-    /// What was below the prefix was erased.
+    /// The keys below the prefix were erased.
     PrefixErased,
     /// The intent was added.
     IntentAdded,
-    /// It was removed.
+    /// The intent was removed.
     IntentRemoved,
 }
 
 impl KeyCount {
-    /// A count that came to its end.
+    /// A complete count.
     pub fn exact(count: u64) -> Self {
         Self { count, exact: true }
     }
 
-    /// The keys of two erases together.
+    /// The sum of two counts.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         Self { count: self.count.saturating_add(other.count), exact: self.exact && other.exact }
@@ -109,7 +110,7 @@ impl KeyCount {
 }
 
 impl Change {
-    /// The key concerned, where it is one.
+    /// The key that the change names, if it names one.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Set { staged, .. } => Some(staged.key()),
@@ -120,7 +121,7 @@ impl Change {
         }
     }
 
-    /// The intent concerned, where it is one.
+    /// The intent that the change names, if it names one.
     pub fn intent(&self) -> Option<IntentId> {
         match self {
             Self::AddIntent { id, .. } | Self::RemoveIntent { id } => Some(*id),
@@ -129,8 +130,9 @@ impl Change {
         }
     }
 
-    /// Fails where the changes do not make a commit, whatever the store holds: there are too many, a key or an
-    /// intent is named twice, or the record of an intent is too long. Implementations of [`TransactionalStore::commit`] begin with this.
+    /// Rejects changes that cannot be committed to any store: too many, two of one key or intent, or a record of an
+    /// intent that is too long. Implementations of [`TransactionalStore::commit`](crate::TransactionalStore::commit)
+    /// call this first.
     pub fn validate(changes: &[Self]) -> Result<(), StoreError> {
         if changes.len() > MAX_COMMIT_CHANGES {
             return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });

@@ -4,88 +4,90 @@ use std::{io, time::Duration};
 
 use crate::{IntentError, Key, Prefix, ValueMeta, Version};
 
-/// An error of another crate, as the source of one of ours.
+/// An error of any type, as the source of another one.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// `ENFILE` and `EMFILE`, which are the same numbers on every Unix.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// An error of a store's operation. A key without a value is no error.
+/// Errors of store operations. A key without a value is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A precondition does not hold; nothing was changed.
-    #[error("the precondition on {key} does not hold")]
+    /// A precondition does not hold; nothing was changed. Returned by `set`, `erase` and `commit`.
+    #[error("precondition failed for {key}")]
     PreconditionFailed {
         /// The key.
         key: Key,
-        /// The version of its value, if it has one and the store returns it.
+        /// The version of the key's value, if it has one and the store reports it.
         current: Option<Version>,
     },
-    /// A prefix that the commit requires to be empty is not; nothing was changed.
-    #[error("the prefix {prefix:?} is not empty: {key} lies below it")]
+    /// A commit requires a prefix to be empty ([`Change::CheckEmpty`](crate::Change::CheckEmpty)), and it is not;
+    /// nothing was changed.
+    #[error("the prefix {prefix:?} is not empty: it contains {key}")]
     NotEmpty {
         /// The prefix.
         prefix: Prefix,
-        /// The first key below it.
+        /// The first key below the prefix.
         key: Key,
     },
-    /// The range contains no byte of the value.
-    #[error("the range names no byte of a value of {} bytes", meta.size)]
+    /// A read asks for a range that contains no byte of the value.
+    #[error("the range contains no byte of a value of {} bytes", meta.size)]
     RangeNotSatisfiable {
         /// The metadata of the value.
         meta: ValueMeta,
     },
-    /// The stored value is damaged. It is neither returned nor treated as missing.
+    /// The stored value, or its record, fails a check. The value is neither returned nor treated as missing. Returned
+    /// by reads, by the stream of a read, and by listings.
     #[error("the stored value of {key} is damaged")]
     Corrupt {
         /// The key.
         key: Key,
-        /// The damage.
+        /// The damage that was found.
         #[source]
         cause: Corruption,
     },
-    /// There is no space for the value; nothing was changed, and erasing still works.
-    #[error("there is no space left for values")]
+    /// The file system, or the memory limit, has no space for the value; nothing was changed. Erasing still works.
+    #[error("no space is left for values")]
     OutOfSpace,
-    /// The store is read-only until it is opened again, since the system failed to make a change durable.
-    #[error("the store is read-only until it is opened again, since a write could not be made durable")]
+    /// The store accepts no changes until it is opened again, because a write could not be made durable.
+    #[error("the store is read-only until it is opened again, because a write could not be made durable")]
     ReadOnly,
-    /// A commit has more changes than the limit.
-    #[error("one commit has at most {limit} changes, this one has {changes}")]
+    /// A commit has more than [`MAX_COMMIT_CHANGES`](crate::MAX_COMMIT_CHANGES) changes.
+    #[error("a commit of {changes} changes exceeds the limit of {limit}")]
     TooManyChanges {
         /// The number of changes.
         changes: usize,
         /// The limit.
         limit: usize,
     },
-    /// A commit names a key twice.
-    #[error("the commit names {key} twice")]
+    /// Two changes of a commit name one key.
+    #[error("the commit changes {key} twice")]
     DuplicateKey {
         /// The key.
         key: Key,
     },
-    /// An intent cannot be added or settled.
+    /// A commit adds or removes an intent that it cannot.
     #[error(transparent)]
     Intent(#[from] IntentError),
-    /// A cursor that was not issued for this listing of this store.
-    #[error("the cursor was not issued for this listing")]
+    /// A listing received a cursor that was not issued for it by this store.
+    #[error("the cursor was not issued for this listing of this store")]
     InvalidCursor,
-    /// The content of a value did not arrive as announced; nothing was changed.
+    /// The payload of a `set` or `stage` did not arrive as announced; nothing was changed.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// A staged value of another store, or one that was committed before.
-    #[error("the staged value belongs to another store, or was committed before")]
+    /// A commit, or `read_staged`, names a staged value of another store, or one that was committed before.
+    #[error("the staged value belongs to another store or was committed before")]
     InvalidStaged,
-    /// A key that the snapshot does not contain was read.
-    #[error("the snapshot was not made of {key}")]
+    /// A snapshot was read for a key that it was not taken of.
+    #[error("the snapshot was not taken of {key}")]
     NotInSnapshot {
         /// The key.
         key: Key,
     },
     /// A snapshot, or a value being read, made no progress for too long, and its resources were released.
-    #[error("the snapshot was left without progress for too long")]
+    #[error("the snapshot expired: it was not read from for too long")]
     SnapshotExpired,
-    /// The store has been closed.
+    /// The store was closed.
     #[error("the store is closed")]
     Closed,
     /// The operating system failed an operation on a file of the store.
@@ -97,14 +99,14 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
-    /// The store is busy or stopping, or too many files are open; the request can be retried.
+    /// The store is busy or starting or stopping, or too many files are open. The operation can be retried.
     #[error("the store is busy")]
     Busy {
-        /// The time after which to retry, if the store says so.
+        /// The time after which to retry, if the store knows it.
         retry_after: Option<Duration>,
     },
-    /// The store failed in a way that only its implementation knows, such as an index that cannot be read or a server
-    /// that does not answer. `kind` says what a caller can do about it, `source` what happened.
+    /// An error that is specific to the implementation, such as an index that cannot be read or a server that does not
+    /// answer. `kind` tells callers how to handle it, `source` tells operators what happened.
     #[error("{kind}")]
     Backend {
         /// The class of the error.
@@ -142,35 +144,35 @@ pub enum BackendErrorKind {
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Corruption {
-    /// The description.
+    /// The implementation's error.
     pub detail: BoxError,
 }
 
-/// An error of receiving the content of a value.
+/// Errors of receiving a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
-    /// It is larger than a value may be.
-    #[error("the value is larger than the limit of {limit} bytes")]
+    /// The payload exceeds the maximum size of a value.
+    #[error("the value exceeds the limit of {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: u64,
     },
-    /// It has another length than announced.
-    #[error("{received} bytes came where {announced} were announced")]
+    /// The payload is shorter or longer than announced.
+    #[error("received {received} bytes of a payload announced with {announced}")]
     LengthMismatch {
         /// The length that was announced.
         announced: u64,
         /// The number of bytes received.
         received: u64,
     },
-    /// It does not have the announced digest.
-    #[error("the content does not match its digest")]
+    /// The payload does not match its announced digest.
+    #[error("the payload does not match its digest")]
     DigestMismatch,
-    /// No data arrived until the timeout.
-    #[error("the content stopped coming")]
+    /// No data arrived within the timeout.
+    #[error("no data of the payload arrived within the timeout")]
     TimedOut,
-    /// The sender left, or stopped.
-    #[error("the content broke off")]
+    /// The sender aborted the upload.
+    #[error("the upload was aborted")]
     Aborted(#[source] BoxError),
 }
 
@@ -180,19 +182,19 @@ impl Corruption {
         Self { detail: detail.into() }
     }
 
-    /// The description as the error type of a store's implementation, if it is of that type.
+    /// The detail, if it is of this type.
     pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
         self.detail.downcast_ref()
     }
 }
 
 impl StoreError {
-    /// Damage of the value of `key`.
+    /// A [`StoreError::Corrupt`] with this detail.
     pub fn corrupt(key: Key, detail: impl Into<BoxError>) -> Self {
         Self::Corrupt { key, cause: Corruption::new(detail) }
     }
 
-    /// An error that only the store's implementation knows.
+    /// A [`StoreError::Backend`] of this class.
     pub fn backend(kind: BackendErrorKind, source: impl Into<BoxError>) -> Self {
         Self::Backend { kind, source: source.into() }
     }
@@ -213,7 +215,8 @@ impl StoreError {
         }
     }
 
-    /// Wraps an error of the operating system. A full disk and too many open files become errors of their own.
+    /// Wraps an error of the operating system. A full disk becomes [`StoreError::OutOfSpace`], and too many open files
+    /// become [`StoreError::Busy`].
     pub fn io(action: &'static str, source: io::Error) -> Self {
         if source.raw_os_error().is_some_and(|error| TOO_MANY_FILES.contains(&error)) {
             return Self::Busy { retry_after: Some(Duration::from_secs(1)) };

@@ -6,60 +6,59 @@ use bytes::Bytes;
 
 use crate::random::random;
 
-/// The longest record of an intent, in bytes: three keys of any length in JSON fit, and a page of an index of 16 such
-/// records is still a small one.
+/// The maximum length of an intent's record, in bytes: enough for three keys of any length as JSON.
 pub const MAX_INTENT_LEN: usize = 8 << 10;
 
-/// The most intents that a store has at a time.
+/// The maximum number of intents that exist at a time.
 pub const MAX_INTENTS: usize = 1024;
 
-/// The id of an intent: random, so that none is ever used twice.
+/// The id of an intent: random, and never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IntentId(u128);
 
-/// An operation that has started and is not settled.
+/// A durable record of an operation that takes several commits.
 ///
-/// An operation that takes several commits first commits an intent, and settles it in the last of them. An intent that
-/// is found when a store is opened belongs to an interrupted operation, which has to be finished or undone.
+/// Such an operation adds an intent in its first commit and removes it in its last. An intent that exists when a store
+/// is opened belongs to an interrupted operation, which has to be finished or undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Its id.
+    /// The id.
     pub id: IntentId,
-    /// The record, for the program that committed it.
+    /// The record, whose format the program that added it defines.
     pub record: Bytes,
 }
 
-/// An error of adding or settling an intent. Nothing was changed.
+/// Errors of adding or removing an intent. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
-    /// It was settled before, or never existed.
-    #[error("there is no intent {id}")]
+    /// The intent does not exist: it was removed, or never added.
+    #[error("the intent {id} does not exist")]
     NotFound {
         /// The intent.
         id: IntentId,
     },
-    /// There is one with this id.
-    #[error("there is an intent {id} already")]
+    /// An intent with this id exists.
+    #[error("the intent {id} already exists")]
     AlreadyExists {
         /// The intent.
         id: IntentId,
     },
-    /// The commit names it twice.
-    #[error("the commit names the intent {id} twice")]
+    /// Two changes of the commit name the intent.
+    #[error("the commit changes the intent {id} twice")]
     Duplicate {
         /// The intent.
         id: IntentId,
     },
-    /// Its record is too long.
-    #[error("the record of an intent has at most {limit} bytes, this one has {len}")]
+    /// The record is longer than [`MAX_INTENT_LEN`].
+    #[error("an intent record of {len} bytes exceeds the limit of {limit}")]
     TooLong {
         /// The record's length in bytes.
         len: usize,
         /// The limit in bytes.
         limit: usize,
     },
-    /// The store has as many intents as it can.
-    #[error("there are at most {limit} unfinished operations at a time")]
+    /// The store has [`MAX_INTENTS`] intents.
+    #[error("{limit} unfinished operations exist, which is the limit")]
     TooMany {
         /// The limit.
         limit: usize,
@@ -77,7 +76,7 @@ impl IntentId {
         Self(number)
     }
 
-    /// Its number.
+    /// The id as a number.
     pub const fn as_u128(self) -> u128 {
         self.0
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Borrow, fmt, sync::Arc};
 
-/// The longest key, in bytes of UTF-8.
+/// The maximum length of a key, in bytes of UTF-8.
 pub const MAX_KEY_LEN: usize = 1024;
 
 /// A store key such as `lab/exp1/zarr.json`.
@@ -13,20 +13,20 @@ pub const MAX_KEY_LEN: usize = 1024;
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 
-/// A key prefix: empty (the root), or a text that would be a key without the `/` it ends in.
+/// A key prefix: empty (the root), or a valid key followed by `/`.
 ///
-/// A prefix is at most [`MAX_KEY_LEN`] bytes long with its `/`, since no key could lie below a longer one.
+/// A prefix has at most [`MAX_KEY_LEN`] bytes including its `/`, since no key could be below a longer one.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix(Arc<str>);
 
-/// The reason why a text is not a [`Key`] or a [`Prefix`].
+/// The reason why a text is not a valid [`Key`] or [`Prefix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text is empty.
     #[error("a key has at least one character")]
     Empty,
     /// The text is longer than [`MAX_KEY_LEN`].
-    #[error("a key has at most {MAX_KEY_LEN} bytes, this one has {len}")]
+    #[error("a key of {len} bytes exceeds the limit of {MAX_KEY_LEN}")]
     TooLong {
         /// The text's length in bytes.
         len: usize,
@@ -44,13 +44,13 @@ pub enum KeyError {
         offset: usize,
     },
     /// A control character.
-    #[error("there is a control character at byte {offset}")]
+    #[error("byte {offset} is a control character")]
     ControlCharacter {
         /// The offset of the character.
         offset: usize,
     },
     /// The bytes are not UTF-8.
-    #[error("the bytes are not UTF-8 from byte {offset} on")]
+    #[error("byte {offset} is not valid UTF-8")]
     NotUtf8 {
         /// The offset of the first invalid sequence.
         offset: usize,
@@ -151,18 +151,18 @@ impl Prefix {
         self.0.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
     }
 
-    /// The key that `rest` names below this prefix.
+    /// The key below this prefix with the relative name `rest`.
     pub fn join(&self, rest: &str) -> Result<Key, KeyError> {
         Key::parse(&format!("{self}{rest}"))
     }
 
-    /// The part of `key` after this prefix; `None` if the key lies elsewhere.
+    /// The name of `key` relative to this prefix; `None` if the key is not below it.
     pub fn strip<'k>(&self, key: &'k Key) -> Option<&'k str> {
         key.0.strip_prefix(&*self.0)
     }
 
-    /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has no
-    /// end. Seeking to it skips everything below.
+    /// The least text, in byte order, above every key below this prefix; `None` for the root, which has no upper bound.
+    /// Seeking to it skips all keys below.
     pub fn upper_bound(&self) -> Option<String> {
         // `0` is the byte after `/`.
         self.0.strip_suffix('/').map(|key| format!("{key}0"))

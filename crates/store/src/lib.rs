@@ -1,13 +1,45 @@
-//! The Store: one flat map from keys to bytes, seen through capability traits.
+//! Key-value stores of Zarr data: keys, versions, commits, and the traits that every store implements.
 //!
-//! The traits follow the abstract store interface of the
-//! [Zarr v3 core specification](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#abstract-store-interface):
-//! [`ReadableStore`], [`WriteableStore`] and [`ListableStore`], and add one of our own, [`TransactionalStore`],
-//! for changes of many keys that become visible together and for reads that see one commit. Each method states
-//! its contract, and `conformance` (a feature) checks it on every implementation.
+//! A store maps [`Key`]s such as `lab/exp1/c/0/1` to values, which are bytes with a [`Version`]. The traits follow the
+//! abstract store interface of the
+//! [Zarr v3 core specification](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#abstract-store-interface)
+//! and add transactions:
 //!
-//! Values that come from outside are parsed once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`] and
-//! [`Version`]; nothing behind them checks again.
+//! | trait | operations |
+//! |---|---|
+//! | [`ReadableStore`] | `get` a value or a byte range of it, `head` for its metadata |
+//! | [`WriteableStore`] | `set`, `erase` and `erase_prefix`, each one commit |
+//! | [`ListableStore`] | `list`, `list_prefix` and `list_dir`, in pages |
+//! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically, read many keys in a `snapshot` |
+//!
+//! # Lifecycle of a value
+//!
+//! ```text
+//!   Payload ── stage ──► Staged ────────────┐                    (invisible; dropped = discarded)
+//!      │                                    ▼
+//!      │                       commit [ Set, Erase, ErasePrefix, Check, … ]
+//!      │                                    │  all preconditions hold: atomic, durable, visible
+//!      └────────── set ──────────►  value, Version ── get ──► GetResult (metadata, ByteStream)
+//!                                           │
+//!                    set again or erased ───┘      readers and snapshots that have it open still read it
+//! ```
+//!
+//! - **Payload**: the bytes of a value on their way in, as a stream. Values are never buffered whole.
+//! - **Version**: identifies one set of one key, and so the bytes. It is the strong entity tag of HTTP.
+//! - **Precondition**: `If-Match` and `If-None-Match` for one key, checked atomically with the change.
+//! - **Commit**: a list of [`Change`]s that become visible and durable together, or not at all.
+//! - **Snapshot**: the values of some keys as of one commit.
+//! - **Intent**: a record of an operation that takes several commits, so that a crash in between can be repaired.
+//! - **Watermark**: a number that changes with every commit, so that a reader can detect concurrent changes.
+//!
+//! # Implementations
+//!
+//! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, and the store of a server in
+//! `zarrd-client`. [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that
+//! checks the contract of each method on every implementation.
+//!
+//! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
+//! [`Cursor`]; code behind them relies on it.
 
 mod change;
 #[cfg(feature = "conformance")]

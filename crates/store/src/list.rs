@@ -4,7 +4,7 @@ use futures::{Stream, stream};
 
 use crate::{Entry, KeyCount, ListableStore, MAX_COUNTED_KEYS, MAX_PAGE_ENTRIES, PageRequest, Prefix, StoreError};
 
-/// All keys below `prefix`, fetched page by page as the stream is polled.
+/// Streams all keys below `prefix`, reading page by page as the stream is polled.
 pub fn list_all<'s, S>(
     store: &'s S,
     prefix: &Prefix,
@@ -17,8 +17,8 @@ where
         next: Option<PageRequest>,
     }
     let prefix = prefix.clone();
-    let begin = Pages { ready: Vec::new().into_iter(), next: Some(PageRequest::first(MAX_PAGE_ENTRIES)) };
-    stream::try_unfold((prefix, begin), move |(prefix, mut pages)| async move {
+    let start = Pages { ready: Vec::new().into_iter(), next: Some(PageRequest::first(MAX_PAGE_ENTRIES)) };
+    stream::try_unfold((prefix, start), move |(prefix, mut pages)| async move {
         loop {
             if let Some(entry) = pages.ready.next() {
                 return Ok(Some((entry, (prefix, pages))));
@@ -31,8 +31,8 @@ where
     })
 }
 
-/// The number of keys below `prefix`, counted page by page up to [`MAX_COUNTED_KEYS`]: what
-/// [`erase_prefix`](crate::WriteableStore::erase_prefix) answers.
+/// Counts the keys below `prefix`, page by page, up to [`MAX_COUNTED_KEYS`]. Implementations of
+/// [`erase_prefix`](crate::WriteableStore::erase_prefix) return this.
 pub async fn count_keys<S: ListableStore + ?Sized>(store: &S, prefix: &Prefix) -> Result<KeyCount, StoreError> {
     let (mut count, mut cursor) = (0, None);
     loop {

@@ -34,15 +34,14 @@ use crate::{
     WriteableStore, random::random,
 };
 
-/// A store in memory: for tests, and for data that can be made again.
+/// A store in memory, for tests and for data that can be created again.
 ///
-/// It keeps the whole contract of the traits but one point: nothing in it survives the process, however long ago its
-/// set returned. Clones are the same store.
+/// It fulfils the contract of the traits except durability: values do not survive the process. Clones share one store.
 ///
-/// A value counts towards [`MemoryLimits::total`] for as long as it occupies memory: from its arrival, also while it is
-/// only staged, until it is erased or replaced and the last reader or snapshot of it is done.
+/// A value counts towards [`MemoryLimits::total_bytes`] as long as it occupies memory: from its arrival, even if it is
+/// only staged, until it is erased or replaced and its last reader or snapshot is dropped.
 #[derive(Clone)]
-pub struct MemoryStore(Arc<Shared>);
+pub struct MemoryStore(Arc<MemoryInner>);
 
 impl MemoryStore {
     /// A new, empty store with the default limits.
@@ -52,33 +51,33 @@ impl MemoryStore {
 
     /// A new, empty store.
     pub fn with_limits(limits: MemoryLimits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(MemoryInner {
             id: random(),
-            seal: CursorSigner::new(random()),
+            signer: CursorSigner::new(random()),
             space: Space::new(limits),
             state: RwLock::default(),
         }))
     }
 
-    /// What this store staged.
+    /// The data of a value that this store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<MemoryStaged>, StoreError> {
-        let held = staged.data::<MemoryStaged>()?;
-        if held.store == self.0.id { Ok(held) } else { Err(StoreError::InvalidStaged) }
+        let data = staged.data::<MemoryStaged>()?;
+        if data.store == self.0.id { Ok(data) } else { Err(StoreError::InvalidStaged) }
     }
 
-    /// Takes out of a change what this store staged for it.
-    fn prepare(&self, change: Change) -> Result<Prepared, StoreError> {
+    /// Resolves the staged value of a change.
+    fn prepare(&self, change: Change) -> Result<PreparedChange, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
-                let held = self.staged(&staged)?;
-                Prepared::Key { key: staged.key().clone(), precondition, action: Action::Set(held) }
+                let data = self.staged(&staged)?;
+                PreparedChange::Key { key: staged.key().clone(), precondition, action: Action::Set(data) }
             }
-            Change::Erase { key, precondition } => Prepared::Key { key, precondition, action: Action::Erase },
-            Change::Check { key, precondition } => Prepared::Key { key, precondition, action: Action::Check },
-            Change::ErasePrefix { prefix } => Prepared::ErasePrefix(prefix),
-            Change::CheckEmpty { prefix } => Prepared::CheckEmpty(prefix),
-            Change::AddIntent { id, record } => Prepared::Intend(id, record),
-            Change::RemoveIntent { id } => Prepared::Settle(id),
+            Change::Erase { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Erase },
+            Change::Check { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Check },
+            Change::ErasePrefix { prefix } => PreparedChange::ErasePrefix(prefix),
+            Change::CheckEmpty { prefix } => PreparedChange::CheckEmpty(prefix),
+            Change::AddIntent { id, record } => PreparedChange::AddIntent(id, record),
+            Change::RemoveIntent { id } => PreparedChange::RemoveIntent(id),
         })
     }
 }
@@ -109,18 +108,18 @@ impl ReadableStore for MemoryStore {
 
 #[async_trait]
 impl WriteableStore for MemoryStore {
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.0.state.read().judge(key, &precondition)?;
-        let bytes = self.0.space.receive(key, content).await?;
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
+        self.0.state.read().check_precondition(key, &precondition)?;
+        let bytes = self.0.space.receive(key, payload).await?;
         let mut state = self.0.state.write();
-        state.judge(key, &precondition)?;
+        state.check_precondition(key, &precondition)?;
         state.commits += 1;
         Ok(state.set(self.0.id, key.clone(), bytes, now()))
     }
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
         let mut state = self.0.state.write();
-        state.judge(key, &precondition)?;
+        state.check_precondition(key, &precondition)?;
         state.commits += 1;
         Ok(state.values.remove(key).is_some())
     }
@@ -141,23 +140,23 @@ impl WriteableStore for MemoryStore {
 #[async_trait]
 impl ListableStore for MemoryStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        let last = self.0.last_of_page_before(ListingKind::Keys, prefix, &page)?;
+        let last = self.0.last_of_previous_page(ListingKind::Keys, prefix, &page)?;
         let from = last.as_deref().map_or(Bound::Included(prefix.as_str()), Bound::Excluded);
         let state = self.0.state.read();
         let mut found = state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), meta: stored.meta });
         let keys: Vec<Entry> = found.by_ref().take(page.limit()).collect();
         let more = found.next().and_then(|_| keys.last());
-        let cursor = more.map(|last| self.0.seal.sign(ListingKind::Keys, prefix, last.key.as_str()));
+        let cursor = more.map(|last| self.0.signer.sign(ListingKind::Keys, prefix, last.key.as_str()));
         Ok(KeyPage { keys, cursor })
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        let mut last = self.0.last_of_page_before(ListingKind::Dir, prefix, &page)?;
+        let mut last = self.0.last_of_previous_page(ListingKind::Dir, prefix, &page)?;
         let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
         let state = self.0.state.read();
         while let Some(child) = state.next_child(prefix, last.as_deref()) {
             if keys.len() + prefixes.len() == page.limit() {
-                let cursor = last.map(|last| self.0.seal.sign(ListingKind::Dir, prefix, &last));
+                let cursor = last.map(|last| self.0.signer.sign(ListingKind::Dir, prefix, &last));
                 return Ok(DirPage { keys, prefixes, cursor });
             }
             match child {
@@ -177,18 +176,18 @@ impl ListableStore for MemoryStore {
 
 #[async_trait]
 impl TransactionalStore for MemoryStore {
-    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
-        let bytes = self.0.space.receive(key, content).await?;
+    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
+        let bytes = self.0.space.receive(key, payload).await?;
         let staged = MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) };
         Ok(Staged::new(key.clone(), staged.bytes.len() as u64, staged))
     }
 
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        let held = self.staged(staged)?;
-        held.check()?;
+        let data = self.staged(staged)?;
+        data.check()?;
         let range = range.map_or(Some(0..staged.size()), |range| range.resolve(staged.size()));
-        // The range lies within what is in memory, so its ends fit.
-        let bytes = range.map(|range| held.bytes.slice(range.start as usize..range.end as usize));
+        // The range is within a value in memory, so its ends fit into `usize`.
+        let bytes = range.map(|range| data.bytes.slice(range.start as usize..range.end as usize));
         Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
 
@@ -196,32 +195,32 @@ impl TransactionalStore for MemoryStore {
         Change::validate(&changes)?;
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
-        let existed = changes.iter().map(|change| change.judge(&state)).collect::<Result<Vec<_>, _>>()?;
+        let existed = changes.iter().map(|change| change.check(&state)).collect::<Result<Vec<_>, _>>()?;
         check_intents(&changes, &state)?;
         state.commits += 1;
         for change in &changes {
-            if let Prepared::ErasePrefix(prefix) = change {
+            if let PreparedChange::ErasePrefix(prefix) = change {
                 state.erase_prefix(prefix);
             }
         }
         let modified = now();
         let outcomes = changes.into_iter().zip(existed).map(|(change, existed)| match change {
-            Prepared::Key { key, action: Action::Set(staged), .. } => {
+            PreparedChange::Key { key, action: Action::Set(staged), .. } => {
                 staged.committed.store(true, Ordering::Relaxed);
                 let written = state.set(self.0.id, key, staged.bytes.clone(), modified);
                 ChangeOutcome::Set(PutResult { replaced: existed, ..written })
             }
-            Prepared::Key { key, action: Action::Erase, .. } => {
+            PreparedChange::Key { key, action: Action::Erase, .. } => {
                 state.values.remove(&key);
                 ChangeOutcome::Erased { existed }
             }
-            Prepared::Key { action: Action::Check, .. } | Prepared::CheckEmpty(_) => ChangeOutcome::Checked,
-            Prepared::ErasePrefix(_) => ChangeOutcome::PrefixErased,
-            Prepared::Intend(id, record) => {
+            PreparedChange::Key { action: Action::Check, .. } | PreparedChange::CheckEmpty(_) => ChangeOutcome::Checked,
+            PreparedChange::ErasePrefix(_) => ChangeOutcome::PrefixErased,
+            PreparedChange::AddIntent(id, record) => {
                 state.intents.insert(id, record);
                 ChangeOutcome::IntentAdded
             }
-            Prepared::Settle(id) => {
+            PreparedChange::RemoveIntent(id) => {
                 state.intents.remove(&id);
                 ChangeOutcome::IntentRemoved
             }
@@ -245,10 +244,10 @@ impl TransactionalStore for MemoryStore {
     }
 }
 
-struct Shared {
-    /// What tells this store's versions and staged values from another's.
+struct MemoryInner {
+    /// Distinguishes the versions and staged values of this store from those of others.
     id: u64,
-    seal: CursorSigner,
+    signer: CursorSigner,
     space: Space,
     state: RwLock<State>,
 }
@@ -256,7 +255,7 @@ struct Shared {
 struct MemoryStaged {
     store: u64,
     bytes: Bytes,
-    /// Only looked at and set while the state is locked for writing, but by readers, whom either answer serves.
+    /// Written, and read by commits, only while the state is locked for writing. Readers may see either value.
     committed: AtomicBool,
 }
 
@@ -264,13 +263,13 @@ struct MemorySnapshot {
     values: HashMap<Key, Option<Stored>>,
 }
 
-/// A change whose staged value is known to be this store's.
-enum Prepared {
+/// A change whose staged value belongs to this store.
+enum PreparedChange {
     Key { key: Key, precondition: Precondition, action: Action },
     ErasePrefix(Prefix),
     CheckEmpty(Prefix),
-    Intend(IntentId, Bytes),
-    Settle(IntentId),
+    AddIntent(IntentId, Bytes),
+    RemoveIntent(IntentId),
 }
 
 enum Action {
@@ -279,32 +278,34 @@ enum Action {
     Check,
 }
 
-impl Shared {
-    fn last_of_page_before(
+impl MemoryInner {
+    fn last_of_previous_page(
         &self,
         listing: ListingKind,
         prefix: &Prefix,
         page: &PageRequest,
     ) -> Result<Option<String>, StoreError> {
-        page.cursor.as_ref().map(|cursor| self.seal.verify(listing, prefix, cursor)).transpose()
+        page.cursor.as_ref().map(|cursor| self.signer.verify(listing, prefix, cursor)).transpose()
     }
 }
 
-impl Prepared {
-    /// Fails where the change cannot be made; otherwise whether its key has a value.
-    fn judge(&self, state: &State) -> Result<bool, StoreError> {
+impl PreparedChange {
+    /// Checks the conditions of the change. Returns true if its key has a value.
+    fn check(&self, state: &State) -> Result<bool, StoreError> {
         match self {
             Self::Key { key, precondition, action } => {
                 if let Action::Set(staged) = action {
                     staged.check()?;
                 }
-                state.judge(key, precondition)
+                state.check_precondition(key, precondition)
             }
             Self::ErasePrefix(_) => Ok(false),
             Self::CheckEmpty(prefix) => state.check_empty(prefix).map(|()| false),
-            Self::Intend(id, _) if state.intents.contains_key(id) => Err(IntentError::AlreadyExists { id: *id }.into()),
-            Self::Settle(id) if !state.intents.contains_key(id) => Err(IntentError::NotFound { id: *id }.into()),
-            Self::Intend(..) | Self::Settle(_) => Ok(false),
+            Self::AddIntent(id, _) if state.intents.contains_key(id) => {
+                Err(IntentError::AlreadyExists { id: *id }.into())
+            }
+            Self::RemoveIntent(id) if !state.intents.contains_key(id) => Err(IntentError::NotFound { id: *id }.into()),
+            Self::AddIntent(..) | Self::RemoveIntent(_) => Ok(false),
         }
     }
 }
@@ -332,17 +333,17 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// Fails where more intents would be there than may be.
-fn check_intents(changes: &[Prepared], state: &State) -> Result<(), StoreError> {
-    let added = changes.iter().filter(|change| matches!(change, Prepared::Intend(..))).count();
-    let settled = changes.iter().filter(|change| matches!(change, Prepared::Settle(_))).count();
-    if added > 0 && state.intents.len() + added > MAX_INTENTS + settled {
+/// Fails if the store would have more than [`MAX_INTENTS`] intents.
+fn check_intents(changes: &[PreparedChange], state: &State) -> Result<(), StoreError> {
+    let added = changes.iter().filter(|change| matches!(change, PreparedChange::AddIntent(..))).count();
+    let removed = changes.iter().filter(|change| matches!(change, PreparedChange::RemoveIntent(_))).count();
+    if added > 0 && state.intents.len() + added > MAX_INTENTS + removed {
         return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
     }
     Ok(())
 }
 
-/// The time, cut to the millisecond.
+/// The current time, truncated to milliseconds.
 fn now() -> SystemTime {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UNIX_EPOCH + Duration::from_millis(since.as_millis() as u64)

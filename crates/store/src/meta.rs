@@ -7,10 +7,10 @@ use crate::Version;
 /// The metadata of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueMeta {
-    /// The whole value's length in bytes.
+    /// The length of the complete value, in bytes.
     pub size: u64,
-    /// Its version.
+    /// The version.
     pub version: Version,
-    /// The time it was set, in milliseconds.
+    /// The time of the set, in milliseconds.
     pub modified: SystemTime,
 }

@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{Key, Prefix, StoreError, ValueMeta};
 
-/// The most entries of a page; a larger limit is capped.
+/// The maximum number of entries in a page; a larger limit is capped.
 pub const MAX_PAGE_ENTRIES: usize = 10_000;
 
 /// A key in a listing.
@@ -17,12 +17,12 @@ pub struct Entry {
     pub meta: ValueMeta,
 }
 
-/// The page of a listing to return.
+/// A request for one page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// The number of entries at most: at least 1, at most [`MAX_PAGE_ENTRIES`].
+    /// The maximum number of entries, clamped to 1..=[`MAX_PAGE_ENTRIES`].
     pub limit: usize,
-    /// The start of the page: the cursor of the page before, or `None` for the first.
+    /// The start of the page: the cursor of the previous page, or `None` for the first.
     pub cursor: Option<Cursor>,
 }
 
@@ -35,7 +35,7 @@ pub struct KeyPage {
     pub cursor: Option<Cursor>,
 }
 
-/// A page of the children of a prefix. The order of a listing is that of keys and prefixes together, by their bytes.
+/// A page of the children of a prefix. Keys and prefixes are ordered together, by their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirPage {
     /// The keys directly below the prefix, sorted.
@@ -46,23 +46,23 @@ pub struct DirPage {
     pub cursor: Option<Cursor>,
 }
 
-/// The start of a page: an opaque text, valid for the listing that issued it.
+/// The start of a page: opaque, and valid for the listing that issued it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor(String);
 
-/// The kinds of listing, whose cursors are different.
+/// The kind of a listing. A cursor is valid for one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingKind {
-    /// [`ListableStore::list_prefix`].
+    /// [`ListableStore::list_prefix`](crate::ListableStore::list_prefix).
     Keys,
-    /// [`ListableStore::list_dir`].
+    /// [`ListableStore::list_dir`](crate::ListableStore::list_dir).
     Dir,
 }
 
-/// Issues and verifies cursors.
+/// Signs and verifies cursors.
 ///
-/// A cursor contains the last entry of its page and a checksum seeded with the store's secret, so one that was made up,
-/// shortened, or issued by another store or for another listing is rejected.
+/// A cursor contains the last entry of its page and a checksum seeded with the store's secret. A cursor that was
+/// forged, truncated, or issued by another store or for another listing is rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct CursorSigner(u64);
 
@@ -72,24 +72,24 @@ impl PageRequest {
         Self { limit, cursor: None }
     }
 
-    /// The page after the one that ended with `cursor`.
+    /// The page after the one whose cursor is `cursor`.
     pub fn after(limit: usize, cursor: Cursor) -> Self {
         Self { limit, cursor: Some(cursor) }
     }
 
-    /// The limit, within its bounds.
+    /// The limit, clamped to its bounds.
     pub fn limit(&self) -> usize {
         self.limit.clamp(1, MAX_PAGE_ENTRIES)
     }
 }
 
 impl Cursor {
-    /// A cursor from its text, which the store will verify.
+    /// A cursor from untrusted text, which the store verifies.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// The cursor as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -101,14 +101,14 @@ impl CursorSigner {
         Self(secret)
     }
 
-    /// The cursor of a page of `listing` of `prefix` that ended with `last`, a key or prefix.
+    /// The cursor of a page that ended with `last`, a key or prefix.
     pub fn sign(&self, listing: ListingKind, prefix: &Prefix, last: &str) -> Cursor {
         let mut bytes = self.tag(listing, prefix, last).to_be_bytes().to_vec();
         bytes.extend_from_slice(last.as_bytes());
         Cursor(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The `last` that [`CursorSigner::sign`] was given.
+    /// Returns the `last` that was passed to [`CursorSigner::sign`].
     pub fn verify(&self, listing: ListingKind, prefix: &Prefix, cursor: &Cursor) -> Result<String, StoreError> {
         let bytes = URL_SAFE_NO_PAD.decode(&cursor.0).map_err(|_| StoreError::InvalidCursor)?;
         let (tag, last) = bytes.split_first_chunk::<8>().ok_or(StoreError::InvalidCursor)?;
@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_own_listing_only() {
-        let (seal, root) = (CursorSigner::new(7), Prefix::root());
-        let cursor = seal.sign(ListingKind::Keys, &root, "a/b");
-        assert_eq!(seal.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");
+        let (signer, root) = (CursorSigner::new(7), Prefix::root());
+        let cursor = signer.sign(ListingKind::Keys, &root, "a/b");
+        assert_eq!(signer.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");
         let other = Prefix::parse("a/").unwrap();
-        assert!(seal.verify(ListingKind::Dir, &root, &cursor).is_err());
-        assert!(seal.verify(ListingKind::Keys, &other, &cursor).is_err());
+        assert!(signer.verify(ListingKind::Dir, &root, &cursor).is_err());
+        assert!(signer.verify(ListingKind::Keys, &other, &cursor).is_err());
         assert!(CursorSigner::new(8).verify(ListingKind::Keys, &root, &cursor).is_err());
         for text in ["", "x", "AAAAAAAAAAA", "AAAAAAAAAAAAAAAA", "ä", "===="] {
-            assert!(seal.verify(ListingKind::Keys, &root, &Cursor::from_text(text)).is_err(), "{text}");
+            assert!(signer.verify(ListingKind::Keys, &root, &Cursor::from_text(text)).is_err(), "{text}");
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// A part of a value, as in the partial reads of the specification and in a single HTTP byte range.
+/// A byte range of a value, as in the partial reads of the Zarr specification and in an HTTP `Range`.
 ///
-/// A range can be requested of any value; [`ByteRange::resolve`] computes it for one of a given size.
+/// It is independent of a value's size; [`ByteRange::resolve`] applies it to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteRange {
     /// From `start`, inclusive, to `end`, exclusive; never empty.
@@ -16,30 +16,30 @@ pub enum ByteRange {
     },
     /// From this byte to the end.
     From(u64),
-    /// The last bytes, this many; never zero.
+    /// The last bytes, at least one.
     Last(u64),
 }
 
-/// The error of two numbers that are not a [`ByteRange`].
+/// The range contains no byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a byte range has at least one byte")]
 pub struct ByteRangeError;
 
 impl ByteRange {
-    /// The bytes `start..end`, of which there must be at least one.
+    /// The bytes `start..end`. Fails if they are empty.
     pub fn bounded(start: u64, end: u64) -> Result<Self, ByteRangeError> {
         if start < end { Ok(Self::Bounded { start, end }) } else { Err(ByteRangeError) }
     }
 
-    /// The last `count` bytes, of which there must be at least one.
+    /// The last `count` bytes. Fails if `count` is 0.
     pub fn last(count: u64) -> Result<Self, ByteRangeError> {
         if count > 0 { Ok(Self::Last(count)) } else { Err(ByteRangeError) }
     }
 
-    /// The bytes of the range in a value of `size` bytes; `None` if there are none.
+    /// The bytes of the range in a value of `size` bytes; `None` if it has none.
     ///
-    /// An end past the value's end is clipped, and more last bytes than there are mean the whole value, even an empty
-    /// one. A start at or past the end contains nothing.
+    /// An end past the value's end is clipped. A suffix longer than the value is the complete value, even an empty one.
+    /// A start at or past the end contains nothing.
     pub fn resolve(self, size: u64) -> Option<Range<u64>> {
         match self {
             Self::Bounded { start, end } if start < size => Some(start..end.min(size)),

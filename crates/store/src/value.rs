@@ -1,4 +1,4 @@
-//! Values on their way in and out.
+//! Values on their way into and out of a store.
 
 use std::{any::Any, fmt, ops::Range, pin::Pin, sync::Arc};
 
@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use crate::{Key, StoreError, ValueMeta, Version};
 
-/// The most bytes that are allocated at once for a value that announces its length.
+/// The maximum number of bytes that are allocated at once for a value of announced length.
 const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
 
 /// The bytes of a value, in order, in buffers of any size. An error ends the stream.
@@ -17,34 +17,34 @@ pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Sen
 pub struct GetResult {
     /// The metadata of the whole value.
     pub meta: ValueMeta,
-    /// The bytes of the value that the stream yields.
+    /// The range of the value that the stream yields.
     pub range: Range<u64>,
-    /// Those bytes. Nothing is read before the stream is polled.
+    /// The bytes of the range. Nothing is read before the stream is polled.
     pub stream: ByteStream,
 }
 
-/// What a set did.
+/// The result of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PutResult {
-    /// The version that the key has now.
+    /// The new version of the key.
     pub version: Version,
-    /// True if it had a value before.
+    /// True if the key had a value before.
     pub replaced: bool,
 }
 
-/// A value to be set.
+/// The bytes of a value to be set.
 pub struct Payload {
-    /// The number of bytes that the stream must yield, if known. A store fails with
-    /// [`UploadError::LengthMismatch`](crate::UploadError::LengthMismatch) if it yields another number.
+    /// The number of bytes that the stream yields, if known. A store fails with
+    /// [`UploadError::LengthMismatch`](crate::UploadError::LengthMismatch) if the stream yields another number.
     pub size: Option<u64>,
-    /// The bytes. An error that it yields fails the set with that error.
+    /// The bytes. An error that the stream yields fails the set with that error.
     pub stream: ByteStream,
 }
 
-/// A value that has been written but is not visible; dropping its last clone discards it.
+/// A value that is stored but not visible. Dropping its last clone discards it.
 ///
-/// Made by [`TransactionalStore::stage`](crate::TransactionalStore::stage) for one key, and good only for one commit of
-/// that key to the store that made it. A commit that fails leaves it as it was, so that a clone can be committed again.
+/// [`TransactionalStore::stage`](crate::TransactionalStore::stage) returns it for one key. It can be committed once,
+/// for that key and to that store. A commit that fails leaves it unchanged, so that a clone can be committed again.
 #[derive(Clone)]
 pub struct Staged {
     key: Key,
@@ -61,13 +61,13 @@ impl GetResult {
 }
 
 impl Payload {
-    /// A value that is in memory.
+    /// A payload that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { size: Some(bytes.len() as u64), stream: stream::once(async move { Ok(bytes) }).boxed() }
     }
 
-    /// A value of unknown length.
+    /// A payload of unknown length.
     pub fn from_stream(stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
         Self { size: None, stream: stream.boxed() }
     }
@@ -80,7 +80,7 @@ impl<B: Into<Bytes>> From<B> for Payload {
 }
 
 impl Staged {
-    /// Wraps the data with which a store finds the value again. Only implementations of the traits call this.
+    /// Wraps the data by which a store finds the value again. Only implementations of the traits call this.
     pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
         Self { key, size, data: Arc::new(held) }
     }
@@ -95,7 +95,8 @@ impl Staged {
         self.size
     }
 
-    /// The data given to [`Staged::new`], which all clones share; fails if it has another store's type.
+    /// The data passed to [`Staged::new`], shared by all clones. Fails with [`StoreError::InvalidStaged`] if it is of
+    /// another store's type.
     pub fn data<T: Any + Send + Sync>(&self) -> Result<Arc<T>, StoreError> {
         self.data.clone().downcast::<T>().map_err(|_| StoreError::InvalidStaged)
     }
@@ -104,14 +105,14 @@ impl Staged {
 async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> {
     let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
     let Some(second) = stream.try_next().await? else { return Ok(first) };
-    // Trust the announced length only up to a limit, so that a store that announces too much costs no memory.
+    // Cap the allocation, so that a wrong announced length costs no memory.
     let announced = usize::try_from(len.min(MAX_PREALLOCATED_BYTES)).unwrap_or_default();
     let mut all = BytesMut::with_capacity(announced.max(first.len().saturating_add(second.len())));
     all.extend_from_slice(&first);
     all.extend_from_slice(&second);
     drop((first, second));
-    while let Some(piece) = stream.try_next().await? {
-        all.extend_from_slice(&piece);
+    while let Some(chunk) = stream.try_next().await? {
+        all.extend_from_slice(&chunk);
     }
     Ok(all.freeze())
 }

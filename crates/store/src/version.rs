@@ -2,53 +2,53 @@
 
 use std::fmt;
 
-/// The version of a key's value: opaque and strong.
+/// The version of a key's value: opaque, and usable as a strong entity tag.
 ///
-/// Every set gives its key a version that no key of that store has had before, and a value keeps its version across
-/// restarts. Equal versions of one key therefore mean equal bytes. The text form is 32 hexadecimal digits.
+/// Every set assigns a version that no key of the store has had before, and values keep their versions across restarts.
+/// Equal versions of one key therefore mean equal bytes. The text form is 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(u128);
 
-/// A text is not a [`Version`].
+/// The text is not a [`Version`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a version is 32 hexadecimal digits in lower case")]
 pub struct VersionError;
 
-/// The versions that a key's current version is compared with.
+/// The versions that a condition accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// Any version: the key has a value.
     Any,
-    /// One of these.
+    /// One of these versions.
     OneOf(Vec<Version>),
 }
 
-/// The precondition of a change, checked atomically with it.
+/// A condition on the current version of a key, checked atomically with a change.
 ///
-/// The two members have the meaning of `If-Match` and `If-None-Match` in RFC 9110, sections 13.1.1 and 13.1.2; without
-/// both the change is unconditional.
+/// The members have the meaning of `If-Match` and `If-None-Match` in RFC 9110, sections 13.1.1 and 13.1.2. Without
+/// both, the change is unconditional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Precondition {
-    /// The key has a value whose version this matches.
+    /// The key must have a value with a matching version.
     pub if_match: Option<VersionMatch>,
-    /// The key has no value, or one whose version this does not match.
+    /// The key must have no value, or one without a matching version.
     pub if_none_match: Option<VersionMatch>,
 }
 
 impl Version {
-    /// A version from the number that a store made for it.
+    /// The version with this number. Stores call this.
     pub const fn from_u128(number: u128) -> Self {
         Self(number)
     }
 
-    /// The number that the store made.
+    /// The version as a number.
     pub const fn as_u128(self) -> u128 {
         self.0
     }
 }
 
 impl VersionMatch {
-    /// True if a key at `current` is matched; a key without a value never is.
+    /// True if the version of a key matches; `None` (no value) never does.
     pub fn matches(&self, current: Option<Version>) -> bool {
         match (self, current) {
             (_, None) => false,
@@ -59,32 +59,32 @@ impl VersionMatch {
 }
 
 impl Precondition {
-    /// Always holds.
+    /// No condition.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Holds while the key has no value.
+    /// The key has no value.
     pub fn absent() -> Self {
         Self { if_match: None, if_none_match: Some(VersionMatch::Any) }
     }
 
-    /// Holds while the key has any value.
+    /// The key has a value, of any version.
     pub fn present() -> Self {
         Self { if_match: Some(VersionMatch::Any), if_none_match: None }
     }
 
-    /// Holds while the key is at `version`.
+    /// The key is at `version`.
     pub fn at(version: Version) -> Self {
         Self { if_match: Some(VersionMatch::OneOf(vec![version])), if_none_match: None }
     }
 
-    /// Holds while a document that was read is unchanged: at this version, or still missing.
+    /// The key is unchanged since it was read: at this version, or still without a value.
     pub fn unchanged(current: Option<Version>) -> Self {
         current.map_or_else(Self::absent, Self::at)
     }
 
-    /// True if this holds for a key at `current`.
+    /// True if the condition holds for a key at version `current`.
     pub fn is_met_by(&self, current: Option<Version>) -> bool {
         self.if_match.as_ref().is_none_or(|wanted| wanted.matches(current))
             && self.if_none_match.as_ref().is_none_or(|unwanted| !unwanted.matches(current))

@@ -1,4 +1,4 @@
-//! The suite says which check a store fails.
+//! The conformance suite names the check that a store fails.
 
 use async_trait::async_trait;
 use store::{
@@ -6,13 +6,13 @@ use store::{
     conformance::{Factory, readable_writeable_listable},
 };
 
-/// A store that knows what it has, but cannot find it.
+/// A store that returns no value of any key.
 #[derive(Clone)]
 struct ForgetfulStore(MemoryStore);
 
-struct Forgetfuls;
+struct ForgetfulStoreFactory;
 
-impl Factory for Forgetfuls {
+impl Factory for ForgetfulStoreFactory {
     type Store = ForgetfulStore;
     type Fixture = ();
 
@@ -35,18 +35,18 @@ impl StoreWrapper for ForgetfulStore {
 }
 
 #[test]
-fn a_check_that_passes_is_silent() {
-    readable_writeable_listable(&Forgetfuls).test("an_absent_key_has_no_value");
+fn a_passing_check_does_not_panic() {
+    readable_writeable_listable(&ForgetfulStoreFactory).test("an_absent_key_has_no_value");
 }
 
 #[test]
 #[should_panic(expected = "the conformance check values_of_every_size_are_read_as_written failed")]
-fn a_check_that_fails_is_named() {
-    readable_writeable_listable(&Forgetfuls).test("values_of_every_size_are_read_as_written");
+fn a_failing_check_is_named() {
+    readable_writeable_listable(&ForgetfulStoreFactory).test("values_of_every_size_are_read_as_written");
 }
 
 #[tokio::test]
-#[should_panic(expected = "the conformance check a_pure_prefix_has_no_value failed")]
-async fn a_run_ends_with_the_first_check_that_fails() {
-    readable_writeable_listable(&Forgetfuls).run().await;
+#[should_panic(expected = "the conformance check a_prefix_has_no_value failed")]
+async fn a_run_stops_at_the_first_failing_check() {
+    readable_writeable_listable(&ForgetfulStoreFactory).run().await;
 }

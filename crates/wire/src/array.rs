@@ -1,14 +1,14 @@
-//! The words of `/array`: the formats of answers, and how headers say what their elements are.
+//! Formats of `/array` responses, and the headers that describe the elements.
 
 use std::{fmt, str::FromStr};
 
 use http::HeaderValue;
 
-/// The most bytes of each header that says what the elements are. What would be longer (a struct of a thousand fields) is left out,
-/// since many clients refuse heads that long.
+/// The maximum length in bytes of each header that describes the elements. A longer one (for a struct of a thousand
+/// fields) is left out, since many clients reject heads that long.
 pub const MAX_DESCRIPTION: usize = 4096;
 
-/// A form in which elements are answered. All have them in C order.
+/// A format of elements in C order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Nested lists of JSON, a bare scalar where there is no dimension.
@@ -24,25 +24,25 @@ pub enum Format {
     Png,
 }
 
-/// The presence of a header line with the columns' names in CSV.
+/// The presence of a CSV header line with column names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CsvHeader {
-    /// It does.
+    /// The first line has the column names.
     Present,
-    /// It does not.
+    /// All lines are data.
     Absent,
 }
 
-/// A text is not the name of a [`Format`].
+/// A text that is not the name of a [`Format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a format is json, raw, npy, csv or png")]
+#[error("unknown format: use json, raw, npy, csv or png")]
 pub struct FormatError;
 
 impl Format {
     /// All formats; the first is the default.
     pub const ALL: [Self; 5] = [Self::Json, Self::Raw, Self::Npy, Self::Csv, Self::Png];
 
-    /// Its name, as the query has it.
+    /// The name in queries.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -53,7 +53,7 @@ impl Format {
         }
     }
 
-    /// Its media type without parameters, as `Accept` has it.
+    /// The media type without parameters, for `Accept`.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// The `Content-Type` of answers; of CSV, of those without a header line.
+    /// The `Content-Type` of responses; for CSV, of those without a header line.
     pub fn content_type(self) -> HeaderValue {
         match self {
             Self::Csv => CsvHeader::Absent.content_type(),
@@ -102,7 +102,7 @@ pub fn shape(shape: &[u64]) -> Option<HeaderValue> {
     described(shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
 }
 
-/// The shape that a value of [`SHAPE`](crate::headers::SHAPE) stands for.
+/// Parses a value of [`SHAPE`](crate::headers::SHAPE).
 pub fn parse_shape(text: &str) -> Option<Vec<u64>> {
     if text.is_empty() {
         return Some(Vec::new());
@@ -120,7 +120,7 @@ pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
     described(ascii(&serde_json::to_string(names).ok()?))
 }
 
-/// The names that a value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES) stands for.
+/// Parses a value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES).
 pub fn parse_dimension_names(text: &str) -> Option<Vec<Option<String>>> {
     serde_json::from_str(text).ok()
 }

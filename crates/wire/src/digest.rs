@@ -1,4 +1,4 @@
-//! `Content-Digest` (RFC 9530): what a body's bytes hash to.
+//! `Content-Digest` (RFC 9530): digests of a body.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Algorithm {
 /// The digest of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// By which algorithm.
+    /// The algorithm.
     pub algorithm: Algorithm,
     /// The hash, of the algorithm's length.
     pub hash: Vec<u8>,
@@ -28,8 +28,8 @@ pub enum DigestError {
     /// It is not a dictionary of byte sequences, such as ``sha-256=:…:``, or a hash has the wrong length.
     #[error("Content-Digest is not a list of algorithms with their hash, such as sha-256=:47DEQpj8…=:")]
     Malformed,
-    /// None of its algorithms is known here; to store the body unverified is not what was asked for.
-    #[error("Content-Digest names neither sha-256 nor sha-512")]
+    /// None of its algorithms is supported, and the body must not be stored unverified.
+    #[error("Content-Digest has neither sha-256 nor sha-512")]
     Unsupported,
 }
 

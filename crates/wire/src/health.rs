@@ -4,21 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::ProblemType;
 
-/// The answer of `/healthz`.
+/// The response of `/healthz`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
     /// The server's version.
     pub version: String,
 }
 
-/// The answer of `/readyz` where requests can be served.
+/// The response of `/readyz` if requests can be served.
 ///
-/// A read-only server is ready, and says that it is not writable. A store without space is ready, since it reads and erases and heals by itself; it says that it is not writable. One
-/// that is read-only until it is opened again, or is being closed, is not ready, and the answer is a problem document
-/// with status 503.
+/// A read-only server is ready, and reports that it is not writable. So is a store on a full disk, which reads and
+/// erases and recovers by itself. A store that is read-only until it is reopened, or is being closed, is not ready: the
+/// response is a problem document with status 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// True if a value would be taken now.
+    /// True if a value would be accepted now.
     pub writable: bool,
     /// The reason if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
-//! What the server and the client share: the words of the HTTP contract, without any input or output.
+//! The HTTP contract that server and client share, without any I/O.
 //!
-//! Each module renders and parses one kind of text, so that both sides mean the same by it: [`routes`] the paths,
+//! Each module renders and parses one kind of text, so both sides agree on it: [`routes`] the paths,
 //! [`query`] the query parameters, [`array`](mod@array) formats and what is said of elements, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
 //! conditional and partial requests, [`digest`] the digests of bodies, [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`node`] and [`health`]
 //! the JSON of answers, and [`problem`] everything that can be wrong with a request.

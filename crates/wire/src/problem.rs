@@ -352,7 +352,7 @@ impl Problem {
     }
 
     /// The detail of this very request, or else the title of its type.
-    pub fn said(&self) -> &str {
+    pub fn message(&self) -> &str {
         if self.detail.is_empty() { &self.title } else { &self.detail }
     }
 

@@ -29,7 +29,7 @@ pub const LIST: &str = "list";
 pub const LIMIT: &str = "limit";
 /// The start of a page of a listing.
 pub const CURSOR: &str = "cursor";
-/// Says that erasing everything is meant.
+/// Confirms that everything is erased.
 pub const CONFIRM: &str = "confirm";
 
 /// The parameters of a listing.
@@ -46,30 +46,30 @@ pub const DEFAULT_LIMIT: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A parameter that the resource does not know.
-    #[error("there is no query parameter {name:?} here")]
+    #[error("unknown query parameter {name:?}")]
     Unknown {
         /// Its name, cut to a length that can be shown.
         name: String,
         /// Those that the resource knows.
         known: &'static [&'static str],
     },
-    /// A parameter that is there twice.
-    #[error("the query parameter {name:?} is there twice")]
+    /// A duplicate parameter.
+    #[error("duplicate query parameter {name:?}")]
     Repeated {
         /// Its name.
         name: &'static str,
         /// Those that the resource knows.
         known: &'static [&'static str],
     },
-    /// A parameter that has to be there, or one of several.
-    #[error("{} has to be there", one_of(.names))]
+    /// A missing required parameter, or one of several.
+    #[error("{} is required", one_of(.names))]
     Missing {
         /// Its name, or theirs.
         names: &'static [&'static str],
         /// Those that the resource knows.
         known: &'static [&'static str],
     },
-    /// A parameter with a value that it cannot have.
+    /// A parameter with an invalid value.
     #[error("the query parameter {name:?} {expected}")]
     Invalid {
         /// Its name.
@@ -77,8 +77,8 @@ pub enum QueryError {
         /// The accepted values, as they continue "the query parameter".
         expected: &'static str,
     },
-    /// A kind of listing that there is not.
-    #[error("there is no listing {list:?}")]
+    /// An unknown kind of listing.
+    #[error("unknown kind of listing {list:?}")]
     UnknownListing {
         /// The given value, truncated.
         list: String,
@@ -90,7 +90,7 @@ pub enum QueryError {
 pub enum Unknown {
     /// They are ignored, since readers add parameters to get past caches.
     Ignore,
-    /// They are refused, since a writer who misspells one must not get another effect.
+    /// They are rejected, since a misspelt parameter of a write must not have another effect.
     Refuse,
 }
 
@@ -118,10 +118,10 @@ pub struct ListQuery {
 /// The query of the erasing of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confirm {
-    /// Nothing is said.
+    /// The parameter is missing.
     #[default]
     Unsaid,
-    /// `confirm=all`: everything is meant.
+    /// `confirm=all`: the client confirms that everything is erased.
     All,
 }
 

@@ -21,7 +21,7 @@ pub enum RangeRequest {
 pub struct ContentRange {
     /// The bytes that follow; `None` if the requested range contains none.
     pub range: Option<Range<u64>>,
-    /// The whole value's length.
+    /// The length of the full value.
     pub size: u64,
 }
 
@@ -33,7 +33,7 @@ pub fn parse(header: &str) -> RangeRequest {
     }
 }
 
-/// The `Range` header that asks for `range`.
+/// The `Range` header for a range.
 pub fn render(range: ByteRange) -> String {
     match range {
         ByteRange::Bounded { start, end } => format!("bytes={start}-{}", end.saturating_sub(1)),

@@ -8,29 +8,29 @@ use meta::{NodePath, zom};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use store::{Key, KeyError, Prefix};
 
-/// True if the process runs.
+/// Liveness.
 pub const HEALTH: &str = "/healthz";
-/// True if the store can be written, see [`Readiness`](crate::health::Readiness).
+/// Readiness: whether the store accepts writes, see [`Readiness`](crate::health::Readiness).
 pub const READY: &str = "/readyz";
 /// The metrics.
 pub const METRICS: &str = "/metrics";
 /// The description of the HTTP contract.
 pub const OPENAPI: &str = "/openapi.yaml";
-/// The store's own path without its slash, from which one is sent on to [`STORE_ROOT`].
+/// The path of the store without its slash, which redirects to [`STORE_ROOT`].
 pub const STORE: &str = "/store";
-/// The root prefix of the store, and what the path of each key begins with.
+/// The path of the root prefix, with which the path of each key begins.
 pub const STORE_ROOT: &str = "/store/";
 /// The template of the path of a key.
 pub const STORE_KEY: &str = "/store/{key}";
 /// The template of the path of a prefix other than the root.
 pub const STORE_PREFIX: &str = "/store/{prefix}/";
-/// The path of the root's elements. So is [`ARRAY_ROOT`].
+/// The path of the root's elements, as is [`ARRAY_ROOT`].
 pub const ARRAY: &str = "/array";
 /// The start of the paths of arrays' elements.
 pub const ARRAY_ROOT: &str = "/array/";
 /// The template of the path of an array's elements. The path may be empty, which is the root's.
 pub const ARRAY_PATH: &str = "/array/{path}";
-/// The path of the root as a node. So is [`NODE_ROOT`].
+/// The path of the root as a node, as is [`NODE_ROOT`].
 pub const NODE: &str = "/node";
 /// The start of the paths of nodes.
 pub const NODE_ROOT: &str = "/node/";
@@ -57,9 +57,9 @@ pub enum StoreTarget {
 /// The treatment of repeated literal `/` in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slashes {
-    /// It counts as one, as clients that join URLs carelessly expect when they read.
+    /// A run counts as one, as clients that join URLs carelessly expect from reads.
     Collapse,
-    /// It is an empty segment, which no key has: an unset shell variable must not turn into another target.
+    /// A run is an empty segment, which no key has: an unset shell variable must not change the target of a write.
     Refuse,
 }
 
@@ -158,7 +158,7 @@ fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> 
     Ok(NodePath::parse(text)?)
 }
 
-/// Percent-decodes a text once. Unlike a browser it refuses a `%` that is not an escape.
+/// Percent-decodes a text once. Unlike browsers, rejects a `%` that is not an escape.
 pub fn decode(text: &str) -> Result<Cow<'_, [u8]>, PathError> {
     let bytes = text.as_bytes();
     for (at, _) in text.match_indices('%') {

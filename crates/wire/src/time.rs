@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The last time that both forms can show: the end of the year 9999.
+/// The last time that both forms can represent: the end of the year 9999.
 const LAST: Duration = Duration::from_millis(253_402_300_799_999);
 
 /// The longest time from when a store dates a value to when readers see it: it is made durable in between.
 const SETTLING: Duration = Duration::from_secs(4);
 
-/// A time as RFC 3339 has it, such as `2026-11-21T06:28:08.123Z`.
+/// Renders a time in RFC 3339, such as `2026-11-21T06:28:08.123Z`.
 pub fn rfc3339(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(shown(time)).to_string()
 }
@@ -18,7 +18,7 @@ pub fn parse_rfc3339(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(text).ok()
 }
 
-/// A time as headers have it, such as `Sat, 21 Nov 2026 06:28:08 GMT`.
+/// Renders a time for headers, such as `Sat, 21 Nov 2026 06:28:08 GMT`.
 pub fn http_date(time: SystemTime) -> String {
     httpdate::fmt_http_date(shown(time))
 }
@@ -62,7 +62,7 @@ fn next_second(time: SystemTime) -> SystemTime {
     whole_seconds(time) + Duration::from_secs(1)
 }
 
-/// A time that can be shown: times before 1970 and after 9999 become the nearest that can.
+/// The nearest time that both forms can represent, from 1970 to 9999.
 fn shown(time: SystemTime) -> SystemTime {
     UNIX_EPOCH + time.duration_since(UNIX_EPOCH).unwrap_or_default().min(LAST)
 }

@@ -1,4 +1,4 @@
-//! The command line. What it says is resolved with the other layers in [`config`](crate::config).
+//! The command line, which [`config`](crate::config) resolves with the environment and the configuration file.
 
 use std::{num::NonZeroU64, path::PathBuf};
 
@@ -12,23 +12,23 @@ use crate::{
         ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions, WriteOptions,
     },
     exit,
-    transfer::MOST_KEYS,
+    transfer::DEFAULT_MAX_KEYS,
 };
 
-const ABOUT: &str = "The home of a lab's arrays: a small server that keeps Zarr data and hands it out over HTTP.";
+const ABOUT: &str = "The home of a lab's arrays: a small server that stores Zarr data and serves it over HTTP.";
 
 const EXAMPLES: &str = "\
 Examples:
-  zarrd serve                             keep data in ./zarrd-data, listen on http://127.0.0.1:8000
+  zarrd serve                             serve the store in ./zarrd-data on http://127.0.0.1:8000
   zarrd import ./data.zarr lab/data.zarr  copy a hierarchy from disk into the store
   zarrd export lab/data.zarr ./copy.zarr  and back
-  zarrd tree lab                          what nodes there are below lab, with shapes and data types
-  zarrd check                             read everything once and verify its checksums
+  zarrd tree lab                          show the nodes below lab, with shapes and data types
+  zarrd check                             read every value and verify its checksums
 
 Settings:
-  Each flag marked [env: …] is a setting: a flag on the command line counts before its variable in the environment, \
-  that before zarrd.toml (or the file that --config names), that before the default. The keys of zarrd.toml are \
-  the flags without their dashes:
+  Each flag marked [env: …] is a setting. A flag takes precedence over its environment variable, the variable over \
+  zarrd.toml (or the file given with --config), and the file over the default. The keys of zarrd.toml are the flags \
+  without their dashes:
 
     store = \"sled:/data\"
     listen = \"0.0.0.0:8000\"
@@ -38,35 +38,35 @@ Settings:
 const SERVE_EXAMPLES: &str = "\
 Examples:
   zarrd serve
-      for programs on this machine only: they may read and write everything
+      for programs on this machine only, which may read and write everything
   zarrd serve --store redb:/data --listen 0.0.0.0:8000 --anonymous read
-      for everybody who reaches port 8000, reading only
+      for all clients that can reach port 8000, read-only
   zarrd serve --read-only --store /archive
-      a store that nothing is to be written to; it must be there
+      serve an existing store without writing to it
   zarrd serve --store memory: --listen 127.0.0.1:0
-      for a test: nothing is kept, and the line on stdout tells the port
+      for a test: nothing is persistent, and the line on stdout has the port
 
-Once it listens, one line on stdout says where. Logs go to stderr. SIGTERM and Ctrl-C stop it: no new connections are taken, \
-running requests finish, the store is closed, the exit code is 0. A second signal stops it at once with exit code \
-130 or 143, which loses nothing that was acknowledged. SIGHUP is logged and changes nothing.";
+When it listens, it prints one line with its address on stdout. Logs go to stderr. SIGTERM and Ctrl-C stop it: it accepts \
+no more connections, running requests finish, the store is closed, and the exit code is 0. A second signal stops it \
+immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP is logged and ignored.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
   zarrd import ./data.zarr lab/data.zarr
-      every file below ./data.zarr becomes a key below lab/data.zarr/, its bytes as they are
+      every file below ./data.zarr becomes a key below lab/data.zarr/, with the same bytes
   zarrd import --server http://127.0.0.1:8000 ./data.zarr lab/data.zarr
-      the same while a server has the store open
+      the same while a server has opened the store
   zarrd import http://other:8000/store/lab/exp1/ lab/exp1
-      take over everything below a prefix of another zarrd
+      copy everything below a prefix of another zarrd
 
-Any Zarr dialect will do, and any other file. Files whose names begin with a dot count. Symbolic links are not \
-followed. A link, a device, or a file whose name is not a key makes the command fail before anything is written, each of them \
-named; --skip-invalid leaves them out instead. Chunks are written before the metadata of their array, and arrays before \
-their groups, so that who reads meanwhile sees no array without its chunks. It is not one commit: an import that was \
-interrupted can be repeated, and overwrites what it finds. A new store is therefore usable, and not marked as incomplete, \
-while it is imported into.
+All Zarr dialects and all other files can be imported, including files whose names begin with a dot. Symbolic links are \
+not followed. If there is a link, a device, or a file whose name is not a valid key, the command lists them and fails \
+before it writes anything; --skip-invalid skips them instead. Chunks are written before the metadata of their array, \
+and arrays before their groups, so that readers never see an array with missing chunks. An import is not one commit: an \
+interrupted import can be repeated, and overwrites existing keys. A new store is therefore usable, and not marked as \
+incomplete, during an import.
 
-At the end one line of JSON on stdout tells what was done.";
+The last line on stdout is a summary in JSON.";
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
@@ -77,13 +77,12 @@ Examples:
   zarrd export --server http://127.0.0.1:8000 lab ./lab
       from a running server
 
-DIR is made, or is there and empty. A key such as a/b cannot be a file where a is a key too, and neither can a name of \
-more than 255 bytes: they make the command fail before anything is written, each of them named; --skip-invalid leaves \
-them out instead. A value that is damaged is named and left out, and the exit code is 5: whoever opens the exported \
-array finds a missing chunk there, which Zarr reads as the fill value. A file appears under its name when it is whole; \
-when the command ends, all that are there are durable.
+DIR must be new or empty. A key such as a/b cannot become a file if a is a key too, nor can a name of more than 255 bytes: \
+the command lists them and fails before it writes anything; --skip-invalid skips them instead. A damaged value is \
+reported and skipped, and the exit code is 5: Zarr reads the missing chunk as the fill value. A file gets its name when \
+it is complete; when the command ends, all files are durable.
 
-At the end one line of JSON on stdout tells what was done.";
+The last line on stdout is a summary in JSON.";
 
 const LS_EXAMPLES: &str = "\
 Examples:
@@ -92,7 +91,7 @@ Examples:
   zarrd ls -l lab/exp1
       those below the group lab/exp1, with dialects, chunks and codecs
   zarrd ls --server http://127.0.0.1:8000 --json lab
-      through a running server, a JSON object a line
+      through a running server, as one JSON object per line
 
 Groups end in /. Nodes of all dialects are listed.";
 
@@ -105,24 +104,25 @@ Examples:
   zarrd tree --server http://127.0.0.1:8000 lab
       through a running server
 
-The dialect is told where it is not that of the group above. With --json there is a JSON object a line, in the same order.";
+The dialect is shown if it differs from that of the parent group. With --json the output is one JSON object per line, in \
+the same order.";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
   zarrd info lab/exp1/mice
-      all that is known of an array: how it is stored, how much of it is there, its attributes
+      the metadata of an array, its attributes, and the number and size of its stored chunks
   zarrd info --server http://127.0.0.1:8000 --json lab/exp1
-      of a group, through a running server, as one JSON object
+      a group, through a running server, as one JSON object
 
-Stored chunks are counted up to 100,000.";
+At most 100,000 stored chunks are counted.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   zarrd check
   zarrd check --store redb:/data
 
-No server may have the store open. Each damaged or missing value is named on stderr, and the exit code is 5 where there \
-are any. They can be replaced by setting or erasing their keys. One line of JSON on stdout tells what was looked at.";
+No server may have opened the store. Each damaged or missing value is reported on stderr, and the exit code is 5 if there \
+are any. To repair them, set or erase their keys. The last line on stdout is a summary in JSON.";
 
 const COMPACT_EXAMPLES: &str = "\
 Examples:
@@ -130,65 +130,66 @@ Examples:
       the index of the store in ./zarrd-data
   zarrd compact redb:/data
 
-Values that are replaced or erased leave space in the index, which goes back to the file system only here. The index is \
-written anew beside the old one, so both have to fit: where they do not, nothing is changed, the message names the \
-bytes that are needed, and the exit code is 1. Value files need no compacting.
+Replaced and erased values leave unused space in the index, which only this command returns to the file system. It writes \
+a new index next to the old one. If there is not enough space for both, nothing is changed, the message has the number \
+of bytes that are needed, and the exit code is 1. Value files need no compaction.
 
-No server may have the store open. A signal waits for the end. At the end one line of JSON on stdout says how long it took.";
+No server may have opened the store. A signal waits for the end. The last line on stdout is a summary in JSON.";
 
 const COPY_EXAMPLES: &str = "\
 Examples:
   zarrd copy sled:/data redb:/data-new
-      turn a store with a sled index into one with a redb index
+      convert a store with a sled index into one with a redb index
 
-No server may have either store open. TO is made, or is an empty directory. Until all is copied TO has a file called \
-incomplete and every command refuses it with exit code 3; where a copy did not finish, remove TO and make the copy \
-again. The values get new versions, so ETags change. At the end one line of JSON on stdout tells what was done.";
+No server may have opened either store. TO must be new or an empty directory. Until the copy is complete, TO has a file \
+named incomplete, and every command rejects it with exit code 3; after a failed copy, remove TO and retry. The values \
+get new versions, so ETags change. The last line on stdout is a summary in JSON.";
 
 const HEALTH_EXAMPLES: &str = "\
 Examples:
   zarrd health
-      ask the server that this machine's ZARRD_LISTEN, or zarrd.toml, tells of
+      check the server on this machine, at the address in ZARRD_LISTEN or zarrd.toml
   zarrd health --url http://lab:8000
 
-The exit code is 0 where the server is ready, and 1 where it is not there, is stopping, or has become read-only after a failed \
-write. A full disk does not count, since reading and erasing go on, and neither does serve --read-only.";
+The exit code is 0 if the server is ready, and 1 if it is unreachable, is stopping, or has become read-only after a failed \
+write. A full disk is not a failure, since reads and erasures continue, nor is serve --read-only.";
 
-/// Parses the command line of this process; where it is wrong, or asks for help, the process ends.
+/// Parses the command line of this process, and exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
     if let Some((name @ ("import" | "export" | "ls" | "tree" | "info"), matches)) = matches.subcommand()
-        && names_both_places(matches)
+        && has_both_endpoints(matches)
     {
-        let message = format!("zarrd {name} takes --store or --server, not both");
+        let message = format!("zarrd {name} accepts --store or --server, not both");
         Cli::command().error(ErrorKind::ArgumentConflict, message).exit()
     }
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// A store that the environment names does not count here: it is the usual one, and a flag says otherwise.
-fn names_both_places(matches: &ArgMatches) -> bool {
+/// True if both flags are on the command line. A store in the environment does not count: it is the default, which
+/// `--server` overrides.
+fn has_both_endpoints(matches: &ArgMatches) -> bool {
     ["store", "server"].iter().all(|flag| matches.value_source(flag) == Some(ValueSource::CommandLine))
 }
 
-/// The whole command line.
+/// The command line.
 #[derive(Debug, Parser)]
 #[command(name = "zarrd", version, about = ABOUT, after_help = format!("{EXAMPLES}\n\n{}", exit::TABLE))]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// How to log.
+    /// Options of the log.
     #[command(flatten)]
     pub(crate) log: LogOptions,
-    /// The configuration file [default: zarrd.toml in the working directory, if it is there]
+    /// Configuration file [default: zarrd.toml in the working directory, if it exists]
     #[arg(long, env = "ZARRD_CONFIG", value_name = "FILE", global = true)]
     #[arg(help_heading = "Log and configuration")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// What to do.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve a store over HTTP
@@ -206,19 +207,19 @@ pub(crate) enum Command {
     /// Show all nodes below a group, with their shapes and data types
     #[command(after_help = TREE_EXAMPLES)]
     Tree(TreeArgs),
-    /// Tell all that is known of a node
+    /// Show a node's metadata
     #[command(after_help = INFO_EXAMPLES)]
-    Info(InfoArgs),
+    ValueMeta(InfoArgs),
     /// Read every value of a store and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Write a store's index anew, without the space that changes have left in it
+    /// Rewrite a store's index without unused space
     #[command(after_help = COMPACT_EXAMPLES)]
     Compact(CompactArgs),
     /// Copy a store into a new one, for example with another kind of index
     #[command(after_help = COPY_EXAMPLES)]
     Copy(CopyArgs),
-    /// Ask a running server whether it is well
+    /// Check a running server's health
     #[command(after_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
 }
@@ -226,24 +227,24 @@ pub(crate) enum Command {
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Which store.
+    /// Location of the store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    /// The limits of what it may take.
+    /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,
-    /// How.
+    /// Options of the server.
     #[command(flatten)]
     pub(crate) serve: ServeOptions,
 }
 
-/// A store, directly or through a server.
+/// A store, local or behind a server.
 #[derive(Debug, Args)]
-pub(crate) struct ThroughArgs {
-    /// The store itself.
+pub(crate) struct EndpointArgs {
+    /// A local store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    /// Work through the running server at this URL instead of opening a store; counts before a store named by
+    /// URL of a running server, whose store is used instead of opening one; takes precedence over a store in
     /// ZARRD_STORE or zarrd.toml
     #[arg(long, value_name = "URL", visible_alias = "url")]
     pub(crate) server: Option<BaseUrl>,
@@ -252,25 +253,25 @@ pub(crate) struct ThroughArgs {
 /// The arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A directory, or the URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`
+    /// Directory, or URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
-    /// The prefix below which the keys are put, such as lab/exp1; without it they are put at the root
+    /// Prefix to import into, such as lab/exp1 [default: the root]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: PrefixArg,
     /// The store.
     #[command(flatten)]
-    pub(crate) through: ThroughArgs,
-    /// The limits of what it may take.
+    pub(crate) endpoint: EndpointArgs,
+    /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,
-    /// How.
+    /// Options of the transfer.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
-    /// The most keys that another server may list, lest one whose listing never ends keeps the import going
-    #[arg(long, value_name = "NUMBER", default_value_t = MOST_KEYS)]
+    /// Maximum number of keys in the listing of another server, which protects against an endless listing
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_MAX_KEYS)]
     pub(crate) max_keys: NonZeroU64,
-    /// Leave out what cannot become a key, instead of failing
+    /// Skip files that cannot become keys, instead of failing
     #[arg(long)]
     pub(crate) skip_invalid: bool,
 }
@@ -278,35 +279,35 @@ pub(crate) struct ImportArgs {
 /// The arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The prefix whose keys are wanted, such as lab/exp1; '' is the whole store
+    /// Prefix to export, such as lab/exp1; '' is the whole store
     pub(crate) prefix: PrefixArg,
-    /// The directory to make; one that is there must be empty
+    /// Directory to create; an existing one must be empty
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
     /// The store.
     #[command(flatten)]
-    pub(crate) through: ThroughArgs,
-    /// How.
+    pub(crate) endpoint: EndpointArgs,
+    /// Options of the transfer.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
-    /// Leave out what cannot become a file, instead of failing
+    /// Skip keys that cannot become files, instead of failing
     #[arg(long)]
     pub(crate) skip_invalid: bool,
 }
 
-/// Which node to look at, and how.
+/// A node, and the format of the output.
 #[derive(Debug, Args)]
-pub(crate) struct LookArgs {
-    /// The path of the node, such as lab/exp1
+pub(crate) struct NodeArgs {
+    /// Path of the node, such as lab/exp1
     #[arg(default_value = "/", value_parser = NodePath::parse)]
     pub(crate) path: NodePath,
-    /// Where it is.
+    /// The store with the node.
     #[command(flatten)]
-    pub(crate) through: ThroughArgs,
-    /// Of a path with nodes in several dialects, mean that one: v2, v3 or draft
+    pub(crate) endpoint: EndpointArgs,
+    /// Dialect of the node, if the path has nodes of several: v2, v3 or draft [default: v3 before v2 before draft]
     #[arg(long)]
     pub(crate) dialect: Option<Dialect>,
-    /// For programs: JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -314,10 +315,10 @@ pub(crate) struct LookArgs {
 /// The arguments of `ls`.
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// At what.
+    /// The node.
     #[command(flatten)]
-    pub(crate) at: LookArgs,
-    /// Tell dialects, chunks and codecs too
+    pub(crate) node: NodeArgs,
+    /// Show dialects, chunks and codecs too
     #[arg(long, short)]
     pub(crate) long: bool,
 }
@@ -325,10 +326,10 @@ pub(crate) struct LsArgs {
 /// The arguments of `tree`.
 #[derive(Debug, Args)]
 pub(crate) struct TreeArgs {
-    /// At what.
+    /// The node.
     #[command(flatten)]
-    pub(crate) at: LookArgs,
-    /// How many levels to show [default: all]
+    pub(crate) node: NodeArgs,
+    /// Number of levels to show [default: all]
     #[arg(long, short, value_name = "LEVELS")]
     pub(crate) depth: Option<u32>,
 }
@@ -336,9 +337,9 @@ pub(crate) struct TreeArgs {
 /// The arguments of `info`.
 #[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
-    /// At what.
+    /// The node.
     #[command(flatten)]
-    pub(crate) at: LookArgs,
+    pub(crate) node: NodeArgs,
 }
 
 /// The arguments of `check`.
@@ -352,10 +353,10 @@ pub(crate) struct CheckArgs {
 /// The arguments of `compact`.
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
-    /// The store: sled:DIR or redb:DIR [default: that of ZARRD_STORE or zarrd.toml, else sled:./zarrd-data]
+    /// Store to compact: sled:DIR or redb:DIR [default: that of ZARRD_STORE or zarrd.toml, else sled:./zarrd-data]
     #[arg(env = "ZARRD_STORE", hide_env = true)]
     pub(crate) store: Option<Location>,
-    /// The limits of what it may take.
+    /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,
 }
@@ -363,14 +364,14 @@ pub(crate) struct CompactArgs {
 /// The arguments of `copy`.
 #[derive(Debug, Args)]
 pub(crate) struct CopyArgs {
-    /// The store to read: sled:DIR or redb:DIR
+    /// Store to copy: sled:DIR or redb:DIR
     pub(crate) from: Location,
-    /// The store to make: sled:DIR or redb:DIR
+    /// Store to create: sled:DIR or redb:DIR
     pub(crate) to: Location,
-    /// The limits of what it may take.
+    /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,
-    /// How.
+    /// Options of the transfer.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
 }
@@ -378,13 +379,13 @@ pub(crate) struct CopyArgs {
 /// The arguments of `health`.
 #[derive(Debug, Args)]
 pub(crate) struct HealthArgs {
-    /// The server's URL [default: that of --listen]
+    /// URL of the server [default: the address of --listen]
     #[arg(long)]
     pub(crate) url: Option<BaseUrl>,
-    /// The address that the server listens on [default: 127.0.0.1:8000]
+    /// Address on which the server listens [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     pub(crate) listen: Option<Listen>,
-    /// How long it may take to answer
+    /// Time limit for the response, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub(crate) timeout: humantime::Duration,
 }

@@ -1,63 +1,74 @@
 //! SIGINT, SIGTERM and SIGHUP.
 //!
-//! They are taken before a store is touched, so that none ends the process while one is opened or closed: a first signal
-//! lets that finish, a second one ends the process at once, which the store is made for.
+//! The handlers are installed before a store is opened, so that no signal ends the process while a store is opened or
+//! closed: the first signal waits for that, and the second ends the process immediately, which stores tolerate.
 
 use std::{fmt, io, process};
 
 use tokio::signal::unix::{self, SignalKind};
 
-use crate::exit::{Code, Failure};
+use crate::exit::Code;
 
-/// A signal that asks the program to stop.
+/// A signal to stop the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// SIGINT, that is Ctrl-C.
     Interrupt,
     /// SIGTERM.
     Terminate,
-    /// SIGHUP: the terminal is gone.
+    /// SIGHUP: the terminal was closed.
     HangUp,
 }
 
-/// The meaning of SIGHUP for a command.
+/// Reaction of a command to SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
-    /// To stop, unless it was started to ignore the signal, as `nohup` does.
-    Stops,
-    /// To read its settings again, of which a server has none yet that it could.
-    Reloads,
+    /// Stop, unless the process was started to ignore the signal, as `nohup` does.
+    Stop,
+    /// Log and ignore it: by convention servers reload their settings, and no setting can be reloaded yet.
+    Ignore,
 }
 
-/// The signals that come to the program, instead of ending it.
+/// Handlers of the signals that stop the program.
 pub(crate) struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
-    /// `None` where the signal is ignored.
+    /// `None` if the signal is ignored.
     hang_up: Option<unix::Signal>,
     on_hang_up: HangUp,
-    /// The first signal that asked to stop, if one has come.
+    /// The first signal that was received.
     first: Option<Signal>,
 }
 
+/// A signal stopped the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stopped by {signal}")]
+pub(crate) struct Stopped {
+    /// The signal.
+    pub(crate) signal: Signal,
+}
+
+/// Signal handlers cannot be installed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot install signal handlers")]
+pub(crate) struct InstallError(#[source] io::Error);
+
 impl Signals {
-    /// From now on the signals come here. Must be called before a store is opened.
-    pub(crate) fn install(on_hang_up: HangUp) -> Result<Self, Failure> {
-        let install = |kind| {
-            unix::signal(kind).map_err(|source: io::Error| Failure::System { action: "wait for signals", source })
-        };
-        let ignored = on_hang_up == HangUp::Stops && is_ignored(SignalKind::hangup());
+    /// Installs the handlers, which must be done before a store is opened.
+    pub(crate) fn install(on_hang_up: HangUp) -> Result<Self, InstallError> {
+        let install = |kind| unix::signal(kind).map_err(InstallError);
+        let ignored = on_hang_up == HangUp::Stop && is_ignored(SignalKind::hangup());
         let hang_up = if ignored { None } else { Some(install(SignalKind::hangup())?) };
         let (interrupt, terminate) = (install(SignalKind::interrupt())?, install(SignalKind::terminate())?);
         Ok(Self { interrupt, terminate, hang_up, on_hang_up, first: None })
     }
 
-    /// Waits for a signal that asks to stop.
+    /// Waits for a signal to stop.
     pub(crate) async fn next(&mut self) -> Signal {
         loop {
             let signal = self.receive().await;
-            if signal == Signal::HangUp && self.on_hang_up == HangUp::Reloads {
-                tracing::info!("SIGHUP came; there is nothing to be loaded again");
+            if signal == Signal::HangUp && self.on_hang_up == HangUp::Ignore {
+                tracing::info!("ignoring SIGHUP: no setting can be reloaded");
                 continue;
             }
             self.first.get_or_insert(signal);
@@ -65,35 +76,35 @@ impl Signals {
         }
     }
 
-    /// Does some work unless a signal comes, or has come; then the work is dropped where it is.
-    pub(crate) async fn unless_stopped<T, E: Into<Failure>>(
+    /// Runs some work, which is cancelled when a signal is received.
+    pub(crate) async fn unless_stopped<T, E: From<Stopped>>(
         &mut self,
         work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, E> {
         self.check()?;
         tokio::select! {
-            result = work => result.map_err(Into::into),
-            signal = self.next() => Err(Failure::Stopped { signal }),
+            result = work => result,
+            signal = self.next() => Err(Stopped { signal }.into()),
         }
     }
 
-    /// Does some work to its end, such as opening a store. A signal is remembered meanwhile, and a second one ends the
+    /// Runs some work to its end, such as opening a store. The first signal is only recorded; the second ends the
     /// process.
     pub(crate) async fn finish<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {
-            let begun = self.first;
+            let stopping = self.first.is_some();
             tokio::select! {
                 result = &mut work => return result,
-                signal = self.next() => if begun.is_some() { process::exit(signal.code().into()) },
+                signal = self.next() => if stopping { process::exit(signal.exit_code().into()) },
             }
-            tracing::warn!("stopping as soon as the store allows it; a second signal ends the process at once");
+            tracing::warn!("stopping as soon as the store permits; a second signal ends the process immediately");
         }
     }
 
-    /// Fails where a signal asked to stop.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.first.map_or(Ok(()), |signal| Err(Failure::Stopped { signal }))
+    /// Fails if a signal was received.
+    pub(crate) fn check(&self) -> Result<(), Stopped> {
+        self.first.map_or(Ok(()), |signal| Err(Stopped { signal }))
     }
 
     async fn receive(&mut self) -> Signal {
@@ -112,8 +123,8 @@ impl Signals {
 }
 
 impl Signal {
-    /// The exit code of a program that it stopped.
-    pub(crate) fn code(self) -> Code {
+    /// The exit code of a program that this signal stopped.
+    pub(crate) fn exit_code(self) -> Code {
         match self {
             Self::Interrupt => Code::Interrupted,
             Self::Terminate => Code::Terminated,
@@ -132,7 +143,7 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Finds out that the program was started to ignore a signal, which only Linux says without unsafe code.
+/// True if the process was started to ignore a signal. Without unsafe code, only Linux reports that.
 fn is_ignored(kind: SignalKind) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
     ignores(&status, kind.as_raw_value())
@@ -149,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignored_signals_are_read_from_the_status() {
+    fn ignored_signals_are_parsed_from_proc_status() {
         let status = "Name:\tzarrd\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
         assert!(ignores(status, 1) && ignores(status, 13));
         assert!(!ignores(status, 2) && !ignores(status, 0) && !ignores("", 1));

@@ -1,9 +1,10 @@
-//! What people and scripts see: notes on stderr, results on stdout, and how far a long command has come: a bar on a
-//! terminal, a line every few seconds elsewhere.
+//! Output of commands: messages on stderr, results on stdout, and the progress of long commands, as a bar on a terminal
+//! and as a line every few seconds elsewhere.
 
 use std::{
+    error::Error,
     fmt::Display,
-    io::{BufWriter, IsTerminal, Stdout, Write},
+    io::{self, BufWriter, IsTerminal, Stdout, Write},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -15,54 +16,66 @@ use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
 
-use crate::exit::Failure;
+/// Interval between updates of a progress bar.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval between progress lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-const BAR_EVERY: Duration = Duration::from_millis(100);
-const LINE_EVERY: Duration = Duration::from_secs(5);
-
-/// How much of a command is done.
+/// Counters of a command in progress.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Values that were found.
+pub(crate) struct ProgressCounters {
+    /// Values to be processed.
     pub(crate) expected_keys: AtomicU64,
-    /// Their bytes.
+    /// Size of the values to be processed, in bytes.
     pub(crate) expected_bytes: AtomicU64,
-    /// Values that are done.
+    /// Processed values.
     pub(crate) keys: AtomicU64,
-    /// Bytes that went through, those of values under way included.
+    /// Processed bytes, including those of values in progress.
     pub(crate) bytes: AtomicU64,
-    /// Names that cannot be moved.
+    /// Names that cannot be transferred.
     pub(crate) skipped: AtomicU64,
-    /// Values that were gone when their turn came.
+    /// Values that were erased after they had been listed.
     pub(crate) vanished: AtomicU64,
     /// Values that failed.
     pub(crate) failed: AtomicU64,
-    /// Values that are damaged.
+    /// Values that are corrupt.
     pub(crate) corrupt: AtomicU64,
 }
 
-/// Shows how far a command has come, until it is dropped.
+/// Displays the progress of a command until it is dropped.
 pub(crate) struct Progress {
     command: &'static str,
-    tally: Arc<Tally>,
-    display: Shown,
-    /// When the values began to move; until then it is only known what was found.
-    moving: Arc<OnceLock<Instant>>,
-    begun: Instant,
+    counters: Arc<ProgressCounters>,
+    display: ProgressDisplay,
+    /// Start of the processing, after everything was listed.
+    processing: Arc<OnceLock<Instant>>,
+    start: Instant,
     ticker: JoinHandle<()>,
 }
 
-/// Many lines on stdout. Whoever does not listen any more ends the command.
+/// Buffered lines on stdout.
 pub(crate) struct Output(BufWriter<Stdout>);
 
-/// Where it is shown.
+/// The result cannot be written to stdout.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to stdout")]
+pub(crate) struct OutputError(#[source] io::Error);
+
+/// Kind of progress display.
 #[derive(Clone)]
-enum Shown {
+enum ProgressDisplay {
     Bar(ProgressBar),
     Lines,
 }
 
-/// The line of JSON that a command ends with.
+/// Kind of progress line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineKind {
+    Interim,
+    Final,
+}
+
+/// The line of JSON at the end of a command.
 #[derive(Serialize)]
 struct Summary {
     command: &'static str,
@@ -78,42 +91,61 @@ struct Summary {
 
 /// Writes a result to stdout.
 pub(crate) fn print(line: impl Display) {
-    // Whoever does not listen any more needs no answer.
-    let mut stdout = std::io::stdout().lock();
+    // A closed stdout is not an error: the reader has seen enough.
+    let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Writes a note to stderr.
+/// Writes a message to stderr.
 pub(crate) fn note(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "zarrd: {line}");
+    let _ = writeln!(io::stderr().lock(), "zarrd: {line}");
+}
+
+/// An error with its sources, in one line.
+pub(crate) fn error_chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
 }
 
 impl Output {
     /// Writes a line.
-    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), Failure> {
-        writeln!(self.0, "{line}").map_err(Failure::Output)
+    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), OutputError> {
+        writeln!(self.0, "{line}").map_err(OutputError)
     }
 
     /// Writes a line of JSON.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.0, value).map_err(|error| Failure::Output(error.into()))?;
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
+        serde_json::to_writer(&mut self.0, value).map_err(|error| OutputError(error.into()))?;
         self.line("")
     }
 
-    /// Ends.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(Failure::Output)
+    /// Flushes the buffer.
+    pub(crate) fn finish(mut self) -> Result<(), OutputError> {
+        self.0.flush().map_err(OutputError)
     }
 }
 
 impl Default for Output {
     fn default() -> Self {
-        Self(BufWriter::new(std::io::stdout()))
+        Self(BufWriter::new(io::stdout()))
     }
 }
 
-impl Tally {
-    /// Counts a value that is to be moved.
+impl OutputError {
+    /// True if the reader of stdout has closed it, as `head` does.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+impl ProgressCounters {
+    /// Counts a value to be processed.
     pub(crate) fn expect(&self, size: u64) {
         self.expected_keys.fetch_add(1, Relaxed);
         self.expected_bytes.fetch_add(size, Relaxed);
@@ -121,60 +153,61 @@ impl Tally {
 }
 
 impl Progress {
-    /// Begins to show the progress of a command. Must be called within the runtime.
-    pub(crate) fn begin(command: &'static str) -> Self {
-        let (tally, moving) = (Arc::<Tally>::default(), Arc::<OnceLock<Instant>>::default());
-        let display = match std::io::stderr().is_terminal() {
-            true => Shown::Bar(ProgressBar::new_spinner().with_style(spinner())),
-            false => Shown::Lines,
+    /// Starts to display the progress of a command. Must be called within the runtime.
+    pub(crate) fn start(command: &'static str) -> Self {
+        let (counters, processing) = (Arc::<ProgressCounters>::default(), Arc::<OnceLock<Instant>>::default());
+        let display = match io::stderr().is_terminal() {
+            true => ProgressDisplay::Bar(ProgressBar::new_spinner().with_style(spinner_style())),
+            false => ProgressDisplay::Lines,
         };
-        let ticker = tokio::spawn(tick(command, display.clone(), Arc::clone(&tally), Arc::clone(&moving)));
-        Self { command, tally, display, moving, begun: Instant::now(), ticker }
+        let ticker = tokio::spawn(tick(command, display.clone(), Arc::clone(&counters), Arc::clone(&processing)));
+        Self { command, counters, display, processing, start: Instant::now(), ticker }
     }
 
-    /// What is done.
-    pub(crate) fn tally(&self) -> &Arc<Tally> {
-        &self.tally
+    /// The counters, which the command updates.
+    pub(crate) fn counters(&self) -> &Arc<ProgressCounters> {
+        &self.counters
     }
 
-    /// Everything was found; from now on values move.
-    pub(crate) fn begin_moving(&self) {
-        if self.moving.set(Instant::now()).is_ok()
-            && let Shown::Bar(bar) = &self.display
+    /// Marks the start of the processing, after everything was listed.
+    pub(crate) fn start_processing(&self) {
+        if self.processing.set(Instant::now()).is_ok()
+            && let ProgressDisplay::Bar(bar) = &self.display
         {
-            bar.set_length(self.tally.expected_bytes.load(Relaxed));
-            bar.set_style(style());
+            bar.set_length(self.counters.expected_bytes.load(Relaxed));
+            bar.set_style(bar_style());
         }
     }
 
-    /// Says something that must not be lost between the redrawings of a bar.
-    pub(crate) fn report(&self, line: &str) {
+    /// Writes a message to stderr without disturbing the bar.
+    pub(crate) fn message(&self, line: &str) {
         match &self.display {
-            Shown::Bar(bar) => bar.suspend(|| note(line)),
-            Shown::Lines => note(line),
+            ProgressDisplay::Bar(bar) => bar.suspend(|| note(line)),
+            ProgressDisplay::Lines => note(line),
         }
     }
 
-    /// Ends with a line for people and one for scripts.
+    /// Writes the final line to stderr and the summary to stdout.
     pub(crate) fn finish<T, E>(self, result: &Result<T, E>) {
-        if let Shown::Bar(bar) = &self.display {
+        if let ProgressDisplay::Bar(bar) = &self.display {
             bar.finish_and_clear();
         }
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let tally = &self.tally;
+        let seconds = self.start.elapsed().as_secs_f64();
+        let counters = &self.counters;
         let summary = Summary {
             command: self.command,
             ok: result.is_ok(),
-            keys: tally.keys.load(Relaxed),
-            bytes: tally.bytes.load(Relaxed),
-            skipped: tally.skipped.load(Relaxed),
-            vanished: tally.vanished.load(Relaxed),
-            failed: tally.failed.load(Relaxed),
-            corrupt: tally.corrupt.load(Relaxed),
+            keys: counters.keys.load(Relaxed),
+            bytes: counters.bytes.load(Relaxed),
+            skipped: counters.skipped.load(Relaxed),
+            vanished: counters.vanished.load(Relaxed),
+            failed: counters.failed.load(Relaxed),
+            corrupt: counters.corrupt.load(Relaxed),
             seconds: (seconds * 1000.0).round() / 1000.0,
         };
-        note(format_args!("{}: {} in {seconds:.1} s", self.command, amounts(tally, self.moving.get(), At::End)));
-        // A struct of numbers is always JSON.
+        let line = progress_line(counters, self.processing.get(), LineKind::Final);
+        note(format_args!("{}: {line} in {seconds:.1} s", self.command));
+        // A struct of numbers can always be serialized.
         if let Ok(line) = serde_json::to_string(&summary) {
             print(line);
         }
@@ -187,62 +220,63 @@ impl Drop for Progress {
     }
 }
 
-/// Whether a line is one of many or the last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    Way,
-    End,
-}
-
-async fn tick(command: &'static str, display: Shown, tally: Arc<Tally>, moving: Arc<OnceLock<Instant>>) {
-    let every = match display {
-        Shown::Bar(_) => BAR_EVERY,
-        Shown::Lines => LINE_EVERY,
+async fn tick(
+    command: &'static str,
+    display: ProgressDisplay,
+    counters: Arc<ProgressCounters>,
+    processing: Arc<OnceLock<Instant>>,
+) {
+    let period = match display {
+        ProgressDisplay::Bar(_) => BAR_INTERVAL,
+        ProgressDisplay::Lines => LINE_INTERVAL,
     };
-    let mut interval = time::interval_at(time::Instant::now() + every, every);
+    let mut interval = time::interval_at(time::Instant::now() + period, period);
     loop {
         interval.tick().await;
         match &display {
-            Shown::Bar(bar) => {
-                bar.set_position(tally.bytes.load(Relaxed));
-                bar.set_message(keys(&tally, moving.get()));
+            ProgressDisplay::Bar(bar) => {
+                bar.set_position(counters.bytes.load(Relaxed));
+                bar.set_message(keys(&counters, processing.get()));
                 bar.tick();
             }
-            Shown::Lines => note(format_args!("{command}: {}", amounts(&tally, moving.get(), At::Way))),
+            ProgressDisplay::Lines => {
+                let line = progress_line(&counters, processing.get(), LineKind::Interim);
+                note(format_args!("{command}: {line}"));
+            }
         }
     }
 }
 
-fn keys(tally: &Tally, moving: Option<&Instant>) -> String {
-    let (keys, expected) = (tally.keys.load(Relaxed), tally.expected_keys.load(Relaxed));
-    match (moving, expected) {
+fn keys(counters: &ProgressCounters, processing: Option<&Instant>) -> String {
+    let (keys, expected) = (counters.keys.load(Relaxed), counters.expected_keys.load(Relaxed));
+    match (processing, expected) {
         (None, _) => format!("{} keys found", HumanCount(expected)),
         (Some(_), 0) => format!("{} keys", HumanCount(keys)),
         (Some(_), _) => format!("{} of {} keys", HumanCount(keys), HumanCount(expected)),
     }
 }
 
-fn amounts(tally: &Tally, moving: Option<&Instant>, at: At) -> String {
-    let Some(since) = moving else { return keys(tally, moving) };
-    let (bytes, expected) = (tally.bytes.load(Relaxed), tally.expected_bytes.load(Relaxed));
-    let of = match (at, expected) {
-        (At::End, _) | (_, 0) => String::new(),
-        (At::Way, expected) => format!(" of {}", BinaryBytes(expected)),
+fn progress_line(counters: &ProgressCounters, processing: Option<&Instant>, kind: LineKind) -> String {
+    let Some(start) = processing else { return keys(counters, processing) };
+    let (bytes, expected) = (counters.bytes.load(Relaxed), counters.expected_bytes.load(Relaxed));
+    let total = match (kind, expected) {
+        (LineKind::Final, _) | (_, 0) => String::new(),
+        (LineKind::Interim, expected) => format!(" of {}", BinaryBytes(expected)),
     };
-    let rate = bytes as f64 / since.elapsed().as_secs_f64().max(0.001);
-    format!("{}, {}{of}, {}/s", keys(tally, moving), BinaryBytes(bytes), BinaryBytes(rate as u64))
+    let rate = bytes as f64 / start.elapsed().as_secs_f64().max(0.001);
+    format!("{}, {}{total}, {}/s", keys(counters, processing), BinaryBytes(bytes), BinaryBytes(rate as u64))
 }
 
-fn spinner() -> ProgressStyle {
-    template("{spinner} {msg}")
+fn spinner_style() -> ProgressStyle {
+    style("{spinner} {msg}")
 }
 
-fn style() -> ProgressStyle {
-    template("{bar:30} {binary_bytes} of {binary_total_bytes}, {msg}, {binary_bytes_per_sec}, {eta} left")
+fn bar_style() -> ProgressStyle {
+    style("{bar:30} {binary_bytes} of {binary_total_bytes}, {msg}, {binary_bytes_per_sec}, {eta} left")
 }
 
-fn template(text: &str) -> ProgressStyle {
-    ProgressStyle::with_template(text).unwrap_or_else(|_| ProgressStyle::default_bar())
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 #[cfg(test)]
@@ -250,14 +284,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_what_is_known() {
-        let tally = Tally::default();
-        tally.expect(2048);
-        tally.expect(0);
-        assert_eq!(amounts(&tally, None, At::Way), "2 keys found");
-        tally.keys.store(1, Relaxed);
-        tally.bytes.store(1024, Relaxed);
-        let line = amounts(&tally, Some(&Instant::now()), At::Way);
+    fn lines_have_totals_after_listing() {
+        let counters = ProgressCounters::default();
+        counters.expect(2048);
+        counters.expect(0);
+        assert_eq!(progress_line(&counters, None, LineKind::Interim), "2 keys found");
+        counters.keys.store(1, Relaxed);
+        counters.bytes.store(1024, Relaxed);
+        let line = progress_line(&counters, Some(&Instant::now()), LineKind::Interim);
         assert!(line.starts_with("1 of 2 keys, 1.00 KiB of 2.00 KiB, "), "{line}");
     }
 

@@ -1,4 +1,4 @@
-//! Encoded chunks.
+//! Decoding and encoding of chunks.
 
 use std::sync::LazyLock;
 
@@ -9,29 +9,29 @@ use serde_json::json;
 
 use crate::chunk;
 
-/// The memory budget of variable-length elements.
+/// The memory budget of elements of variable length, in bytes.
 const BUDGET: u64 = 1 << 18;
 
-/// The properties of a chunk that survive encoding and decoding.
+/// The part of a chunk that survives encoding and decoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Preserves {
+enum Preserved {
     /// Every bit.
     All,
-    /// Every bit of a chunk that was decoded once: some elements have several text or byte representations.
+    /// Every bit of a chunk that was decoded before: an element has several encodings.
     Decoded,
     /// The number of elements.
     Number,
 }
 
-use Preserves::{All, Decoded, Number};
+use Preserved::{All, Decoded, Number};
 
-/// The position of codecs in the chain.
+/// The position of the codecs relative to `bytes`.
 enum Position {
-    /// Before the array-to-bytes codec.
+    /// Before it.
     Before,
     /// After it.
     After,
-    /// Without any other codec.
+    /// Without it.
     Alone,
 }
 
@@ -40,7 +40,7 @@ use Position::{After, Alone, Before};
 struct Case {
     data_types: Vec<DataType>,
     codecs: Vec<CodecSpec>,
-    preserves: Preserves,
+    preserved: Preserved,
 }
 
 const WORDS: &[&str] = &[
@@ -54,9 +54,9 @@ const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", 
 const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
 const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
-/// Every codec with several configurations, at several positions.
+/// Chains with every codec, in several configurations and positions.
 #[rustfmt::skip]
-static CASES: &[(Preserves, Position, &[&str], &str)] = &[
+static CASES: &[(Preserved, Position, &[&str], &str)] = &[
     (All, Alone, BYTES, r#"["bytes"]"#),
     (All, Alone, WORDS, r#"[{"name":"bytes","configuration":{"endian":"big"}}]"#),
     (All, Alone, WORDS, r#"[{"name":"endian","configuration":{"endian":"little"}}]"#),
@@ -130,45 +130,50 @@ static CASES: &[(Preserves, Position, &[&str], &str)] = &[
 
     (All, Alone, NUMBERS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,2],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},"gzip"]}}, "crc32c"]"#),
     (All, Alone, TEXTS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":["vlen-utf8"],"index_codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_location":"start"}}, "zstd"]"#),
+
+    (All, Alone, &["int16", "uint8", "float32", "complex64"], r#"["packbits"]"#),
+    (Decoded, Alone, &["bool"], r#"[{"name":"packbits","configuration":{"padding_encoding":"last_byte"}}]"#),
+    (Decoded, Alone, &["int16", "uint32"], r#"[{"name":"packbits","configuration":{"padding_encoding":"first_byte","first_bit":1,"last_bit":11}}, "gzip"]"#),
+    (Number, Before, &["float32", "float64"], r#"[{"name":"scale_offset","configuration":{"offset":5,"scale":3}}]"#),
 ];
 
-static RESOLVED: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
+static PARSED_CASES: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
 
 impl Case {
-    fn new((preserves, codec_position, data_types, json): &(Preserves, Position, &[&str], &str)) -> Self {
+    fn new((preserved, position, data_types, json): &(Preserved, Position, &[&str], &str)) -> Self {
         let mut codecs = chunk::codecs(json);
         let endian = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let bytes = CodecSpec::parse_v3(&endian).expect("a codec");
-        match codec_position {
+        match position {
             Before => codecs.push(bytes),
             After => codecs.insert(0, bytes),
             Alone => {}
         }
-        Self { preserves: *preserves, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
+        Self { preserved: *preserved, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
     }
 }
 
-/// Decodes a chunk. The first byte selects data types and a chain, the second one of these data types, the third the
-/// kind of the remaining input and the number of dimensions, whose extents follow.
+/// Decodes a chunk. The first byte selects a chain, the second one of its data types, the third the meaning of the rest
+/// and the rank; the next bytes are the extents.
 pub fn decode(data: &[u8]) {
     let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
-    let case = RESOLVED.iter().cycle().nth(case.into()).expect("they begin again");
+    let case = PARSED_CASES.iter().cycle().nth(case.into()).expect("they begin again");
     let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
     let array = ChunkRepresentation::new(data_type, shape, fill_value).expect("a small chunk");
-    // Some codecs require another number of dimensions.
+    // Some codecs need another rank.
     let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
-        0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.preserves),
-        2 => elements(&chain, rest, case.preserves),
-        _ => damaged(&chain, rest, case.preserves),
+        0 | 1 => roundtrip_bytes(&chain, Bytes::copy_from_slice(rest), case.preserved),
+        2 => roundtrip_elements(&chain, rest, case.preserved),
+        _ => roundtrip_damaged(&chain, rest, case.preserved),
     }
 }
 
-/// Decodes stored bytes, and encodes the result again.
-fn stored(chain: &CodecChain, encoded: Bytes, preserves: Preserves) {
+/// Decodes arbitrary bytes, and encodes and decodes the result again.
+fn roundtrip_bytes(chain: &CodecChain, encoded: Bytes, preserved: Preserved) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
@@ -177,20 +182,20 @@ fn stored(chain: &CodecChain, encoded: Bytes, preserves: Preserves) {
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
     chunk::is_complete(&again, chain.representation(), BUDGET);
-    assert!(preserves == Number || again == decoded);
+    assert!(preserved == Number || again == decoded);
 }
 
 /// Encodes elements and decodes them again.
-fn elements(chain: &CodecChain, bytes: &[u8], preserves: Preserves) {
+fn roundtrip_elements(chain: &CodecChain, bytes: &[u8], preserved: Preserved) {
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
     let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
-    assert!(preserves != All || decoded == elements);
-    stored(chain, encoded, preserves);
+    assert!(preserved != All || decoded == elements);
+    roundtrip_bytes(chain, encoded, preserved);
 }
 
-/// Modifies one byte of an encoded chunk.
-fn damaged(chain: &CodecChain, bytes: &[u8], preserves: Preserves) {
+/// Changes one byte of an encoded chunk.
+fn roundtrip_damaged(chain: &CodecChain, bytes: &[u8], preserved: Preserved) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
@@ -198,23 +203,45 @@ fn damaged(chain: &CodecChain, bytes: &[u8], preserves: Preserves) {
     if let Some(byte) = encoded.get_mut(position) {
         *byte ^= mask;
     }
-    stored(chain, encoded.into(), preserves);
+    roundtrip_bytes(chain, encoded.into(), preserved);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
     fn every_codec_chain_resolves() {
-        for (case, (_, _, _, json)) in RESOLVED.iter().zip(CASES) {
+        for (case, (_, _, _, json)) in PARSED_CASES.iter().zip(CASES) {
             for data_type in &case.data_types {
-                let resolves = |rank| {
+                let made = |rank| {
                     let array = ChunkRepresentation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
                     CodecChain::new(&case.codecs, array).is_ok()
                 };
-                assert!((0..4).any(resolves), "{json} of {data_type}");
+                assert!((0..4).any(made), "{json} of {data_type}");
             }
+        }
+    }
+
+    /// The codecs of a JSON list, including those of shards.
+    fn codecs_in(list: &Value) -> Vec<CodecSpec> {
+        let codecs = list.as_array().into_iter().flatten();
+        let inner = |codec: &Value| {
+            let lists = ["codecs", "index_codecs"].map(|name| codec.get("configuration")?.get(name).map(codecs_in));
+            lists.into_iter().flatten().flatten().collect::<Vec<_>>()
+        };
+        codecs.flat_map(|codec| [vec![CodecSpec::parse_v3(codec).unwrap()], inner(codec)].concat()).collect()
+    }
+
+    #[test]
+    fn every_codec_is_fuzzed() {
+        let chains = CASES.iter().map(|(_, _, _, chain)| serde_json::from_str(chain).unwrap());
+        let fuzzed: Vec<CodecSpec> = chains.flat_map(|chain| codecs_in(&chain)).collect();
+        for (namespace, name) in codec::supported_codecs() {
+            let is_fuzzed = fuzzed.iter().any(|codec| codec.namespace == namespace && codec.name == name);
+            assert!(is_fuzzed, "add a chain with {name} of {namespace:?} to CASES");
         }
     }
 }

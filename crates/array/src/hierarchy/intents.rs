@@ -61,11 +61,11 @@ enum Operation {
 /// A record that cannot be understood.
 #[derive(Debug, thiserror::Error)]
 enum RecordError {
-    #[error("it is of version {0}, and this program knows version {VERSION} only")]
+    #[error("unsupported version {0}; the supported one is {VERSION}")]
     Version(u64),
-    #[error("it cannot be read")]
+    #[error("malformed record")]
     Json(#[from] serde_json::Error),
-    #[error("its path, dialect or prefixes are none")]
+    #[error("invalid path, dialect or prefixes")]
     Content,
 }
 

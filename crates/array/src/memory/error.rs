@@ -5,7 +5,7 @@
 pub enum MemoryError {
     /// The request needs more than one request can ever have.
     #[error(
-        "the request needs {needed} bytes of memory, and one request can have {limit} (fifteen sixteenths of `--max-memory`)"
+        "the request needs {needed} bytes of memory; the limit for one request is {limit} (fifteen sixteenths of `--max-memory`)"
     )]
     TooMuch {
         /// The bytes needed, including those that the request holds.
@@ -14,7 +14,7 @@ pub enum MemoryError {
         limit: u64,
     },
     /// Other requests hold it.
-    #[error("the request needs {needed} bytes of memory more, and {free} of {total} are free (`--max-memory`)")]
+    #[error("the request needs {needed} more bytes of memory, but only {free} of {total} are free (`--max-memory`)")]
     Busy {
         /// The bytes needed.
         needed: u64,
@@ -25,7 +25,7 @@ pub enum MemoryError {
     },
     /// The caller holds as much as one caller may while others wait.
     #[error(
-        "the request needs {needed} bytes of memory more, and its caller has {held} of {total} (`--max-memory`), of which one has at most half while others wait"
+        "the request needs {needed} more bytes of memory, but its caller uses {held} of {total} (`--max-memory`), of which one caller has at most half while others wait"
     )]
     TooManyRequests {
         /// The bytes needed.

@@ -62,7 +62,7 @@ pub(crate) enum Rejection {
 enum Share {
     /// While others wait.
     WhileOthersWait,
-    /// Always, so that there is something left for the next caller.
+    /// Always, so that there is something left for the next caller. Requests that are under way may grow beyond.
     Always,
 }
 
@@ -107,7 +107,7 @@ impl Pool {
             Priority::Last => state.turns.is_empty(),
             Priority::First => true,
         };
-        if !turn || state.has_enough(caller, amount) || amount > state.free {
+        if !turn || state.has_enough(caller, amount, rank) || amount > state.free {
             return None;
         }
         state.grant(caller, amount);
@@ -215,7 +215,7 @@ impl State {
             return Admission::CallerHasEnough;
         };
         let amount = waiter.amount.min(self.capacity);
-        if self.has_enough(caller, amount) {
+        if self.has_enough(caller, amount, Priority::Last) {
             return Admission::CallerHasEnough;
         }
         if amount > self.free { Admission::TooLittle } else { Admission::Granted }
@@ -229,12 +229,10 @@ impl State {
     }
 
     /// True if `amount` more would give a caller that holds some more than half, and its share is limited to that now.
-    fn has_enough(&self, caller: Caller, amount: u64) -> bool {
+    fn has_enough(&self, caller: Caller, amount: u64, rank: Priority) -> bool {
         let held = self.held.get(&caller).copied().unwrap_or(0);
-        let limited = match self.share {
-            Share::WhileOthersWait => self.turns.iter().any(|other| *other != caller),
-            Share::Always => true,
-        };
+        let others_wait = self.turns.iter().any(|other| *other != caller);
+        let limited = others_wait || (self.share, rank) == (Share::Always, Priority::Last);
         limited && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
     }
 
@@ -496,7 +494,6 @@ mod tests {
         let held = [take(ONE).await, take(ONE).await];
         let mut more = take(ONE);
         assert!((&mut more).now_or_never().is_none(), "it has half, although nobody else waits");
-        assert!(classes.try_take(ONE, 1, RequestSize::Small, Priority::First).is_err());
         let other = take(TWO).now_or_never().expect("it waits for nobody");
         drop((held, other));
         drop((more.await, main));

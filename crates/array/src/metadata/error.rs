@@ -18,13 +18,13 @@ pub enum NodeError {
     #[error(transparent)]
     Array(#[from] ArrayError),
     /// There are more nodes than the limit.
-    #[error("there are more than {limit} nodes")]
+    #[error("more than {limit} nodes")]
     TooManyNodes {
         /// The limit.
         limit: usize,
     },
     /// The node exists and differs.
-    #[error("there is another node at {path}")]
+    #[error("a different node exists at {path}")]
     Differs {
         /// The path.
         path: NodePath,
@@ -32,7 +32,7 @@ pub enum NodeError {
         differences: Vec<Difference>,
     },
     /// Keys exist at the place of a new array.
-    #[error("there are keys where the array {path} would be, such as {key}")]
+    #[error("keys exist at the path of the new array {path}, such as {key}")]
     StrayKeys {
         /// The path of the array.
         path: NodePath,
@@ -40,7 +40,7 @@ pub enum NodeError {
         key: Key,
     },
     /// The precondition failed.
-    #[error("the precondition does not hold of {path}")]
+    #[error("the precondition on {path} failed")]
     PreconditionFailed {
         /// The path.
         path: NodePath,
@@ -48,7 +48,7 @@ pub enum NodeError {
         current: Option<Version>,
     },
     /// The parent is an array, which has no members.
-    #[error("{path} would be below the array {array}")]
+    #[error("{path} cannot be created: {array} is an array")]
     BelowArray {
         /// The path of the new node.
         path: NodePath,
@@ -66,7 +66,7 @@ pub enum NodeError {
     },
     /// Documents of another dialect are in the way: the entry point of a draft hierarchy where v3 would have a node, or
     /// the reverse.
-    #[error("{path} is where a hierarchy of {found} has its documents")]
+    #[error("{path} is reserved: it holds the metadata of a {found} hierarchy")]
     OtherDialect {
         /// The path of the documents.
         path: NodePath,
@@ -74,7 +74,7 @@ pub enum NodeError {
         found: Dialect,
     },
     /// The dialect cannot represent the whole node.
-    #[error("{dialect} cannot say all of it")]
+    #[error("{dialect} cannot represent the whole node")]
     Lossy {
         /// The dialect.
         dialect: Dialect,
@@ -91,7 +91,7 @@ pub enum NodeError {
         source: Unconvertible,
     },
     /// The two dialects share no chunks, so a hierarchy can only be converted to another path.
-    #[error("a hierarchy of {from} is converted to {to} at another path")]
+    #[error("a hierarchy of {from} can only be converted to {to} at another path: set `target`")]
     NotInPlace {
         /// The current dialect.
         from: Dialect,
@@ -99,10 +99,10 @@ pub enum NodeError {
         to: Dialect,
     },
     /// The patch is not valid for the node.
-    #[error("the patch does not fit: {0}")]
+    #[error("invalid patch: {0}")]
     Change(#[from] PatchError),
     /// The operation takes more changes than one commit can have.
-    #[error("it takes {changes} changes, and a commit has at most {limit}")]
+    #[error("the operation takes {changes} changes, but one commit has at most {limit}")]
     TooManyChanges {
         /// The number of changes.
         changes: u64,

@@ -16,7 +16,7 @@ pub enum WriteError {
     #[error(transparent)]
     Node(#[from] NodeError),
     /// The number of bytes does not match the selection.
-    #[error("the selection has {expected} bytes, and {found} came")]
+    #[error("the body has {found} bytes, but the selection needs {expected}")]
     Length {
         /// The size of the selection in bytes.
         expected: u64,
@@ -24,7 +24,7 @@ pub enum WriteError {
         found: u64,
     },
     /// The number of elements of variable length does not match the selection.
-    #[error("the selection has {expected} elements, and {found} came")]
+    #[error("the body has {found} elements, but the selection needs {expected}")]
     Count {
         /// The number of elements of the selection.
         expected: u64,
@@ -32,7 +32,9 @@ pub enum WriteError {
         found: u64,
     },
     /// The appended elements are not a whole number of indices along the dimension.
-    #[error("{found} bytes came, and one step along dimension {dimension} has {step}")]
+    #[error(
+        "the body has {found} bytes, which is no multiple of the {step} bytes of one step along dimension {dimension}"
+    )]
     AppendLength {
         /// The dimension.
         dimension: usize,
@@ -42,7 +44,7 @@ pub enum WriteError {
         found: u64,
     },
     /// The array has no such dimension.
-    #[error("there is no dimension {dimension} in an array of {rank}")]
+    #[error("no dimension {dimension} in an array of {rank} dimensions")]
     Dimension {
         /// The dimension of the request.
         dimension: i64,
@@ -50,7 +52,7 @@ pub enum WriteError {
         rank: usize,
     },
     /// A list of the selection repeats an index.
-    #[error("the list for dimension {dimension} names {index} twice")]
+    #[error("duplicate index {index} in the list for dimension {dimension}")]
     RepeatedIndex {
         /// The dimension.
         dimension: usize,
@@ -58,13 +60,13 @@ pub enum WriteError {
         index: u64,
     },
     /// The shape of the array changed while the elements were received, so that they do not fit.
-    #[error("the shape of {path} changed while the elements came")]
+    #[error("the shape of {path} changed while the body was received")]
     ShapeChanged {
         /// The array's path.
         path: NodePath,
     },
     /// The precondition failed.
-    #[error("the precondition does not hold of {path}")]
+    #[error("the precondition on {path} failed")]
     PreconditionFailed {
         /// The array's path.
         path: NodePath,
@@ -81,7 +83,7 @@ pub enum WriteError {
         source: CodecError,
     },
     /// The key of a chunk would be too long.
-    #[error("a chunk of {path} has no key: it would be too long")]
+    #[error("the key of a chunk of {path} would be too long")]
     ChunkKey {
         /// The array's path.
         path: NodePath,

@@ -1,39 +1,39 @@
-//! The plain numbers.
+//! Numeric data types.
 
 use half::{bf16, f16};
 
-/// A plain number, as it is in Rust: `bool`, the integers of 8 to 64 bits, `f32`, `f64`, `half`'s `f16` and `bf16`, and complex numbers as
-/// `[f32; 2]` or `[f64; 2]`, real part first.
-pub trait Element: sealed::Decode {}
+/// The Rust type of a numeric data type: `bool`, the integers of 8 to 64 bits, `f32`, `f64`, `f16` and `bf16` of the
+/// `half` crate, and complex numbers as `[f32; 2]` or `[f64; 2]`, real part first.
+pub trait Element: sealed::Number {}
 
-impl<T: sealed::Decode> Element for T {}
+impl<T: sealed::Number> Element for T {}
 
-/// A number that a `.npy` file holds: all but `bf16`, which NumPy alone does not have.
+/// An [`Element`] that a `.npy` file can contain: all except `bf16`, which NumPy lacks.
 #[cfg(feature = "ndarray")]
-pub trait NpyElement: Element + sealed::Npy {}
+pub trait NpyElement: Element + sealed::NpyNumber {}
 
 #[cfg(feature = "ndarray")]
-impl<T: Element + sealed::Npy> NpyElement for T {}
+impl<T: Element + sealed::NpyNumber> NpyElement for T {}
 
 pub(super) mod sealed {
-    /// How numbers are made of bytes, and bytes of numbers.
-    pub trait Decode: Copy + Send + Sync + 'static {
-        /// The name of the data type that this is.
+    /// Conversion from and to little-endian bytes.
+    pub trait Number: Copy + Send + Sync + 'static {
+        /// Name of the data type in Zarr v3.
         const NAME: &'static str;
-        /// How many bytes one has.
+        /// Size of an element in bytes.
         const SIZE: usize;
 
-        /// Appends those that the bytes are, little-endian. What is left at the end and is no whole one is disregarded.
-        fn decode(bytes: &[u8], into: &mut Vec<Self>);
+        /// Appends the decoded elements. An incomplete element at the end is ignored.
+        fn decode(bytes: &[u8], elements: &mut Vec<Self>);
 
-        /// Appends its bytes, little-endian.
-        fn encode(self, into: &mut Vec<u8>);
+        /// Appends the encoded element.
+        fn encode(self, bytes: &mut Vec<u8>);
     }
 
-    /// How `.npy` files say what numbers are.
+    /// Data type in the header of `.npy` files.
     #[cfg(feature = "ndarray")]
-    pub trait Npy {
-        /// The `descr` of little-endian ones.
+    pub trait NpyNumber {
+        /// The `descr` of little-endian elements.
         const DESCR: &'static str;
     }
 }
@@ -41,17 +41,17 @@ pub(super) mod sealed {
 macro_rules! numbers {
     ($($number:ty = $name:literal;)*) => {
         $(
-            impl sealed::Decode for $number {
+            impl sealed::Number for $number {
                 const NAME: &'static str = $name;
                 const SIZE: usize = size_of::<Self>();
 
-                fn decode(bytes: &[u8], into: &mut Vec<Self>) {
+                fn decode(bytes: &[u8], elements: &mut Vec<Self>) {
                     let (words, _) = bytes.as_chunks();
-                    into.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
+                    elements.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
                 }
 
-                fn encode(self, into: &mut Vec<u8>) {
-                    into.extend_from_slice(&self.to_le_bytes());
+                fn encode(self, bytes: &mut Vec<u8>) {
+                    bytes.extend_from_slice(&self.to_le_bytes());
                 }
             }
         )*
@@ -76,17 +76,17 @@ numbers! {
 macro_rules! complex_numbers {
     ($($part:ty = $name:literal;)*) => {
         $(
-            impl sealed::Decode for [$part; 2] {
+            impl sealed::Number for [$part; 2] {
                 const NAME: &'static str = $name;
                 const SIZE: usize = size_of::<Self>();
 
-                fn decode(bytes: &[u8], into: &mut Vec<Self>) {
+                fn decode(bytes: &[u8], elements: &mut Vec<Self>) {
                     let (pairs, _) = bytes.as_chunks::<{ size_of::<$part>() }>().0.as_chunks::<2>();
-                    into.extend(pairs.iter().map(|pair| pair.map(<$part>::from_le_bytes)));
+                    elements.extend(pairs.iter().map(|pair| pair.map(<$part>::from_le_bytes)));
                 }
 
-                fn encode(self, into: &mut Vec<u8>) {
-                    into.extend(self.into_iter().flat_map(<$part>::to_le_bytes));
+                fn encode(self, bytes: &mut Vec<u8>) {
+                    bytes.extend(self.into_iter().flat_map(<$part>::to_le_bytes));
                 }
             }
         )*
@@ -98,23 +98,23 @@ complex_numbers! {
     f64 = "complex128";
 }
 
-impl sealed::Decode for bool {
+impl sealed::Number for bool {
     const NAME: &'static str = "bool";
     const SIZE: usize = 1;
 
-    fn decode(bytes: &[u8], into: &mut Vec<Self>) {
-        into.extend(bytes.iter().map(|byte| *byte != 0));
+    fn decode(bytes: &[u8], elements: &mut Vec<Self>) {
+        elements.extend(bytes.iter().map(|byte| *byte != 0));
     }
 
-    fn encode(self, into: &mut Vec<u8>) {
-        into.push(self.into());
+    fn encode(self, bytes: &mut Vec<u8>) {
+        bytes.push(self.into());
     }
 }
 
 #[cfg(feature = "ndarray")]
 macro_rules! npy {
     ($($number:ty = $descr:literal;)*) => {
-        $(impl sealed::Npy for $number {
+        $(impl sealed::NpyNumber for $number {
             const DESCR: &'static str = $descr;
         })*
     };

@@ -1,20 +1,20 @@
-//! What can go wrong with the arrays of a server.
+//! Errors of the array client.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use meta::{NodePath, selection::Selection};
 use store::{StoreError, Version};
 
 use crate::{
-    failure::{Fault, TransportError},
-    upload::Unsent,
+    error::{RequestError, TransportError},
+    upload::SendError,
 };
 
-/// Why elements could not be read or written.
+/// Errors of reading or writing elements.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
-    /// There is no node at the path; or, where a dialect was asked for, none of it.
-    #[error("there is no node at {path}")]
+    /// No node exists at the path, or none of the requested dialect.
+    #[error("no node exists at {path}")]
     NoSuchNode {
         /// The path.
         path: NodePath,
@@ -25,241 +25,244 @@ pub enum ArrayError {
         /// The path.
         path: NodePath,
     },
-    /// The array needs what the server does not have.
-    #[error("the server does not have what the array at {path} needs: {needs}")]
+    /// The array uses a feature that the server does not support.
+    #[error("the server does not support the array at {path}: {needs}")]
     Unsupported {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
-        /// The codec, extension, data type or whatever it is: `the codec x`.
+        /// The codec, extension, data type or other feature, such as `the codec x`.
         needs: String,
     },
-    /// The stored metadata of the array is not what its dialect says.
-    #[error("the stored metadata of {path} is not understood: {detail}")]
+    /// The stored metadata of the array is invalid.
+    #[error("the stored metadata of {path} is invalid: {detail}")]
     Metadata {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
-        /// The key of the document, where the server names it.
+        /// Key of the metadata document, if known.
         key: Option<String>,
-        /// What is wrong with it.
+        /// Reason.
         detail: String,
     },
-    /// The selection or the request is not understood, as when a list is too long.
-    #[error("the selection is not understood: {detail}")]
+    /// The selection or the request is invalid, for example because a list is too long.
+    #[error("invalid selection: {detail}")]
     InvalidSelection {
-        /// What is wrong with it.
+        /// Reason.
         detail: String,
-        /// Where in the selection's text, in bytes from its beginning.
+        /// Position of the error in the text of the selection, in bytes.
         position: Option<u64>,
-        /// Where in the request's JSON, as a JSON Pointer (RFC 6901).
+        /// Position of the error in the JSON of the request, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
     },
-    /// The selection does not fit the array: it has more items than there are dimensions, or stacks different shapes.
+    /// The selection does not fit the array: it has more items than the array has dimensions, or stacks different
+    /// shapes.
     #[error("the selection does not fit the array: {detail}")]
-    UnfitSelection {
-        /// What is wrong with it.
+    SelectionMismatch {
+        /// Reason.
         detail: String,
-        /// The dimension concerned, from 0, where it is one.
+        /// The dimension, counted from 0, if the error concerns a single one.
         dimension: Option<u64>,
     },
-    /// An index does not lie within its dimension.
+    /// An index is out of bounds.
     #[error("index {index} is out of bounds for dimension {dimension}, whose extent is {extent}")]
     OutOfBounds {
-        /// The dimension, from 0.
+        /// The dimension, counted from 0.
         dimension: u64,
-        /// The index that was asked for.
+        /// The index.
         index: i64,
-        /// The dimension's extent. Its indices are `-extent..extent`.
+        /// Extent of the dimension; valid indices are `-extent..extent`.
         extent: u64,
     },
-    /// What is selected is more than the server gives in one answer.
-    #[error("the selection is too large{}", Size { size: *size, limit: *limit, smaller: smaller.as_ref() })]
+    /// The selection exceeds the server's limit for one response.
+    #[error("the selection is too large{}", SizeDetail { size: *size, limit: *limit, smaller: smaller.as_ref() })]
     SelectionTooLarge {
-        /// How many bytes it has, as far as the server knows.
+        /// Size of the selection in bytes, if known.
         size: Option<u64>,
-        /// How many it may have.
+        /// The limit in bytes.
         limit: Option<u64>,
-        /// The beginning of what was selected, as much of it as fits.
+        /// The longest initial part of the selection within the limit.
         smaller: Option<Selection>,
     },
-    /// What is selected lies in more chunks than the server reads for one answer.
-    #[error("the selection concerns {chunks} chunks, and the limit is {limit}")]
+    /// The selection needs more chunks than the server reads for one response.
+    #[error("the selection needs {chunks} chunks; the limit is {limit}")]
     TooManyChunks {
-        /// How many.
+        /// Number of chunks.
         chunks: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// The chunks of the array are larger than what the server decodes.
+    /// The chunks of the array exceed the server's limit for decoding.
     #[error("the chunks of the array at {path} are too large to be decoded: {detail}")]
     ChunkTooLarge {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
-        /// How large they are and may be.
+        /// Their size, and the limit.
         detail: String,
     },
-    /// The request is longer than what the server takes.
+    /// The request exceeds the server's limit.
     #[error("the request is longer than {limit} bytes")]
     RequestTooLarge {
-        /// How many bytes it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The elements cannot be given as bytes.
-    #[error("the elements cannot be given as bytes: {detail}")]
-    CannotHold {
-        /// Why not.
+    /// The elements cannot be encoded as bytes.
+    #[error("the elements cannot be encoded as bytes: {detail}")]
+    UnsupportedFormat {
+        /// Reason.
         detail: String,
     },
-    /// A stored chunk does not decode.
+    /// A stored chunk cannot be decoded.
     #[error("the chunk at {key} cannot be decoded by {codec}: {detail} (request {request})")]
     UndecodableChunk {
-        /// The chunk's key.
+        /// Key of the chunk.
         key: String,
         /// The codec that failed.
         codec: String,
-        /// How.
+        /// Reason.
         detail: String,
-        /// The request's id, to be found in the server's log.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
     },
-    /// What is stored for a key is not what was written.
+    /// A stored value does not match its checksum.
     #[error("the stored value of {key} is damaged (request {request})")]
     Damaged {
-        /// The key.
+        /// Key of the value.
         key: String,
-        /// The request's id, to be found in the server's log.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
     },
-    /// The array has elements of another data type than those asked for.
-    #[error("the elements are not {expected} but {}", found.as_deref().unwrap_or("of a type with a long name"))]
+    /// The array does not have the expected data type.
+    #[error("the data type is {}, not {expected}", actual.as_deref().unwrap_or("one whose name is too long for a header"))]
     DataType {
-        /// The name of the data type that was asked for.
+        /// Name of the expected data type.
         expected: &'static str,
-        /// The name of the array's, if it is not too long for a header.
-        found: Option<String>,
+        /// Name of the data type of the array, unless it is too long for a header.
+        actual: Option<String>,
     },
-    /// There are not as many elements as were selected, or what is appended is no whole number of steps along the dimension.
-    #[error("the elements do not fit what was selected: {detail}")]
-    UnfitElements {
-        /// What is wrong with them.
+    /// The number of elements does not match the selection, or appended elements do not fill whole steps along the
+    /// dimension.
+    #[error("the elements do not match the selection: {detail}")]
+    ElementsMismatch {
+        /// Reason.
         detail: String,
-        /// How much there has to be, in bytes or else in elements.
+        /// The expected size: in bytes, or for JSON in elements.
         expected: Option<u64>,
-        /// How much there was.
-        found: Option<u64>,
+        /// The size that the server received.
+        actual: Option<u64>,
     },
-    /// The data type has no such value.
+    /// An element is not a value of the data type.
     #[error("the element at {element:?} cannot be written: {detail}")]
     InvalidElement {
-        /// Which one, by its indices in what was to be written.
+        /// Indices of the element within the written elements.
         element: Vec<u64>,
-        /// Why not.
+        /// Reason.
         detail: String,
     },
-    /// What was to be written is not understood: lists of different lengths, or a `.npy` file of another data type or shape.
-    #[error("the elements are not understood: {detail}")]
+    /// The elements are malformed: lists of different lengths, or a `.npy` file of another data type or shape.
+    #[error("the elements are malformed: {detail}")]
     InvalidElements {
-        /// What is wrong with them.
+        /// Reason.
         detail: String,
-        /// Where in JSON, as a JSON Pointer (RFC 6901).
+        /// Position of the error in JSON, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
-        /// Where in bytes from the beginning.
+        /// Position of the error in bytes.
         position: Option<u64>,
     },
-    /// The condition does not hold of the array.
-    #[error("the precondition does not hold of {path}")]
+    /// The precondition is false.
+    #[error("precondition failed for {path}{}", current.map(|version| format!(": its version is {version}")).unwrap_or_default())]
     PreconditionFailed {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
-        /// The version that it has.
+        /// Current version of the array.
         current: Option<Version>,
     },
-    /// The shape of the array changed while the elements were on their way, so that they do not fit any more. Nothing was written.
-    #[error("the shape of {path} changed meanwhile")]
+    /// The shape of the array changed during the upload, so that the elements no longer match. Nothing was written.
+    #[error("the shape of {path} changed during the upload")]
     ShapeChanged {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
     },
-    /// The array cannot grow so.
-    #[error("the array at {path} cannot be changed so: {detail}")]
-    Unchangeable {
-        /// The path of the array.
+    /// The array cannot be extended.
+    #[error("the array at {path} cannot be extended: {detail}")]
+    CannotExtend {
+        /// Path of the array.
         path: NodePath,
-        /// Why not.
+        /// Reason.
         detail: String,
     },
-    /// The codecs of the array do not take the elements.
+    /// A codec of the array cannot encode the elements.
     #[error("the chunk at {key} cannot be encoded by {codec}: {detail}")]
     UnencodableChunk {
-        /// The chunk's key.
+        /// Key of the chunk.
         key: String,
         /// The codec that failed.
         codec: String,
-        /// How.
+        /// Reason.
         detail: String,
     },
-    /// It would take more changes than one commit has.
-    #[error("it takes {changes} changes, and one commit has at most {limit}")]
+    /// The write exceeds the server's limit for the changes of one commit.
+    #[error("the write needs {changes} changes; the limit of a commit is {limit}")]
     TooManyChanges {
-        /// How many it takes.
+        /// Number of changes.
         changes: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// The elements that were to be written did not come, or not to the server.
-    #[error("the elements did not reach the server whole")]
+    /// The upload of the elements failed.
+    #[error("the elements were not uploaded completely")]
     Content(#[source] StoreError),
-    /// The store takes no changes until the server is started again.
-    #[error("the store is read-only until the server is started again")]
+    /// The store is read-only until the server is restarted.
+    #[error("the store is read-only until the server is restarted")]
     ReadOnly,
-    /// There is no space left.
+    /// The server has no space left.
     #[error("the server has no space left")]
     OutOfSpace,
-    /// The elements do not fit the memory of this machine.
-    #[error("there is no memory for {size} bytes of elements")]
-    Memory {
-        /// How many bytes they have, at least.
+    /// The elements do not fit into the memory of this machine.
+    #[error("cannot allocate memory for {size} bytes of elements")]
+    OutOfMemory {
+        /// Size of the elements in bytes, at least.
         size: u64,
     },
-    /// The server wants to know who asks.
-    #[error("the server asks for a token")]
+    /// The server requires a token.
+    #[error("the server requires a token")]
     Unauthorized,
-    /// The server does not allow this to whoever asks.
-    #[error("the server does not allow this: {detail}")]
+    /// The client is not permitted to do this.
+    #[error("the server does not permit this: {detail}")]
     Forbidden {
-        /// What it said.
+        /// Reason.
         detail: String,
     },
-    /// The server is busy or stopping; the request can be made again.
+    /// The server is busy or stopping; the request can be retried.
     #[error("the server is busy")]
     Busy {
-        /// How long it asks to wait.
+        /// The delay that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// The elements stopped coming. A server that finds a chunk undecodable in the middle of an answer can tell it in no other way.
-    #[error("the elements broke off after {received} bytes{}", expected.map(|all| format!(" of {all}")).unwrap_or_default())]
-    Broken {
-        /// How many bytes came.
+    /// The response was cut off. This is also how a server reports a chunk that it could not decode after it had begun
+    /// to respond.
+    #[error("the response was cut off after {received} bytes{}", expected.map(|size| format!(" of {size}")).unwrap_or_default())]
+    Interrupted {
+        /// Number of bytes that were received.
         received: u64,
-        /// How many there are, where that is known.
+        /// Number of bytes that were expected, if known.
         expected: Option<u64>,
-        /// How the connection failed.
+        /// The failure of the connection.
         #[source]
         source: TransportError,
     },
-    /// The server failed, or refused what this client does not ask for.
+    /// The server failed, or its response is not one to the requests of this client.
     #[error("the server failed (status {status}, request {request}): {detail}")]
     Remote {
         /// The HTTP status.
         status: u16,
-        /// The request's id, to be found in the server's log.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
-        /// What it said; empty where it said nothing.
+        /// The server's explanation; empty if there is none.
         detail: String,
     },
-    /// The server answered what its contract does not allow.
-    #[error("the server gave an answer that cannot be understood: {detail}")]
+    /// The response violates the HTTP API of zarrd.
+    #[error("the response is not that of a zarrd server: {detail}")]
     Protocol {
-        /// What is wrong with it.
+        /// The violation.
         detail: String,
     },
     /// The connection failed.
@@ -267,33 +270,33 @@ pub enum ArrayError {
     Transport(#[source] TransportError),
 }
 
-impl From<Fault> for ArrayError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Transport(error) => Self::Transport(error),
-            Fault::Protocol { detail } => Self::Protocol { detail },
+impl From<RequestError> for ArrayError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Protocol { detail } => Self::Protocol { detail },
         }
     }
 }
 
-impl From<Unsent> for ArrayError {
-    fn from(unsent: Unsent) -> Self {
-        match unsent {
-            Unsent::Content(error) => Self::Content(error),
-            Unsent::Fault(fault) => fault.into(),
+impl From<SendError> for ArrayError {
+    fn from(error: SendError) -> Self {
+        match error {
+            SendError::Content(error) => Self::Content(error),
+            SendError::Request(error) => error.into(),
         }
     }
 }
 
-/// What an error's text says of a selection that is too large.
-struct Size<'a> {
+/// The details in the message of [`ArrayError::SelectionTooLarge`].
+struct SizeDetail<'a> {
     size: Option<u64>,
     limit: Option<u64>,
     smaller: Option<&'a Selection>,
 }
 
-impl std::fmt::Display for Size<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for SizeDetail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(size) = self.size {
             write!(f, ": it has {size} bytes")?;
         }

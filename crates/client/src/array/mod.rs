@@ -1,13 +1,13 @@
-//! The arrays of a server.
+//! The array client.
 
-mod describe;
+mod collect;
+mod description;
 mod element;
 mod error;
-mod gather;
-mod incoming;
 mod input;
 mod problem;
 mod request;
+mod stream;
 mod write;
 
 use std::{fmt, sync::Arc};
@@ -22,38 +22,39 @@ use store::{Precondition, Version};
 
 #[cfg(feature = "ndarray")]
 pub use self::element::NpyElement;
+use self::{
+    collect::{BytesCollector, Collect, TypedCollector},
+    request::ElementsRequest,
+    write::WriteRequest,
+};
 pub use self::{
-    describe::{Description, Elements},
+    description::{Description, Elements},
     element::Element,
     error::ArrayError,
-    incoming::ElementStream,
     input::NewElements,
-};
-use self::{
-    gather::{Gather, Numbers, Pieces},
-    incoming::Incoming,
-    request::Ask,
-    write::Change,
+    stream::ElementStream,
 };
 use crate::{
-    BaseUrl, BuildError, Changed, ClientBuilder, Connection, NodeClient, NodeError,
-    failure::{Failure, Repeat},
-    transport::{Clock, Transport},
+    BaseUrl, BuildError, ClientBuilder, Connection, NodeClient, NodeError, UpdatedNode,
+    deadline::Deadline,
+    retry::{FailedAttempt, Idempotency},
+    transport::Transport,
 };
 
-/// The arrays of a zarrd server: their elements, whatever wrote them, without a Zarr library.
+/// Client of the arrays of a zarrd server. It reads and writes elements without a Zarr library: the server decodes and
+/// encodes the chunks.
 ///
-/// What is read or written is a [`Selection`], best written with [`select!`](crate::select); what is read may also be a [`ReadRequest`] of single points or of
-/// selections that are stacked. Elements come in C order with every word little-endian.
+/// The elements to read or write are a [`Selection`], best written with [`select!`](crate::select); reads also accept a
+/// [`ReadRequest`] of single points or of stacked selections. Elements are in C order and little-endian.
 ///
-/// A clone shares the connections, which are kept and used again. Each answer shows the array as of one commit, two answers perhaps as of
-/// two; each write is one commit.
+/// Clones share one pool of connections. Each response shows the array as of one commit, and each write is one commit;
+/// two responses may show two commits.
 ///
-/// Readings are asked for again as told at [`Retries`](crate::Retries); an answer that breaks off is read anew, since a server cannot go on in
-/// the middle of one. So are writes of a region without a condition, unless their elements come as a stream: written twice, they are what they are.
-/// Appending, and what has a condition, is made again only where it is known not to have been done.
+/// [`Retries`](crate::Retries) apply to reads, which are repeated from the beginning when the response is cut off, and
+/// to writes of a region without a precondition, unless their elements are streamed: these are idempotent. Appends, and
+/// writes with a precondition, are retried only if they are known not to have been executed.
 ///
-/// Redirections are not followed, and no content coding is asked for.
+/// Redirects are not followed, and no content coding is accepted.
 #[derive(Clone)]
 pub struct ArrayClient {
     transport: Arc<Transport>,
@@ -61,196 +62,179 @@ pub struct ArrayClient {
 }
 
 impl ArrayClient {
-    /// The arrays of the server at `base`, with the options as they are without being asked for.
+    /// Creates a client of the server at `base`, with default options.
     pub fn new(base: BaseUrl) -> Result<Self, BuildError> {
         Self::builder(base).build()
     }
 
-    /// Begins a client with other options.
+    /// Returns a builder of a client with other options.
     pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
         ClientBuilder::new(base)
     }
 
-    /// The same arrays, as nodes of one dialect: for paths that answer in several. Otherwise v3 goes before v2, and v2 before
-    /// the draft.
+    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence
+    /// over v2, and v2 over the draft.
     #[must_use]
-    pub fn of_dialect(&self, dialect: Dialect) -> Self {
+    pub fn with_dialect(&self, dialect: Dialect) -> Self {
         Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
     }
 
-    /// Where the server is.
+    /// URL of the server.
     pub fn base(&self) -> &BaseUrl {
         self.transport.base()
     }
 
-    /// What [`read`](Self::read) would give, without its elements. Nothing is decoded for it.
+    /// Returns the description of the elements that [`read`](Self::read) would return. The server decodes nothing for
+    /// it.
     pub async fn describe(&self, path: &NodePath, selection: Selection) -> Result<Description, ArrayError> {
-        let (ask, transport, clock) = self.ask(path, selection.into());
-        patiently(transport, clock, || ask.describe(transport, clock)).await
+        let (transport, request) = (&self.transport, &self.request(path, selection.into()));
+        self.retry(|deadline| request.describe(transport, deadline)).await
     }
 
-    /// Reads elements as bytes: in C order, every word little-endian. What they are tells the description.
+    /// Reads elements as bytes, in C order and little-endian.
     ///
-    /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its length in
-    /// bytes as a `u32`; all of these numbers are little-endian. [`Elements::texts`] takes strings apart.
-    pub async fn read(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<Elements, ArrayError> {
-        self.gathered::<Pieces>(path, what.into()).await
+    /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its
+    /// length in bytes as a `u32`, all little-endian. [`Elements::strings`] decodes strings.
+    pub async fn read(&self, path: &NodePath, request: impl Into<ReadRequest>) -> Result<Elements, ArrayError> {
+        self.collect::<BytesCollector>(path, request.into()).await
     }
 
-    /// As [`read`](Self::read), or `None` where the answer's version is `known` still: that of the description which came with the
-    /// same request earlier. A server decodes nothing to find that out.
-    pub async fn read_unless(
+    /// Reads elements like [`read`](Self::read); returns `None` if they still have `version`, the version in the
+    /// description of an earlier response to the same request. The server decodes nothing to find out.
+    pub async fn read_if_changed(
         &self,
         path: &NodePath,
-        what: impl Into<ReadRequest>,
-        known: Version,
+        request: impl Into<ReadRequest>,
+        version: Version,
     ) -> Result<Option<Elements>, ArrayError> {
-        let (ask, transport, clock) = self.ask(path, what.into());
-        let ask = &ask;
-        let attempt = || async move {
-            match ask.elements_unless(transport, known, clock).await? {
-                Some(incoming) => whole::<Pieces>(incoming).await.map(Some),
+        let (transport, request) = (&self.transport, &self.request(path, request.into()));
+        let attempt = |deadline| async move {
+            match request.elements_if_changed(transport, version, deadline).await? {
+                Some(response) => response.collect::<BytesCollector>().await.map(Some),
                 None => Ok(None),
             }
         };
-        patiently(transport, clock, attempt).await
+        self.retry(attempt).await
     }
 
-    /// Reads elements that are plain numbers as such.
+    /// Reads elements as numbers.
     ///
-    /// Fails with [`ArrayError::DataType`] where the array has others: nothing is converted.
+    /// Fails with [`ArrayError::DataType`] if the array has another data type: nothing is converted.
     pub async fn read_as<T: Element>(
         &self,
         path: &NodePath,
-        what: impl Into<ReadRequest>,
+        request: impl Into<ReadRequest>,
     ) -> Result<Elements<Vec<T>>, ArrayError> {
-        self.gathered::<Numbers<T>>(path, what.into()).await
+        self.collect::<TypedCollector<T>>(path, request.into()).await
     }
 
-    /// Reads elements piece by piece, as the bytes of [`read`](Self::read), in memory that does not grow with their number.
+    /// Reads elements as a stream of the bytes of [`read`](Self::read), in constant memory.
     ///
-    /// The pieces are cut anywhere, also within an element. A stream that breaks off is not begun again, and fails with
-    /// [`ArrayError::Broken`].
-    pub async fn stream(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
-        let (ask, transport, clock) = self.ask(path, what.into());
-        let incoming = patiently(transport, clock, || ask.elements(transport, clock)).await?;
-        Ok(incoming.into_stream())
+    /// The boundaries of the items are arbitrary, and may lie within an element. An interrupted stream is not retried;
+    /// it fails with [`ArrayError::Interrupted`].
+    pub async fn stream(&self, path: &NodePath, request: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
+        let (transport, request) = (&self.transport, &self.request(path, request.into()));
+        let response = self.retry(|deadline| request.elements(transport, deadline)).await?;
+        Ok(response.into_stream())
     }
 
-    /// Writes elements to all that `selection` has of an array: all of them become visible at once, or none. Repeated indices are refused.
+    /// Writes elements to the selected region of an array. All of them become visible at once, or none. A selection
+    /// with repeated indices is an error.
     ///
-    /// `condition` must hold of the [version](crate::FoundNode::version) of the node, which is another one whenever its metadata is; [`Precondition::none`]
-    /// always does.
+    /// The precondition refers to the [version](crate::NodeInfo::version) of the node, which changes whenever its
+    /// metadata does.
     pub async fn write(
         &self,
         path: &NodePath,
         selection: Selection,
         elements: impl Into<NewElements>,
-        condition: Precondition,
+        precondition: Precondition,
     ) -> Result<WriteReport, ArrayError> {
         let elements = elements.into();
-        self.check(path, &elements).await?;
-        let change = Change::region(path, &selection, self.dialect, condition);
-        change.run(&self.transport, elements.format, elements.content).await
+        self.check_data_type(path, &elements).await?;
+        let request = WriteRequest::region(path, &selection, self.dialect, precondition);
+        request.send(&self.transport, elements.format, elements.content).await
     }
 
-    /// Grows an array along a dimension (negative from the end) and writes elements there. Nobody sees the one without the other.
+    /// Appends elements along a dimension (negative: counted from the last one). The new shape and the elements become
+    /// visible at once.
     pub async fn append(
         &self,
         path: &NodePath,
         dimension: i64,
         elements: impl Into<NewElements>,
-        condition: Precondition,
+        precondition: Precondition,
     ) -> Result<WriteReport, ArrayError> {
         let elements = elements.into();
-        self.check(path, &elements).await?;
-        let change = Change::append(path, dimension, self.dialect, condition);
-        change.run(&self.transport, elements.format, elements.content).await
+        self.check_data_type(path, &elements).await?;
+        let request = WriteRequest::append(path, dimension, self.dialect, precondition);
+        request.send(&self.transport, elements.format, elements.content).await
     }
 
-    /// Gives an array another shape, as [`NodeClient::resize`] does.
+    /// Changes the shape of an array, like [`NodeClient::resize`].
     pub async fn resize(
         &self,
         path: &NodePath,
         shape: Vec<u64>,
-        condition: Precondition,
-    ) -> Result<Changed, NodeError> {
-        self.nodes().resize(path, shape, condition).await
+        precondition: Precondition,
+    ) -> Result<UpdatedNode, NodeError> {
+        self.nodes().resize(path, shape, precondition).await
     }
 
-    /// Changes attributes of an array by a merge patch, as [`NodeClient::set_attributes`] does.
+    /// Updates attributes of an array by a merge patch, like [`NodeClient::set_attributes`].
     pub async fn set_attributes(
         &self,
         path: &NodePath,
         attributes: Map<String, Value>,
-        condition: Precondition,
-    ) -> Result<Changed, NodeError> {
-        self.nodes().set_attributes(path, attributes, condition).await
+        precondition: Precondition,
+    ) -> Result<UpdatedNode, NodeError> {
+        self.nodes().set_attributes(path, attributes, precondition).await
     }
 
-    /// The hierarchies that the arrays are in, over the same connections.
+    /// A client of the nodes of the same server and dialect, which shares the connections.
     pub fn nodes(&self) -> NodeClient {
         let nodes = NodeClient::from(Connection { transport: Arc::clone(&self.transport) });
         match self.dialect {
-            Some(dialect) => nodes.of_dialect(dialect),
+            Some(dialect) => nodes.with_dialect(dialect),
             None => nodes,
         }
     }
 
-    /// Checks that elements are of the array's data type, since bytes of another one would be taken for it.
-    async fn check(&self, path: &NodePath, elements: &NewElements) -> Result<(), ArrayError> {
+    /// Checks that elements have the data type of the array, since the server could not distinguish their bytes.
+    async fn check_data_type(&self, path: &NodePath, elements: &NewElements) -> Result<(), ArrayError> {
         let Some(expected) = elements.data_type else { return Ok(()) };
-        // Nothing is selected, so nothing but metadata is looked at; only an array without dimensions has no such selection.
-        let described = match self.describe(path, select![0..0]).await {
-            Err(ArrayError::UnfitSelection { .. }) => self.describe(path, select![]).await?,
-            described => described?,
+        // The server reads only metadata for an empty selection, which an array without dimensions does not have.
+        let description = match self.describe(path, select![0..0]).await {
+            Err(ArrayError::SelectionMismatch { .. }) => self.describe(path, select![]).await?,
+            description => description?,
         };
-        if described.data_type.as_deref() == Some(expected) {
+        if description.data_type.as_deref() == Some(expected) {
             return Ok(());
         }
-        Err(ArrayError::DataType { expected, found: described.data_type })
+        Err(ArrayError::DataType { expected, actual: description.data_type })
     }
 
-    /// Reads all elements.
-    async fn gathered<G: Gather>(
+    async fn collect<C: Collect>(
         &self,
         path: &NodePath,
-        what: ReadRequest,
-    ) -> Result<Elements<G::Content>, ArrayError> {
-        let (ask, transport, clock) = self.ask(path, what);
-        let ask = &ask;
-        let attempt = || async move { whole::<G>(ask.elements(transport, clock).await?).await };
-        patiently(transport, clock, attempt).await
+        request: ReadRequest,
+    ) -> Result<Elements<C::Content>, ArrayError> {
+        let (transport, request) = (&self.transport, &self.request(path, request));
+        self.retry(|deadline| async move { request.elements(transport, deadline).await?.collect::<C>().await }).await
     }
 
-    /// What an operation that begins now asks, of whom, and how long that may take.
-    fn ask(&self, path: &NodePath, what: ReadRequest) -> (Ask, &Transport, Clock) {
-        (Ask::of(path, &what, self.dialect), &self.transport, self.transport.clock())
+    fn request(&self, path: &NodePath, request: ReadRequest) -> ElementsRequest {
+        ElementsRequest::new(path, &request, self.dialect)
     }
-}
 
-/// Makes an attempt until it succeeds, or fails for good.
-async fn patiently<T, F>(transport: &Transport, clock: Clock, attempt: impl Fn() -> F) -> Result<T, ArrayError>
-where
-    F: Future<Output = Result<T, Failure<ArrayError>>>,
-{
-    let mut schedule = transport.schedule(clock);
-    loop {
-        match attempt().await {
-            Ok(found) => return Ok(found),
-            Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-        }
+    /// Makes attempts of a read until one succeeds or fails with an error that must not be retried.
+    async fn retry<T, F>(&self, attempt: impl Fn(Deadline) -> F) -> Result<T, ArrayError>
+    where
+        F: Future<Output = Result<T, FailedAttempt<ArrayError>>>,
+    {
+        let deadline = self.transport.start_deadline();
+        self.transport.backoff(deadline).retry(Idempotency::Idempotent, || attempt(deadline)).await
     }
-}
-
-/// Reads an answer to its end.
-async fn whole<G: Gather>(mut incoming: Incoming) -> Result<Elements<G::Content>, Failure<ArrayError>> {
-    let mut gather = G::begin(&incoming.description).map_err(Failure::answered)?;
-    while let Some(piece) = incoming.piece().await? {
-        gather.take(&piece).map_err(Failure::answered)?;
-    }
-    let content = gather.finish().map_err(Failure::answered)?;
-    Ok(Elements { description: incoming.description, content })
 }
 
 impl From<Connection> for ArrayClient {
@@ -261,7 +245,7 @@ impl From<Connection> for ArrayClient {
 
 impl fmt::Debug for ArrayClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("ArrayClient");
-        shown.field("base", self.base()).field("dialect", &self.dialect).finish_non_exhaustive()
+        let mut debug = f.debug_struct("ArrayClient");
+        debug.field("base", self.base()).field("dialect", &self.dialect).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Problem documents as errors, the reverse of what the server does.
+//! Conversion of unsuccessful responses into errors.
 
 use meta::NodePath;
 use reqwest::StatusCode;
@@ -8,24 +8,25 @@ use wire::{
 };
 
 use super::ArrayError;
-use crate::{answer::Refusal, failure::Failure, problem::of_content};
+use crate::{problem::upload_error, response::ErrorResponse, retry::FailedAttempt};
 
-/// The failure that a refusal of a request about elements of the array at `path` stands for.
-pub(super) fn into_failure(mut refusal: Refusal, path: &NodePath) -> Failure<ArrayError> {
-    let (knowledge, retry_after) = (refusal.knowledge(), refusal.retry_after);
-    let error = match refusal.problem.take() {
-        Some(problem) => of_problem(&refusal, problem, path),
-        None => of_status(&refusal, path),
+/// Converts an unsuccessful response to a request for the array at `path`.
+pub(super) fn into_failure(mut response: ErrorResponse, path: &NodePath) -> FailedAttempt<ArrayError> {
+    let (execution, retry_after) = (response.execution(), response.retry_after);
+    let error = match response.problem.take() {
+        Some(problem) => from_problem(&response, problem, path),
+        None => from_status(&response, path),
     };
-    Failure { error, knowledge, retry_after }
+    FailedAttempt { error, execution, retry_after }
 }
 
-/// Every type is named, so that a new one has to be thought of here.
-fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayError {
+/// The match is exhaustive, so that every new problem type has to be handled here.
+fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> ArrayError {
     let Problem { kind, members, .. } = &problem;
-    let path = || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| asked.clone());
-    let detail = || problem.said().to_owned();
-    let request = || refusal.request.clone();
+    let path =
+        || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let detail = || problem.message().to_owned();
+    let request = || response.request.clone();
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => ArrayError::NoSuchNode { path: path() },
         (ProblemType::NotAnArray, _) => ArrayError::NotAnArray { path: path() },
@@ -40,10 +41,10 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             position: members.position,
             pointer: members.pointer.clone(),
         },
-        (ProblemType::SelectionRankMismatch, _) => unfit(&problem),
+        (ProblemType::SelectionRankMismatch, _) => selection_mismatch(&problem),
         (ProblemType::IndexOutOfBounds, _) => match (members.dimension, members.index, members.extent) {
             (Some(dimension), Some(index), Some(extent)) => ArrayError::OutOfBounds { dimension, index, extent },
-            _ => unfit(&problem),
+            _ => selection_mismatch(&problem),
         },
         (ProblemType::SelectionTooLarge, limit) => ArrayError::SelectionTooLarge {
             size: members.size,
@@ -52,27 +53,27 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         },
         (ProblemType::TooManyChunks, Some(limit)) => match members.chunks {
             Some(chunks) => ArrayError::TooManyChunks { chunks, limit },
-            None => remote(refusal, &problem),
+            None => remote(response, &problem),
         },
         (ProblemType::ChunkTooLarge, _) => ArrayError::ChunkTooLarge { path: path(), detail: detail() },
         (ProblemType::BodyTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
-        (ProblemType::UnsuitableFormat, _) => ArrayError::CannotHold { detail: detail() },
+        (ProblemType::UnsuitableFormat, _) => ArrayError::UnsupportedFormat { detail: detail() },
         (ProblemType::UndecodableChunk, _) => match (&members.key, &members.codec) {
             (Some(key), Some(codec)) => {
                 let (key, codec) = (key.clone(), codec.clone());
                 ArrayError::UndecodableChunk { key, codec, detail: detail(), request: request() }
             }
-            _ => remote(refusal, &problem),
+            _ => remote(response, &problem),
         },
         (ProblemType::CorruptValue, _) => match &members.key {
             Some(key) => ArrayError::Damaged { key: key.clone(), request: request() },
-            None => remote(refusal, &problem),
+            None => remote(response, &problem),
         },
         (ProblemType::PreconditionFailed, _) => {
             ArrayError::PreconditionFailed { path: path(), current: members.current.as_deref().and_then(etag::parse) }
         }
         (ProblemType::BodyShapeMismatch, _) => {
-            ArrayError::UnfitElements { detail: detail(), expected: members.expected, found: members.actual }
+            ArrayError::ElementsMismatch { detail: detail(), expected: members.expected, actual: members.actual }
         }
         (ProblemType::InvalidElement, _) => match &members.element {
             Some(element) => ArrayError::InvalidElement { element: element.clone(), detail: detail() },
@@ -80,20 +81,20 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         },
         (ProblemType::InvalidBody, _) => invalid_elements(&problem),
         (ProblemType::ShapeChanged, _) => ArrayError::ShapeChanged { path: path() },
-        (ProblemType::InvalidPatch, _) => ArrayError::Unchangeable { path: path(), detail: detail() },
+        (ProblemType::InvalidPatch, _) => ArrayError::CannotExtend { path: path(), detail: detail() },
         (ProblemType::UnencodableChunk, _) => match (&members.key, &members.codec) {
             (Some(key), Some(codec)) => {
                 ArrayError::UnencodableChunk { key: key.clone(), codec: codec.clone(), detail: detail() }
             }
-            _ => remote(refusal, &problem),
+            _ => remote(response, &problem),
         },
         (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
             Some(changes) => ArrayError::TooManyChanges { changes, limit },
-            None => remote(refusal, &problem),
+            None => remote(response, &problem),
         },
         (ProblemType::ValueTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
         (ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout, _) => {
-            ArrayError::Content(of_content(&problem))
+            ArrayError::Content(upload_error(&problem))
         }
         (ProblemType::ReadOnlyStore, _) => ArrayError::ReadOnly,
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
@@ -103,7 +104,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown,
             _,
-        ) => ArrayError::Busy { retry_after: refusal.retry_after },
+        ) => ArrayError::Busy { retry_after: response.retry_after },
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -111,7 +112,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::ReadOnlyServer,
             _,
         ) => ArrayError::Forbidden { detail: detail() },
-        // This client does not make such requests, or they are about keys and structure.
+        // This client does not send such requests, or these concern keys and hierarchies.
         (
             ProblemType::InvalidKey
             | ProblemType::InvalidPath
@@ -151,39 +152,39 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::Unconvertible
             | ProblemType::Internal,
             _,
-        ) => remote(refusal, &problem),
+        ) => remote(response, &problem),
     }
 }
 
 fn invalid_elements(problem: &Problem) -> ArrayError {
     let (pointer, position) = (problem.members.pointer.clone(), problem.members.position);
-    ArrayError::InvalidElements { detail: problem.said().to_owned(), pointer, position }
+    ArrayError::InvalidElements { detail: problem.message().to_owned(), pointer, position }
 }
 
-fn unfit(problem: &Problem) -> ArrayError {
-    ArrayError::UnfitSelection { detail: problem.said().to_owned(), dimension: problem.members.dimension }
+fn selection_mismatch(problem: &Problem) -> ArrayError {
+    ArrayError::SelectionMismatch { detail: problem.message().to_owned(), dimension: problem.members.dimension }
 }
 
-/// The answer of a server that has other types, or of something that stands before it.
-fn of_status(refusal: &Refusal, path: &NodePath) -> ArrayError {
-    let status = refusal.status;
+/// The error of a response without a known problem type, perhaps of an intermediary.
+fn from_status(response: &ErrorResponse, path: &NodePath) -> ArrayError {
+    let status = response.status;
     match status {
         _ if status.is_success() || status == StatusCode::NOT_MODIFIED => {
-            ArrayError::Protocol { detail: format!("the status {status} is no answer to this request") }
+            ArrayError::Protocol { detail: format!("unexpected status {status}") }
         }
         StatusCode::PRECONDITION_FAILED => ArrayError::PreconditionFailed { path: path.clone(), current: None },
         StatusCode::UNAUTHORIZED => ArrayError::Unauthorized,
-        StatusCode::FORBIDDEN => ArrayError::Forbidden { detail: "it gave no reason".into() },
+        StatusCode::FORBIDDEN => ArrayError::Forbidden { detail: "no reason given".into() },
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            ArrayError::Busy { retry_after: refusal.retry_after }
+            ArrayError::Busy { retry_after: response.retry_after }
         }
-        _ => ArrayError::Remote { status: status.as_u16(), request: refusal.request.clone(), detail: String::new() },
+        _ => ArrayError::Remote { status: status.as_u16(), request: response.request.clone(), detail: String::new() },
     }
 }
 
-fn remote(refusal: &Refusal, problem: &Problem) -> ArrayError {
-    let (status, request) = (refusal.status.as_u16(), refusal.request.clone());
-    ArrayError::Remote { status, request, detail: problem.said().to_owned() }
+fn remote(response: &ErrorResponse, problem: &Problem) -> ArrayError {
+    let (status, request) = (response.status.as_u16(), response.request.clone());
+    ArrayError::Remote { status, request, detail: problem.message().to_owned() }
 }
 
 #[cfg(test)]
@@ -195,20 +196,20 @@ mod tests {
     use wire::problem::Members;
 
     use super::*;
-    use crate::failure::Knowledge;
+    use crate::retry::Execution;
 
-    fn asked() -> NodePath {
-        NodePath::parse("/asked").unwrap()
+    fn requested() -> NodePath {
+        NodePath::parse("/requested").unwrap()
     }
 
-    fn refused(problem: Problem) -> Failure<ArrayError> {
+    fn failure(problem: Problem) -> FailedAttempt<ArrayError> {
         let (status, retry_after) = (problem.kind.status(), Some(Duration::from_secs(9)));
-        let refusal = Refusal { status, request: "r".into(), retry_after, problem: Some(problem) };
-        into_failure(refusal, &asked())
+        let response = ErrorResponse { status, request: "r".into(), retry_after, problem: Some(problem) };
+        into_failure(response, &requested())
     }
 
-    /// What a refusal with every member that there is means.
-    fn full(kind: ProblemType) -> Failure<ArrayError> {
+    /// The failure of a problem with all members.
+    fn full_problem(kind: ProblemType) -> FailedAttempt<ArrayError> {
         let members = Members {
             key: Some("a/c/0".into()),
             path: Some("/named".into()),
@@ -232,15 +233,15 @@ mod tests {
             current: Some(etag::text(Version::from_u128(5))),
             ..Members::default()
         };
-        refused(Problem::new(kind).with_detail("why").with_members(members))
+        failure(Problem::new(kind).with_detail("why").with_members(members))
     }
 
     #[test]
-    fn every_type_means_an_error() {
+    fn every_problem_type_becomes_its_error() {
         let named = NodePath::parse("/named").unwrap();
         for &kind in ProblemType::ALL {
-            let Failure { error, .. } = full(kind);
-            let as_meant = match (&error, kind) {
+            let FailedAttempt { error, .. } = full_problem(kind);
+            let is_expected = match (&error, kind) {
                 (ArrayError::NoSuchNode { path }, ProblemType::NoSuchNode) => *path == named,
                 (ArrayError::NotAnArray { path }, ProblemType::NotAnArray) => *path == named,
                 (ArrayError::Unsupported { path, needs }, ProblemType::UnsupportedNode) => {
@@ -252,7 +253,7 @@ mod tests {
                 (ArrayError::InvalidSelection { detail, position, pointer }, ProblemType::InvalidSelection) => {
                     detail == "why" && *position == Some(3) && pointer.as_deref() == Some("/select/1")
                 }
-                (ArrayError::UnfitSelection { dimension, .. }, ProblemType::SelectionRankMismatch) => {
+                (ArrayError::SelectionMismatch { dimension, .. }, ProblemType::SelectionRankMismatch) => {
                     *dimension == Some(1)
                 }
                 (ArrayError::OutOfBounds { dimension, index, extent }, ProblemType::IndexOutOfBounds) => {
@@ -266,7 +267,7 @@ mod tests {
                 }
                 (ArrayError::ChunkTooLarge { path, .. }, ProblemType::ChunkTooLarge) => *path == named,
                 (ArrayError::RequestTooLarge { limit }, ProblemType::BodyTooLarge) => *limit == 7,
-                (ArrayError::CannotHold { detail }, ProblemType::UnsuitableFormat) => detail == "why",
+                (ArrayError::UnsupportedFormat { detail }, ProblemType::UnsuitableFormat) => detail == "why",
                 (ArrayError::UndecodableChunk { key, codec, request, .. }, ProblemType::UndecodableChunk) => {
                     (key.as_str(), codec.as_str(), request.as_str()) == ("a/c/0", "zstd", "r")
                 }
@@ -274,8 +275,8 @@ mod tests {
                 (ArrayError::PreconditionFailed { path, current }, ProblemType::PreconditionFailed) => {
                     *path == named && *current == Some(Version::from_u128(5))
                 }
-                (ArrayError::UnfitElements { expected, found, .. }, ProblemType::BodyShapeMismatch) => {
-                    (*expected, *found) == (Some(16), Some(12))
+                (ArrayError::ElementsMismatch { expected, actual, .. }, ProblemType::BodyShapeMismatch) => {
+                    (*expected, *actual) == (Some(16), Some(12))
                 }
                 (ArrayError::InvalidElement { element, detail }, ProblemType::InvalidElement) => {
                     *element == [0, 2] && detail == "why"
@@ -284,7 +285,7 @@ mod tests {
                     pointer.as_deref() == Some("/select/1") && *position == Some(3)
                 }
                 (ArrayError::ShapeChanged { path }, ProblemType::ShapeChanged) => *path == named,
-                (ArrayError::Unchangeable { path, detail }, ProblemType::InvalidPatch) => {
+                (ArrayError::CannotExtend { path, detail }, ProblemType::InvalidPatch) => {
                     *path == named && detail == "why"
                 }
                 (ArrayError::UnencodableChunk { key, codec, .. }, ProblemType::UnencodableChunk) => {
@@ -320,29 +321,29 @@ mod tests {
                 ) => detail == "why",
                 (ArrayError::Remote { status, request, detail }, other) => {
                     (*status, request.as_str(), detail.as_str()) == (other.status().as_u16(), "r", "why")
-                        && !is_about_elements(other)
+                        && !has_own_error(other)
                 }
                 _ => false,
             };
-            assert!(as_meant, "{kind:?}: {error:?}");
+            assert!(is_expected, "{kind:?}: {error:?}");
         }
     }
 
-    /// True if a type is one of those that only elements have.
-    fn is_about_elements(kind: ProblemType) -> bool {
+    /// True for the problem types that have an error of their own.
+    fn has_own_error(kind: ProblemType) -> bool {
         use ProblemType as P;
-        let theirs = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];
+        let nodes = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];
         let sizes = [P::SelectionTooLarge, P::TooManyChunks, P::ChunkTooLarge, P::BodyTooLarge, P::ValueTooLarge];
-        let others =
+        let elements =
             [P::SelectionRankMismatch, P::IndexOutOfBounds, P::UndecodableChunk, P::CorruptValue, P::UnsuitableFormat];
-        let written = [P::BodyShapeMismatch, P::InvalidElement, P::InvalidBody, P::ShapeChanged, P::InvalidPatch];
-        let refused = [P::UnencodableChunk, P::TooManyChanges, P::PreconditionFailed, P::ReadOnlyStore, P::OutOfSpace];
+        let writes = [P::BodyShapeMismatch, P::InvalidElement, P::InvalidBody, P::ShapeChanged, P::InvalidPatch];
+        let commits = [P::UnencodableChunk, P::TooManyChanges, P::PreconditionFailed, P::ReadOnlyStore, P::OutOfSpace];
         let bodies = [P::LengthMismatch, P::IncompleteBody, P::BodyTimeout];
-        [&theirs[..], &sizes, &others, &written, &refused, &bodies].concat().contains(&kind)
+        [&nodes[..], &sizes, &elements, &writes, &commits, &bodies].concat().contains(&kind)
     }
 
     #[test]
-    fn documents_that_say_too_little() {
+    fn problems_without_their_members_become_generic_errors() {
         for kind in [
             ProblemType::TooManyChunks,
             ProblemType::BodyTooLarge,
@@ -351,40 +352,42 @@ mod tests {
             ProblemType::UnencodableChunk,
             ProblemType::TooManyChanges,
         ] {
-            let Failure { error, .. } = refused(Problem::new(kind));
+            let FailedAttempt { error, .. } = failure(Problem::new(kind));
             let title = kind.title();
             assert!(matches!(&error, ArrayError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
         }
-        let Failure { error, .. } = refused(Problem::new(ProblemType::IndexOutOfBounds));
-        assert!(matches!(error, ArrayError::UnfitSelection { dimension: None, .. }), "{error:?}");
-        let Failure { error, .. } = refused(Problem::new(ProblemType::InvalidElement));
+        let FailedAttempt { error, .. } = failure(Problem::new(ProblemType::IndexOutOfBounds));
+        assert!(matches!(error, ArrayError::SelectionMismatch { dimension: None, .. }), "{error:?}");
+        let FailedAttempt { error, .. } = failure(Problem::new(ProblemType::InvalidElement));
         assert!(matches!(error, ArrayError::InvalidElements { pointer: None, .. }), "{error:?}");
         for kind in [ProblemType::NoSuchNode, ProblemType::NotAnArray] {
-            let Failure { error, .. } = refused(Problem::new(kind));
+            let FailedAttempt { error, .. } = failure(Problem::new(kind));
             let (ArrayError::NoSuchNode { path } | ArrayError::NotAnArray { path }) = error else {
                 panic!("{error:?}")
             };
-            assert_eq!(path, asked());
+            assert_eq!(path, requested());
         }
     }
 
     #[test]
-    fn only_what_may_change_is_asked_again() {
+    fn execution_state_depends_on_the_problem_type() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
-                ProblemType::ShuttingDown => Knowledge::Unknown,
-                _ => Knowledge::Answered,
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
+                    Execution::NotExecuted
+                }
+                ProblemType::ShuttingDown => Execution::Unknown,
+                _ => Execution::Final,
             };
-            assert_eq!(full(kind).knowledge, expected, "{kind:?}");
+            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
         }
     }
 
     #[test]
-    fn errors_say_what_they_know() {
-        let too_large = full(ProblemType::SelectionTooLarge).error;
+    fn messages_include_limits() {
+        let too_large = full_problem(ProblemType::SelectionTooLarge).error;
         assert_eq!(too_large.to_string(), "the selection is too large: it has 8 bytes, the limit is 7; 0:2,... fits");
-        let bounds = full(ProblemType::IndexOutOfBounds).error;
+        let bounds = full_problem(ProblemType::IndexOutOfBounds).error;
         assert_eq!(bounds.to_string(), "index -5 is out of bounds for dimension 1, whose extent is 4");
     }
 }

@@ -4,90 +4,88 @@ use bytes::Bytes;
 use meta::{Dialect, NodePath, selection::ReadRequest};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
-    header::{CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH},
+    header::{CONTENT_TYPE, IF_NONE_MATCH},
 };
 use store::Version;
 use wire::{array::Format, etag, headers, query::ElementsQuery, routes};
 
-use super::{ArrayError, Description, incoming::Incoming, problem};
-use crate::{
-    answer::Answer,
-    failure::{Failure, Fault},
-    transport::{Clock, Transport},
-};
+use super::{ArrayError, Description, problem, stream::ElementsResponse};
+use crate::{deadline::Deadline, error::RequestError, response::Response, retry::FailedAttempt, transport::Transport};
 
-/// The longest query that goes into a URL. A server's own limit is a multiple of it, that of a proxy in between often twice as much.
-const MAX_QUERY: usize = 4096;
+/// Maximum length of a query in a URL, in bytes. It is well below the limits of zarrd and of common proxies.
+const MAX_QUERY_BYTES: usize = 4096;
 
-/// A request, as it is made once or many times.
-pub(super) struct Ask {
+/// A request for elements, which can be sent any number of times.
+pub(super) struct ElementsRequest {
     path: NodePath,
     target: String,
-    /// What is to be read, where that is not in the target.
+    /// The selection as JSON, if it is not in the target.
     body: Option<Bytes>,
 }
 
-impl Ask {
-    /// A short selection goes into the URL, so that caches understand it, and anything else into a body.
-    pub(super) fn of(path: &NodePath, what: &ReadRequest, dialect: Option<Dialect>) -> Self {
+impl ElementsRequest {
+    /// Puts a short selection into the URL, so that caches can use it, and any other one into a body.
+    pub(super) fn new(path: &NodePath, request: &ReadRequest, dialect: Option<Dialect>) -> Self {
         let query = ElementsQuery { format: Some(Format::Raw), dialect, ..ElementsQuery::default() };
-        let (at, path) = (routes::array_path(path), path.clone());
-        if let Some(query) = in_url(what, &query) {
-            return Self { path, target: format!("{at}?{query}"), body: None };
+        let (url_path, path) = (routes::array_path(path), path.clone());
+        if let Some(query) = query_of_selection(request, &query) {
+            return Self { path, target: format!("{url_path}?{query}"), body: None };
         }
-        Self { path, target: format!("{at}?{}", query.render_post()), body: Some(what.to_json().into()) }
+        Self { path, target: format!("{url_path}?{}", query.render_post()), body: Some(request.to_json().into()) }
     }
 
-    /// Asks for elements.
-    pub(super) async fn elements(&self, transport: &Transport, clock: Clock) -> Result<Incoming, Failure<ArrayError>> {
-        self.taken(transport.send(self.request(transport), clock).await?).await
-    }
-
-    /// Asks for elements; `None` where they are still those of the version `known`.
-    pub(super) async fn elements_unless(
+    /// Requests the elements.
+    pub(super) async fn elements(
         &self,
         transport: &Transport,
-        known: Version,
-        clock: Clock,
-    ) -> Result<Option<Incoming>, Failure<ArrayError>> {
-        let request = self.request(transport).header(IF_NONE_MATCH, etag::render(known));
-        let answer = transport.send(request, clock).await?;
-        match answer.status() {
-            // What a `GET` answers with 304 is to a `POST` a condition that fails, and no other one was made.
+        deadline: Deadline,
+    ) -> Result<ElementsResponse, FailedAttempt<ArrayError>> {
+        self.into_elements(transport.send(self.build(transport), deadline).await?).await
+    }
+
+    /// Requests the elements; `None` if their version is still `version`.
+    pub(super) async fn elements_if_changed(
+        &self,
+        transport: &Transport,
+        version: Version,
+        deadline: Deadline,
+    ) -> Result<Option<ElementsResponse>, FailedAttempt<ArrayError>> {
+        let request = self.build(transport).header(IF_NONE_MATCH, etag::render(version));
+        let response = transport.send(request, deadline).await?;
+        match response.status() {
+            // If-None-Match, the only precondition of this request, results in 304 for GET and in 412 for POST.
             StatusCode::NOT_MODIFIED | StatusCode::PRECONDITION_FAILED => {
-                answer.discard().await;
+                response.discard().await;
                 Ok(None)
             }
-            _ => self.taken(answer).await.map(Some),
+            _ => self.into_elements(response).await.map(Some),
         }
     }
 
-    /// Asks what elements there are.
+    /// Requests the description of the elements.
     pub(super) async fn describe(
         &self,
         transport: &Transport,
-        clock: Clock,
-    ) -> Result<Description, Failure<ArrayError>> {
+        deadline: Deadline,
+    ) -> Result<Description, FailedAttempt<ArrayError>> {
         if self.body.is_none() {
-            let answer = transport.send(transport.request(Method::HEAD, &self.target), clock).await?;
-            if answer.status() == StatusCode::OK {
-                return Ok(described(&answer)?);
+            let response = transport.send(transport.request(Method::HEAD, &self.target), deadline).await?;
+            if response.status() == StatusCode::OK {
+                return Ok(description(&response)?);
             }
         }
-        // A `HEAD` does not say what is wrong, and has no body that would say what is asked for.
-        Ok(self.elements(transport, clock).await?.description)
+        // A HEAD request cannot have a selection as its body, and its response has no problem document.
+        Ok(self.elements(transport, deadline).await?.description)
     }
 
-    /// The elements of an answer that has some.
-    async fn taken(&self, answer: Answer) -> Result<Incoming, Failure<ArrayError>> {
-        if answer.status() != StatusCode::OK {
-            return Err(problem::into_failure(answer.into_problem().await, &self.path));
+    async fn into_elements(&self, response: Response) -> Result<ElementsResponse, FailedAttempt<ArrayError>> {
+        if response.status() != StatusCode::OK {
+            return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }
-        let description = described(&answer)?;
-        Ok(Incoming::new(description, answer))
+        Ok(ElementsResponse::new(description(&response)?, response))
     }
 
-    fn request(&self, transport: &Transport) -> RequestBuilder {
+    fn build(&self, transport: &Transport) -> RequestBuilder {
         match &self.body {
             None => transport.request(Method::GET, &self.target),
             Some(body) => {
@@ -98,17 +96,17 @@ impl Ask {
     }
 }
 
-/// The query of a request that is short enough for a URL.
-fn in_url(what: &ReadRequest, query: &ElementsQuery) -> Option<String> {
-    let ReadRequest::Select(selection) = what else { return None };
+/// The query with the selection, if it is short enough for a URL.
+fn query_of_selection(request: &ReadRequest, query: &ElementsQuery) -> Option<String> {
+    let ReadRequest::Select(selection) = request else { return None };
     let select = Some(selection.to_string()).filter(|text| !text.is_empty());
     let query = ElementsQuery { select, ..query.clone() }.render();
-    (query.len() <= MAX_QUERY).then_some(query)
+    (query.len() <= MAX_QUERY_BYTES).then_some(query)
 }
 
-fn described(answer: &Answer) -> Result<Description, Fault> {
-    if answer.header(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-        return Err(Fault::protocol("elements came with a content coding"));
+fn description(response: &Response) -> Result<Description, RequestError> {
+    if response.has_content_coding() {
+        return Err(RequestError::protocol("elements with a Content-Encoding"));
     }
-    Description::of(answer)
+    Description::from_response(response)
 }

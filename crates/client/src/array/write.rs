@@ -1,4 +1,4 @@
-//! Requests that write elements.
+//! Writes of elements.
 
 use bytes::Bytes;
 use meta::{Dialect, NodePath, selection::Selection};
@@ -18,74 +18,75 @@ use wire::{
 
 use super::{ArrayError, problem};
 use crate::{
-    answer::Answer,
-    failure::{Failure, Repeat},
-    transport::{Clock, Transport},
+    deadline::Deadline,
+    precondition::{conditional, idempotency},
+    response::Response,
+    retry::{FailedAttempt, Idempotency},
+    transport::Transport,
     upload::Upload,
-    write,
 };
 
-/// The longest report that is read.
-const MAX_REPORT: usize = 64 * 1024;
+/// Maximum size of a report, in bytes.
+const MAX_REPORT_BYTES: usize = 64 * 1024;
 
-/// A write that is about to be made.
-pub(super) struct Change {
+/// A request that writes elements.
+pub(super) struct WriteRequest {
     path: NodePath,
     method: Method,
     target: String,
-    condition: Precondition,
-    repeat: Repeat,
+    precondition: Precondition,
+    idempotency: Idempotency,
 }
 
-impl Change {
-    /// Writes a region. Written twice, it is what it is.
+impl WriteRequest {
+    /// Writes a region, which is idempotent.
     pub(super) fn region(
         path: &NodePath,
         selection: &Selection,
         dialect: Option<Dialect>,
-        condition: Precondition,
+        precondition: Precondition,
     ) -> Self {
         let select = Some(selection.to_string()).filter(|text| !text.is_empty());
         let query = WriteQuery { select, dialect }.render();
-        let repeat = write::repeat(&condition);
-        Self::of(path, Method::PUT, &query, condition, repeat)
+        let idempotency = idempotency(&precondition);
+        Self::new(path, Method::PUT, &query, precondition, idempotency)
     }
 
-    /// Appends. Made twice, the elements would be there twice.
-    pub(super) fn append(path: &NodePath, dimension: i64, dialect: Option<Dialect>, condition: Precondition) -> Self {
+    /// Appends elements, which is not idempotent: a retry could append them twice.
+    pub(super) fn append(
+        path: &NodePath,
+        dimension: i64,
+        dialect: Option<Dialect>,
+        precondition: Precondition,
+    ) -> Self {
         let query = AppendQuery { dimension, dialect }.render();
-        Self::of(path, Method::POST, &query, condition, Repeat::IfNotDone)
+        Self::new(path, Method::POST, &query, precondition, Idempotency::NotIdempotent)
     }
 
-    fn of(path: &NodePath, method: Method, query: &str, condition: Precondition, repeat: Repeat) -> Self {
-        let question = if query.is_empty() { "" } else { "?" };
-        let target = format!("{}{question}{query}", routes::array_path(path));
-        Self { path: path.clone(), method, target, condition, repeat }
+    fn new(path: &NodePath, method: Method, query: &str, precondition: Precondition, idempotency: Idempotency) -> Self {
+        let separator = if query.is_empty() { "" } else { "?" };
+        let target = format!("{}{separator}{query}", routes::array_path(path));
+        Self { path: path.clone(), method, target, precondition, idempotency }
     }
 
-    /// Makes it.
-    pub(super) async fn run(
+    /// Sends the request with the elements as its body.
+    pub(super) async fn send(
         &self,
         transport: &Transport,
         format: Format,
         content: Payload,
     ) -> Result<WriteReport, ArrayError> {
-        // Chunks are encoded and made durable before the answer.
-        let clock = transport.clock().patient();
-        let bytes = match Upload::of(content, clock).await? {
+        // The server responds after it has encoded all chunks and committed them.
+        let deadline = transport.start_deadline().for_long_work();
+        let bytes = match Upload::new(content, deadline).await? {
             Upload::Replayable(bytes) => bytes,
             Upload::Once(streamed) => {
-                let answer = streamed.send(self.request(transport, format), clock).await?;
-                return self.report(answer).await.map_err(|failure| failure.error);
+                let response = streamed.send(self.build(transport, format), deadline).await?;
+                return self.report(response).await.map_err(|failed| failed.error);
             }
         };
-        let mut schedule = transport.schedule(clock);
-        loop {
-            match self.attempt(transport, format, bytes.clone(), clock).await {
-                Ok(report) => return Ok(report),
-                Err(failure) => schedule.wait(failure, self.repeat).await?,
-            }
-        }
+        let attempt = || self.attempt(transport, format, bytes.clone(), deadline);
+        transport.backoff(deadline).retry(self.idempotency, attempt).await
     }
 
     async fn attempt(
@@ -93,22 +94,23 @@ impl Change {
         transport: &Transport,
         format: Format,
         bytes: Bytes,
-        clock: Clock,
-    ) -> Result<WriteReport, Failure<ArrayError>> {
-        self.report(transport.send(self.request(transport, format).body(bytes), clock).await?).await
+        deadline: Deadline,
+    ) -> Result<WriteReport, FailedAttempt<ArrayError>> {
+        self.report(transport.send(self.build(transport, format).body(bytes), deadline).await?).await
     }
 
-    fn request(&self, transport: &Transport, format: Format) -> RequestBuilder {
+    fn build(&self, transport: &Transport, format: Format) -> RequestBuilder {
         let request = transport.request(self.method.clone(), &self.target).header(CONTENT_TYPE, format.media_type());
-        write::conditional(request, &self.condition)
+        conditional(request, &self.precondition)
     }
 
-    async fn report(&self, answer: Answer) -> Result<WriteReport, Failure<ArrayError>> {
-        if answer.status() != StatusCode::OK {
-            return Err(problem::into_failure(answer.into_problem().await, &self.path));
+    async fn report(&self, response: Response) -> Result<WriteReport, FailedAttempt<ArrayError>> {
+        if response.status() != StatusCode::OK {
+            return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }
-        let version = answer.header(ETAG).and_then(etag::parse);
-        let WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried } = answer.json(MAX_REPORT).await?;
+        let version = response.header(ETAG).and_then(etag::parse);
+        let WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried } =
+            response.json(MAX_REPORT_BYTES).await?;
         Ok(WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried })
     }
 }

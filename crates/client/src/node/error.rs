@@ -1,4 +1,4 @@
-//! What can go wrong with the nodes of a server.
+//! Errors of the node client.
 
 use std::time::Duration;
 
@@ -9,193 +9,193 @@ use meta::{
 };
 use store::Version;
 
-use crate::failure::{Fault, TransportError};
+use crate::error::{RequestError, TransportError};
 
-/// Why a node is not told, created or changed.
+/// Errors of reading, creating or changing a node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// There is no node at the path; or, where a dialect was asked for, none of it.
-    #[error("there is no node at {path}")]
+    /// No node exists at the path, or none of the requested dialect.
+    #[error("no node exists at {path}")]
     NoSuchNode {
         /// The path.
         path: NodePath,
     },
-    /// The node is a group, and what was asked is an array's.
+    /// The node is a group, and the operation requires an array.
     #[error("the node at {path} is not an array")]
     NotAnArray {
         /// The path.
         path: NodePath,
     },
-    /// There are more nodes than the server tells, or takes, at a time.
-    #[error("there are more than {limit} nodes")]
+    /// The hierarchy exceeds the server's limit for one request or response.
+    #[error("the hierarchy has more than {limit} nodes, the limit of a request or response")]
     TooManyNodes {
-        /// How many it tells or takes.
+        /// The limit.
         limit: u64,
     },
-    /// The ZOM breaks its schema, or a document in it is not understood.
-    #[error("this is not a ZOM: {detail}")]
+    /// The ZOM violates its schema, or contains an invalid document.
+    #[error("invalid ZOM: {detail}")]
     InvalidZom {
-        /// What is wrong with it.
+        /// Reason.
         detail: String,
-        /// Where and how.
+        /// The violations.
         violations: Vec<Violation>,
     },
-    /// The dialect does not allow the name of a node.
+    /// The name of a node is not valid in its dialect.
     #[error("{detail}")]
     InvalidName {
-        /// The path of the node.
+        /// Path of the node.
         path: NodePath,
-        /// Why not.
+        /// Reason.
         detail: String,
     },
     /// The patch does not fit the node.
-    #[error("the patch does not fit: {detail}")]
+    #[error("invalid patch: {detail}")]
     InvalidPatch {
-        /// What is wrong with it.
+        /// Reason.
         detail: String,
-        /// Where in it, as a JSON Pointer (RFC 6901).
+        /// Position of the error in the patch, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
     },
-    /// The node is there and differs from what is declared.
-    #[error("there is another node at {path}")]
+    /// A different node exists.
+    #[error("a different node exists at {path}")]
     Differs {
         /// The path.
         path: NodePath,
-        /// Where it differs, as far as the server tells.
+        /// The differences, as far as the server returned them.
         differences: Vec<Difference>,
     },
-    /// There are keys at the place of a new array.
-    #[error("there are keys where the array {path} would be")]
+    /// The path of a new array has keys that are not part of a node.
+    #[error("keys exist below the path of the new array {path}")]
     StrayKeys {
-        /// The path of the array.
+        /// Path of the array.
         path: NodePath,
         /// One of the keys.
         key: Option<String>,
     },
-    /// The condition does not hold of the node.
-    #[error("the precondition does not hold of {path}")]
+    /// The precondition is false.
+    #[error("precondition failed for {path}{}", current.map(|version| format!(": its version is {version}")).unwrap_or_default())]
     PreconditionFailed {
         /// The path.
         path: NodePath,
-        /// The version that the node has, if any.
+        /// Current version of the node, if it exists.
         current: Option<Version>,
     },
-    /// An array never has nodes below it.
-    #[error("{path} would be below an array")]
+    /// The new node would lie below an array.
+    #[error("{path} lies below an array")]
     BelowArray {
-        /// The node that is to be created.
+        /// Path of the new node.
         path: NodePath,
         /// The array.
         array: Option<NodePath>,
     },
-    /// A hierarchy of another dialect is in the way.
-    #[error("{path} is where a hierarchy of another dialect has its documents")]
+    /// The path is reserved by a hierarchy of another dialect.
+    #[error("{path} is reserved: it holds the metadata of a hierarchy of another dialect")]
     OtherDialect {
-        /// Where.
-        path: NodePath,
-        /// The dialect that is there.
-        dialect: Option<Dialect>,
-    },
-    /// The dialect cannot say all that is to be said, and it was not said that this is accepted.
-    #[error("the dialect cannot say all of it")]
-    Lossy {
-        /// What would be lost, with the path of the node.
-        losses: Vec<(NodePath, Loss)>,
-    },
-    /// The two dialects share no chunks, so that the hierarchy can only be converted to [another path](crate::Conversion::to).
-    #[error("{detail}")]
-    NotInPlace {
-        /// Which dialects these are.
-        detail: String,
-    },
-    /// The dialect has no such array at all.
-    #[error("{detail}")]
-    Inconvertible {
         /// The path.
         path: NodePath,
-        /// Where in its document, as a JSON Pointer (RFC 6901).
-        pointer: Option<String>,
-        /// Why not.
+        /// Dialect of that hierarchy.
+        dialect: Option<Dialect>,
+    },
+    /// The dialect cannot represent the node without loss, and the request does not allow losses.
+    #[error("the dialect cannot represent the node without loss")]
+    Lossy {
+        /// The losses, with the path of their node.
+        losses: Vec<(NodePath, Loss)>,
+    },
+    /// The dialects share no chunk keys, so that the conversion needs a [target path](crate::ConvertOptions::target).
+    #[error("{detail}")]
+    NotInPlace {
+        /// Reason.
         detail: String,
     },
-    /// It would take more changes than one commit has.
-    #[error("it takes {changes} changes, and one commit has at most {limit}")]
+    /// The array cannot be represented in the dialect.
+    #[error("{detail}")]
+    Inconvertible {
+        /// Path of the array.
+        path: NodePath,
+        /// Position in its document, as a JSON Pointer (RFC 6901).
+        pointer: Option<String>,
+        /// Reason.
+        detail: String,
+    },
+    /// The operation exceeds the server's limit for the changes of one commit.
+    #[error("the operation needs {changes} changes; the limit of a commit is {limit}")]
     TooManyChanges {
-        /// How many it takes.
+        /// Number of changes.
         changes: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
     },
-    /// The ZOM is longer than what the server takes.
+    /// The request exceeds the server's limit.
     #[error("the request is longer than {limit} bytes")]
     RequestTooLarge {
-        /// How many bytes it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The node needs what the server does not have.
-    #[error("the server does not have what the node at {path} needs: {needs}")]
+    /// The node uses a feature that the server does not support.
+    #[error("the server does not support the node at {path}: {needs}")]
     Unsupported {
-        /// The path of the node.
+        /// Path of the node.
         path: NodePath,
-        /// The codec, extension, data type or whatever it is.
+        /// The codec, extension, data type or other feature.
         needs: String,
     },
-    /// The stored metadata of the node is not what its dialect says.
+    /// The stored metadata of the node is invalid.
     #[error(
-        "the stored metadata of {path}{} is not understood: {detail}",
+        "the stored metadata of {path}{} is invalid: {detail}",
         .key.as_ref().map_or_else(String::new, |key| format!(" in {key}"))
     )]
     Metadata {
-        /// The path of the node.
+        /// Path of the node.
         path: NodePath,
-        /// The key of the document, where the server names it.
+        /// Key of the document, if known.
         key: Option<String>,
-        /// What is wrong with it.
+        /// Reason.
         detail: String,
     },
-    /// What is stored for a key is not what was written.
+    /// A stored value does not match its checksum.
     #[error("the stored value of {key} is damaged (request {request})")]
     Damaged {
-        /// The key.
+        /// Key of the value.
         key: String,
-        /// The request's id, to be found in the server's log.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
     },
-    /// The store takes no changes until the server is started again.
-    #[error("the store is read-only until the server is started again")]
+    /// The store is read-only until the server is restarted.
+    #[error("the store is read-only until the server is restarted")]
     ReadOnly,
-    /// There is no space left.
+    /// The server has no space left.
     #[error("the server has no space left")]
     OutOfSpace,
-    /// The server wants to know who asks.
-    #[error("the server asks for a token")]
+    /// The server requires a token.
+    #[error("the server requires a token")]
     Unauthorized,
-    /// The server does not allow this to whoever asks.
-    #[error("the server does not allow this: {detail}")]
+    /// The client is not permitted to do this.
+    #[error("the server does not permit this: {detail}")]
     Forbidden {
-        /// What it said.
+        /// Reason.
         detail: String,
     },
-    /// The server is busy or stopping; the request can be made again.
+    /// The server is busy or stopping; the request can be retried.
     #[error("the server is busy")]
     Busy {
-        /// How long it asks to wait.
+        /// The delay that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// The server failed, or refused what this client does not ask for.
+    /// The server failed, or its response is not one to the requests of this client.
     #[error("the server failed (status {status}, request {request}): {detail}")]
     Remote {
         /// The HTTP status.
         status: u16,
-        /// The request's id, to be found in the server's log.
+        /// The request ID, by which the request is found in the server's log.
         request: String,
-        /// What it said; empty where it said nothing.
+        /// The server's explanation; empty if there is none.
         detail: String,
     },
-    /// The server answered what its contract does not allow.
-    #[error("the server gave an answer that cannot be understood: {detail}")]
+    /// The response violates the HTTP API of zarrd.
+    #[error("the response is not that of a zarrd server: {detail}")]
     Protocol {
-        /// What is wrong with it.
+        /// The violation.
         detail: String,
     },
     /// The connection failed.
@@ -203,11 +203,11 @@ pub enum NodeError {
     Transport(#[source] TransportError),
 }
 
-impl From<Fault> for NodeError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Transport(error) => Self::Transport(error),
-            Fault::Protocol { detail } => Self::Protocol { detail },
+impl From<RequestError> for NodeError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Protocol { detail } => Self::Protocol { detail },
         }
     }
 }

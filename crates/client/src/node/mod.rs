@@ -1,10 +1,10 @@
-//! The hierarchies of a server.
+//! The node client.
 
+mod decode;
 mod error;
-mod found;
+mod options;
 mod problem;
 mod request;
-mod told;
 
 use std::{fmt, sync::Arc};
 
@@ -16,27 +16,30 @@ use meta::{
 use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
 use serde_json::{Map, Value};
 use store::{Cursor, KeyCount, Precondition};
-use wire::query::{Include, MembersPage, NodePostQuery};
+use wire::query::{Include, MembersPage, NodePostQuery, NodeQuery};
 
-use self::request::Asked;
+use self::request::NodeRequest;
 pub use self::{
     error::NodeError,
-    found::{Changed, Child, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Kind, Members, Patch},
+    options::{
+        Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry, NodeKind, Patch,
+        UpdatedNode,
+    },
 };
 use crate::{
     BaseUrl, BuildError, ClientBuilder, Connection,
-    failure::{Failure, Repeat},
-    transport::{Clock, Transport},
+    deadline::Deadline,
+    retry::{FailedAttempt, Idempotency},
+    transport::Transport,
 };
 
-/// The hierarchies of a zarrd server: what nodes there are, and changing that.
+/// Client of the hierarchies of a zarrd server: reads, creates, changes and converts nodes.
 ///
-/// Structure is a [`Zom`]: a node's document with those of its members, in the model of v2 or of v3.
+/// A hierarchy is a [`Zom`]: the metadata document of a node with those of its members, in the model of v2 or of v3.
 ///
-/// A clone shares the connections, which are kept and used again. What only reads is asked again as told at
-/// [`Retries`](crate::Retries). Of what changes something, a declaration that keeps what is there, and a patch of attributes or names
-/// alone, are as well, unless they have a condition: made twice they do what they do once. Everything else is asked again only where it is known not to
-/// have been done.
+/// Clones share one pool of connections. [`Retries`](crate::Retries) apply to reads, and to two kinds of changes that
+/// are idempotent as long as they have no precondition: creations that do not replace an existing node, and patches
+/// without a shape. All other changes are retried only if they are known not to have been executed.
 #[derive(Clone)]
 pub struct NodeClient {
     transport: Arc<Transport>,
@@ -44,185 +47,189 @@ pub struct NodeClient {
 }
 
 impl NodeClient {
-    /// The hierarchies of the server at `base`, with the options as they are without being asked for.
+    /// Creates a client of the server at `base`, with default options.
     pub fn new(base: BaseUrl) -> Result<Self, BuildError> {
         Self::builder(base).build()
     }
 
-    /// Begins a client with other options.
+    /// Returns a builder of a client with other options.
     pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
         ClientBuilder::new(base)
     }
 
-    /// The same hierarchies, as nodes of one dialect: for paths that answer in several. Otherwise v3 goes before v2, and v2 before
-    /// the draft. What is declared is stored in this dialect.
+    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence
+    /// over v2, and v2 over the draft. New nodes are stored in this dialect.
     #[must_use]
-    pub fn of_dialect(&self, dialect: Dialect) -> Self {
+    pub fn with_dialect(&self, dialect: Dialect) -> Self {
         Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
     }
 
-    /// Where the server is.
+    /// URL of the server.
     pub fn base(&self) -> &BaseUrl {
         self.transport.base()
     }
 
-    /// The node at a path, with its members to a depth, by the model of its own dialect. Nodes of another dialect are
-    /// [told apart](NodeInfo::other_dialects). What is nested so deep that JSON would not be read, some 60 levels, is to be asked for in steps.
+    /// Returns the node at a path, with its members down to a depth, in the model of its dialect. Nodes of another
+    /// dialect are listed [separately](NodeInfo::other_dialects). Hierarchies that are too deep for nested JSON, about
+    /// 60 levels, must be read in steps.
     pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<NodeInfo, NodeError> {
-        self.look(path, depth, None).await
+        self.read(path, depth, None).await
     }
 
-    /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](NodeInfo::losses).
-    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::ZomFormat) -> Result<NodeInfo, NodeError> {
-        self.look(path, depth, Some(version)).await
+    /// Returns the node at a path in the model of `format`, whatever its dialect, and the
+    /// [information that this model cannot represent](NodeInfo::losses).
+    pub async fn node_as(&self, path: &NodePath, depth: Depth, format: zom::ZomFormat) -> Result<NodeInfo, NodeError> {
+        self.read(path, depth, Some(format)).await
     }
 
-    /// The documents of a node and of those below it to a depth, by their path from the node on: the empty text for itself, `/a/b` for
-    /// others. That is consolidated metadata.
-    pub async fn flat(&self, path: &NodePath, depth: Depth) -> Result<Flat, NodeError> {
-        let asked = self.asked(path);
-        let asked = &asked;
-        self.patiently(Repeat::Freely, |clock| asked.flat(&self.transport, depth, clock)).await
+    /// Returns the metadata documents of a node and of its descendants down to a depth, by relative path: the empty
+    /// string for the node itself, `/a/b` for a descendant. This is the content of consolidated metadata.
+    pub async fn documents(&self, path: &NodePath, depth: Depth) -> Result<NodeDocuments, NodeError> {
+        let (transport, request) = (&self.transport, &self.request(path));
+        self.retry(Idempotency::Idempotent, |deadline| request.documents(transport, depth, deadline)).await
     }
 
-    /// True if there is a node at a path.
+    /// Returns true if a node exists at a path.
     pub async fn exists(&self, path: &NodePath) -> Result<bool, NodeError> {
-        let asked = self.asked(path);
-        let asked = &asked;
-        self.patiently(Repeat::Freely, |clock| asked.exists(&self.transport, clock)).await
+        let (transport, request) = (&self.transport, &self.request(path));
+        self.retry(Idempotency::Idempotent, |deadline| request.exists(transport, deadline)).await
     }
 
-    /// What is directly below a node, sorted by name; of every dialect.
-    pub async fn children(&self, path: &NodePath) -> Result<Vec<Child>, NodeError> {
-        Ok(found::children_of(self.node(path, Depth::Levels(1)).await?))
+    /// Lists the nodes of all dialects directly below a node, sorted by name.
+    pub async fn children(&self, path: &NodePath) -> Result<Vec<NodeEntry>, NodeError> {
+        Ok(options::into_entries(self.node(path, Depth::Levels(1)).await?))
     }
 
-    /// The node at a path with a page of its members, at most `limit` from 1 to 10,000, from the cursor of the page before on: for groups of more members than one
-    /// answer has. Each page is as of one commit, and pages may be of different ones. A page may have fewer members than `limit`, and none; the last
-    /// has no [`next`](Members::next).
+    /// Returns the node at a path with one page of its members, for groups with more members than fit into one
+    /// response.
+    ///
+    /// A page has at most `limit` members, from 1 to 10,000, and begins at the cursor of the previous page. It may have
+    /// fewer, or none; the last page has no [`next`](Members::next). Each page shows one commit, but different pages
+    /// may show different ones.
     pub async fn members(&self, path: &NodePath, limit: usize, cursor: Option<Cursor>) -> Result<Members, NodeError> {
-        let asked = self.asked(path);
+        let (transport, request) = (&self.transport, &self.request(path));
         let page = Some(MembersPage { limit, cursor });
-        let query = wire::query::NodeQuery { page, include: Include::Source, ..asked.query() };
-        let (asked, query) = (&asked, &query);
-        self.patiently(Repeat::Freely, |clock| asked.members(&self.transport, query, clock)).await
+        let query = &NodeQuery { page, include: Include::Source, ..request.query() };
+        self.retry(Idempotency::Idempotent, |deadline| request.members(transport, query, deadline)).await
     }
 
-    /// All pages of the members of a group, as [`members`](Self::members) gives them, fetched one after the other as the stream is polled.
+    /// Returns a stream of all pages of [`members`](Self::members), which requests each page when it is polled.
     pub fn member_pages(
         &self,
         path: &NodePath,
         limit: usize,
     ) -> impl Stream<Item = Result<NodeInfo, NodeError>> + Send + use<> {
         let (client, path) = (self.clone(), path.clone());
-        stream::try_unfold(Some(None), move |at| {
+        stream::try_unfold(Some(None), move |next| {
             let (client, path) = (client.clone(), path.clone());
             async move {
-                let Some(cursor) = at else { return Ok(None) };
+                let Some(cursor) = next else { return Ok(None) };
                 let Members { node, next } = client.members(&path, limit, cursor).await?;
                 Ok(Some((node, next.map(Some))))
             }
         })
     }
 
-    /// What is below a node, sorted by path; of every dialect, but not what is below a node of another dialect than this one.
-    pub async fn descendants(&self, path: &NodePath) -> Result<Vec<Child>, NodeError> {
-        Ok(found::children_of(self.node(path, Depth::All).await?))
+    /// Lists all descendants of a node, sorted by path. Nodes of another dialect than this one are included, but not
+    /// their descendants.
+    pub async fn descendants(&self, path: &NodePath) -> Result<Vec<NodeEntry>, NodeError> {
+        Ok(options::into_entries(self.node(path, Depth::All).await?))
     }
 
     /// Creates a hierarchy in one commit. If an equal one exists, nothing is changed.
     ///
-    /// Fails with [`NodeError::Differs`] if a different node exists, unless [`CreateOptions::if_exists`] replaces it.
+    /// Fails with [`NodeError::Differs`] if a different one exists, unless [`CreateOptions::if_exists`] replaces it.
     pub async fn create(
         &self,
         path: &NodePath,
         zom: &Zom,
         options: &CreateOptions,
     ) -> Result<CreateOutcome, NodeError> {
-        let (asked, body) = (self.asked(path), zom.to_text().to_bytes());
-        let (asked, body) = (&asked, &body);
-        self.patiently(options.repeat(), |clock| asked.create(&self.transport, body.clone(), options, clock.patient()))
-            .await
-    }
-
-    /// Compares what is at a path with a tree.
-    pub async fn validate(&self, path: &NodePath, zom: &Zom) -> Result<Comparison, NodeError> {
-        let (asked, body) = (self.asked(path), zom.to_text().to_bytes());
-        let (asked, body) = (&asked, &body);
-        self.patiently(Repeat::Freely, |clock| asked.validate(&self.transport, body.clone(), clock)).await
-    }
-
-    /// Changes what is said of a node.
-    pub async fn patch(&self, path: &NodePath, patch: &Patch, condition: Precondition) -> Result<Changed, NodeError> {
-        let (asked, body) = (self.asked(path), request::json(&patch.to_json()));
-        let (asked, body, condition) = (&asked, &body, &condition);
-        self.patiently(patch.repeat(condition), |clock| {
-            asked.patch(&self.transport, body.clone(), condition, clock.patient())
+        let (transport, request, body) = (&self.transport, &self.request(path), &zom.to_text().to_bytes());
+        self.retry(options.idempotency(), |deadline| {
+            request.create(transport, body.clone(), options, deadline.for_long_work())
         })
         .await
     }
 
-    /// Changes attributes by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)): `null` takes one away.
+    /// Compares the hierarchy at a path with a given one.
+    pub async fn validate(&self, path: &NodePath, zom: &Zom) -> Result<Comparison, NodeError> {
+        let (transport, request, body) = (&self.transport, &self.request(path), &zom.to_text().to_bytes());
+        self.retry(Idempotency::Idempotent, |deadline| request.validate(transport, body.clone(), deadline)).await
+    }
+
+    /// Updates the metadata of a node.
+    pub async fn patch(
+        &self,
+        path: &NodePath,
+        patch: &Patch,
+        precondition: Precondition,
+    ) -> Result<UpdatedNode, NodeError> {
+        let (transport, request, body) = (&self.transport, &self.request(path), &request::to_bytes(&patch.to_json()));
+        let precondition = &precondition;
+        self.retry(patch.idempotency(precondition), |deadline| {
+            request.patch(transport, body.clone(), precondition, deadline.for_long_work())
+        })
+        .await
+    }
+
+    /// Updates attributes by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)): `null` removes an
+    /// attribute.
     pub async fn set_attributes(
         &self,
         path: &NodePath,
         attributes: Map<String, Value>,
-        condition: Precondition,
-    ) -> Result<Changed, NodeError> {
+        precondition: Precondition,
+    ) -> Result<UpdatedNode, NodeError> {
         let patch = Patch { attributes: Some(attributes), ..Patch::default() };
-        self.patch(path, &patch, condition).await
+        self.patch(path, &patch, precondition).await
     }
 
-    /// Gives an array another shape. Chunks that a smaller one leaves outside are erased.
+    /// Changes the shape of an array. Chunks outside of the new shape are erased.
     pub async fn resize(
         &self,
         path: &NodePath,
         shape: Vec<u64>,
-        condition: Precondition,
-    ) -> Result<Changed, NodeError> {
-        self.patch(path, &Patch { shape: Some(shape), ..Patch::default() }, condition).await
+        precondition: Precondition,
+    ) -> Result<UpdatedNode, NodeError> {
+        self.patch(path, &Patch { shape: Some(shape), ..Patch::default() }, precondition).await
     }
 
-    /// Erases a node and all that is below it, and gives the number of its keys.
-    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<KeyCount, NodeError> {
-        let (asked, condition) = (self.asked(path), &condition);
-        let asked = &asked;
-        self.patiently(Repeat::IfNotDone, |clock| asked.erase(&self.transport, condition, clock.patient())).await
+    /// Erases a node with all its descendants, and returns the number of erased keys.
+    pub async fn erase(&self, path: &NodePath, precondition: Precondition) -> Result<KeyCount, NodeError> {
+        let (transport, request, precondition) = (&self.transport, &self.request(path), &precondition);
+        self.retry(Idempotency::NotIdempotent, |deadline| {
+            request.erase(transport, precondition, deadline.for_long_work())
+        })
+        .await
     }
 
     /// Converts a hierarchy to another dialect.
     pub async fn convert(&self, path: &NodePath, options: &ConvertOptions) -> Result<ConversionReport, NodeError> {
         let ConvertOptions { dialect: into, target } = options.clone();
         let query = NodePostQuery::Convert { dialect: self.dialect, into, target };
-        let (asked, query) = (self.asked(path), query.render());
-        let (asked, query) = (&asked, &query);
-        self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await
+        let (transport, request, query) = (&self.transport, &self.request(path), &query.render());
+        self.retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))
+            .await
     }
 
-    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {
-        let asked = self.asked(path);
-        let query = wire::query::NodeQuery { depth, mapped, include: Include::Source, ..asked.query() };
-        let (asked, query) = (&asked, &query);
-        self.patiently(Repeat::Freely, |clock| asked.look(&self.transport, query, clock)).await
+    async fn read(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {
+        let (transport, request) = (&self.transport, &self.request(path));
+        let query = &NodeQuery { depth, mapped, include: Include::Source, ..request.query() };
+        self.retry(Idempotency::Idempotent, |deadline| request.node(transport, query, deadline)).await
     }
 
-    fn asked(&self, path: &NodePath) -> Asked {
-        Asked { path: path.clone(), dialect: self.dialect }
+    fn request(&self, path: &NodePath) -> NodeRequest {
+        NodeRequest { path: path.clone(), dialect: self.dialect }
     }
 
-    /// Makes an attempt until it succeeds, or fails for good.
-    async fn patiently<T, F>(&self, repeat: Repeat, attempt: impl Fn(Clock) -> F) -> Result<T, NodeError>
+    /// Makes attempts until one succeeds or fails with an error that must not be retried.
+    async fn retry<T, F>(&self, idempotency: Idempotency, attempt: impl Fn(Deadline) -> F) -> Result<T, NodeError>
     where
-        F: Future<Output = Result<T, Failure<NodeError>>>,
+        F: Future<Output = Result<T, FailedAttempt<NodeError>>>,
     {
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match attempt(clock).await {
-                Ok(done) => return Ok(done),
-                Err(failure) => schedule.wait(failure, repeat).await?,
-            }
-        }
+        let deadline = self.transport.start_deadline();
+        self.transport.backoff(deadline).retry(idempotency, || attempt(deadline)).await
     }
 }
 
@@ -234,7 +241,7 @@ impl From<Connection> for NodeClient {
 
 impl fmt::Debug for NodeClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("NodeClient");
-        shown.field("base", self.base()).field("dialect", &self.dialect).finish_non_exhaustive()
+        let mut debug = f.debug_struct("NodeClient");
+        debug.field("base", self.base()).field("dialect", &self.dialect).finish_non_exhaustive()
     }
 }

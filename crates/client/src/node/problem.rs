@@ -1,4 +1,4 @@
-//! Problem documents as errors, the reverse of what the server does.
+//! Conversion of unsuccessful responses into errors.
 
 use meta::{NodePath, convert::Loss, zom::Violation};
 use reqwest::StatusCode;
@@ -9,23 +9,23 @@ use wire::{
 };
 
 use super::NodeError;
-use crate::{answer::Refusal, failure::Failure};
+use crate::{response::ErrorResponse, retry::FailedAttempt};
 
-/// The failure that a refusal of a request for the node at `path` stands for.
-pub(super) fn into_failure(mut refusal: Refusal, path: &NodePath) -> Failure<NodeError> {
-    let (knowledge, retry_after) = (refusal.knowledge(), refusal.retry_after);
-    let error = match refusal.problem.take() {
-        Some(problem) => of_problem(&refusal, problem, path),
-        None => of_status(&refusal, path),
+/// Converts an unsuccessful response to a request for the node at `path`.
+pub(super) fn into_failure(mut response: ErrorResponse, path: &NodePath) -> FailedAttempt<NodeError> {
+    let (execution, retry_after) = (response.execution(), response.retry_after);
+    let error = match response.problem.take() {
+        Some(problem) => from_problem(&response, problem, path),
+        None => from_status(&response, path),
     };
-    Failure { error, knowledge, retry_after }
+    FailedAttempt { error, execution, retry_after }
 }
 
-/// Every type is named, so that a new one has to be thought of here.
-fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeError {
-    let detail = problem.said().to_owned();
+/// The match is exhaustive, so that every new problem type has to be handled here.
+fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> NodeError {
+    let detail = problem.message().to_owned();
     let Problem { kind, members, .. } = problem;
-    let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| asked.clone());
+    let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
@@ -55,7 +55,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         }
         (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
             Some(changes) => NodeError::TooManyChanges { changes, limit },
-            None => remote(refusal, detail),
+            None => remote(response, detail),
         },
         (ProblemType::BodyTooLarge, Some(limit)) => NodeError::RequestTooLarge { limit },
         (ProblemType::UnsupportedNode, _) => {
@@ -63,8 +63,8 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         }
         (ProblemType::InvalidMetadata, _) => NodeError::Metadata { path, key: members.key, detail },
         (ProblemType::CorruptValue, _) => match members.key {
-            Some(key) => NodeError::Damaged { key, request: refusal.request.clone() },
-            None => remote(refusal, detail),
+            Some(key) => NodeError::Damaged { key, request: response.request.clone() },
+            None => remote(response, detail),
         },
         (ProblemType::ReadOnlyStore, _) => NodeError::ReadOnly,
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
@@ -74,7 +74,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown,
             _,
-        ) => NodeError::Busy { retry_after: refusal.retry_after },
+        ) => NodeError::Busy { retry_after: response.retry_after },
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -82,7 +82,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::ReadOnlyServer,
             _,
         ) => NodeError::Forbidden { detail },
-        // This client does not make such requests, or they are about keys and elements.
+        // This client does not send such requests, or these concern keys and elements.
         (
             ProblemType::InvalidKey
             | ProblemType::InvalidPath
@@ -129,44 +129,43 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::UndecodableChunk
             | ProblemType::Internal,
             _,
-        ) => remote(refusal, detail),
+        ) => remote(response, detail),
     }
 }
 
 fn violations(members: Members) -> Vec<Violation> {
-    let told = members.violations.into_iter();
-    told.map(|violation| Violation { pointer: violation.pointer, reason: violation.reason }).collect()
+    let violations = members.violations.into_iter();
+    violations.map(|violation| Violation { pointer: violation.pointer, reason: violation.reason }).collect()
 }
 
-/// What would be lost; at the node that was asked for where no other is named.
-fn losses(members: Members, asked: &NodePath) -> Vec<(NodePath, Loss)> {
-    let told = members.losses.into_iter();
-    told.map(|loss| {
-        let path = NodePath::parse(&loss.path).unwrap_or_else(|_| asked.clone());
-        (path, Loss { pointer: loss.pointer, property: loss.property })
-    })
-    .collect()
+/// The losses of a conversion. A loss without a valid path concerns the requested node.
+fn losses(members: Members, requested: &NodePath) -> Vec<(NodePath, Loss)> {
+    let losses = members.losses.into_iter();
+    losses
+        .map(|loss| {
+            let path = NodePath::parse(&loss.path).unwrap_or_else(|_| requested.clone());
+            (path, Loss { pointer: loss.pointer, property: loss.property })
+        })
+        .collect()
 }
 
-/// The answer of a server that has other types, or of something that stands before it.
-fn of_status(refusal: &Refusal, path: &NodePath) -> NodeError {
-    let status = refusal.status;
+/// The error of a response without a known problem type, perhaps of an intermediary.
+fn from_status(response: &ErrorResponse, path: &NodePath) -> NodeError {
+    let status = response.status;
     match status {
-        _ if status.is_success() => {
-            NodeError::Protocol { detail: format!("the status {status} is no answer to this request") }
-        }
+        _ if status.is_success() => NodeError::Protocol { detail: format!("unexpected status {status}") },
         StatusCode::UNAUTHORIZED => NodeError::Unauthorized,
-        StatusCode::FORBIDDEN => NodeError::Forbidden { detail: "it gave no reason".into() },
+        StatusCode::FORBIDDEN => NodeError::Forbidden { detail: "no reason given".into() },
         StatusCode::PRECONDITION_FAILED => NodeError::PreconditionFailed { path: path.clone(), current: None },
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            NodeError::Busy { retry_after: refusal.retry_after }
+            NodeError::Busy { retry_after: response.retry_after }
         }
-        _ => remote(refusal, String::new()),
+        _ => remote(response, String::new()),
     }
 }
 
-fn remote(refusal: &Refusal, detail: String) -> NodeError {
-    NodeError::Remote { status: refusal.status.as_u16(), request: refusal.request.clone(), detail }
+fn remote(response: &ErrorResponse, detail: String) -> NodeError {
+    NodeError::Remote { status: response.status.as_u16(), request: response.request.clone(), detail }
 }
 
 #[cfg(test)]
@@ -179,16 +178,16 @@ mod tests {
     use wire::node;
 
     use super::*;
-    use crate::failure::Knowledge;
+    use crate::retry::Execution;
 
-    fn refused(problem: Problem) -> Failure<NodeError> {
+    fn failure(problem: Problem) -> FailedAttempt<NodeError> {
         let (status, retry_after) = (problem.kind.status(), Some(Duration::from_secs(9)));
-        let refusal = Refusal { status, request: "r".into(), retry_after, problem: Some(problem) };
-        into_failure(refusal, &NodePath::parse("/asked").unwrap())
+        let response = ErrorResponse { status, request: "r".into(), retry_after, problem: Some(problem) };
+        into_failure(response, &NodePath::parse("/requested").unwrap())
     }
 
-    /// What a refusal with every member that there is means.
-    fn full(kind: ProblemType) -> Failure<NodeError> {
+    /// The failure of a problem with all members.
+    fn full_problem(kind: ProblemType) -> FailedAttempt<NodeError> {
         let members = Members {
             key: Some("a/zarr.json".into()),
             path: Some("/named".into()),
@@ -209,11 +208,11 @@ mod tests {
             losses: vec![node::Loss { path: "/named/a".into(), pointer: "/order".into(), property: "it".into() }],
             ..Members::default()
         };
-        refused(Problem::new(kind).with_detail("why").with_members(members))
+        failure(Problem::new(kind).with_detail("why").with_members(members))
     }
 
-    /// The types that only nodes have, or that say of nodes what they say of nothing else.
-    const THEIRS: &[ProblemType] = &[
+    /// The problem types that have an error of their own.
+    const NODE_PROBLEMS: &[ProblemType] = &[
         ProblemType::NoSuchNode,
         ProblemType::NotAnArray,
         ProblemType::TooManyNodes,
@@ -246,91 +245,93 @@ mod tests {
     ];
 
     #[test]
-    fn every_type_means_an_error() {
+    fn every_problem_type_becomes_its_error() {
         for &kind in ProblemType::ALL {
-            let error = full(kind).error;
+            let error = full_problem(kind).error;
             let is_remote = matches!(
                 &error,
                 NodeError::Remote { status, request, detail }
                     if (*status, request.as_str(), detail.as_str()) == (kind.status().as_u16(), "r", "why")
             );
-            assert_eq!(is_remote, !THEIRS.contains(&kind), "{kind:?}: {error:?}");
+            assert_eq!(is_remote, !NODE_PROBLEMS.contains(&kind), "{kind:?}: {error:?}");
         }
     }
 
     #[test]
-    fn errors_have_what_the_documents_say() {
+    fn members_become_fields_of_the_error() {
         let (named, at) = (NodePath::parse("/named").unwrap(), Version::from_u128(5));
-        let error = |kind| full(kind).error;
-        let found = error(ProblemType::NoSuchNode);
-        assert!(matches!(&found, NodeError::NoSuchNode { path } if *path == named), "{found:?}");
-        let found = error(ProblemType::TooManyNodes);
-        assert!(matches!(found, NodeError::TooManyNodes { limit: 7 }), "{found:?}");
-        let found = error(ProblemType::InvalidZom);
+        let error_of = |kind| full_problem(kind).error;
+        let error = error_of(ProblemType::NoSuchNode);
+        assert!(matches!(&error, NodeError::NoSuchNode { path } if *path == named), "{error:?}");
+        let error = error_of(ProblemType::TooManyNodes);
+        assert!(matches!(error, NodeError::TooManyNodes { limit: 7 }), "{error:?}");
+        let error = error_of(ProblemType::InvalidZom);
         assert!(
-            matches!(&found, NodeError::InvalidZom { detail, violations }
+            matches!(&error, NodeError::InvalidZom { detail, violations }
                 if detail == "why" && violations[0].pointer == "/shape" && violations[0].reason == "is not there"),
-            "{found:?}"
+            "{error:?}"
         );
-        let found = error(ProblemType::InvalidPatch);
-        assert!(matches!(&found, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{found:?}");
-        let found = error(ProblemType::NodeConflict);
+        let error = error_of(ProblemType::InvalidPatch);
+        assert!(matches!(&error, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{error:?}");
+        let error = error_of(ProblemType::NodeConflict);
         assert!(
-            matches!(&found, NodeError::Differs { path, differences } if *path == named
+            matches!(&error, NodeError::Differs { path, differences } if *path == named
                 && differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none()),
-            "{found:?}"
+            "{error:?}"
         );
-        let found = error(ProblemType::PreconditionFailed);
-        assert!(matches!(found, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{found:?}");
-        let found = error(ProblemType::ParentIsArray);
+        let error = error_of(ProblemType::PreconditionFailed);
+        assert!(matches!(error, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{error:?}");
+        let error = error_of(ProblemType::ParentIsArray);
         assert!(
-            matches!(&found, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
-            "{found:?}"
+            matches!(&error, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
+            "{error:?}"
         );
-        let found = error(ProblemType::DialectConflict);
-        assert!(matches!(&found, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
-        let found = error(ProblemType::LossyConversion);
+        let error = error_of(ProblemType::DialectConflict);
+        assert!(matches!(&error, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{error:?}");
+        let error = error_of(ProblemType::LossyConversion);
         assert!(
-            matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
-            "{found:?}"
+            matches!(&error, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
+            "{error:?}"
         );
-        let found = error(ProblemType::MissingParameter);
-        assert!(matches!(&found, NodeError::NotInPlace { detail } if detail == "why"), "{found:?}");
-        let found = error(ProblemType::TooManyChanges);
-        assert!(matches!(found, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{found:?}");
-        let found = error(ProblemType::UnsupportedNode);
-        assert!(matches!(&found, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{found:?}");
-        let found = error(ProblemType::Busy);
-        assert!(matches!(found, NodeError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9), "{found:?}");
+        let error = error_of(ProblemType::MissingParameter);
+        assert!(matches!(&error, NodeError::NotInPlace { detail } if detail == "why"), "{error:?}");
+        let error = error_of(ProblemType::TooManyChanges);
+        assert!(matches!(error, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{error:?}");
+        let error = error_of(ProblemType::UnsupportedNode);
+        assert!(matches!(&error, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{error:?}");
+        let error = error_of(ProblemType::Busy);
+        assert!(matches!(error, NodeError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9), "{error:?}");
     }
 
     #[test]
-    fn documents_that_say_too_little() {
+    fn problems_without_their_members_become_generic_errors() {
         for kind in [
             ProblemType::TooManyNodes,
             ProblemType::TooManyChanges,
             ProblemType::BodyTooLarge,
             ProblemType::CorruptValue,
         ] {
-            let error = refused(Problem::new(kind)).error;
+            let error = failure(Problem::new(kind)).error;
             let title = kind.title();
             assert!(matches!(&error, NodeError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
         }
-        let error = refused(Problem::new(ProblemType::MissingParameter)).error;
+        let error = failure(Problem::new(ProblemType::MissingParameter)).error;
         assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
-        let error = refused(Problem::new(ProblemType::NodeConflict)).error;
-        assert!(matches!(&error, NodeError::Differs { path, .. } if path.to_string() == "/asked"), "{error:?}");
+        let error = failure(Problem::new(ProblemType::NodeConflict)).error;
+        assert!(matches!(&error, NodeError::Differs { path, .. } if path.to_string() == "/requested"), "{error:?}");
     }
 
     #[test]
-    fn only_what_may_change_is_asked_again() {
+    fn execution_state_depends_on_the_problem_type() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
-                ProblemType::ShuttingDown => Knowledge::Unknown,
-                _ => Knowledge::Answered,
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
+                    Execution::NotExecuted
+                }
+                ProblemType::ShuttingDown => Execution::Unknown,
+                _ => Execution::Final,
             };
-            assert_eq!(full(kind).knowledge, expected, "{kind:?}");
+            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
         }
     }
 }

@@ -22,78 +22,89 @@ use wire::{
     routes,
 };
 
-use super::{Changed, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Members, NodeError, problem, told};
+use super::{
+    Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeError, UpdatedNode, decode,
+    problem,
+};
 use crate::{
-    answer::Answer,
-    failure::{Failure, Fault},
-    transport::{Clock, Transport},
-    write,
+    deadline::Deadline, error::RequestError, precondition::conditional, response::Response, retry::FailedAttempt,
+    transport::Transport,
 };
 
-/// The longest answer about nodes that is read.
-const MAX_ANSWER: usize = 512 << 20;
+/// Maximum size of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 512 << 20;
 
-type Tried<T> = Result<T, Failure<NodeError>>;
+type Attempt<T> = Result<T, FailedAttempt<NodeError>>;
 
-/// A node that something is asked of.
-pub(super) struct Asked {
+/// A request for a node, which can be sent any number of times.
+pub(super) struct NodeRequest {
     pub(super) path: NodePath,
     pub(super) dialect: Option<Dialect>,
 }
 
-impl Asked {
-    /// The query of a reading that asks for nothing but the node of the dialect.
+impl NodeRequest {
+    /// The query of a read, with defaults for everything except the dialect.
     pub(super) fn query(&self) -> NodeQuery {
         NodeQuery { dialect: self.dialect, ..NodeQuery::default() }
     }
 
-    pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<NodeInfo> {
-        Ok(self.members(transport, query, clock).await?.node)
+    pub(super) async fn node(&self, transport: &Transport, query: &NodeQuery, deadline: Deadline) -> Attempt<NodeInfo> {
+        Ok(self.members(transport, query, deadline).await?.node)
     }
 
-    pub(super) async fn members(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<Members> {
-        let answer = self.got(transport, Method::GET, query, clock).await?;
-        let version = version(&answer);
-        let next = answer.header(headers::CURSOR).map(Cursor::from_text);
-        let (source, node) = Source::of_answer(&told(answer).await?)
-            .ok_or_else(|| Fault::protocol("a node came without what is said of it"))?;
+    pub(super) async fn members(
+        &self,
+        transport: &Transport,
+        query: &NodeQuery,
+        deadline: Deadline,
+    ) -> Attempt<Members> {
+        let response = self.get(transport, query, deadline).await?;
+        let version = version(&response);
+        let next = response.header(headers::CURSOR).map(Cursor::from_text);
+        let (source, node) = Source::of_answer(&read_json(response).await?)
+            .ok_or_else(|| RequestError::protocol("a node without its source"))?;
         let node = NodeInfo {
             path: path(&source.path)?,
             dialect: source.dialect,
             implicit: source.implicit,
             version,
-            zom: told::zom(&node)?,
+            zom: decode::zom(&node)?,
             other_dialects: source
                 .other_dialects
                 .iter()
                 .map(|other| Ok((path(&other.path)?, other.dialect)))
-                .collect::<Result<_, Fault>>()?,
-            broken: source.broken.into_iter().map(broken).collect::<Result<_, Fault>>()?,
+                .collect::<Result<_, RequestError>>()?,
+            broken: source.broken.into_iter().map(broken).collect::<Result<_, RequestError>>()?,
             losses: losses(source.losses)?,
             links: source.links.into_iter().map(link).collect(),
         };
         Ok(Members { node, next })
     }
 
-    pub(super) async fn flat(&self, transport: &Transport, depth: Depth, clock: Clock) -> Tried<Flat> {
+    pub(super) async fn documents(
+        &self,
+        transport: &Transport,
+        depth: Depth,
+        deadline: Deadline,
+    ) -> Attempt<NodeDocuments> {
         let query = NodeQuery { depth, form: Form::Flat, ..self.query() };
-        let answer = self.got(transport, Method::GET, &query, clock).await?;
-        let (dialect, version) = (dialect(&answer)?, version(&answer));
-        let documents = told(answer).await?;
+        let response = self.get(transport, &query, deadline).await?;
+        let (dialect, version) = (dialect(&response)?, version(&response));
+        let documents = read_json(response).await?;
         let document = |member: Member| Some((member.name()?, member.value));
-        Ok(Flat { dialect, version, documents: documents.members().filter_map(document).collect() })
+        Ok(NodeDocuments { dialect, version, documents: documents.members().filter_map(document).collect() })
     }
 
-    pub(super) async fn exists(&self, transport: &Transport, clock: Clock) -> Tried<bool> {
+    pub(super) async fn exists(&self, transport: &Transport, deadline: Deadline) -> Attempt<bool> {
         let query = NodeQuery { depth: Depth::Levels(0), ..self.query() };
         let request = transport.request(Method::HEAD, &self.target(&query.render()));
-        let answer = transport.send(request, clock).await?;
-        match answer.status() {
+        let response = transport.send(request, deadline).await?;
+        match response.status() {
             StatusCode::OK => Ok(true),
-            // There is no document that says who answers, but our server gives each request an id.
-            StatusCode::NOT_FOUND if answer.header(headers::REQUEST_ID).is_some() => Ok(false),
-            // A `HEAD` does not say what is wrong.
-            _ => self.got(transport, Method::GET, &query, clock).await.map(|_| true),
+            // A response to HEAD has no problem document, but zarrd adds a request ID.
+            StatusCode::NOT_FOUND if response.header(headers::REQUEST_ID).is_some() => Ok(false),
+            // The response to GET has a problem document.
+            _ => self.get(transport, &query, deadline).await.map(|_| true),
         }
     }
 
@@ -102,26 +113,26 @@ impl Asked {
         transport: &Transport,
         body: Bytes,
         options: &CreateOptions,
-        clock: Clock,
-    ) -> Tried<CreateOutcome> {
+        deadline: Deadline,
+    ) -> Attempt<CreateOutcome> {
         let CreateOptions { if_exists, losses, precondition } = options;
         let query = NodePutQuery { dialect: self.dialect, if_exists: *if_exists, losses: *losses };
         let request = transport.request(Method::PUT, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
-        let answer = transport.send(write::conditional(request, precondition).body(body), clock).await?;
-        let status = match answer.status() {
+        let response = transport.send(conditional(request, precondition).body(body), deadline).await?;
+        let status = match response.status() {
             StatusCode::CREATED => CreateStatus::Created,
             StatusCode::OK => CreateStatus::Existed,
-            _ => return Err(self.refused(answer).await),
+            _ => return Err(self.failure(response).await),
         };
-        Ok(CreateOutcome { status, node: changed(answer).await? })
+        Ok(CreateOutcome { status, node: updated_node(response).await? })
     }
 
-    pub(super) async fn validate(&self, transport: &Transport, body: Bytes, clock: Clock) -> Tried<Comparison> {
+    pub(super) async fn validate(&self, transport: &Transport, body: Bytes, deadline: Deadline) -> Attempt<Comparison> {
         let query = NodePostQuery::Validate { dialect: self.dialect };
         let request =
             transport.request(Method::POST, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
-        let answer = self.done(transport, request.body(body), clock).await?;
-        let ValidateReport { unchanged, differences, truncated } = answer.json(MAX_ANSWER).await?;
+        let response = self.send(transport, request.body(body), deadline).await?;
+        let ValidateReport { unchanged, differences, truncated } = response.json(MAX_RESPONSE_BYTES).await?;
         Ok(Comparison { unchanged, differences: differences.into_iter().map(Into::into).collect(), truncated })
     }
 
@@ -129,96 +140,106 @@ impl Asked {
         &self,
         transport: &Transport,
         body: Bytes,
-        condition: &Precondition,
-        clock: Clock,
-    ) -> Tried<Changed> {
+        precondition: &Precondition,
+        deadline: Deadline,
+    ) -> Attempt<UpdatedNode> {
         let query = NodePatchQuery { dialect: self.dialect };
         let request = transport
             .request(Method::PATCH, &self.target(&query.render()))
             .header(CONTENT_TYPE, headers::MERGE_PATCH_JSON);
-        let answer = self.done(transport, write::conditional(request, condition).body(body), clock).await?;
-        changed(answer).await
+        let response = self.send(transport, conditional(request, precondition).body(body), deadline).await?;
+        updated_node(response).await
     }
 
-    pub(super) async fn erase(&self, transport: &Transport, condition: &Precondition, clock: Clock) -> Tried<KeyCount> {
-        // Whoever names the root in a typed call means it.
+    pub(super) async fn erase(
+        &self,
+        transport: &Transport,
+        precondition: &Precondition,
+        deadline: Deadline,
+    ) -> Attempt<KeyCount> {
+        // The caller of a typed function passes the root on purpose.
         let confirm = if self.path.is_root() { Confirm::All } else { Confirm::Unsaid };
         let query = NodeDeleteQuery { dialect: self.dialect, confirm };
         let request = transport.request(Method::DELETE, &self.target(&query.render()));
-        let answer = self.done(transport, write::conditional(request, condition), clock).await?;
-        Ok(answer.json::<Erased>(MAX_ANSWER).await?.into())
+        let response = self.send(transport, conditional(request, precondition), deadline).await?;
+        Ok(response.json::<Erased>(MAX_RESPONSE_BYTES).await?.into())
     }
 
-    pub(super) async fn convert(&self, transport: &Transport, query: &str, clock: Clock) -> Tried<ConversionReport> {
+    pub(super) async fn convert(
+        &self,
+        transport: &Transport,
+        query: &str,
+        deadline: Deadline,
+    ) -> Attempt<ConversionReport> {
         let request = transport.request(Method::POST, &self.target(query));
-        let answer = self.done(transport, request, clock).await?;
-        let ConvertReport { nodes, chunks, losses: lost } = answer.json(MAX_ANSWER).await?;
+        let response = self.send(transport, request, deadline).await?;
+        let ConvertReport { nodes, chunks, losses: lost } = response.json(MAX_RESPONSE_BYTES).await?;
         Ok(ConversionReport { nodes, chunks, losses: losses(lost)? })
     }
 
-    async fn got(&self, transport: &Transport, method: Method, query: &NodeQuery, clock: Clock) -> Tried<Answer> {
-        let request = transport.request(method, &self.target(&query.render()));
-        self.done(transport, request, clock).await
+    async fn get(&self, transport: &Transport, query: &NodeQuery, deadline: Deadline) -> Attempt<Response> {
+        let request = transport.request(Method::GET, &self.target(&query.render()));
+        self.send(transport, request, deadline).await
     }
 
-    async fn done(&self, transport: &Transport, request: RequestBuilder, clock: Clock) -> Tried<Answer> {
-        let answer = transport.send(request, clock).await?;
-        match answer.status() {
-            StatusCode::OK => Ok(answer),
-            _ => Err(self.refused(answer).await),
+    /// Sends a request whose response must have the status 200.
+    async fn send(&self, transport: &Transport, request: RequestBuilder, deadline: Deadline) -> Attempt<Response> {
+        let response = transport.send(request, deadline).await?;
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            _ => Err(self.failure(response).await),
         }
     }
 
-    async fn refused(&self, answer: Answer) -> Failure<NodeError> {
-        problem::into_failure(answer.into_problem().await, &self.path)
+    async fn failure(&self, response: Response) -> FailedAttempt<NodeError> {
+        problem::into_failure(response.into_error_response().await, &self.path)
     }
 
     fn target(&self, query: &str) -> String {
-        let question = if query.is_empty() { "" } else { "?" };
-        format!("{}{question}{query}", routes::node_path(&self.path))
+        let separator = if query.is_empty() { "" } else { "?" };
+        format!("{}{separator}{query}", routes::node_path(&self.path))
     }
 }
 
-/// The text of a JSON value.
-pub(super) fn json(value: &Value) -> Bytes {
+/// Serializes a JSON value.
+pub(super) fn to_bytes(value: &Value) -> Bytes {
     value.to_string().into()
 }
 
-async fn changed(answer: Answer) -> Tried<Changed> {
-    let (dialect, version) = (dialect(&answer)?, version(&answer));
-    Ok(Changed { dialect, version, zom: told::zom(&told(answer).await?)? })
+async fn updated_node(response: Response) -> Attempt<UpdatedNode> {
+    let (dialect, version) = (dialect(&response)?, version(&response));
+    Ok(UpdatedNode { dialect, version, zom: decode::zom(&read_json(response).await?)? })
 }
 
-/// The text of an answer about nodes.
-async fn told(answer: Answer) -> Result<Json, Fault> {
-    let text = answer.bytes(MAX_ANSWER).await?;
-    Json::parse_document(text).map_err(|error| Fault::protocol(format!("an answer came that is not JSON: {error}")))
+/// Reads a body as JSON, keeping its spelling.
+async fn read_json(response: Response) -> Result<Json, RequestError> {
+    let text = response.bytes(MAX_RESPONSE_BYTES).await?;
+    Json::parse_document(text).map_err(|error| RequestError::protocol(format!("invalid JSON: {error}")))
 }
 
-fn version(answer: &Answer) -> Option<Version> {
-    answer.header(ETAG).and_then(etag::parse)
+fn version(response: &Response) -> Option<Version> {
+    response.header(ETAG).and_then(etag::parse)
 }
 
-fn dialect(answer: &Answer) -> Result<Dialect, Fault> {
-    let dialect = answer.header(headers::DIALECT).and_then(|name| name.parse().ok());
-    dialect.ok_or_else(|| Fault::protocol("a node came without its dialect"))
+fn dialect(response: &Response) -> Result<Dialect, RequestError> {
+    let dialect = response.header(headers::DIALECT).and_then(|name| name.parse().ok());
+    dialect.ok_or_else(|| RequestError::protocol("a node without its dialect"))
 }
 
-fn path(text: &str) -> Result<NodePath, Fault> {
-    NodePath::parse(text).map_err(|error| Fault::protocol(format!("{text:?} is not the path of a node: {error}")))
+fn path(text: &str) -> Result<NodePath, RequestError> {
+    NodePath::parse(text).map_err(|error| RequestError::protocol(format!("invalid node path {text:?}: {error}")))
 }
 
-fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
-    told.into_iter()
-        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, property })))
-        .collect()
+fn losses(losses: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, RequestError> {
+    let loss = |node::Loss { path: of, pointer, property }| Ok((path(&of)?, Loss { pointer, property }));
+    losses.into_iter().map(loss).collect()
 }
 
-fn broken(told: node::BrokenNode) -> Result<BrokenNode, Fault> {
-    let node::BrokenNode { path: at, dialect, problem } = told;
+fn broken(node: node::BrokenNode) -> Result<BrokenNode, RequestError> {
+    let node::BrokenNode { path: of, dialect, problem } = node;
     let node::BrokenDocument { key, reason } = problem;
-    let key = Key::parse(&key).map_err(|error| Fault::protocol(format!("{key:?} is not a key: {error}")))?;
-    Ok(BrokenNode { path: path(&at)?, dialect, key, reason })
+    let key = Key::parse(&key).map_err(|error| RequestError::protocol(format!("invalid key {key:?}: {error}")))?;
+    Ok(BrokenNode { path: path(&of)?, dialect, key, reason })
 }
 
 fn link(link: node::Link) -> (Link, LinkTarget) {

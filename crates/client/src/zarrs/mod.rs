@@ -1,4 +1,4 @@
-//! Stores as the `zarrs` crate wants them (feature `zarrs`).
+//! Adapter of stores for the `zarrs` crate (feature `zarrs`).
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -30,28 +30,28 @@ use zarrs_storage::{
     byte_range::ByteRangeIterator,
 };
 
-/// How many requests one call has under way at a time.
-const CONCURRENT: usize = 8;
-/// How often what another writer has changed meanwhile is done again.
-const TRIES: usize = 8;
+/// Maximum number of concurrent requests of one call.
+const MAX_CONCURRENT_REQUESTS: usize = 8;
+/// Maximum number of attempts of an operation that conflicts with other writers.
+const MAX_ATTEMPTS: usize = 8;
 
-/// A store of this project as storage of the `zarrs` crate.
+/// Adapter from a store to the storage traits of the `zarrs` crate.
 ///
-/// All the parts that one call reads are of one version of the value, and a partial write is never laid over another
-/// writer's: both are done again where somebody else was faster. Two calls, such as those with which `zarrs` reads first the index
-/// of a shard and then its chunks, may see two versions.
+/// All ranges that one call reads are of one version of the value, and a partial write never overwrites a concurrent
+/// one: both are repeated after a conflict. Different calls may see different versions, such as those with which
+/// `zarrs` reads the index of a shard and then its chunks.
 #[derive(Clone, Debug)]
 pub struct ZarrsStore<S> {
     store: S,
 }
 
 impl<S> ZarrsStore<S> {
-    /// Lends the store to `zarrs`.
+    /// Wraps a store.
     pub fn new(store: S) -> Self {
         Self { store }
     }
 
-    /// The store.
+    /// The wrapped store.
     pub fn inner(&self) -> &S {
         &self.store
     }
@@ -60,7 +60,7 @@ impl<S> ZarrsStore<S> {
 #[async_trait]
 impl<S: ReadableStore> AsyncReadableStorageTraits for ZarrsStore<S> {
     async fn get(&self, key: &StoreKey) -> Result<MaybeBytes, StorageError> {
-        match self.store.get(&our_key(key)?, None).await.map_err(storage_error)? {
+        match self.store.get(&to_key(key)?, None).await.map_err(storage_error)? {
             Some(value) => value.bytes().await.map(Some).map_err(storage_error),
             None => Ok(None),
         }
@@ -71,13 +71,13 @@ impl<S: ReadableStore> AsyncReadableStorageTraits for ZarrsStore<S> {
         key: &StoreKey,
         byte_ranges: ByteRangeIterator<'a>,
     ) -> Result<AsyncMaybeBytesIterator<'a>, StorageError> {
-        let (key, wanted) = (our_key(key)?, byte_ranges.collect::<Vec<_>>());
-        let parts = ranges::read(&self.store, &key, &wanted).await?;
-        Ok(parts.map(|parts| stream::iter(parts).boxed()))
+        let (key, byte_ranges) = (to_key(key)?, byte_ranges.collect::<Vec<_>>());
+        let bytes = ranges::read(&self.store, &key, &byte_ranges).await?;
+        Ok(bytes.map(|bytes| stream::iter(bytes).boxed()))
     }
 
     async fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
-        let info = self.store.head(&our_key(key)?).await.map_err(storage_error)?;
+        let info = self.store.head(&to_key(key)?).await.map_err(storage_error)?;
         Ok(info.map(|info| info.size))
     }
 
@@ -89,7 +89,7 @@ impl<S: ReadableStore> AsyncReadableStorageTraits for ZarrsStore<S> {
 #[async_trait]
 impl<S: ReadableStore + WriteableStore> AsyncWritableStorageTraits for ZarrsStore<S> {
     async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StorageError> {
-        let set = self.store.set(&our_key(key)?, value.into(), Precondition::none()).await;
+        let set = self.store.set(&to_key(key)?, value.into(), Precondition::none()).await;
         set.map(drop).map_err(storage_error)
     }
 
@@ -98,31 +98,35 @@ impl<S: ReadableStore + WriteableStore> AsyncWritableStorageTraits for ZarrsStor
         key: &StoreKey,
         offset_values: OffsetBytesIterator<'a>,
     ) -> Result<(), StorageError> {
-        let (key, changes) = (our_key(key)?, offset_values.collect::<Vec<_>>());
-        for _ in 1..TRIES {
-            match change(&self.store, &key, &changes).await {
+        let (key, changes) = (to_key(key)?, offset_values.collect::<Vec<_>>());
+        for _ in 1..MAX_ATTEMPTS {
+            match update(&self.store, &key, &changes).await {
                 Err(StoreError::PreconditionFailed { .. }) => {}
-                done => return done.map_err(storage_error),
+                result => return result.map_err(storage_error),
             }
         }
-        change(&self.store, &key, &changes).await.map_err(storage_error)
+        update(&self.store, &key, &changes).await.map_err(storage_error)
     }
 
     async fn erase(&self, key: &StoreKey) -> Result<(), StorageError> {
-        self.store.erase(&our_key(key)?, Precondition::none()).await.map(drop).map_err(storage_error)
+        self.store.erase(&to_key(key)?, Precondition::none()).await.map(drop).map_err(storage_error)
     }
 
     async fn erase_many(&self, keys: &[StoreKey]) -> Result<(), StorageError> {
-        let keys: Vec<Key> = keys.iter().map(our_key).collect::<Result<_, _>>()?;
-        let erasing = stream::iter(keys).map(|key| async move { self.store.erase(&key, Precondition::none()).await });
-        erasing.buffer_unordered(CONCURRENT).try_for_each(|_| async { Ok(()) }).await.map_err(storage_error)
+        let keys: Vec<Key> = keys.iter().map(to_key).collect::<Result<_, _>>()?;
+        let erasures = stream::iter(keys).map(|key| async move { self.store.erase(&key, Precondition::none()).await });
+        erasures
+            .buffer_unordered(MAX_CONCURRENT_REQUESTS)
+            .try_for_each(|_| async { Ok(()) })
+            .await
+            .map_err(storage_error)
     }
 
     async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StorageError> {
-        self.store.erase_prefix(&our_prefix(prefix)?).await.map(drop).map_err(storage_error)
+        self.store.erase_prefix(&to_prefix(prefix)?).await.map(drop).map_err(storage_error)
     }
 
-    /// A partial write replaces the whole value, so `zarrs` does better to encode a chunk anew.
+    /// A partial write rewrites the full value, so `zarrs` should encode chunks itself.
     fn supports_set_partial(&self) -> bool {
         false
     }
@@ -135,38 +139,38 @@ impl<S: ListableStore> AsyncListableStorageTraits for ZarrsStore<S> {
     }
 
     async fn list_prefix(&self, prefix: &StorePrefix) -> Result<StoreKeys, StorageError> {
-        let prefix = our_prefix(prefix)?;
+        let prefix = to_prefix(prefix)?;
         let keys = list_all(&self.store, &prefix)
             .map_err(storage_error)
-            .and_then(|entry| async move { their_key(&entry.key) });
+            .and_then(|entry| async move { to_zarrs_key(&entry.key) });
         keys.try_collect().await
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<StoreKeysPrefixes, StorageError> {
-        let prefix = our_prefix(prefix)?;
+        let prefix = to_prefix(prefix)?;
         let (mut keys, mut prefixes, mut next) = (Vec::new(), Vec::new(), Some(PageRequest::first(MAX_PAGE_ENTRIES)));
         while let Some(page) = next {
-            let found = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
-            for entry in &found.keys {
-                keys.push(their_key(&entry.key)?);
+            let listing = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
+            for entry in &listing.keys {
+                keys.push(to_zarrs_key(&entry.key)?);
             }
-            for prefix in &found.prefixes {
+            for prefix in &listing.prefixes {
                 prefixes.push(StorePrefix::new(prefix.as_str())?);
             }
-            next = found.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
+            next = listing.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
         }
         Ok(StoreKeysPrefixes::new(keys, prefixes))
     }
 
     async fn size_prefix(&self, prefix: &StorePrefix) -> Result<u64, StorageError> {
-        let prefix = our_prefix(prefix)?;
+        let prefix = to_prefix(prefix)?;
         let sizes = list_all(&self.store, &prefix).map_ok(|entry| entry.meta.size);
         sizes.try_fold(0_u64, |sum, size| async move { Ok(sum.saturating_add(size)) }).await.map_err(storage_error)
     }
 }
 
-/// Lays the changes over the value of the key, if nobody else does so meanwhile.
-async fn change<S>(store: &S, key: &Key, changes: &[(u64, Bytes)]) -> Result<(), StoreError>
+/// Applies the changes to the current value, unless it changes concurrently.
+async fn update<S>(store: &S, key: &Key, changes: &[(u64, Bytes)]) -> Result<(), StoreError>
 where
     S: ReadableStore + WriteableStore,
 {
@@ -177,44 +181,45 @@ where
         }
         None => (Vec::new(), None),
     };
-    for (offset, change) in changes {
-        lay(&mut bytes, *offset, change)?;
+    for (offset, update) in changes {
+        overlay(&mut bytes, *offset, update)?;
     }
     store.set(key, bytes.into(), Precondition::unchanged(version)).await.map(drop)
 }
 
-/// Replaces the bytes from `offset` on, with zeros before where there were none.
-fn lay(bytes: &mut Vec<u8>, offset: u64, change: &[u8]) -> Result<(), StoreError> {
-    let too_large = || StoreError::Io { action: "hold the value in memory", source: io::ErrorKind::OutOfMemory.into() };
+/// Overwrites the bytes from `offset` on. A gap after the previous end is filled with zeros.
+fn overlay(bytes: &mut Vec<u8>, offset: u64, update: &[u8]) -> Result<(), StoreError> {
+    let too_large =
+        || StoreError::Io { action: "allocate memory for the value", source: io::ErrorKind::OutOfMemory.into() };
     let start = usize::try_from(offset).map_err(|_| too_large())?;
-    let end = start.checked_add(change.len()).ok_or_else(too_large)?;
-    if let Some(more) = end.checked_sub(bytes.len()) {
-        bytes.try_reserve_exact(more).map_err(|_| too_large())?;
+    let end = start.checked_add(update.len()).ok_or_else(too_large)?;
+    if let Some(additional) = end.checked_sub(bytes.len()) {
+        bytes.try_reserve_exact(additional).map_err(|_| too_large())?;
         bytes.resize(end, 0);
     }
-    if let Some(place) = bytes.get_mut(start..end) {
-        place.copy_from_slice(change);
+    if let Some(target) = bytes.get_mut(start..end) {
+        target.copy_from_slice(update);
     }
     Ok(())
 }
 
-fn our_key(key: &StoreKey) -> Result<Key, StorageError> {
+fn to_key(key: &StoreKey) -> Result<Key, StorageError> {
     Key::parse(key.as_str()).map_err(|error| invalid(error, key.as_str()))
 }
 
-fn our_prefix(prefix: &StorePrefix) -> Result<Prefix, StorageError> {
+fn to_prefix(prefix: &StorePrefix) -> Result<Prefix, StorageError> {
     Prefix::parse(prefix.as_str()).map_err(|error| invalid(error, prefix.as_str()))
 }
 
-fn their_key(key: &Key) -> Result<StoreKey, StorageError> {
+fn to_zarrs_key(key: &Key) -> Result<StoreKey, StorageError> {
     Ok(StoreKey::new(key.as_str())?)
 }
 
 fn invalid(error: store::KeyError, text: &str) -> StorageError {
-    StorageError::Unsupported(format!("{text:?} cannot be stored: {error}"))
+    StorageError::Unsupported(format!("invalid key or prefix {text:?}: {error}"))
 }
 
-/// The whole error, and not only its text, is kept within an I/O error, the one variant that can hold it.
+/// Wraps an error in an I/O error, the only variant that can contain another error.
 fn storage_error(error: StoreError) -> StorageError {
     match error {
         StoreError::ReadOnly => StorageError::ReadOnly,

@@ -1,15 +1,15 @@
-//! The client against a server that does what a script says: answers that break off, lie, or never come.
+//! The client with a scripted server: responses that are cut off, invalid or missing.
 
-// What is marked so may panic like the tests that it helps.
+// `cfg(test)` lets Clippy accept panics in the helpers of tests.
 #[cfg(test)]
-mod changing;
+mod changes;
 #[cfg(test)]
 mod elements;
 #[cfg(test)]
-mod reading;
+mod reads;
 #[cfg(test)]
-mod server;
+mod redirects_and_auth;
 #[cfg(test)]
-mod whom;
+mod scripted_server;
 #[cfg(test)]
-mod writing;
+mod writes;

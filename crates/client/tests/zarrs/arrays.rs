@@ -1,4 +1,4 @@
-//! Hierarchies, arrays and shards.
+//! Hierarchies, arrays and shards with `zarrs`.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,7 +14,7 @@ use zarrs::{
     storage::{AsyncReadableWritableListableStorage, StorePrefix},
 };
 
-use crate::{recorded::Recorded, served::Served};
+use crate::{recording_store::RecordingStore, test_server::TestServer};
 
 fn storage<S>(store: S) -> AsyncReadableWritableListableStorage
 where
@@ -49,7 +49,7 @@ async fn write_and_read(storage: AsyncReadableWritableListableStorage) {
     assert_eq!(read(&[3..6, 3..6]).await, corner);
     let row = read(&[3..4, 0..8]).await;
     assert_eq!(row[..6], [1.0, 1.0, 1.0, 0.0, 1.0, 2.0]);
-    assert!(row[6].is_nan(), "what was never written is the fill value");
+    assert!(row[6].is_nan(), "missing chunks have the fill value");
     array.async_erase_chunk(&[0, 0]).await.unwrap();
     assert!(read(&[0..1, 0..1]).await[0].is_nan());
     let keys: Vec<String> = storage.list().await.unwrap().iter().map(ToString::to_string).collect();
@@ -57,7 +57,7 @@ async fn write_and_read(storage: AsyncReadableWritableListableStorage) {
     assert_eq!(keys, [&chunks[..], &["lab/zarr.json".to_owned()]].concat());
 }
 
-/// Creates an array of two shards of 4 × 2 chunks and writes it; gives the elements.
+/// Creates and writes an array of two shards of 4 × 2 chunks; returns its elements.
 async fn sharded(storage: AsyncReadableWritableListableStorage) -> Vec<u16> {
     let array = ArrayBuilder::new(vec![1024, 512], vec![512, 512], data_type::uint16(), 0_u16)
         .subchunk_shape(vec![128, 256])
@@ -85,34 +85,34 @@ async fn read_sharded(storage: AsyncReadableWritableListableStorage, elements: &
 }
 
 #[tokio::test]
-async fn in_memory() {
+async fn arrays_in_memory_are_written_and_read() {
     write_and_read(storage(store::MemoryStore::new())).await;
 }
 
 #[tokio::test]
-async fn over_http() {
-    let served = Served::start().await;
-    write_and_read(storage(served.store.clone())).await;
-    let elements = sharded(storage(served.store.clone())).await;
-    read_sharded(storage(served.store.clone()), &elements).await;
-    storage(served.store.clone()).erase_prefix(&StorePrefix::new("lab/").unwrap()).await.unwrap();
-    assert!(Group::async_open(storage(served.store.clone()), "/lab").await.is_err(), "it was erased");
+async fn arrays_over_http_are_written_and_read() {
+    let server = TestServer::start().await;
+    write_and_read(storage(server.store.clone())).await;
+    let elements = sharded(storage(server.store.clone())).await;
+    read_sharded(storage(server.store.clone()), &elements).await;
+    storage(server.store.clone()).erase_prefix(&StorePrefix::new("lab/").unwrap()).await.unwrap();
+    assert!(Group::async_open(storage(server.store.clone()), "/lab").await.is_err(), "it was erased");
 }
 
 #[tokio::test]
-async fn shards_are_read_in_parts() {
-    let recorded = Recorded::new();
-    let elements = sharded(storage(recorded.clone())).await;
-    let array = Array::async_open(storage(recorded.clone()), "/sharded").await.unwrap();
-    recorded.gets();
+async fn shards_are_read_partially() {
+    let recording = RecordingStore::new();
+    let elements = sharded(storage(recording.clone())).await;
+    let array = Array::async_open(storage(recording.clone()), "/sharded").await.unwrap();
+    recording.take_gets();
     let part = ArraySubset::new_with_ranges(&[130..132, 300..303]);
-    let found = array.async_retrieve_array_subset::<Vec<u16>>(&part).await.unwrap();
-    assert_eq!(found[..3], elements[130 * 512 + 300..130 * 512 + 303]);
-    let gets = recorded.gets();
+    let result = array.async_retrieve_array_subset::<Vec<u16>>(&part).await.unwrap();
+    assert_eq!(result[..3], elements[130 * 512 + 300..130 * 512 + 303]);
+    let gets = recording.take_gets();
     assert_eq!(gets.len(), 2, "the index and one chunk: {gets:?}");
     assert!(gets.iter().all(|(key, _)| key.as_str() == "sharded/c/0/0"), "{gets:?}");
     // Eight chunks, each with offset and length, and a checksum.
     assert_eq!(gets[0].1, Some(ByteRange::Last(8 * 16 + 4)));
     assert!(matches!(gets[1].1, Some(ByteRange::Bounded { .. })), "{gets:?}");
-    read_sharded(storage(recorded), &elements).await;
+    read_sharded(storage(recording), &elements).await;
 }

@@ -1,12 +1,12 @@
-//! The `zarrs` crate over stores of ours: in memory, and over HTTP.
+//! The adapter for the `zarrs` crate, with stores in memory and over HTTP.
 
-// What is marked so may panic like the tests that it helps.
+// `cfg(test)` lets Clippy accept panics in the helpers of tests.
 #[cfg(test)]
 mod arrays;
 #[cfg(test)]
-mod recorded;
-#[cfg(test)]
-#[path = "../served/mod.rs"]
-mod served;
+mod recording_store;
 #[cfg(test)]
 mod storage;
+#[cfg(test)]
+#[path = "../test_server/mod.rs"]
+mod test_server;

@@ -1,8 +1,8 @@
-//! The storage traits by themselves.
+//! The storage traits, without arrays.
 
 use client::zarrs::ZarrsStore;
 use futures::TryStreamExt;
-use store::{ByteRange as Ours, ListableStore, MemoryStore, ReadableStore, WriteableStore};
+use store::{ByteRange as StoreRange, ListableStore, MemoryStore, ReadableStore, WriteableStore};
 use zarrs_storage::{
     AsyncListableStorageTraits, AsyncReadableStorageTraits, AsyncWritableStorageTraits, Bytes, StorageError, StoreKey,
     StorePrefix,
@@ -10,7 +10,7 @@ use zarrs_storage::{
     store_test::{async_store_list, async_store_list_size, async_store_read, async_store_write},
 };
 
-use crate::{recorded::Recorded, served::Served};
+use crate::{recording_store::RecordingStore, test_server::TestServer};
 
 fn key(text: &str) -> StoreKey {
     StoreKey::new(text).unwrap()
@@ -22,13 +22,13 @@ async fn parts<S: AsyncReadableStorageTraits>(store: &S, ranges: Vec<ByteRange>)
 }
 
 #[tokio::test]
-async fn the_suite_of_the_crate() {
-    the_suite_over(MemoryStore::new()).await;
-    let served = Served::start().await;
-    the_suite_over(served.store.clone()).await;
+async fn test_suite_of_zarrs_passes() {
+    run_test_suite(MemoryStore::new()).await;
+    let server = TestServer::start().await;
+    run_test_suite(server.store.clone()).await;
 }
 
-async fn the_suite_over<S: ReadableStore + WriteableStore + ListableStore>(store: S) {
+async fn run_test_suite<S: ReadableStore + WriteableStore + ListableStore>(store: S) {
     let store = ZarrsStore::new(store);
     async_store_write(&store).await.unwrap();
     async_store_read(&store).await.unwrap();
@@ -37,25 +37,25 @@ async fn the_suite_over<S: ReadableStore + WriteableStore + ListableStore>(store
 }
 
 #[tokio::test]
-async fn many_parts_in_few_requests() {
-    let recorded = Recorded::new();
-    let store = ZarrsStore::new(recorded.clone());
+async fn adjacent_ranges_are_read_in_one_request() {
+    let recording = RecordingStore::new();
+    let store = ZarrsStore::new(recording.clone());
     let value: Vec<u8> = (0..100_000_u32).map(|byte| byte as u8).collect();
     store.set(&key("k"), value.clone().into()).await.unwrap();
     let rows = (0..100).map(|row| ByteRange::FromStart(row * 1000, Some(10)));
     let ranges = rows.rev().chain([ByteRange::Suffix(5), ByteRange::FromStart(7, Some(0))]).collect();
-    let found = parts(&store, ranges).await.unwrap();
-    assert_eq!(found.len(), 102);
-    for (row, part) in (0..100).rev().zip(&found) {
+    let result = parts(&store, ranges).await.unwrap();
+    assert_eq!(result.len(), 102);
+    for (row, part) in (0..100).rev().zip(&result) {
         assert_eq!(part, &value[row * 1000..row * 1000 + 10]);
     }
-    assert_eq!((&found[100][..], &found[101][..]), (&value[99_995..], &[][..]));
-    let asked: Vec<_> = recorded.gets().into_iter().map(|(_, range)| range.unwrap()).collect();
-    assert_eq!(asked, [Ours::Last(5), Ours::bounded(0, 99_010).unwrap()]);
+    assert_eq!((&result[100][..], &result[101][..]), (&value[99_995..], &[][..]));
+    let requested: Vec<_> = recording.take_gets().into_iter().map(|(_, range)| range.unwrap()).collect();
+    assert_eq!(requested, [StoreRange::Last(5), StoreRange::bounded(0, 99_010).unwrap()]);
 }
 
 #[tokio::test]
-async fn parts_that_do_not_lie_in_the_value() {
+async fn ranges_beyond_the_value_are_errors() {
     let store = ZarrsStore::new(MemoryStore::new());
     store.set(&key("k"), Bytes::from_static(b"0123")).await.unwrap();
     assert_eq!(parts(&store, vec![ByteRange::FromStart(4, None)]).await.unwrap(), [""]);
@@ -76,33 +76,33 @@ async fn parts_that_do_not_lie_in_the_value() {
 }
 
 #[tokio::test]
-async fn all_parts_are_of_one_version() {
-    let recorded = Recorded::new();
-    let store = ZarrsStore::new(recorded.clone());
+async fn all_ranges_are_of_one_version() {
+    let recording = RecordingStore::new();
+    let store = ZarrsStore::new(recording.clone());
     store.set(&key("k"), Bytes::from_static(b"aaaa")).await.unwrap();
-    recorded.disturb(&["bbbb", "cccc"]);
-    let found = parts(&store, vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)]).await.unwrap();
-    assert_eq!(found, ["cc", "cc"]);
-    assert_eq!(recorded.undisturbed(), 0);
-    recorded.disturb(&["x123"; 1000]);
+    recording.write_after_reads(&["bbbb", "cccc"]);
+    let result = parts(&store, vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)]).await.unwrap();
+    assert_eq!(result, ["cc", "cc"]);
+    assert_eq!(recording.pending_writes(), 0);
+    recording.write_after_reads(&["x123"; 1000]);
     let ranges = vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)];
-    parts(&store, ranges).await.expect_err("somebody writes without end");
+    parts(&store, ranges).await.expect_err("writes never stop");
 }
 
 #[tokio::test]
-async fn a_partial_write_is_laid_over_the_newest_value() {
-    let recorded = Recorded::new();
-    let store = ZarrsStore::new(recorded.clone());
-    recorded.disturb(&["bbbb", "cccc"]);
+async fn partial_writes_apply_to_the_latest_value() {
+    let recording = RecordingStore::new();
+    let store = ZarrsStore::new(recording.clone());
+    recording.write_after_reads(&["bbbb", "cccc"]);
     store.set_partial(&key("k"), 6, Bytes::from_static(b"x")).await.unwrap();
-    assert_eq!(recorded.undisturbed(), 0);
+    assert_eq!(recording.pending_writes(), 0);
     assert_eq!(store.get(&key("k")).await.unwrap().unwrap(), Bytes::from_static(b"cccc\0\0x"));
-    recorded.disturb(&["y"; 1000]);
-    store.set_partial(&key("k"), 0, Bytes::from_static(b"z")).await.expect_err("somebody writes without end");
+    recording.write_after_reads(&["y"; 1000]);
+    store.set_partial(&key("k"), 0, Bytes::from_static(b"z")).await.expect_err("writes never stop");
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be() {
+async fn invalid_keys_are_unsupported() {
     let store = ZarrsStore::new(MemoryStore::new());
     for bad in [StoreKey::root(), key("a/../b"), key("a\n"), key(&"k".repeat(1025))] {
         assert!(matches!(store.get(&bad).await.unwrap_err(), StorageError::Unsupported(_)), "{bad}");

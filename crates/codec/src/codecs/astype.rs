@@ -1,14 +1,26 @@
-//! `astype`: the elements in another type.
+//! The `astype` codec: converts elements to another data type.
 //!
-//! Specification: [numcodecs.astype](https://numcodecs.readthedocs.io/en/stable/filter/astype.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.astype` (v3), id `astype` (v2, draft)
+//! - Specification: [numcodecs.astype](https://numcodecs.readthedocs.io/en/stable/filter/astype.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"encode_dtype": "<f4", "decode_dtype": "<f8"}
 //! ```
 //!
-//! `decode_dtype` is the array's where it is left out and the array is known. Datetimes and timedeltas are converted as
-//! the `int64` that counts their units, as in NumPy: "not a time" is the least of these. Deviations: only numbers, booleans and times are converted, not texts;
-//! and times of one kind not to another unit, since NumPy's answer depends on its version. Limits: nothing but the number of elements, which stays.
+//! `decode_dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec.
+//!
+//! ## Encoded bytes
+//!
+//! The elements as NumPy's `astype` converts them. Datetimes and timedeltas are converted as the `int64` that counts
+//! their units; "not a time" is the smallest `int64`.
+//!
+//! ## Errors and limits
+//!
+//! Only numbers, booleans and times are converted, not strings. Times are not converted to another unit of the same
+//! kind, because NumPy's result depends on its version. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{
@@ -18,8 +30,8 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel},
-    filter_dtype::{Countable, is_moment},
+    filter::{self, FilterKernel},
+    filter_dtype::{FilterDtype, is_datetime},
     numbers::cast,
 };
 use crate::{
@@ -32,38 +44,38 @@ pub(crate) static FACTORIES: &[CodecFactory] =
 
 #[derive(Debug)]
 struct AsType {
-    decode: Number,
-    encode: Number,
+    decoded: Number,
+    encoded: Number,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    encode_dtype: Countable,
-    decode_dtype: Option<Countable>,
+    encode_dtype: FilterDtype,
+    decode_dtype: Option<FilterDtype>,
 }
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { encode_dtype, decode_dtype } = parse_configuration(spec)?;
-    let decode_dtype = Countable::or_of(decode_dtype, spec, input)?;
+    let decode_dtype = FilterDtype::configured_or_input(decode_dtype, spec, input)?;
     if let Some((from, to)) = decode_dtype.as_time().zip(encode_dtype.as_time())
-        && is_moment(from) == is_moment(to)
+        && is_datetime(from) == is_datetime(to)
         && from != to
     {
-        return Err(invalid_configuration(spec, format!("cannot convert {from} to another unit, {to}")));
+        return Err(invalid_configuration(spec, format!("cannot convert {from} to the unit of {to}")));
     }
-    let kernel = AsType { decode: decode_dtype.number(), encode: encode_dtype.number() };
-    filter::create(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
+    let kernel = AsType { decoded: decode_dtype.number(), encoded: encode_dtype.number() };
+    filter::create(spec, input, kernel, [decode_dtype.elements(spec)?, encode_dtype.elements(spec)?])
 }
 
-impl Kernel for AsType {
+impl FilterKernel for AsType {
     const NAME: &'static str = "astype";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(cast(&encoded, self.encode, self.decode).into())
+        Ok(cast(&encoded, self.encoded, self.decoded).into())
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(cast(&decoded, self.decode, self.encode).into())
+        Ok(cast(&decoded, self.decoded, self.encoded).into())
     }
 }

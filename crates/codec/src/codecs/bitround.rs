@@ -1,15 +1,28 @@
-//! `bitround`: floating-point numbers with so many bits of their mantissa.
+//! The `bitround` codec: rounds floating-point numbers to a number of mantissa bits.
 //!
-//! Specification: [numcodecs.bitround](https://numcodecs.readthedocs.io/en/stable/filter/bitround.html), which is also what the
-//! [registered `bitround`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround) does to `float16`, `float32` and `float64`.
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `bitround` and `numcodecs.bitround` (v3), id `bitround` (v2, draft)
+//! - Specification: [numcodecs.bitround](https://numcodecs.readthedocs.io/en/stable/filter/bitround.html); the
+//!   [registered `bitround`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround) does the
+//!   same to `float16`, `float32` and `float64`
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"keepbits": 10}
 //! ```
 //!
-//! What is lost in encoding is lost: decoding does nothing, whatever the elements are, and however many bits are said to be kept. So arrays of every data type of a fixed size are
-//! read. Encoded are floats that have the bits that are to be kept; all else is refused, as numcodecs does. Deviations: of the registered codec's types, integers, complex numbers
-//! and times are not encoded. Limits: nothing but the number of elements, which stays.
+//! `keepbits` is the number of mantissa bits to keep.
+//!
+//! ## Encoded bytes
+//!
+//! The elements, with the other mantissa bits rounded to zero (half to even). Decoding is the identity, so arrays of
+//! every data type of a fixed size can be read.
+//!
+//! ## Errors and limits
+//!
+//! Encoding supports floats with at least `keepbits` mantissa bits. The integers, complex numbers and times of the
+//! registered codec are not encoded. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{
@@ -19,7 +32,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side},
+    filter::{self, FilterElements, FilterKernel},
     numbers::Dtype,
 };
 use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
@@ -31,20 +44,20 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
 
 #[derive(Debug)]
 struct BitRound {
-    rounding: Result<Rounding, NoRounding>,
+    rounding: Result<Rounding, RoundingUnsupported>,
 }
 
-/// The operation of encoding.
+/// The rounding that encoding applies.
 #[derive(Clone, Copy, Debug)]
 struct Rounding {
     float: Number,
-    /// The number of bits of the mantissa to drop.
-    drop: u32,
+    /// The number of mantissa bits to drop.
+    dropped_bits: u32,
 }
 
-/// The reason why elements cannot be encoded, which continues the codec's name.
+/// The reason why elements cannot be encoded; it continues the codec's name.
 #[derive(Clone, Debug)]
-struct NoRounding(String);
+struct RoundingUnsupported(String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,32 +72,32 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         CodecInput::Bytes(bytes) => bytes.stored_elements.clone(),
     };
     let rounding = items.as_ref().map_or_else(
-        || Err(NoRounding("cannot encode bytes, only floating-point numbers of 16 to 64 bits".to_owned())),
+        || Err(RoundingUnsupported("cannot encode bytes, only floating-point numbers of 16 to 64 bits".to_owned())),
         |(data_type, _)| rounding(data_type, keepbits),
     );
-    let side = match items {
-        Some((data_type, order)) => Side::new(spec, data_type, order)?,
-        None => Side::of(spec, Dtype::little(Number::UInt8))?,
+    let elements = match items {
+        Some((data_type, order)) => FilterElements::new(spec, data_type, order)?,
+        None => FilterElements::from_dtype(spec, Dtype::little(Number::UInt8))?,
     };
-    filter::create(spec, input, BitRound { rounding }, [side.clone(), side])
+    filter::create(spec, input, BitRound { rounding }, [elements.clone(), elements])
 }
 
-fn rounding(data_type: &DataType, keepbits: u32) -> Result<Rounding, NoRounding> {
+fn rounding(data_type: &DataType, keepbits: u32) -> Result<Rounding, RoundingUnsupported> {
     let (float, mantissa) = match data_type.number() {
         Some(float @ Number::Float16) => (float, 10),
         Some(float @ Number::Float32) => (float, 23),
         Some(float @ Number::Float64) => (float, 52),
         _ => {
             let reason = format!("cannot encode {data_type}, only floating-point numbers of 16 to 64 bits");
-            return Err(NoRounding(reason));
+            return Err(RoundingUnsupported(reason));
         }
     };
-    let too_many = || NoRounding(format!("cannot keep {keepbits} bits of {data_type}, which has {mantissa}"));
-    let drop = u32::checked_sub(mantissa, keepbits).ok_or_else(too_many)?;
-    Ok(Rounding { float, drop })
+    let too_many = || RoundingUnsupported(format!("cannot keep {keepbits} bits of {data_type}, which has {mantissa}"));
+    let dropped_bits = u32::checked_sub(mantissa, keepbits).ok_or_else(too_many)?;
+    Ok(Rounding { float, dropped_bits })
 }
 
-impl Kernel for BitRound {
+impl FilterKernel for BitRound {
     const NAME: &'static str = "bitround";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
@@ -92,33 +105,34 @@ impl Kernel for BitRound {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let Rounding { float, drop } = match &self.rounding {
+        let Rounding { float, dropped_bits } = match &self.rounding {
             Ok(rounding) => *rounding,
-            Err(NoRounding(reason)) => {
+            Err(RoundingUnsupported(reason)) => {
                 return Err(CodecError::EncodingUnsupported { codec: Self::NAME, reason: reason.clone() });
             }
         };
-        if drop == 0 {
+        if dropped_bits == 0 {
             return Ok(decoded);
         }
         let mut rounded = decoded.to_vec();
         match float {
-            Number::Float16 => round::<2>(&mut rounded, drop),
-            Number::Float32 => round::<4>(&mut rounded, drop),
-            _ => round::<8>(&mut rounded, drop),
+            Number::Float16 => round::<2>(&mut rounded, dropped_bits),
+            Number::Float32 => round::<4>(&mut rounded, dropped_bits),
+            _ => round::<8>(&mut rounded, dropped_bits),
         }
         Ok(rounded.into())
     }
 }
 
-/// Rounds each word of `N` bytes to a multiple of `2^drop`, halves to the even one. The carry goes into the exponent, as it has to.
-fn round<const N: usize>(bytes: &mut [u8], drop: u32) {
-    let almost_half = (1_u64 << (drop - 1)) - 1;
+/// Rounds each word of `N` bytes to a multiple of `2^dropped_bits`, half to even. The carry into the exponent is
+/// correct.
+fn round<const N: usize>(bytes: &mut [u8], dropped_bits: u32) {
+    let below_half = (1_u64 << (dropped_bits - 1)) - 1;
     for word in bytes.as_chunks_mut::<N>().0 {
         let mut wide = [0; 8];
         wide.iter_mut().zip(&*word).for_each(|(to, from)| *to = *from);
         let bits = u64::from_le_bytes(wide);
-        let rounded = bits.wrapping_add(((bits >> drop) & 1) + almost_half) & (u64::MAX << drop);
+        let rounded = bits.wrapping_add(((bits >> dropped_bits) & 1) + below_half) & (u64::MAX << dropped_bits);
         word.iter_mut().zip(rounded.to_le_bytes()).for_each(|(to, from)| *to = from);
     }
 }

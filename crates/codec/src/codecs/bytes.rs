@@ -1,15 +1,25 @@
-//! `bytes`: the elements one after the other.
+//! The `bytes` codec (`endian` in drafts of v3): stores elements of a fixed size consecutively.
 //!
-//! Specification: [bytes codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/bytes/index.html).
-//! Drafts of the v3 specification called it `endian`, and zarr-python has kept the name.
+//! - Kind: array to bytes
+//! - Names: `bytes` and `endian` (v3); v2 and the draft specify it by the byte order of the data type
+//! - Specification: [bytes codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/bytes/index.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"endian": "big"}
 //! ```
 //!
-//! The configuration may be left out where no word of an element has an order. Structs without it are little-endian, as zarr-python
-//! reads what its older releases wrote; for every other type of more than one byte `endian` is required. Limits: the bytes are exactly as many as the chunk
-//! has.
+//! `endian` is `little` or `big`. It is required for elements with multi-byte words, except for structs, which are
+//! little-endian without it: zarr-python reads the output of its older releases that way.
+//!
+//! ## Encoded bytes
+//!
+//! The elements in C order, in the given byte order.
+//!
+//! ## Errors and limits
+//!
+//! The encoded bytes have exactly the chunk's size. Elements of variable length are an invalid input.
 
 use std::sync::Arc;
 
@@ -33,7 +43,7 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
     CodecFactory { namespace: Namespace::V3, name: "endian", create },
 ];
 
-/// The elements of a fixed size, their words in some order.
+/// The `bytes` codec, for elements of a fixed size.
 #[derive(Debug)]
 pub(super) struct BytesCodec {
     name: &'static str,
@@ -59,13 +69,13 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let array = input.array(spec)?;
     let endian = parse_configuration::<Configuration>(spec)?.endian;
     let Layout::Fixed(layout) = array.data_type().layout() else {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     };
     let order = match endian {
         Some(Endian::Little) => StoredOrder::Little,
         Some(Endian::Big) => StoredOrder::Big,
         None if layout.words.is_empty() || is_struct(array.data_type()) => StoredOrder::Little,
-        None => return Err(invalid_configuration(spec, format!("needs the endian of {}", array.data_type()))),
+        None => return Err(invalid_configuration(spec, format!("requires an endian for {}", array.data_type()))),
     };
     BytesCodec::create(NAME, array, order)
 }
@@ -76,7 +86,7 @@ fn is_struct(data_type: &DataType) -> bool {
 }
 
 impl BytesCodec {
-    /// The codec for an array of elements of a fixed size.
+    /// Creates the codec. Fails for elements of variable length.
     pub(super) fn create(
         name: &'static str,
         array: &ChunkRepresentation,
@@ -84,7 +94,7 @@ impl BytesCodec {
     ) -> Result<Codec, ChainError> {
         let len = array.fixed_size().ok_or_else(|| ChainError::InvalidPosition {
             codec: name.to_owned(),
-            reason: "it is given elements of variable length".into(),
+            reason: "its input has elements of variable length".into(),
         })?;
         Ok(Codec::ArrayToBytes(Arc::new(Self { name, array: array.clone(), len, order })))
     }
@@ -107,7 +117,7 @@ impl ArrayToBytes for BytesCodec {
         match decoded {
             Elements::Fixed(bytes) => self.swapped(bytes),
             Elements::Variable(_) => {
-                Err(CodecError::Malformed { codec: self.name, reason: "the elements are of variable length" })
+                Err(CodecError::Malformed { codec: self.name, reason: "the elements have variable length" })
             }
         }
     }

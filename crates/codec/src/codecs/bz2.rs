@@ -1,13 +1,25 @@
-//! `bz2`: bzip2.
+//! The `bz2` codec: compresses bytes with bzip2.
 //!
-//! Specification: [numcodecs.bz2](https://numcodecs.readthedocs.io/en/stable/compression/bz2.html). Levels are 1 to 9; where none is given, 1.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.bz2` (v3), id `bz2` (v2), `https://purl.org/zarr/spec/codec/bz2` (draft)
+//! - Specification: [numcodecs.bz2](https://numcodecs.readthedocs.io/en/stable/compression/bz2.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Several streams one after the other are decoded to all of their contents; other bytes after the last are an error, where Python's `bz2` ignores
-//! them. Limits: decoding takes 3.7 MB at the most beside its output, which is allocated as it is decoded, beyond a small multiple of the input.
+//! `level` is 1 (the default) to 9.
+//!
+//! ## Encoded bytes
+//!
+//! One bzip2 stream. Several concatenated streams are decoded, too.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the last stream are an error; Python's `bz2` ignores them. Decoding needs at most 3.7 MB in addition to
+//! its output, which grows as it is decoded, beyond a small multiple of the input.
 
 use std::sync::Arc;
 
@@ -16,7 +28,7 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -24,7 +36,7 @@ use crate::{
 
 const NAME: &str = "bz2";
 
-/// The library's own default for how soon blocks that repeat themselves are sorted another way.
+/// bzip2's default threshold for falling back to another sorting algorithm.
 const WORK_FACTOR: u32 = 0;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -41,22 +53,22 @@ struct Configuration {
     level: u32,
 }
 
-impl Decoder for Decompress {
+impl StreamDecoder for Decompress {
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
         let before = self.total_in();
-        let status = self.decompress_vec(input, output).map_err(library)?;
-        Ok(Step { used: self.total_in().saturating_sub(before), ended: matches!(status, Status::StreamEnd) })
+        let status = self.decompress_vec(input, output).map_err(library_error)?;
+        Ok(Step { consumed: self.total_in().saturating_sub(before), is_finished: matches!(status, Status::StreamEnd) })
     }
 }
 
 impl BytesToBytes for Bz2 {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
         let mut rest = &encoded[..];
         loop {
-            rest = decoded.append(&mut Decompress::new(false), rest)?;
+            rest = decoded.decode_stream(&mut Decompress::new(false), rest)?;
             if rest.is_empty() {
-                return Ok(decoded.finish());
+                return Ok(decoded.into_bytes());
             }
         }
     }
@@ -67,8 +79,10 @@ impl BytesToBytes for Bz2 {
         loop {
             let used = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
             let rest = decoded.get(used..).unwrap_or_default();
-            if matches!(compress.compress_vec(rest, &mut encoded, Action::Finish).map_err(library)?, Status::StreamEnd)
-            {
+            if matches!(
+                compress.compress_vec(rest, &mut encoded, Action::Finish).map_err(library_error)?,
+                Status::StreamEnd
+            ) {
                 return Ok(encoded.into());
             }
             encoded.reserve(encoded.capacity().max(64));
@@ -76,7 +90,7 @@ impl BytesToBytes for Bz2 {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -88,12 +102,12 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
     if !(1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Bz2 { level })))
 }
 
-fn library(source: ::bzip2::Error) -> CodecError {
+fn library_error(source: ::bzip2::Error) -> CodecError {
     CodecError::Library { codec: NAME, source: Box::new(source) }
 }
 

@@ -1,4 +1,4 @@
-//! Common parts of the four-byte checksums.
+//! The codecs that add a checksum of four bytes.
 
 use std::{fmt, sync::Arc};
 
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use crate::{BytesToBytes, Codec, CodecError, Cost, EncodedSizeBound};
 
 /// The size of a checksum in bytes.
-const LEN: u64 = 4;
+const CHECKSUM_SIZE: u64 = 4;
 
-/// The location of the checksum: four little-endian bytes before or after the data.
+/// The location of the little-endian checksum relative to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Location {
@@ -22,16 +22,16 @@ pub(super) enum Location {
 struct Checksum<F> {
     codec: &'static str,
     location: Location,
-    sum: F,
+    compute: F,
 }
 
-/// Makes the codec that adds what `sum` makes of the bytes.
-pub(super) fn checksum(
+/// Creates the codec that adds the checksum computed by `compute`.
+pub(super) fn checksum_codec(
     codec: &'static str,
     location: Location,
-    sum: impl Fn(&[u8]) -> u32 + Send + Sync + 'static,
+    compute: impl Fn(&[u8]) -> u32 + Send + Sync + 'static,
 ) -> Codec {
-    Codec::BytesToBytes(Arc::new(Checksum { codec, location, sum }))
+    Codec::BytesToBytes(Arc::new(Checksum { codec, location, compute }))
 }
 
 impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
@@ -40,31 +40,35 @@ impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
             Location::Start => encoded.split_first_chunk::<4>().map(|(stored, content)| (content, stored)),
             Location::End => encoded.split_last_chunk::<4>(),
         }
-        .ok_or(CodecError::LengthMismatch { codec: self.codec, expected: LEN, found: encoded.len() as u64 })?;
+        .ok_or(CodecError::LengthMismatch {
+            codec: self.codec,
+            expected: CHECKSUM_SIZE,
+            found: encoded.len() as u64,
+        })?;
         if content.len() as u64 > limit {
             return Err(CodecError::OutputTooLong { codec: self.codec, limit });
         }
-        if (self.sum)(content) != u32::from_le_bytes(*stored) {
+        if (self.compute)(content) != u32::from_le_bytes(*stored) {
             return Err(CodecError::ChecksumMismatch { codec: self.codec });
         }
         Ok(encoded.slice_ref(content))
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let sum = (self.sum)(&decoded);
-        let mut encoded = BytesMut::with_capacity(decoded.len() + LEN as usize);
+        let compute = (self.compute)(&decoded);
+        let mut encoded = BytesMut::with_capacity(decoded.len() + CHECKSUM_SIZE as usize);
         if self.location == Location::Start {
-            encoded.put_u32_le(sum);
+            encoded.put_u32_le(compute);
         }
         encoded.extend_from_slice(&decoded);
         if self.location == Location::End {
-            encoded.put_u32_le(sum);
+            encoded.put_u32_le(compute);
         }
         Ok(encoded.freeze())
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        EncodedSizeBound::Exact(decoded.saturating_add(LEN))
+        EncodedSizeBound::Exact(decoded.saturating_add(CHECKSUM_SIZE))
     }
 
     fn cost(&self) -> Cost {

@@ -1,18 +1,31 @@
-//! `crc32c`: the CRC-32 of Castagnoli after the bytes.
+//! The `crc32c` codec: appends or prepends the CRC-32C (Castagnoli) checksum.
 //!
-//! Specification: [crc32c codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html), which has no configuration;
-//! [numcodecs.crc32c](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which has a location, by default `end`. It is read in v3 as well.
+//! - Kind: bytes to bytes
+//! - Names: `crc32c` and `numcodecs.crc32c` (v3), id `crc32c` (v2, draft)
+//! - Specification: [crc32c codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html),
+//!   [numcodecs.crc32c](https://numcodecs.readthedocs.io/en/stable/checksum32.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"location": "end"}
 //! ```
 //!
-//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! `location` is `start` or `end` (the default). The specification of v3 has no configuration; the one of numcodecs is
+//! accepted there, too.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes with a little-endian `u32` before or after them.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::checksum::{Location, checksum};
+use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "crc32c";
@@ -31,5 +44,5 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { location } = parse_configuration(spec)?;
-    Ok(checksum(NAME, location.unwrap_or(Location::End), ::crc32c::crc32c))
+    Ok(checksum_codec(NAME, location.unwrap_or(Location::End), ::crc32c::crc32c))
 }

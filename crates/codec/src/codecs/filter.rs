@@ -1,7 +1,8 @@
-//! What numcodecs' filters have in common: they calculate with the elements of an array, or with stored bytes as if they were one.
+//! The filters of numcodecs, which compute with elements.
 //!
-//! In v3 a filter stands before the array becomes bytes, and is given elements as they are in memory. In v2 it stands behind, and is
-//! given bytes in which the elements have the byte order that its own configuration says. One [`Kernel`] serves both.
+//! In v3 a filter precedes the array-to-bytes codec and gets elements in memory order. In v2 and the draft it follows
+//! that codec and gets bytes whose elements have the byte order of the filter's own configuration. One [`FilterKernel`]
+//! serves both.
 
 use std::{fmt, sync::Arc};
 
@@ -18,31 +19,31 @@ use crate::{
 };
 
 /// The computation of a filter on little-endian elements.
-pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
+pub(super) trait FilterKernel: fmt::Debug + Send + Sync + 'static {
     /// The codec's name.
     const NAME: &'static str;
 
-    /// The size of the result of [`decode`](Self::decode) for these bytes, which are whole elements. By default the
-    /// number of elements stays the same.
-    fn decoded_len(&self, encoded: &[u8], [before, after]: [&Side; 2]) -> Result<u64, CodecError> {
-        Ok(before.len(after.elements(encoded.len() as u64)))
+    /// The size of the result of [`decode`](Self::decode) for complete elements, in bytes. By default the number of
+    /// elements does not change.
+    fn decoded_size(&self, encoded: &[u8], [before, after]: [&FilterElements; 2]) -> Result<u64, CodecError> {
+        Ok(before.size_of(after.num_elements(encoded.len() as u64)))
     }
 
     /// The size of the result of [`encode`](Self::encode) for `decoded` bytes.
-    fn encoded_len(&self, decoded: u64, [before, after]: [&Side; 2]) -> u64 {
-        after.len(before.elements(decoded))
+    fn encoded_size(&self, decoded: u64, [before, after]: [&FilterElements; 2]) -> u64 {
+        after.size_of(before.num_elements(decoded))
     }
 
-    /// Undoes [`encode`](Self::encode).
+    /// Inverts [`encode`](Self::encode).
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
 
-    /// Encodes whole elements.
+    /// Encodes complete elements.
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
 
-    /// The fill value of what an array is encoded as: the same value in another type, as zarr-python has it for numcodecs' filters, and not what the
-    /// filter would make of it.
-    fn encoded_fill(&self, array: &ChunkRepresentation, encoded: &DataType) -> Result<Bytes, CodecError> {
-        Ok(fill_value(array, encoded))
+    /// The fill value of the encoded array. As in zarr-python it is the same value in another type, not the filter's
+    /// result.
+    fn encoded_fill_value(&self, array: &ChunkRepresentation, encoded: &DataType) -> Result<Bytes, CodecError> {
+        Ok(cast_fill_value(array, encoded))
     }
 
     /// The shape of the encoded array.
@@ -51,93 +52,96 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The elements on one side of a filter.
+/// The elements on one side of a filter: decoded or encoded.
 #[derive(Clone, Debug)]
-pub(super) struct Side {
+pub(super) struct FilterElements {
     data_type: DataType,
     order: StoredOrder,
-    /// The size of an element, at least 1.
+    /// The size of an element in bytes, at least 1.
     size: u64,
 }
 
-/// A kernel at its place in a chain.
+/// A kernel at its position in a chain.
 #[derive(Debug)]
 struct Filter<K> {
     kernel: K,
-    decoded: Side,
-    encoded: Side,
+    decoded: FilterElements,
+    encoded: FilterElements,
 }
 
-impl Side {
-    /// Elements of a type in a byte order. Fails if they have no fixed size.
+impl FilterElements {
+    /// Elements of a data type in a byte order. Fails for elements of variable length or without bytes.
     pub(super) fn new(spec: &CodecSpec, data_type: DataType, order: StoredOrder) -> Result<Self, ChainError> {
         match data_type.fixed_size() {
             Some(size @ 1..) => Ok(Self { data_type, order, size: size as u64 }),
-            _ => Err(invalid_configuration(spec, format!("cannot be used with elements of {data_type}"))),
+            _ => Err(invalid_configuration(spec, format!("does not support elements of {data_type}"))),
         }
     }
 
     /// Elements of a `dtype`.
-    pub(super) fn of(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
-        let data_type =
-            dtype.data_type().ok_or_else(|| invalid_configuration(spec, "has a dtype that is not known"))?;
+    pub(super) fn from_dtype(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
+        let data_type = dtype.data_type().ok_or_else(|| invalid_configuration(spec, "has an unknown dtype"))?;
         Self::new(spec, data_type, dtype.order())
     }
 
-    /// The number of elements in `len` bytes.
-    fn elements(&self, len: u64) -> u64 {
-        len / self.size
+    /// The number of elements in `size` bytes.
+    fn num_elements(&self, size: u64) -> u64 {
+        size / self.size
     }
 
-    /// The size of `elements` elements in bytes.
-    pub(super) fn len(&self, elements: u64) -> u64 {
-        elements.saturating_mul(self.size)
+    /// The size of elements in bytes.
+    pub(super) fn size_of(&self, num_elements: u64) -> u64 {
+        num_elements.saturating_mul(self.size)
     }
 
-    /// The type and byte order of the items for the codecs that follow.
-    pub(super) fn items(&self) -> (DataType, StoredOrder) {
+    /// The data type and byte order, for the codecs that follow.
+    pub(super) fn stored_elements(&self) -> (DataType, StoredOrder) {
         (self.data_type.clone(), self.order.clone())
     }
 
-    /// Between how elements are stored and how they are in memory.
-    pub(super) fn swap(&self, bytes: Bytes) -> Bytes {
+    /// Converts between the stored byte order and memory.
+    pub(super) fn swap_bytes(&self, bytes: Bytes) -> Bytes {
         ByteSwap::new(&self.data_type, &self.order).apply(bytes)
     }
 
-    fn check<K: Kernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
+    fn check_complete<K: FilterKernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
         match bytes.len() as u64 % self.size {
             0 => Ok(()),
-            _ => Err(CodecError::Malformed { codec: K::NAME, reason: "the bytes are no whole number of elements" }),
+            _ => Err(CodecError::Malformed { codec: K::NAME, reason: "the last element is incomplete" }),
         }
     }
 }
 
-/// The `dtype` that a filter's configuration gives, or that of what it is given.
-pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: CodecInput<'_>) -> Result<Dtype, ChainError> {
-    if let Some(dtype) = given {
+/// The configured `dtype`, or by default the data type of an input array.
+pub(super) fn configured_or_input_dtype(
+    spec: &CodecSpec,
+    configured: Option<Dtype>,
+    input: CodecInput<'_>,
+) -> Result<Dtype, ChainError> {
+    if let Some(dtype) = configured {
         return Ok(dtype);
     }
     let number = match input {
         CodecInput::Array(array) => array.data_type().number(),
-        // numcodecs has no default for bytes.
+        // As in numcodecs, there is no default for bytes.
         CodecInput::Bytes(_) => None,
     };
-    number.map(Dtype::little).ok_or_else(|| invalid_configuration(spec, "needs a dtype"))
+    number.map(Dtype::little).ok_or_else(|| invalid_configuration(spec, "requires a dtype"))
 }
 
-/// Puts a kernel at its place.
-pub(super) fn create<K: Kernel>(
+/// Creates the filter for its position in a chain.
+pub(super) fn create<K: FilterKernel>(
     spec: &CodecSpec,
     input: CodecInput<'_>,
     kernel: K,
-    [decoded, encoded]: [Side; 2],
+    [decoded, encoded]: [FilterElements; 2],
 ) -> Result<Codec, ChainError> {
     let CodecInput::Array(array) = input else {
         return Ok(Codec::BytesToBytes(Arc::new(Filter { kernel, decoded, encoded })));
     };
-    // As NumPy's view, which takes the bytes of any elements of the same size.
+    // Like NumPy's `view`, which reinterprets the bytes of elements of the same size.
     if array.data_type().fixed_size().map(|size| size as u64) != Some(decoded.size) {
-        let reason = format!("it decodes to {}, and the array has {}", decoded.data_type, array.data_type());
+        let reason = format!("it decodes to {}, but the array has {}", decoded.data_type, array.data_type());
         return Err(ChainError::InvalidPosition { codec: spec.full_name(), reason });
     }
     let data_type = match decoded.data_type == encoded.data_type {
@@ -145,14 +149,14 @@ pub(super) fn create<K: Kernel>(
         false => encoded.data_type.clone(),
     };
     let fill = kernel
-        .encoded_fill(array, &data_type)
-        .map_err(|error| invalid_configuration(spec, format!("cannot be used with the fill value: {error}")))?;
+        .encoded_fill_value(array, &data_type)
+        .map_err(|error| invalid_configuration(spec, format!("does not support the fill value: {error}")))?;
     let encoded_array = ChunkRepresentation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
     Ok(Codec::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
 }
 
-/// The fill value of an array in another type; zero if it cannot be converted.
-fn fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
+/// The array's fill value cast to another type; zero if it cannot be cast.
+fn cast_fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
     if encoded == array.data_type() {
         return array.fill_value().clone();
     }
@@ -162,36 +166,36 @@ fn fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
     }
 }
 
-impl<K: Kernel> ArrayToArray for Filter<K> {
+impl<K: FilterKernel> ArrayToArray for Filter<K> {
     fn cost(&self) -> Cost {
         Cost::symmetric(4)
     }
 
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
-        self.kernel.decode(fixed::<K>(encoded)?).map(Elements::Fixed)
+        self.kernel.decode(fixed_bytes::<K>(encoded)?).map(Elements::Fixed)
     }
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
-        self.kernel.encode(fixed::<K>(decoded)?).map(Elements::Fixed)
+        self.kernel.encode(fixed_bytes::<K>(decoded)?).map(Elements::Fixed)
     }
 }
 
-impl<K: Kernel> BytesToBytes for Filter<K> {
+impl<K: FilterKernel> BytesToBytes for Filter<K> {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        self.encoded.check::<K>(&encoded)?;
-        if self.kernel.decoded_len(&encoded, [&self.decoded, &self.encoded])? > limit {
+        self.encoded.check_complete::<K>(&encoded)?;
+        if self.kernel.decoded_size(&encoded, [&self.decoded, &self.encoded])? > limit {
             return Err(CodecError::OutputTooLong { codec: K::NAME, limit });
         }
-        Ok(self.decoded.swap(self.kernel.decode(self.encoded.swap(encoded))?))
+        Ok(self.decoded.swap_bytes(self.kernel.decode(self.encoded.swap_bytes(encoded))?))
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        self.decoded.check::<K>(&decoded)?;
-        Ok(self.encoded.swap(self.kernel.encode(self.decoded.swap(decoded))?))
+        self.decoded.check_complete::<K>(&decoded)?;
+        Ok(self.encoded.swap_bytes(self.kernel.encode(self.decoded.swap_bytes(decoded))?))
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        EncodedSizeBound::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
+        EncodedSizeBound::Exact(self.kernel.encoded_size(decoded, [&self.decoded, &self.encoded]))
     }
 
     fn cost(&self) -> Cost {
@@ -199,15 +203,15 @@ impl<K: Kernel> BytesToBytes for Filter<K> {
     }
 
     fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
-        Some(self.encoded.items())
+        Some(self.encoded.stored_elements())
     }
 }
 
-fn fixed<K: Kernel>(elements: Elements) -> Result<Bytes, CodecError> {
+fn fixed_bytes<K: FilterKernel>(elements: Elements) -> Result<Bytes, CodecError> {
     match elements {
         Elements::Fixed(bytes) => Ok(bytes),
         Elements::Variable(_) => {
-            Err(CodecError::Malformed { codec: K::NAME, reason: "the elements are of variable length" })
+            Err(CodecError::Malformed { codec: K::NAME, reason: "the elements have variable length" })
         }
     }
 }

@@ -1,15 +1,30 @@
-//! `fixedscaleoffset`: `(x - offset) * scale`, rounded and in another type.
+//! The `fixedscaleoffset` codec: stores `(x - offset) * scale`, rounded, in another data type.
 //!
-//! Specification: [numcodecs.fixedscaleoffset](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.fixedscaleoffset` (v3), id `fixedscaleoffset` (v2, draft)
+//! - Specification:
+//!   [numcodecs.fixedscaleoffset](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "|u1"}
 //! ```
 //!
-//! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. As in NumPy 2, an offset or a scale that is written as an
-//! integer leaves integers integers (which wrap around), and one with a decimal point makes `float64` of them; floats and complex numbers keep their type.
-//! Decoding divides, which makes `float64` of integers, and does not round. Of complex numbers both parts are rounded, and what becomes real loses the imaginary
-//! part. Limits: nothing but the number of elements, which stays.
+//! `dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec. `astype` defaults to
+//! `dtype`.
+//!
+//! ## Encoded bytes
+//!
+//! One number of type `astype` per element, computed as by NumPy 2: integers stay integers, and wrap around, if
+//! `offset` and `scale` are written as integers, and become `float64` if they have a decimal point; floats and complex
+//! numbers keep their type. Decoding divides, which makes integers `float64`, and does not round. Both parts of complex
+//! numbers are rounded; the conversion to a real type drops the imaginary part.
+//!
+//! ## Errors and limits
+//!
+//! An integer `offset` or `scale` that the integer type cannot hold is an error. The number of elements does not
+//! change.
 
 use bytes::Bytes;
 use meta::{
@@ -19,7 +34,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
+    filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_divisible},
 };
 use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
@@ -44,7 +59,7 @@ struct Configuration {
     astype: Option<Dtype>,
 }
 
-/// A number of Python's, which has no size.
+/// A Python number, which has no size.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 enum Scalar {
@@ -55,10 +70,15 @@ enum Scalar {
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { offset, scale, dtype, astype } = parse_configuration(spec)?;
-    let dtype = dtype_of(spec, dtype, input)?;
+    let dtype = configured_or_input_dtype(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };
-    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(
+        spec,
+        input,
+        kernel,
+        [FilterElements::from_dtype(spec, dtype)?, FilterElements::from_dtype(spec, astype)?],
+    )
 }
 
 impl Scalar {
@@ -70,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// In which type NumPy calculates with it and elements of a type.
+    /// NumPy's result type of the scalar and elements of a type.
     fn result_type(self, number: Number) -> Number {
         match (number, self) {
             (Number::Float16 | Number::Float32 | Number::Float64 | Number::Complex64 | Number::Complex128, _) => number,
@@ -80,21 +100,21 @@ impl Scalar {
         }
     }
 
-    /// As an element of a type. NumPy refuses integers that an integer type does not have.
-    fn to<T: Num>(self) -> Result<T, CodecError> {
+    /// The scalar as an element of a type. Fails, like NumPy, for integers that the type cannot hold.
+    fn to_element<T: Num>(self) -> Result<T, CodecError> {
         let value = match self {
             Self::Integer(value) => T::from_i64(value),
             Self::Unsigned(value) => T::from_u64(value),
             Self::Float(value) => return Ok(T::from_f64(value)),
         };
         let exact = value.cast::<f64>() == self.to_f64();
-        // Floats round; for integers the nearest `f64` shows whether they wrapped around.
+        // Floats round; for integers the nearest `f64` reveals wrapping.
         if exact || T::from_f64(0.5).cast::<f64>() == 0.5 { Ok(value) } else { Err(out_of_range()) }
     }
 }
 
-/// `elements - scalar` or `elements * scalar`.
-fn combine(
+/// Computes `elements - scalar` or `elements * scalar`.
+fn apply(
     (bytes, number): (Vec<u8>, Number),
     scalar: Scalar,
     operation: Operation,
@@ -102,12 +122,12 @@ fn combine(
     let result = scalar.result_type(number);
     let mut bytes = if result == number { bytes } else { cast(&bytes, number, result) };
     with_arithmetic!(result, T => {
-        let scalar: T = scalar.to()?;
+        let scalar: T = scalar.to_element()?;
         match operation {
             Operation::Subtract => update(&mut bytes, |value: T| value.diff(scalar)),
             Operation::Multiply => update(&mut bytes, |value: T| value.multiply(scalar)),
         }
-    }, else return Err(no_number()));
+    }, else return Err(not_numeric()));
     Ok((bytes, result))
 }
 
@@ -117,7 +137,7 @@ enum Operation {
     Multiply,
 }
 
-impl Kernel for FixedScaleOffset {
+impl FilterKernel for FixedScaleOffset {
     const NAME: &'static str = "fixedscaleoffset";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
@@ -130,7 +150,7 @@ impl Kernel for FixedScaleOffset {
         with_divisible!(number, T => {
             let (scale, offset) = (T::from_f64(scale), T::from_f64(offset));
             update(&mut decoded, |value: T| value.divide(scale).add(offset));
-        }, else return Err(no_number()));
+        }, else return Err(not_numeric()));
         if number == self.dtype {
             return Ok(decoded.into());
         }
@@ -138,17 +158,17 @@ impl Kernel for FixedScaleOffset {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let shifted = combine((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
-        let (mut scaled, number) = combine(shifted, self.scale, Operation::Multiply)?;
-        with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(no_number()));
+        let shifted = apply((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
+        let (mut scaled, number) = apply(shifted, self.scale, Operation::Multiply)?;
+        with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(not_numeric()));
         Ok(cast(&scaled, number, self.astype).into())
     }
 }
 
-fn no_number() -> CodecError {
-    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no numbers" }
+fn not_numeric() -> CodecError {
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are not numbers" }
 }
 
 fn out_of_range() -> CodecError {
-    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "an offset or scale is none of the type's numbers" }
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the data type cannot hold the offset or scale" }
 }

@@ -1,25 +1,37 @@
-//! `fletcher32`: the Fletcher checksum of HDF5 after the bytes.
+//! The `fletcher32` codec: appends the Fletcher-32 checksum of HDF5.
 //!
-//! Specification: [numcodecs.fletcher32](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
-//! [HDF5's](https://github.com/HDFGroup/hdf5/blob/develop/src/H5checksum.c) `H5_checksum_fletcher32`. It has no configuration.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.fletcher32` (v3), id `fletcher32` (v2, draft)
+//! - Specification: [numcodecs.fletcher32](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
+//!   `H5_checksum_fletcher32` of [HDF5](https://github.com/HDFGroup/hdf5/blob/develop/src/H5checksum.c)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {}
 //! ```
 //!
-//! The sums are of words of two bytes, the most significant first; an odd last byte is the upper half of one. The sum of no bytes is 0, where numcodecs
-//! fails. Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! The codec has no configuration.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes followed by a little-endian `u32`: two sums of big-endian 16-bit words. An odd last byte is the
+//! upper half of a word. The checksum of no bytes is 0, where numcodecs fails.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::checksum::{Location, checksum};
+use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "fletcher32";
 
-/// The number of words after which the sums are reduced, so that they fit into 32 bits.
-const WORDS: usize = 360;
+/// The number of words after which the sums are reduced, so that they fit 32 bits.
+const WORDS_PER_REDUCTION: usize = 360;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
@@ -30,29 +42,29 @@ struct Configuration {}
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration {} = parse_configuration(spec)?;
-    Ok(checksum(NAME, Location::End, fletcher32))
+    Ok(checksum_codec(NAME, Location::End, fletcher32))
 }
 
 fn fletcher32(bytes: &[u8]) -> u32 {
     let (words, odd) = bytes.as_chunks::<2>();
     let (mut sum, mut sums) = (0_u32, 0_u32);
-    for words in words.chunks(WORDS) {
+    for words in words.chunks(WORDS_PER_REDUCTION) {
         for word in words {
             sum += u32::from(u16::from_be_bytes(*word));
             sums += sum;
         }
-        (sum, sums) = (fold(sum), fold(sums));
+        (sum, sums) = (reduce(sum), reduce(sums));
     }
     if let [odd] = odd {
         sum += u32::from(*odd) << 8;
         sums += sum;
-        (sum, sums) = (fold(sum), fold(sums));
+        (sum, sums) = (reduce(sum), reduce(sums));
     }
-    (fold(sums) << 16) | fold(sum)
+    (reduce(sums) << 16) | reduce(sum)
 }
 
-/// Subtracts 65535 as often as half of the bits say. A sum that is not zero never becomes zero by it, which a remainder would.
-fn fold(sum: u32) -> u32 {
+/// Reduces a sum modulo 65535, except that a sum other than zero never becomes zero.
+fn reduce(sum: u32) -> u32 {
     (sum & 0xffff) + (sum >> 16)
 }
 
@@ -61,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_sums() {
+    fn checksum_matches_known_values() {
         let all: Vec<u8> = (0..=255).cycle().take(768).collect();
         let known: [(&[u8], [u8; 4]); 7] = [
             (b"a", [0x00, 0x61, 0x00, 0x61]),

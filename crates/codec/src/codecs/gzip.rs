@@ -1,16 +1,27 @@
-//! `gzip`: RFC 1952.
+//! The `gzip` codec: compresses bytes with gzip (RFC 1952).
 //!
-//! Specification: [gzip codec](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html),
-//! [numcodecs.gzip](https://numcodecs.readthedocs.io/en/stable/compression/gzip.html). Levels are 0 to 9; where none is given, 5 in v3 and 1 in
-//! numcodecs, as zarr-python has it. numcodecs also takes -1, zlib's own default.
+//! - Kind: bytes to bytes
+//! - Names: `gzip` and `numcodecs.gzip` (v3), id `gzip` (v2), `https://purl.org/zarr/spec/codec/gzip` (draft)
+//! - Specification: [gzip codec](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html),
+//!   [numcodecs.gzip](https://numcodecs.readthedocs.io/en/stable/compression/gzip.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Several members one after the other are decoded to all of their contents, and zeros after the last are ignored, as Python's `gzip` does; other
-//! bytes there are an error. Limits: the output is allocated as it is decoded, beyond a small multiple of the input; a member's own
-//! statement of its length is not believed.
+//! `level` is 0 to 9, in numcodecs also -1 (zlib's default). As in zarr-python, it defaults to 5 in v3 and to 1 in
+//! numcodecs.
+//!
+//! ## Encoded bytes
+//!
+//! One gzip member. As by Python's `gzip`, several members are decoded, and zeros after the last one are ignored.
+//!
+//! ## Errors and limits
+//!
+//! Other bytes after the last member are an error. The output grows as it is decoded, beyond a small multiple of the
+//! input; the length in a member's trailer is not trusted.
 
 use std::sync::Arc;
 
@@ -20,8 +31,8 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::{
-    bounded_output::{Bounded, compressed_len},
-    deflate::{self, Inflate, Wrapper},
+    bounded_output::{BoundedOutput, compressed_size_bound},
+    deflate::{self, Container, Inflater},
 };
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
@@ -30,8 +41,8 @@ use crate::{
 
 const NAME: &str = "gzip";
 
-/// The start of each member: the magic number and the only compression method.
-const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
+/// The first bytes of a member: the magic number and the only compression method.
+const MEMBER_MAGIC: &[u8] = &[0x1f, 0x8b, 8];
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[
     CodecFactory { namespace: Namespace::V3, name: NAME, create },
@@ -51,28 +62,28 @@ struct Configuration {
 
 impl BytesToBytes for Gzip {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        if let Some(decoded) = decode_member(&encoded, limit) {
+        if let Some(decoded) = decode_single_member(&encoded, limit) {
             return Ok(decoded.into());
         }
-        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
         let mut rest = &encoded[..];
         loop {
-            rest = decoded.append(&mut Inflate::new(Wrapper::Gzip, NAME), rest)?;
+            rest = decoded.decode_stream(&mut Inflater::new(Container::Gzip, NAME), rest)?;
             while let Some((0, padded)) = rest.split_first() {
                 rest = padded;
             }
             if rest.is_empty() {
-                return Ok(decoded.finish());
+                return Ok(decoded.into_bytes());
             }
         }
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(deflate::deflate(Wrapper::Gzip, self.level, &decoded, NAME)?.into())
+        Ok(deflate::compress(Container::Gzip, self.level, &decoded, NAME)?.into())
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -80,16 +91,16 @@ impl BytesToBytes for Gzip {
     }
 }
 
-/// Decodes a single member that claims to have `len` bytes and ends with the input.
-fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
+/// Decodes a single member that declares `len` bytes and ends with the input; `None` on any failure.
+fn decode_single_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (rest, declared) = encoded.split_last_chunk::<4>()?;
     let (rest, sum) = rest.split_last_chunk::<4>()?;
     let (_, rest) = rest.split_first()?;
-    if u64::from(u32::from_le_bytes(*declared)) != len || memmem::find(rest, MEMBER).is_some() {
+    if u64::from(u32::from_le_bytes(*declared)) != len || memmem::find(rest, MEMBER_MAGIC).is_some() {
         return None;
     }
-    let decoded = deflate::expect(Wrapper::Gzip, encoded, len)?;
-    // libdeflate compared the sum that follows the member; it does not say whether that is the one at the end.
+    let decoded = deflate::decode_to_size(Container::Gzip, encoded, len)?;
+    // libdeflate verified the checksum after the member, which need not be the one at the end of the input.
     (libdeflater::crc32(&decoded) == u32::from_le_bytes(*sum)).then_some(decoded)
 }
 
@@ -102,7 +113,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     };
     let level = level.unwrap_or(default);
     if !levels.contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Gzip { level })))
 }

@@ -1,30 +1,42 @@
-//! `jenkins_lookup3`: the hash of Bob Jenkins after the bytes.
+//! The `jenkins_lookup3` codec: appends Bob Jenkins's lookup3 hash.
 //!
-//! Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is `hashlittle` of
-//! [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as HDF5 has it.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.jenkins_lookup3` (v3), id `jenkins_lookup3` (v2, draft)
+//! - Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
+//!   `hashlittle` of [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as in HDF5
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"initval": 0, "prefix": null}
 //! ```
 //!
-//! `prefix` is hashed before the bytes and not stored. numcodecs takes it as Python bytes, for which it has no JSON; here it is a list of their numbers.
-//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! `initval` is the initial value of the hash. `prefix` is hashed before the bytes and not stored; numcodecs has Python
+//! bytes there, which JSON cannot represent, so it is a list of byte values here.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes followed by a little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a hash mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use std::iter;
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::checksum::{Location, checksum};
+use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "jenkins_lookup3";
 
-/// The start of the state, before the length and the initial value are added.
+/// The initial state, to which the length and the initial value are added.
 const SEED: u32 = 0xdead_beef;
 
 /// The number of bytes mixed at a time.
-const BLOCK: usize = 12;
+const BLOCK_SIZE: usize = 12;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
@@ -47,37 +59,37 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { initval, prefix } = parse_configuration(spec)?;
     let prefix = prefix.unwrap_or_default();
-    Ok(checksum(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
+    Ok(checksum_codec(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
 }
 
 /// The hash of `prefix` and `bytes`.
 fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
     let len = prefix.len().wrapping_add(bytes.len());
-    // The hash takes the length modulo 2^32.
+    // The hash uses the length modulo 2^32.
     let start = SEED.wrapping_add(len as u32).wrapping_add(initval);
     let mut state = State { a: start, b: start, c: start };
     if len == 0 {
         return start;
     }
-    // Fill the prefix up to whole blocks with the first bytes, so that the rest is hashed in place.
-    let fill = (BLOCK - prefix.len() % BLOCK) % BLOCK;
+    // Completes the last block of the prefix with the first bytes, so that the rest is hashed in place.
+    let fill = (BLOCK_SIZE - prefix.len() % BLOCK_SIZE) % BLOCK_SIZE;
     let (filling, rest) = bytes.split_at_checked(fill).unwrap_or((bytes, &[]));
     let head: Vec<u8> = prefix.iter().chain(filling).copied().collect();
-    let mut blocks = head.chunks(BLOCK).chain(rest.chunks(BLOCK)).filter(|block| !block.is_empty());
-    let Some(mut last) = blocks.next() else { return start };
+    let mut blocks = head.chunks(BLOCK_SIZE).chain(rest.chunks(BLOCK_SIZE)).filter(|block| !block.is_empty());
+    let Some(mut finish) = blocks.next() else { return start };
     for block in blocks {
-        state.add(last);
+        state.add(finish);
         state.mix();
-        last = block;
+        finish = block;
     }
-    state.add(last);
-    state.last()
+    state.add(finish);
+    state.finish()
 }
 
 impl State {
-    /// Adds a block, which is as if filled up with zeros.
+    /// Adds a block, padded with zeros.
     fn add(&mut self, block: &[u8]) {
-        let mut bytes = [0; BLOCK];
+        let mut bytes = [0; BLOCK_SIZE];
         iter::zip(&mut bytes, block).for_each(|(to, from)| *to = *from);
         let words: [u32; 3] = std::array::from_fn(|word| {
             bytes.as_chunks::<4>().0.get(word).map_or(0, |bytes| u32::from_le_bytes(*bytes))
@@ -88,7 +100,7 @@ impl State {
         self.c = self.c.wrapping_add(c);
     }
 
-    /// Mixes reversibly, between blocks.
+    /// Mixes the state reversibly, between blocks.
     fn mix(&mut self) {
         let Self { a, b, c } = self;
         for (first, second) in [(4, 6), (8, 16), (19, 4)] {
@@ -96,13 +108,13 @@ impl State {
             *c = c.wrapping_add(*b);
             *b = b.wrapping_sub(*a) ^ a.rotate_left(second);
             *a = a.wrapping_add(*c);
-            // The three change places from one pair of steps to the next.
+            // The three words rotate from one pair of steps to the next.
             (*a, *b, *c) = (*c, *a, *b);
         }
     }
 
-    /// Mixes what the last block left into one word.
-    fn last(self) -> u32 {
+    /// Mixes the final state into one word.
+    fn finish(self) -> u32 {
         let Self { mut a, mut b, mut c } = self;
         for (first, second, third) in [(14, 11, 25), (16, 4, 14)] {
             c = (c ^ b).wrapping_sub(b.rotate_left(first));
@@ -118,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_hashes() {
+    fn hash_matches_known_values() {
         let known: [(&[u8], &[u8], u32, u32); 9] = [
             (b"", b"abcdefghijklmnop", 0, 0x1134_7272),
             (b"", b"", 0, 0xdead_beef),
@@ -136,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_is_as_if_it_were_before_the_bytes() {
+    fn prefix_is_hashed_before_the_bytes() {
         let bytes: Vec<u8> = (0..60).collect();
         for split in 0..=bytes.len() {
             for end in split..=bytes.len() {

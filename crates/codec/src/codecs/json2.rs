@@ -1,16 +1,29 @@
-//! `json2`: objects as JSON.
+//! The `json2` codec: stores objects as JSON.
 //!
-//! Specification: [numcodecs.json](https://numcodecs.readthedocs.io/en/stable/other/json.html).
+//! - Kind: array to bytes
+//! - Names: `numcodecs.json2` (v3), id `json2` (v2, draft)
+//! - Specification: [numcodecs.json](https://numcodecs.readthedocs.io/en/stable/other/json.html)
+//!
+//! ## Configuration
 //!
 //! ```json
-//! {"encoding": "utf-8", "allow_nan": true, "check_circular": true, "ensure_ascii": true, "indent": null, "separators": [",", ":"], "skipkeys": false,
-//!  "sort_keys": true, "strict": true}
+//! {"encoding": "utf-8", "allow_nan": true, "check_circular": true, "ensure_ascii": true, "indent": null, "separators": [",", ":"],
+//!  "skipkeys": false, "sort_keys": true, "strict": true}
 //! ```
 //!
-//! One list: the elements as nested lists, the `dtype`, the shape. In memory each element is one JSON text of its own, in which Python's `NaN` and
-//! infinities, which are no JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. All that is configured may be left out, and only matters in
-//! writing. Deviations: no `indent` is written, and integers beyond 64 bits are written as floats; control characters within strings are refused, whatever `strict` is.
-//! Limits: as many elements as the chunk has, each nested at most 127 deep; `encoding` is Python's name of UTF-8, UTF-16, UTF-32, ASCII or Latin-1.
+//! All members are optional and only affect encoding. `encoding` is Python's name of UTF-8, UTF-16, UTF-32, ASCII or
+//! Latin-1.
+//!
+//! ## Encoded bytes
+//!
+//! One JSON list: the elements as nested lists, the `dtype` and the shape. A decoded element is the text of a JSON value,
+//! in which Python's `NaN` and infinities, which are not JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
+//! `indent` is ignored, and integers beyond 64 bits are written as floats.
+//!
+//! ## Errors and limits
+//!
+//! There are exactly as many elements as the chunk has, each nested at most 127 levels deep. Control characters in strings
+//! are rejected, whatever `strict` is.
 
 use std::sync::Arc;
 
@@ -31,13 +44,13 @@ const NAME: &str = "json2";
 /// The maximum nesting depth of an element: that of `serde_json`.
 const MAX_DEPTH: usize = 127;
 
-/// The words that Python writes for floats that JSON does not have.
-const CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+/// The names that Python writes for floats that JSON does not have.
+const NON_FINITE_CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
-struct Json {
+struct Json2 {
     array: ChunkRepresentation,
     writer: PythonJson,
     encoding: TextEncoding,
@@ -48,9 +61,9 @@ struct Json {
 struct Configuration {
     #[serde(default = "default_encoding")]
     encoding: String,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     ensure_ascii: bool,
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     sort_keys: bool,
     separators: Option<[String; 2]>,
     #[serde(rename = "skipkeys")]
@@ -69,66 +82,65 @@ fn default_encoding() -> String {
     "utf-8".to_owned()
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = parse_configuration(spec)?;
-    let encoding = TextEncoding::from_name(&encoding).ok_or_else(|| {
-        invalid_configuration(spec, format!("has the encoding {}, which is not known", encoding.escape_debug()))
-    })?;
+    let encoding = TextEncoding::from_name(&encoding)
+        .ok_or_else(|| invalid_configuration(spec, format!("has the unknown encoding {}", encoding.escape_debug())))?;
     if array.data_type().fixed_size().is_some() {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     }
     let separators = separators.unwrap_or_else(|| [",".to_owned(), ":".to_owned()]);
     let writer = PythonJson { ensure_ascii, sort_keys, separators };
-    Ok(Codec::ArrayToBytes(Arc::new(Json { array: array.clone(), writer, encoding })))
+    Ok(Codec::ArrayToBytes(Arc::new(Json2 { array: array.clone(), writer, encoding })))
 }
 
-/// The items of a JSON list as the texts that they are, the last of them perhaps no JSON. Nothing is allocated.
-struct Items<'a> {
+/// The texts of a JSON list's items. They are not validated, and nothing is allocated.
+struct ListItems<'a> {
     rest: &'a str,
-    state: State,
+    state: ItemState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ItemState {
     First,
     Next,
     Done,
 }
 
-impl<'a> Items<'a> {
+impl<'a> ListItems<'a> {
     fn new(list: &'a str) -> Result<Self, CodecError> {
-        let rest = list.trim_ascii().strip_prefix('[').ok_or_else(no_list)?;
-        Ok(Self { rest: rest.trim_ascii_start(), state: State::First })
+        let rest = list.trim_ascii().strip_prefix('[').ok_or_else(not_a_list)?;
+        Ok(Self { rest: rest.trim_ascii_start(), state: ItemState::First })
     }
 
-    fn item(&mut self) -> Result<Option<&'a str>, CodecError> {
-        if self.state == State::Done {
+    fn next_item(&mut self) -> Result<Option<&'a str>, CodecError> {
+        if self.state == ItemState::Done {
             return Ok(None);
         }
-        let end = end_of_item(self.rest).ok_or_else(no_list)?;
-        let (item, rest) = self.rest.split_at_checked(end).ok_or_else(no_list)?;
+        let end = end_of_item(self.rest).ok_or_else(not_a_list)?;
+        let (item, rest) = self.rest.split_at_checked(end).ok_or_else(not_a_list)?;
         let item = item.trim_ascii();
         match rest.split_at_checked(1) {
-            Some((",", rest)) => (self.rest, self.state) = (rest, State::Next),
+            Some((",", rest)) => (self.rest, self.state) = (rest, ItemState::Next),
             Some(("]", rest)) if rest.trim_ascii().is_empty() => {
-                let empty = item.is_empty() && self.state == State::First;
-                self.state = State::Done;
+                let empty = item.is_empty() && self.state == ItemState::First;
+                self.state = ItemState::Done;
                 if empty {
                     return Ok(None);
                 }
             }
-            _ => return Err(no_list()),
+            _ => return Err(not_a_list()),
         }
         Ok(Some(item))
     }
 }
 
-/// The offset of the comma or bracket that ends an item, which is not parsed itself.
+/// The offset of the comma or bracket that ends an item.
 fn end_of_item(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes().enumerate();
@@ -150,8 +162,8 @@ fn end_of_item(text: &str) -> Option<usize> {
     None
 }
 
-/// The JSON text of an element written by Python, whose floats need not be JSON. `None` if it is nested too deep.
-fn standard(item: &str) -> Option<String> {
+/// Converts Python's JSON, which may have `NaN` and infinities, to standard JSON. `None` if it is nested too deeply.
+fn to_standard_json(item: &str) -> Option<String> {
     let mut text = String::with_capacity(item.len());
     let mut quoted = false;
     let mut depth = 0_usize;
@@ -160,7 +172,7 @@ fn standard(item: &str) -> Option<String> {
         let (before, found) = rest.split_at_checked(end)?;
         text.push_str(before);
         if !quoted {
-            if let Some(constant) = CONSTANTS.into_iter().find(|constant| found.starts_with(constant)) {
+            if let Some(constant) = NON_FINITE_CONSTANTS.into_iter().find(|constant| found.starts_with(constant)) {
                 text.extend(["\"", constant, "\""]);
                 rest = found.strip_prefix(constant)?;
                 continue;
@@ -187,78 +199,76 @@ fn standard(item: &str) -> Option<String> {
     Some(text)
 }
 
-impl Json {
-    /// Reads a list of the shape's first dimension. Recursion is as deep as the shape, which has at most
-    /// [`MAX_RANK`](meta::limits::MAX_RANK) dimensions.
+impl Json2 {
+    /// Reads a nested list of this shape. The recursion is at most [`MAX_RANK`](meta::limits::MAX_RANK) deep.
     fn read(&self, text: &str, shape: &[u64], out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
         let Some((&extent, inner)) = shape.split_first() else {
-            return push(text, out, budget);
+            return push_element(text, out, budget);
         };
-        let mut items = Items::new(text)?;
+        let mut items = ListItems::new(text)?;
         for _ in 0..extent {
-            self.read(items.item()?.ok_or_else(other_shape)?, inner, out, budget)?;
+            self.read(items.next_item()?.ok_or_else(shape_mismatch)?, inner, out, budget)?;
         }
-        if items.item()?.is_some() { Err(other_shape()) } else { Ok(()) }
+        if items.next_item()?.is_some() { Err(shape_mismatch()) } else { Ok(()) }
     }
 
-    /// The nested lists of the elements; `None` if there are fewer than the shape has.
-    fn nest(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
+    /// The elements as nested lists; `None` if there are fewer than the shape has.
+    fn nested_lists(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
         let Some((&extent, inner)) = shape.split_first() else {
             return elements.next();
         };
-        (0..extent).map(|_| self.nest(inner, elements)).collect()
+        (0..extent).map(|_| self.nested_lists(inner, elements)).collect()
     }
 
-    fn values(&self, elements: &VariableElements) -> Result<Vec<Value>, CodecError> {
+    fn parse_elements(&self, elements: &VariableElements) -> Result<Vec<Value>, CodecError> {
         let value = |(index, element)| {
             serde_json::from_slice(element).map_err(|_| CodecError::InvalidElement {
                 codec: NAME,
                 index,
-                reason: "it is no JSON",
+                reason: "it is not JSON",
             })
         };
         (0..).zip(elements.iter()).map(value).collect()
     }
 }
 
-/// The dtype and the shape at the end of a list, and how many items are before them.
-fn trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
-    let mut items = Items::new(text)?;
+/// The `dtype` and the shape at the end of a list, and the number of items before them.
+fn parse_trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
+    let mut items = ListItems::new(text)?;
     let (mut dtype, mut shape, mut count) = (None, None, 0_u64);
-    while let Some(item) = items.item()? {
+    while let Some(item) = items.next_item()? {
         (dtype, shape) = (shape, Some(item));
         count += 1;
     }
-    dtype.zip(shape).map(|(dtype, shape)| (dtype, shape, count - 2)).ok_or_else(no_list)
+    dtype.zip(shape).map(|(dtype, shape)| (dtype, shape, count - 2)).ok_or_else(not_a_list)
 }
 
-fn push(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
-    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deep" };
-    let text = standard(text).ok_or(too_deep)?;
+fn push_element(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
+    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deeply" };
+    let text = to_standard_json(text).ok_or(too_deep)?;
     serde_json::from_str::<IgnoredAny>(&text)
         .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
     out.push(text.as_bytes()).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })
 }
 
-impl ArrayToBytes for Json {
+impl ArrayToBytes for Json2 {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
-        let no_text = CodecError::Malformed { codec: NAME, reason: "it is no text of its encoding" };
-        let text = self.encoding.decode(&encoded).ok_or(no_text)?;
-        let (dtype, shape, items) = trailer(&text)?;
-        let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| no_list())?;
+        let invalid_text = CodecError::Malformed { codec: NAME, reason: "the bytes are not valid in the encoding" };
+        let text = self.encoding.decode(&encoded).ok_or(invalid_text)?;
+        let (dtype, shape, items) = parse_trailer(&text)?;
+        let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| not_a_list())?;
         let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
-        // The shape may be that of the array before it was transposed: zarr-python, too, checks only the number of
-        // elements.
+        // The shape may be the one before a transposition: zarr-python, too, checks only the number of elements.
         if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.num_elements()) {
-            return Err(other_shape());
+            return Err(shape_mismatch());
         }
         if items != shape.first().copied().unwrap_or(1) || shape.len() > meta::limits::MAX_RANK {
-            return Err(other_shape());
+            return Err(shape_mismatch());
         }
         let mut out = VariableBuilder::new(budget);
-        let mut list = Items::new(&text)?;
+        let mut list = ListItems::new(&text)?;
         for _ in 0..items {
-            let item = list.item()?.ok_or_else(other_shape)?;
+            let item = list.next_item()?.ok_or_else(shape_mismatch)?;
             self.read(item, shape.get(1..).unwrap_or_default(), &mut out, budget)?;
         }
         Ok(Elements::Variable(out.finish()))
@@ -266,22 +276,23 @@ impl ArrayToBytes for Json {
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let Elements::Variable(elements) = decoded else {
-            return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
+            return Err(CodecError::Malformed { codec: NAME, reason: "the elements have a fixed size" });
         };
         let shape = match self.array.num_elements() {
-            // The lists would be as long as the extent, and an empty one says the same.
+            // Avoids as many empty lists as the extent of an empty array.
             0 => &[0],
             _ => self.array.shape(),
         };
-        let mut elements = self.values(&elements)?.into_iter();
-        let nested = self.nest(shape, &mut elements).ok_or_else(other_shape)?;
+        let mut elements = self.parse_elements(&elements)?.into_iter();
+        let nested = self.nested_lists(shape, &mut elements).ok_or_else(shape_mismatch)?;
         let mut items = match nested {
             Value::Array(items) if !shape.is_empty() => items,
             element => vec![element],
         };
         items.extend([Value::from("|O"), Value::from(shape)]);
-        let no_text = CodecError::Malformed { codec: NAME, reason: "its encoding lacks a character of the elements" };
-        self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(no_text)
+        let invalid_text =
+            CodecError::Malformed { codec: NAME, reason: "the encoding lacks a character of the elements" };
+        self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(invalid_text)
     }
 
     fn cost(&self) -> Cost {
@@ -293,10 +304,10 @@ impl ArrayToBytes for Json {
     }
 }
 
-fn no_list() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "it is not a list of elements, a dtype and a shape" }
+fn not_a_list() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "the JSON is not a list of elements, a dtype and a shape" }
 }
 
-fn other_shape() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" }
+fn shape_mismatch() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "the number of elements does not match the chunk" }
 }

@@ -1,18 +1,31 @@
-//! `lzma`: xz, its predecessor, and raw streams.
+//! The `lzma` codec: compresses bytes as xz, LZMA-alone or raw LZMA streams.
 //!
-//! Specification: [numcodecs.lzma](https://numcodecs.readthedocs.io/en/stable/compression/lzma.html), which is Python's
-//! [`lzma`](https://docs.python.org/3/library/lzma.html); the [xz format](https://tukaani.org/xz/xz-file-format.txt). Formats are 1 (xz), 2 (alone)
-//! and 3 (raw, which needs filters); checks, in xz only, -1 (CRC64), 0, 1, 4 and 10; presets 0 to 9, with 2147483648 added for "extreme";
-//! filters those of Python: LZMA1 (in 2 and 3, alone), LZMA2, delta, and those of machine code, with the options that it has for them.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.lzma` (v3), id `lzma` (v2), `https://purl.org/zarr/spec/codec/lzma` (draft)
+//! - Specification: [numcodecs.lzma](https://numcodecs.readthedocs.io/en/stable/compression/lzma.html), which is
+//!   Python's [`lzma`](https://docs.python.org/3/library/lzma.html); [xz
+//!   format](https://tukaani.org/xz/xz-file-format.txt)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"format": 3, "check": -1, "preset": null, "filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}
 //! ```
 //!
-//! Several streams one after the other are decoded to all of their contents, except raw ones; other bytes after the last are an error, where Python's
-//! `lzma` ignores them. xz with filters is decoded, where numcodecs refuses to. Limits: dictionaries of at most 128 MiB, be it by the configuration or by the
-//! stream (those of the presets have up to 64 MiB), and none larger than the chunk where we choose it; other output is allocated as it is
-//! decoded, beyond a small multiple of the input.
+//! `format` is 1 (xz), 2 (LZMA-alone) or 3 (raw, which requires `filters`). `check` is only for xz: -1 (CRC64), 0, 1, 4
+//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme". `filters` are those of Python: LZMA1 (alone, in formats 2
+//! and 3), LZMA2, delta and the branch filters of machine code, with Python's options.
+//!
+//! ## Encoded bytes
+//!
+//! One stream of the format. Several concatenated streams are decoded, too, except for raw ones. xz with filters is
+//! decoded, which numcodecs rejects.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the last stream are an error; Python's `lzma` ignores them. Dictionaries have at most 128 MiB, whether
+//! the configuration or the stream declares them (those of the presets have up to 64 MiB), and for encoding at most the
+//! chunk's size. The output grows as it is decoded, beyond a small multiple of the input.
 
 use std::{fmt, sync::Arc};
 
@@ -21,7 +34,7 @@ use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -29,21 +42,21 @@ use crate::{
 
 const NAME: &str = "lzma";
 
-/// The largest dictionary.
-const MAX_DICTIONARY: u32 = 128 << 20;
+/// The maximum size of a dictionary in bytes.
+const MAX_DICTIONARY_SIZE: u32 = 128 << 20;
 
-/// The smallest that the format knows.
-const MIN_DICTIONARY: u32 = 4096;
+/// The minimum size of a dictionary in the format.
+const MIN_DICTIONARY_SIZE: u32 = 4096;
 
-/// The memory limit of a decoder: the largest dictionary and its overhead.
-const MEMORY: u64 = MAX_DICTIONARY as u64 + (2 << 20);
+/// The memory limit of a decoder in bytes: the largest dictionary and its overhead.
+const DECODER_MEMORY_LIMIT: u64 = MAX_DICTIONARY_SIZE as u64 + (2 << 20);
 
-/// Filters as Python numbers them.
+/// Python's filter numbers.
 const DELTA: u64 = 3;
 const LZMA1: u64 = 0x4000_0000_0000_0001;
 const LZMA2: u64 = 33;
 
-/// The most filters that a stream has.
+/// The maximum number of filters of a stream.
 const MAX_FILTERS: usize = 4;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
@@ -72,7 +85,7 @@ struct Configuration {
     filters: Option<Vec<Filter>>,
 }
 
-/// One filter. Which members it may have depends on its number.
+/// One filter. Its number determines which members are valid.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Filter {
@@ -90,48 +103,48 @@ struct Filter {
     depth: Option<u32>,
 }
 
-/// A stream that `liblzma` decodes.
-struct Unpack(Stream);
+/// The stream decoder of `liblzma`.
+struct LzmaDecoder(Stream);
 
-impl Decoder for Unpack {
+impl StreamDecoder for LzmaDecoder {
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
         let before = self.0.total_in();
-        let status = self.0.process_vec(input, output, Action::Finish).map_err(library)?;
-        let used = self.0.total_in().saturating_sub(before);
-        Ok(Step { used, ended: matches!(status, Status::StreamEnd) })
+        let status = self.0.process_vec(input, output, Action::Finish).map_err(library_error)?;
+        let consumed = self.0.total_in().saturating_sub(before);
+        Ok(Step { consumed, is_finished: matches!(status, Status::StreamEnd) })
     }
 }
 
 impl Lzma {
-    /// A decoder of a stream that holds at most `limit` bytes.
+    /// Creates a decoder for a stream of at most `limit` bytes.
     fn decoder(&self, limit: u64) -> Result<Stream, Error> {
         match self.format {
-            Format::Xz(_) => Stream::new_stream_decoder(MEMORY, CONCATENATED),
-            Format::Alone => Stream::new_lzma_decoder(MEMORY),
-            Format::Raw => Stream::new_raw_decoder(&filters(&self.filters, limit)?),
+            Format::Xz(_) => Stream::new_stream_decoder(DECODER_MEMORY_LIMIT, CONCATENATED),
+            Format::Alone => Stream::new_lzma_decoder(DECODER_MEMORY_LIMIT),
+            Format::Raw => Stream::new_raw_decoder(&liblzma_filters(&self.filters, limit)?),
         }
     }
 
     fn encoder(&self, len: u64) -> Result<Stream, Error> {
         match self.format {
-            Format::Xz(check) => Stream::new_stream_encoder(&filters(&self.filters, len)?, check),
+            Format::Xz(check) => Stream::new_stream_encoder(&liblzma_filters(&self.filters, len)?, check),
             Format::Alone => match self.filters.as_slice() {
                 [filter] => Stream::new_lzma_encoder(&filter.options(len)?),
                 _ => Err(Error::Options),
             },
-            Format::Raw => Stream::new_raw_encoder(&filters(&self.filters, len)?),
+            Format::Raw => Stream::new_raw_encoder(&liblzma_filters(&self.filters, len)?),
         }
     }
 }
 
 impl BytesToBytes for Lzma {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
         let mut rest = &encoded[..];
         loop {
-            rest = decoded.append(&mut Unpack(self.decoder(limit).map_err(library)?), rest)?;
+            rest = decoded.decode_stream(&mut LzmaDecoder(self.decoder(limit).map_err(library_error)?), rest)?;
             if rest.is_empty() {
-                return Ok(decoded.finish());
+                return Ok(decoded.into_bytes());
             }
             if matches!(self.format, Format::Raw) {
                 return Err(CodecError::Malformed { codec: NAME, reason: "bytes follow the end of the stream" });
@@ -140,12 +153,12 @@ impl BytesToBytes for Lzma {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let mut stream = self.encoder(decoded.len() as u64).map_err(library)?;
+        let mut stream = self.encoder(decoded.len() as u64).map_err(library_error)?;
         let mut encoded = Vec::with_capacity(decoded.len() / 2 + 128);
         loop {
             let used = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
             let rest = decoded.get(used..).unwrap_or_default();
-            let status = stream.process_vec(rest, &mut encoded, Action::Finish).map_err(library)?;
+            let status = stream.process_vec(rest, &mut encoded, Action::Finish).map_err(library_error)?;
             if matches!(status, Status::StreamEnd) {
                 return Ok(encoded.into());
             }
@@ -154,11 +167,11 @@ impl BytesToBytes for Lzma {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
-        // The dictionary decides more than the preset, and a preset of 9 takes as long as any filter can.
+        // The dictionary matters more than the preset, and preset 9 takes as long as any filter can.
         Cost { decode: 30, encode: 1000 }
     }
 }
@@ -170,16 +183,17 @@ impl fmt::Debug for Lzma {
 }
 
 impl Filter {
-    /// LZMA2 (or LZMA1) as a preset has it.
-    fn of_preset(id: u64, preset: Option<u32>) -> Self {
+    /// LZMA2 or LZMA1 with a preset.
+    fn from_preset(id: u64, preset: Option<u32>) -> Self {
         Self { id, preset, ..Self::default() }
     }
 
-    /// True if the filter is valid in a format, at the end of the chain or before it.
-    fn fits(&self, format: Format, last: bool) -> bool {
+    /// True if the filter is valid in a format, as the last filter or before it.
+    fn is_valid(&self, format: Format, last: bool) -> bool {
         let option_of_lzma = [self.dict_size, self.lc, self.lp, self.pb, self.mode, self.nice_len, self.mf, self.depth];
         let has_options = self.preset.is_some() || option_of_lzma.iter().any(Option::is_some);
-        let dictionary_fits = self.dict_size.is_none_or(|size| (MIN_DICTIONARY..=MAX_DICTIONARY).contains(&size));
+        let dictionary_fits =
+            self.dict_size.is_none_or(|size| (MIN_DICTIONARY_SIZE..=MAX_DICTIONARY_SIZE).contains(&size));
         match self.id {
             LZMA1 => last && !matches!(format, Format::Xz(_)) && dictionary_fits,
             LZMA2 => last && !matches!(format, Format::Alone) && dictionary_fits,
@@ -191,14 +205,14 @@ impl Filter {
         }
     }
 
-    /// The options of LZMA1 or LZMA2, for streams that hold at most `len` bytes: more than that is no use in a dictionary.
+    /// The options of LZMA1 or LZMA2 for streams of at most `len` bytes: a larger dictionary is useless.
     fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
-        // The default preset of Python.
+        // Python's default preset.
         const DEFAULT: u32 = 6;
         const EXTREME: u32 = 1 << 31;
         let preset = self.preset.unwrap_or(DEFAULT);
         let mut options = LzmaOptions::new_preset(preset)?;
-        let of_preset = match preset & !EXTREME {
+        let from_preset = match preset & !EXTREME {
             0 => 1 << 18,
             1 => 1 << 20,
             2 => 1 << 21,
@@ -209,7 +223,9 @@ impl Filter {
             _ => 1 << 26,
         };
         let enough = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(u32::MAX);
-        options.dict_size(self.dict_size.unwrap_or(of_preset).min(enough).clamp(MIN_DICTIONARY, MAX_DICTIONARY));
+        options.dict_size(
+            self.dict_size.unwrap_or(from_preset).min(enough).clamp(MIN_DICTIONARY_SIZE, MAX_DICTIONARY_SIZE),
+        );
         self.lc.map(|bits| options.literal_context_bits(bits));
         self.lp.map(|bits| options.literal_position_bits(bits));
         self.pb.map(|bits| options.position_bits(bits));
@@ -236,8 +252,8 @@ impl Filter {
     }
 }
 
-/// The filters for streams that hold at most `len` bytes.
-fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
+/// The filters of liblzma for streams of at most `len` bytes.
+fn liblzma_filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
     let mut filters = Filters::new();
     for filter in chain {
         let offset = filter.start_offset.map(u32::to_le_bytes);
@@ -246,8 +262,8 @@ fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
             LZMA1 => filters.lzma1(&filter.options(len)?),
             LZMA2 => filters.lzma2(&filter.options(len)?),
             DELTA => {
-                let beyond = u8::try_from(filter.dist.unwrap_or(1).saturating_sub(1)).map_err(|_| Error::Options)?;
-                filters.delta_properties(&[beyond])?
+                let distance = u8::try_from(filter.dist.unwrap_or(1).saturating_sub(1)).map_err(|_| Error::Options)?;
+                filters.delta_properties(&[distance])?
             }
             4 => filters.x86_properties(offset)?,
             5 => filters.powerpc_properties(offset)?,
@@ -263,8 +279,8 @@ fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let configured: Configuration = parse_configuration(spec)?;
-    let format = match (configured.format, configured.check) {
+    let configuration: Configuration = parse_configuration(spec)?;
+    let format = match (configuration.format, configuration.check) {
         (1, -1 | 4) => Format::Xz(Check::Crc64),
         (1, 0) => Format::Xz(Check::None),
         (1, 1) => Format::Xz(Check::Crc32),
@@ -272,31 +288,31 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         (2, -1 | 0) => Format::Alone,
         (3, -1 | 0) => Format::Raw,
         (format, check) => {
-            return Err(invalid_configuration(spec, format!("has no format {format} with check {check}")));
+            return Err(invalid_configuration(spec, format!("does not support format {format} with check {check}")));
         }
     };
-    let filters = match (configured.filters, configured.preset, format) {
+    let filters = match (configuration.filters, configuration.preset, format) {
         (Some(_), Some(_), _) => return Err(invalid_configuration(spec, "has both a preset and filters")),
         (Some(filters), None, _) => filters,
-        (None, preset, Format::Xz(_)) => vec![Filter::of_preset(LZMA2, preset)],
-        (None, preset, Format::Alone) => vec![Filter::of_preset(LZMA1, preset)],
-        (None, _, Format::Raw) => return Err(invalid_configuration(spec, "needs filters for raw streams")),
+        (None, preset, Format::Xz(_)) => vec![Filter::from_preset(LZMA2, preset)],
+        (None, preset, Format::Alone) => vec![Filter::from_preset(LZMA1, preset)],
+        (None, _, Format::Raw) => return Err(invalid_configuration(spec, "requires filters for raw streams")),
     };
-    let places = (1..=filters.len()).map(|number| number == filters.len());
-    let fit = filters.iter().zip(places).all(|(filter, last)| filter.fits(format, last));
-    if filters.is_empty() || filters.len() > MAX_FILTERS || !fit {
+    let is_last = (1..=filters.len()).map(|number| number == filters.len());
+    let valid = filters.iter().zip(is_last).all(|(filter, last)| filter.is_valid(format, last));
+    if filters.is_empty() || filters.len() > MAX_FILTERS || !valid {
         return Err(invalid_configuration(
             spec,
             "has filters that cannot be combined, or a dictionary of more than 128 MiB",
         ));
     }
     let codec = Lzma { format, filters };
-    // liblzma checks the remaining options.
-    codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("cannot be configured so: {error}")))?;
+    // liblzma validates the other options.
+    codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("has invalid options: {error}")))?;
     Ok(Codec::BytesToBytes(Arc::new(codec)))
 }
 
-fn library(source: Error) -> CodecError {
+fn library_error(source: Error) -> CodecError {
     CodecError::Library { codec: NAME, source: Box::new(source) }
 }
 

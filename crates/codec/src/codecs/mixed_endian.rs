@@ -1,13 +1,24 @@
-//! `mixed_endian`: the elements one after the other, some of their words big-endian and the others little.
+//! The `mixed_endian` codec: stores elements consecutively, some of their words big-endian and the others
+//! little-endian.
 //!
-//! No document names it. A v2 struct whose fields differ in their byte order is read into it, see
-//! [`CodecSpec::MIXED_ENDIAN`]. Its configuration has the big-endian words as `[offset, width, count]`:
+//! - Kind: array to bytes
+//! - Names: none in documents; a v2 struct with fields of both byte orders is read into [`CodecSpec::MIXED_ENDIAN`]
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"big": [[0, 4, 1], [8, 2, 3]]}
 //! ```
 //!
-//! Limits: the words lie within the element, in order and without overlap, and the bytes are exactly as many as the chunk has.
+//! `big` lists the big-endian words as `[offset, width, count]`.
+//!
+//! ## Encoded bytes
+//!
+//! The elements in C order, each with these words byte-swapped.
+//!
+//! ## Errors and limits
+//!
+//! The words lie within the element, in order and without overlap. The encoded bytes have exactly the chunk's size.
 
 use meta::{
     codecs::{CodecSpec, Namespace},
@@ -41,9 +52,9 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     for [offset, width, count] in runs {
         let after = width.checked_mul(count).and_then(|len| offset.checked_add(len));
         let fits = offset >= end && width >= 2 && count >= 1 && big.len() < MAX_FIELDS;
-        end = after
-            .filter(|&after| fits && after <= size)
-            .ok_or_else(|| invalid_configuration(spec, format!("has no such words in {}", array.data_type())))?;
+        end = after.filter(|&after| fits && after <= size).ok_or_else(|| {
+            invalid_configuration(spec, format!("has invalid big-endian words for {}", array.data_type()))
+        })?;
         big.push(WordRun { offset, width, count });
     }
     BytesCodec::create(NAME, array, StoredOrder::Mixed(big))

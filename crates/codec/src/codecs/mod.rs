@@ -1,8 +1,8 @@
 //! The codecs: one module each, and the modules that several codecs share.
 //!
-//! A codec's module has its documentation, with an example of its configuration, and its `FACTORIES`. A new codec is a
-//! new module with an entry in [`FACTORIES`], a row in the test `documented_examples_are_valid`, one in the fuzz target
-//! `decode`, and its name in README.md; tests fail while one of these is missing.
+//! The first line of a codec's module names the codec; its documentation has an example of its configuration. A new codec is
+//! a new module with an entry in [`FACTORIES`], a chain in the fuzz target `decode`, and its name in README.md; tests fail
+//! while one of these is missing.
 
 use crate::CodecFactory;
 

@@ -1,13 +1,27 @@
-//! `packbits`: booleans as bits.
+//! The `packbits` codec of numcodecs: stores eight booleans per byte.
 //!
-//! Specification: [numcodecs.packbits](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html). No configuration:
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.packbits` (v3), id `packbits` (v2, draft); the v3 name `packbits` is [another
+//!   codec](super::packbits_v3)
+//! - Specification: [numcodecs.packbits](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {}
 //! ```
 //!
-//! The first byte says how many bits of the last are padding; the first boolean is the highest bit. In v3 the encoded array has one dimension.
-//! Deviations: padding of 8 bits and more, which numcodecs takes off, is an error. Limits: as many booleans as the chunk has.
+//! The codec has no configuration.
+//!
+//! ## Encoded bytes
+//!
+//! One byte with the number of padding bits, then the booleans, the first one in the highest bit of a byte. In v3 the
+//! encoded array is one-dimensional.
+//!
+//! ## Errors and limits
+//!
+//! Only booleans are encoded. Eight or more padding bits, which numcodecs removes, are an error, and so is another
+//! number of booleans than the chunk has.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use meta::{
@@ -17,7 +31,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side},
+    filter::{self, FilterElements, FilterKernel},
     numbers::Dtype,
 };
 use crate::{
@@ -26,10 +40,10 @@ use crate::{
 };
 
 pub(crate) static FACTORIES: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: PackBits::NAME, create }];
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: PackbitsNumcodecs::NAME, create }];
 
 #[derive(Debug)]
-struct PackBits {
+struct PackbitsNumcodecs {
     /// The number of booleans, if it is known.
     elements: Option<u64>,
 }
@@ -42,24 +56,21 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let Configuration {} = parse_configuration(spec)?;
     let elements = match input {
         CodecInput::Array(array) if array.data_type().number() != Some(Number::Bool) => {
-            return Err(invalid_configuration(
-                spec,
-                format!("can only be used with booleans, not with {}", array.data_type()),
-            ));
+            return Err(invalid_configuration(spec, format!("only supports booleans, not {}", array.data_type())));
         }
         CodecInput::Array(array) => Some(array.num_elements()),
         CodecInput::Bytes(_) => None,
     };
-    let side = |number| Side::of(spec, Dtype::little(number));
-    filter::create(spec, input, PackBits { elements }, [side(Number::Bool)?, side(Number::UInt8)?])
+    let side = |number| FilterElements::from_dtype(spec, Dtype::little(number));
+    filter::create(spec, input, PackbitsNumcodecs { elements }, [side(Number::Bool)?, side(Number::UInt8)?])
 }
 
-impl PackBits {
+impl PackbitsNumcodecs {
     /// The number of booleans packed into these bytes.
-    fn elements_of(&self, encoded: &[u8]) -> Result<u64, CodecError> {
-        let (&padding, bytes) = encoded.split_first().ok_or_else(malformed)?;
+    fn decoded_num_elements(&self, encoded: &[u8]) -> Result<u64, CodecError> {
+        let (&padding, bytes) = encoded.split_first().ok_or_else(invalid_padding)?;
         let bits = bytes.len() as u64 * 8;
-        let found = bits.checked_sub(padding.into()).filter(|_| padding < 8).ok_or_else(malformed)?;
+        let found = bits.checked_sub(padding.into()).filter(|_| padding < 8).ok_or_else(invalid_padding)?;
         match self.elements {
             Some(expected) if expected != found => {
                 Err(CodecError::LengthMismatch { codec: Self::NAME, expected, found })
@@ -69,28 +80,28 @@ impl PackBits {
     }
 }
 
-fn malformed() -> CodecError {
-    CodecError::Malformed { codec: PackBits::NAME, reason: "the number of padding bits is wrong" }
+fn invalid_padding() -> CodecError {
+    CodecError::Malformed { codec: PackbitsNumcodecs::NAME, reason: "the number of padding bits is wrong" }
 }
 
-/// The number of bytes for packed booleans.
-fn packed(elements: u64) -> u64 {
+/// The encoded size in bytes.
+fn packed_size(elements: u64) -> u64 {
     elements.div_ceil(8) + 1
 }
 
-impl Kernel for PackBits {
+impl FilterKernel for PackbitsNumcodecs {
     const NAME: &'static str = "packbits";
 
-    fn decoded_len(&self, encoded: &[u8], _sides: [&Side; 2]) -> Result<u64, CodecError> {
-        self.elements_of(encoded)
+    fn decoded_size(&self, encoded: &[u8], _sides: [&FilterElements; 2]) -> Result<u64, CodecError> {
+        self.decoded_num_elements(encoded)
     }
 
-    fn encoded_len(&self, decoded: u64, _sides: [&Side; 2]) -> u64 {
-        packed(decoded)
+    fn encoded_size(&self, decoded: u64, _sides: [&FilterElements; 2]) -> u64 {
+        packed_size(decoded)
     }
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        let len = usize::try_from(self.elements_of(&encoded)?).map_err(|_| malformed())?;
+        let len = usize::try_from(self.decoded_num_elements(&encoded)?).map_err(|_| invalid_padding())?;
         let bits = |&byte: &u8| (0..8).rev().map(move |bit| byte >> bit & 1);
         let mut decoded: Vec<u8> = Vec::with_capacity(encoded.len().saturating_mul(8));
         decoded.extend(encoded.iter().skip(1).flat_map(bits));
@@ -110,6 +121,6 @@ impl Kernel for PackBits {
     }
 
     fn encoded_shape(&self, shape: &[u64]) -> Vec<u64> {
-        vec![packed(shape.iter().product())]
+        vec![packed_size(shape.iter().product())]
     }
 }

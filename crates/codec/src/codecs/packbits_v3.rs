@@ -1,14 +1,27 @@
-//! `packbits` of the registry of v3: some bits of each number, one after the other.
+//! The `packbits` codec of v3: stores a range of bits of each number.
 //!
-//! Specification: [`packbits`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits).
+//! - Kind: array to bytes
+//! - Names: `packbits` (v3); numcodecs has [another codec](super::packbits_numcodecs) of that name
+//! - Specification: [`packbits`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"padding_encoding": "first_byte", "first_bit": 0, "last_bit": 11}
 //! ```
 //!
-//! All may be left out or `null`: then nothing tells the padding, and all bits are kept. The parts of complex numbers are numbers each; bits that
-//! are not kept are 0, or above those of signed integers their highest. The first bit of a byte is its lowest, as zarrs has it: of booleans that is the other way round than in
-//! numcodecs' codec of this name. Limits: only the plain numbers and booleans; a chunk is exactly as long as its bits and the byte that tells the padding, which has to be right.
+//! All members are optional or `null`: by default the padding is not stored, and all bits are kept.
+//!
+//! ## Encoded bytes
+//!
+//! The bits from `first_bit` to `last_bit` of each number, lowest bit first as in zarrs (the booleans of numcodecs have
+//! the opposite order), with the number of padding bits in the first or last byte if `padding_encoding` says so. The
+//! two parts of complex numbers are separate numbers. Decoding sets dropped bits to 0, and those above the kept bits of
+//! signed integers to the sign.
+//!
+//! ## Errors and limits
+//!
+//! Only numbers and booleans are encoded. The encoded size is exact, and the number of padding bits is checked.
 
 use std::sync::Arc;
 
@@ -30,15 +43,15 @@ const NAME: &str = "packbits";
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 #[derive(Debug)]
-struct BitPacking {
-    /// The number of numbers; a complex one counts twice.
-    numbers: u64,
-    /// The size of each in memory.
-    size: usize,
-    /// The lowest bit that is kept.
-    first: u32,
-    /// The number of bits to keep, from 1 to 64.
-    kept: u32,
+struct PackbitsV3 {
+    /// The number of values; a complex number has two.
+    num_values: u64,
+    /// The size of a value in memory, in bytes.
+    value_size: usize,
+    /// The lowest stored bit.
+    first_kept_bit: u32,
+    /// The number of stored bits, from 1 to 64.
+    kept_bits: u32,
     signed: bool,
     padding: Padding,
 }
@@ -63,107 +76,112 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { padding_encoding, first_bit, last_bit } = parse_configuration(spec)?;
-    let number = array.data_type().number().ok_or_else(|| {
-        invalid_configuration(spec, format!("can only be used with numbers, not with {}", array.data_type()))
-    })?;
+    let number = array
+        .data_type()
+        .number()
+        .ok_or_else(|| invalid_configuration(spec, format!("only supports numbers, not {}", array.data_type())))?;
     let parts = if matches!(number, Number::Complex64 | Number::Complex128) { 2 } else { 1 };
-    let size = number.size() / parts;
-    let bits = if number == Number::Bool { 1 } else { 8 * size as u32 };
-    let (first, last) = (first_bit.unwrap_or(0), last_bit.unwrap_or(bits - 1));
-    if last < first || last >= bits {
-        return Err(invalid_configuration(spec, format!("cannot keep the bits {first} to {last} of {bits}")));
+    let value_size = number.size() / parts;
+    let bits = if number == Number::Bool { 1 } else { 8 * value_size as u32 };
+    let (first_kept_bit, last) = (first_bit.unwrap_or(0), last_bit.unwrap_or(bits - 1));
+    if last < first_kept_bit || last >= bits {
+        return Err(invalid_configuration(spec, format!("cannot keep bits {first_kept_bit} to {last} of {bits}")));
     }
-    Ok(Codec::ArrayToBytes(Arc::new(BitPacking {
-        numbers: array.num_elements().checked_mul(parts as u64).ok_or(ChainError::ChunkTooLarge)?,
-        size,
-        first,
-        kept: last - first + 1,
+    Ok(Codec::ArrayToBytes(Arc::new(PackbitsV3 {
+        num_values: array.num_elements().checked_mul(parts as u64).ok_or(ChainError::ChunkTooLarge)?,
+        value_size,
+        first_kept_bit,
+        kept_bits: last - first_kept_bit + 1,
         signed: matches!(number, Number::Int8 | Number::Int16 | Number::Int32 | Number::Int64),
         padding: padding_encoding.unwrap_or_default(),
     })))
 }
 
-impl BitPacking {
-    /// The number of bytes for the bits, and the number of padding bits in the last. At most as many as the numbers
-    /// have in memory.
-    fn packed(&self) -> (u64, u8) {
-        let bits = u128::from(self.numbers) * u128::from(self.kept);
+impl PackbitsV3 {
+    /// The number of bytes for the stored bits, and the number of padding bits in the last one. It is at most the size
+    /// of the values in memory.
+    fn packed_size(&self) -> (u64, u8) {
+        let bits = u128::from(self.num_values) * u128::from(self.kept_bits);
         let bytes = bits.div_ceil(8);
         (bytes as u64, (bytes * 8 - bits) as u8)
     }
 
-    fn len(&self) -> u64 {
-        self.packed().0 + u64::from(self.padding != Padding::None)
+    fn encoded_size(&self) -> u64 {
+        self.packed_size().0 + u64::from(self.padding != Padding::None)
     }
 
     fn mask(&self) -> u64 {
-        u64::MAX >> (64 - self.kept)
+        u64::MAX >> (64 - self.kept_bits)
     }
 
-    /// The number whose kept bits these are.
-    fn unpacked(&self, bits: u64) -> u64 {
-        let number = bits << self.first;
-        let negative = self.signed && bits >> (self.kept - 1) == 1;
-        // Bits above the kept ones are those of the sign.
-        if negative { number | !self.mask() << self.first } else { number }
+    /// The value with these stored bits.
+    fn unpack(&self, bits: u64) -> u64 {
+        let number = bits << self.first_kept_bit;
+        let negative = self.signed && bits >> (self.kept_bits - 1) == 1;
+        // Sets the bits above the stored ones to the sign.
+        if negative { number | !self.mask() << self.first_kept_bit } else { number }
     }
 }
 
-impl ArrayToBytes for BitPacking {
+impl ArrayToBytes for PackbitsV3 {
     fn decode(&self, encoded: Bytes, _budget: u64) -> Result<Elements, CodecError> {
-        let (expected, found) = (self.len(), encoded.len() as u64);
+        let (expected, found) = (self.encoded_size(), encoded.len() as u64);
         if expected != found {
             return Err(CodecError::LengthMismatch { codec: NAME, expected, found });
         }
-        let (told, bits) = match self.padding {
+        let (declared_padding, bits) = match self.padding {
             Padding::None => (None, &*encoded),
-            Padding::FirstByte => encoded.split_first().map_or((None, &[][..]), |(told, bits)| (Some(*told), bits)),
-            Padding::LastByte => encoded.split_last().map_or((None, &[][..]), |(told, bits)| (Some(*told), bits)),
+            Padding::FirstByte => encoded
+                .split_first()
+                .map_or((None, &[][..]), |(declared_padding, bits)| (Some(*declared_padding), bits)),
+            Padding::LastByte => {
+                encoded.split_last().map_or((None, &[][..]), |(declared_padding, bits)| (Some(*declared_padding), bits))
+            }
         };
-        if told.is_some_and(|told| told != self.packed().1) {
+        if declared_padding.is_some_and(|declared_padding| declared_padding != self.packed_size().1) {
             return Err(CodecError::Malformed { codec: NAME, reason: "the number of padding bits is wrong" });
         }
-        let numbers = usize::try_from(self.numbers).unwrap_or(usize::MAX);
-        let mut decoded = Vec::with_capacity(numbers.saturating_mul(self.size));
+        let num_values = usize::try_from(self.num_values).unwrap_or(usize::MAX);
+        let mut decoded = Vec::with_capacity(num_values.saturating_mul(self.value_size));
         let mut bytes = bits.iter();
-        // The bits that are read and no number's yet, and how many: less than 8 before each number.
-        let (mut rest, mut count) = (0_u128, 0);
-        for _ in 0..self.numbers {
-            while count < self.kept {
-                rest |= u128::from(bytes.next().copied().unwrap_or(0)) << count;
-                count += 8;
+        // The bits that were read but not yet used, and their number: less than 8 before each value.
+        let (mut buffer, mut buffered_bits) = (0_u128, 0);
+        for _ in 0..self.num_values {
+            while buffered_bits < self.kept_bits {
+                buffer |= u128::from(bytes.next().copied().unwrap_or(0)) << buffered_bits;
+                buffered_bits += 8;
             }
-            let number = self.unpacked(rest as u64 & self.mask());
-            decoded.extend(number.to_le_bytes().iter().take(self.size));
-            rest >>= self.kept;
-            count -= self.kept;
+            let number = self.unpack(buffer as u64 & self.mask());
+            decoded.extend(number.to_le_bytes().iter().take(self.value_size));
+            buffer >>= self.kept_bits;
+            buffered_bits -= self.kept_bits;
         }
         Ok(Elements::Fixed(decoded.into()))
     }
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
-        let Elements::Fixed(numbers) = decoded else {
-            return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of variable length" });
+        let Elements::Fixed(decoded) = decoded else {
+            return Err(CodecError::Malformed { codec: NAME, reason: "the elements have variable length" });
         };
-        let padding = self.packed().1;
-        let mut encoded = Vec::with_capacity(numbers.len() + 1);
+        let padding = self.packed_size().1;
+        let mut encoded = Vec::with_capacity(decoded.len() + 1);
         if self.padding == Padding::FirstByte {
             encoded.push(padding);
         }
-        let (mut rest, mut count) = (0_u128, 0);
-        for number in numbers.chunks_exact(self.size) {
+        let (mut buffer, mut buffered_bits) = (0_u128, 0);
+        for number in decoded.chunks_exact(self.value_size) {
             let mut wide = [0; 8];
             wide.iter_mut().zip(number).for_each(|(to, from)| *to = *from);
-            rest |= u128::from(u64::from_le_bytes(wide) >> self.first & self.mask()) << count;
-            count += self.kept;
-            while count >= 8 {
-                encoded.push(rest as u8);
-                rest >>= 8;
-                count -= 8;
+            buffer |= u128::from(u64::from_le_bytes(wide) >> self.first_kept_bit & self.mask()) << buffered_bits;
+            buffered_bits += self.kept_bits;
+            while buffered_bits >= 8 {
+                encoded.push(buffer as u8);
+                buffer >>= 8;
+                buffered_bits -= 8;
             }
         }
-        if count > 0 {
-            encoded.push(rest as u8);
+        if buffered_bits > 0 {
+            encoded.push(buffer as u8);
         }
         if self.padding == Padding::LastByte {
             encoded.push(padding);
@@ -176,6 +194,6 @@ impl ArrayToBytes for BitPacking {
     }
 
     fn encoded_size(&self) -> Option<EncodedSizeBound> {
-        Some(EncodedSizeBound::Exact(self.len()))
+        Some(EncodedSizeBound::Exact(self.encoded_size()))
     }
 }

@@ -1,15 +1,15 @@
-//! JSON as Python's `json` writes it, byte for byte.
+//! JSON in exactly the form of Python's `json` module.
 
 use serde_json::{Number, Value};
 
-/// The options of the writer.
+/// The options of `json.dumps`.
 #[derive(Clone, Debug)]
 pub(super) struct PythonJson {
     /// True if characters beyond ASCII are escaped.
     pub(super) ensure_ascii: bool,
     /// True if the members of objects are sorted.
     pub(super) sort_keys: bool,
-    /// Between items, and between keys and values.
+    /// The separator of items, and that of keys and values.
     pub(super) separators: [String; 2],
 }
 
@@ -21,7 +21,7 @@ impl PythonJson {
         out
     }
 
-    /// Recursion is as deep as the value, which was parsed with a limit.
+    /// The recursion is as deep as the value, which was parsed with a limit.
     fn value(&self, value: &Value, out: &mut String) {
         let [between, colon] = &self.separators;
         match value {
@@ -79,7 +79,7 @@ impl PythonJson {
     }
 }
 
-/// `repr` of a Python number: floats have the fewest digits that read back as the same.
+/// Python's `repr` of a number: the shortest digits that read back the same float.
 fn repr(number: &Number) -> String {
     let float = match number.as_f64() {
         Some(float) if number.is_f64() => float,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_writes() {
+    fn output_matches_python() {
         let known = [
             (json!({"b": 1, "a": [1.5, null, true]}), r#"{"a":[1.5,null,true],"b":1}"#),
             (json!("hé😀"), r#""h\u00e9\ud83d\ude00""#),

@@ -1,13 +1,26 @@
-//! `quantize`: floating-point numbers with so many decimal digits.
+//! The `quantize` codec: rounds floating-point numbers to a number of decimal digits.
 //!
-//! Specification: [numcodecs.quantize](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.quantize` (v3), id `quantize` (v2, draft)
+//! - Specification: [numcodecs.quantize](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"digits": 2, "dtype": "<f8", "astype": "<f4"}
 //! ```
 //!
-//! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. What is lost in encoding is lost: decoding only changes the
-//! type. In v3, zarr-python takes the array to keep its type; here it becomes one of `astype`. Limits: nothing but the number of elements, which stays.
+//! `dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec. `astype` defaults to
+//! `dtype`.
+//!
+//! ## Encoded bytes
+//!
+//! The rounded elements, as `astype`. In v3 the encoded array has the type `astype`; zarr-python keeps the array's type
+//! there. Decoding only converts the type.
+//!
+//! ## Errors and limits
+//!
+//! Both types are floating-point types. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{
@@ -17,7 +30,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
+    filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_divisible},
 };
 use crate::{
@@ -46,14 +59,19 @@ struct Configuration {
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { digits, dtype, astype } = parse_configuration(spec)?;
-    let dtype = dtype_of(spec, dtype, input)?;
+    let dtype = configured_or_input_dtype(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let float = |dtype: Dtype| matches!(dtype.number, Number::Float16 | Number::Float32 | Number::Float64);
     if !float(dtype) || !float(astype) {
-        return Err(invalid_configuration(spec, "can only be used with floating-point numbers"));
+        return Err(invalid_configuration(spec, "only supports floating-point numbers"));
     }
     let kernel = Quantize { scale: scale(digits), dtype: dtype.number, astype: astype.number };
-    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(
+        spec,
+        input,
+        kernel,
+        [FilterElements::from_dtype(spec, dtype)?, FilterElements::from_dtype(spec, astype)?],
+    )
 }
 
 /// The power of two that keeps this many digits, computed by the same operations as in numcodecs.
@@ -63,7 +81,7 @@ fn scale(digits: i32) -> f64 {
     10_f64.powf(-exponent).log2().ceil().exp2()
 }
 
-impl Kernel for Quantize {
+impl FilterKernel for Quantize {
     const NAME: &'static str = "quantize";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
@@ -75,7 +93,7 @@ impl Kernel for Quantize {
         with_divisible!(self.dtype, T => {
             let scale = T::from_f64(self.scale);
             update(&mut rounded, |value: T| value.multiply(scale).around().divide(scale));
-        }, else return Err(CodecError::Malformed { codec: Self::NAME, reason: "the elements are no floating-point numbers" }));
+        }, else return Err(CodecError::Malformed { codec: Self::NAME, reason: "the elements are not floating-point numbers" }));
         Ok(cast(&rounded, self.dtype, self.astype).into())
     }
 }

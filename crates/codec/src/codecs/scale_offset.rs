@@ -1,14 +1,25 @@
-//! `scale_offset`: `(x - offset) * scale`, in the type of the elements.
+//! The `scale_offset` codec: stores `(x - offset) * scale`, in the data type of the elements.
 //!
-//! Specification: [`scale_offset`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset).
+//! - Kind: array to array
+//! - Names: `scale_offset` (v3)
+//! - Specification: [`scale_offset`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"offset": 5, "scale": 3}
 //! ```
 //!
-//! Both are written as fill values of the array's type are. Where they are left out they are 0 and 1, as zarr-python has it. Floats are calculated with in their own
-//! type. Integers are exact: what their type cannot hold is an error, in decoding also where `scale` divides with a remainder.
-//! Limits: the scale is not 0; nothing but the number of elements, which stays.
+//! Both are written like fill values of the array's data type. As in zarr-python, they default to 0 and 1.
+//!
+//! ## Encoded bytes
+//!
+//! One element per element. Floats are computed in their own type; integers are computed exactly.
+//!
+//! ## Errors and limits
+//!
+//! A `scale` of 0 is invalid. An integer result that the type cannot hold is an error, and so is a remainder when
+//! decoding divides by `scale`. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{
@@ -20,7 +31,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    filter::{self, Kernel, Side},
+    filter::{self, FilterElements, FilterKernel},
     numbers::{Arithmetic, Divisible, Num, map, update, with_divisible, with_number},
 };
 use crate::{
@@ -34,9 +45,9 @@ pub(crate) static FACTORIES: &[CodecFactory] =
 #[derive(Debug)]
 struct ScaleOffset {
     number: Number,
-    /// An element.
+    /// An element of the array's type.
     offset: Vec<u8>,
-    /// An element other than 0.
+    /// An element of the array's type, not 0.
     scale: Vec<u8>,
 }
 
@@ -54,28 +65,26 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let number = data_type
         .number()
         .filter(|number| !matches!(number, Number::Bool | Number::Complex64 | Number::Complex128))
-        .ok_or_else(|| {
-            invalid_configuration(spec, format!("can only be used with integers and floats, not with {data_type}"))
-        })?;
+        .ok_or_else(|| invalid_configuration(spec, format!("only supports integers and floats, not {data_type}")))?;
     let scalar = |given: Option<Value>, default: i64| {
         let value = given.unwrap_or_else(|| default.into());
-        let found = data_type.fill_value(&value, Dialect::V3);
-        found.map_err(|error| invalid_configuration(spec, format!("is configured with what is no element: {error}")))
+        let result = data_type.fill_value(&value, Dialect::V3);
+        result.map_err(|error| invalid_configuration(spec, format!("has an invalid offset or scale: {error}")))
     };
     let kernel = ScaleOffset { number, offset: scalar(offset, 0)?, scale: scalar(scale, 1)? };
     if data_type.to_f64(&kernel.scale) == Some(0.0) {
         return Err(invalid_configuration(spec, "has a scale of 0"));
     }
-    let side = Side::new(spec, data_type.clone(), StoredOrder::Little)?;
+    let side = FilterElements::new(spec, data_type.clone(), StoredOrder::Little)?;
     filter::create(spec, input, kernel, [side.clone(), side])
 }
 
-/// An integer as one that holds every type's.
+/// Widens an integer.
 fn exact<T: Num>(value: T, unsigned: bool) -> i128 {
     if unsigned { value.cast::<u64>().into() } else { value.cast::<i64>().into() }
 }
 
-/// The integer in its type; `None` if it does not fit.
+/// Narrows an integer; `None` if the type cannot hold it.
 fn narrow<T: Num>(value: i128, unsigned: bool) -> Option<T> {
     let narrowed = match unsigned {
         true => T::from_u64(value.try_into().ok()?),
@@ -89,28 +98,27 @@ impl ScaleOffset {
         matches!(self.number, Number::Float16 | Number::Float32 | Number::Float64)
     }
 
-    /// Applies a function of the integer, the offset and the scale to each integer. The error is the index of the first
-    /// for which it has no result.
-    fn integers(&self, bytes: &[u8], each: impl Fn(i128, i128, i128) -> Option<i128>) -> Result<Bytes, u64> {
+    /// Maps each integer, with offset and scale. The error is the index of the first element without a result.
+    fn map_integers(&self, bytes: &[u8], each: impl Fn(i128, i128, i128) -> Option<i128>) -> Result<Bytes, u64> {
         use Number::{UInt8, UInt16, UInt32, UInt64};
         let unsigned = matches!(self.number, UInt8 | UInt16 | UInt32 | UInt64);
-        let (mut wrong, mut index) = (None, 0);
-        let found = with_number!(self.number, T => {
+        let (mut first_invalid, mut index) = (None, 0);
+        let result = with_number!(self.number, T => {
             let [offset, scale] = [&self.offset, &self.scale].map(|scalar| exact(T::load(scalar), unsigned));
             map(bytes, |value: T| {
-                let found = each(exact(value, unsigned), offset, scale).and_then(|found| narrow(found, unsigned));
-                if found.is_none() {
-                    wrong.get_or_insert(index);
+                let result = each(exact(value, unsigned), offset, scale).and_then(|result| narrow(result, unsigned));
+                if result.is_none() {
+                    first_invalid.get_or_insert(index);
                 }
                 index += 1;
-                found.unwrap_or(value)
+                result.unwrap_or(value)
             })
         });
-        wrong.map_or_else(|| Ok(found.into()), Err)
+        first_invalid.map_or_else(|| Ok(result.into()), Err)
     }
 }
 
-impl Kernel for ScaleOffset {
+impl FilterKernel for ScaleOffset {
     const NAME: &'static str = "scale_offset";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
@@ -122,7 +130,7 @@ impl Kernel for ScaleOffset {
             }, else {});
             return Ok(decoded.into());
         }
-        let decoded = self.integers(&encoded, |value, offset, scale| {
+        let decoded = self.map_integers(&encoded, |value, offset, scale| {
             let quotient = value.checked_div(scale).filter(|quotient| quotient * scale == value)?;
             quotient.checked_add(offset)
         });
@@ -139,12 +147,12 @@ impl Kernel for ScaleOffset {
             }, else {});
             return Ok(encoded.into());
         }
-        let encoded = self.integers(&decoded, |value, offset, scale| (value - offset).checked_mul(scale));
+        let encoded = self.map_integers(&decoded, |value, offset, scale| (value - offset).checked_mul(scale));
         let reason = "it becomes none of the type's integers";
         encoded.map_err(|index| CodecError::InvalidElement { codec: Self::NAME, index, reason })
     }
 
-    fn encoded_fill(&self, array: &ChunkRepresentation, _encoded: &DataType) -> Result<Bytes, CodecError> {
+    fn encoded_fill_value(&self, array: &ChunkRepresentation, _encoded: &DataType) -> Result<Bytes, CodecError> {
         self.encode(array.fill_value().clone())
     }
 }

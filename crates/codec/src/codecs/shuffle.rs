@@ -1,13 +1,25 @@
-//! `shuffle`: the first bytes of all elements, then the second ones, and so on.
+//! The `shuffle` codec: groups the first bytes of all elements, then their second bytes, and so on.
 //!
-//! Specification: [numcodecs.shuffle](https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html).
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.shuffle` (v3), id `shuffle` (v2, draft)
+//! - Specification: [numcodecs.shuffle](https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"elementsize": 4}
 //! ```
 //!
-//! Without `elementsize` it is the size of the elements, as zarr-python has it for v3, and numcodecs' 4 where that is not known. Sizes of 1 and less do
-//! nothing. Limits: the bytes are whole elements, and keep their number.
+//! `elementsize` defaults to the size of the elements, as in zarr-python for v3, and to numcodecs' 4 if that is
+//! unknown. Sizes of 1 and less mean no change.
+//!
+//! ## Encoded bytes
+//!
+//! As many bytes as decoded, transposed.
+//!
+//! ## Errors and limits
+//!
+//! The number of bytes is a multiple of `elementsize`.
 
 use std::sync::Arc;
 
@@ -53,7 +65,7 @@ impl Shuffle {
     fn elements(&self, bytes: &Bytes) -> Result<usize, CodecError> {
         match bytes.len() % self.size {
             0 => Ok(bytes.len() / self.size),
-            _ => Err(CodecError::Malformed { codec: NAME, reason: "the bytes are no whole number of elements" }),
+            _ => Err(CodecError::Malformed { codec: NAME, reason: "the last element is incomplete" }),
         }
     }
 }

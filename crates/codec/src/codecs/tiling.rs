@@ -1,4 +1,4 @@
-//! A chunk as tiles of one shape: what the inner chunks of a shard are to it.
+//! The inner chunks of a shard as tiles of one shape.
 
 use bytes::Bytes;
 
@@ -14,27 +14,27 @@ pub(super) struct Tiles {
     next: Option<Vec<u64>>,
 }
 
-/// One tile: its offset, and its shape.
+/// The offset and the shape of a tile.
 #[derive(Debug)]
 pub(super) struct Tile {
     origin: Vec<u64>,
     shape: Vec<u64>,
 }
 
-/// A chunk that is put together of its tiles.
+/// A chunk that is assembled from its tiles.
 #[derive(Debug)]
-pub(super) struct Assembly<'a> {
+pub(super) struct ChunkAssembler<'a> {
     chunk: &'a ChunkRepresentation,
-    parts: Parts,
+    elements: AssembledElements,
 }
 
 #[derive(Debug)]
-enum Parts {
+enum AssembledElements {
     Fixed {
         bytes: Vec<u8>,
         size: usize,
     },
-    /// For each element of the chunk which one of which source it is.
+    /// For each element of the chunk, the index of its source and its index in that source.
     Variable {
         sources: Vec<VariableElements>,
         slots: Vec<(usize, usize)>,
@@ -43,11 +43,11 @@ enum Parts {
 }
 
 impl Tiles {
-    /// `None` unless `shape` has the chunk's rank and no extent of 0.
+    /// The tiles of this shape; `None` unless the shape has the chunk's rank and no extent of 0.
     pub(super) fn new(chunk: &ChunkRepresentation, shape: &[u64]) -> Option<Self> {
         let outer = chunk.shape().to_vec();
-        let whole = outer.len() == shape.len() && !shape.contains(&0);
-        whole.then(|| Self { next: Some(vec![0; outer.len()]), outer, shape: shape.to_vec() })
+        let is_valid = outer.len() == shape.len() && !shape.contains(&0);
+        is_valid.then(|| Self { next: Some(vec![0; outer.len()]), outer, shape: shape.to_vec() })
     }
 
     /// The next tile; `None` after the last.
@@ -83,7 +83,7 @@ impl Tile {
         loop {
             let positions = row.iter().chain([&0]).zip(&self.origin).map(|(&inner, &origin)| origin + inner);
             let in_chunk = positions.zip(chunk).fold(0_u64, |offset, (position, &extent)| offset * extent + position);
-            visit(index(in_chunk)?, index(in_tile)?, index(len)?)?;
+            visit(to_usize(in_chunk)?, to_usize(in_tile)?, to_usize(len)?)?;
             in_tile += len;
             let mut advanced = false;
             for (position, &extent) in row.iter_mut().zip(rows).rev() {
@@ -101,35 +101,40 @@ impl Tile {
     }
 }
 
-impl<'a> Assembly<'a> {
-    /// An empty chunk. Allocates its fixed length, or fails where elements of variable length would need more than `budget`.
+impl<'a> ChunkAssembler<'a> {
+    /// Creates a chunk without tiles. Allocates its fixed size; fails if elements of variable length would exceed
+    /// `budget`.
     pub(super) fn new(chunk: &'a ChunkRepresentation, budget: u64) -> Result<Self, CodecError> {
-        let parts = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
-            (Some(len), Some(size)) => Parts::Fixed { bytes: vec![0; index(len)?], size },
+        let elements = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
+            (Some(len), Some(size)) => AssembledElements::Fixed { bytes: vec![0; to_usize(len)?], size },
             _ => {
                 let cost = chunk.num_elements().saturating_mul(size_of::<(usize, usize)>() as u64);
                 let remaining = budget.checked_sub(cost).ok_or(CodecError::BudgetExceeded { codec: NAME, budget })?;
-                Parts::Variable { sources: Vec::new(), slots: vec![(0, 0); index(chunk.num_elements())?], remaining }
+                AssembledElements::Variable {
+                    sources: Vec::new(),
+                    slots: vec![(0, 0); to_usize(chunk.num_elements())?],
+                    remaining,
+                }
             }
         };
-        Ok(Self { chunk, parts })
+        Ok(Self { chunk, elements })
     }
 
-    /// The bytes that the next tile may have, for elements of variable length.
+    /// The memory budget of the next tile, for elements of variable length, in bytes.
     pub(super) fn remaining(&self) -> u64 {
-        match &self.parts {
-            Parts::Fixed { bytes, .. } => bytes.len() as u64,
-            Parts::Variable { remaining, .. } => *remaining,
+        match &self.elements {
+            AssembledElements::Fixed { bytes, .. } => bytes.len() as u64,
+            AssembledElements::Variable { remaining, .. } => *remaining,
         }
     }
 
-    /// Puts a tile into its place.
-    pub(super) fn place(&mut self, tile: &Tile, elements: Elements) -> Result<(), CodecError> {
+    /// Inserts the elements of a tile.
+    pub(super) fn insert(&mut self, tile: &Tile, elements: Elements) -> Result<(), CodecError> {
         let chunk = self.chunk.shape();
-        match (&mut self.parts, elements) {
-            // There may be any number of elements that take no room.
-            (Parts::Fixed { size: 0, .. }, Elements::Fixed(_)) => Ok(()),
-            (Parts::Fixed { bytes, size }, Elements::Fixed(source)) => {
+        match (&mut self.elements, elements) {
+            // There may be any number of elements without bytes.
+            (AssembledElements::Fixed { size: 0, .. }, Elements::Fixed(_)) => Ok(()),
+            (AssembledElements::Fixed { bytes, size }, Elements::Fixed(source)) => {
                 let size = *size;
                 tile.rows(chunk, |to, from, len| {
                     let from = source.get(from * size..(from + len) * size).ok_or_else(mismatch)?;
@@ -137,7 +142,7 @@ impl<'a> Assembly<'a> {
                     Ok(())
                 })
             }
-            (Parts::Variable { sources, slots, remaining }, Elements::Variable(source)) => {
+            (AssembledElements::Variable { sources, slots, remaining }, Elements::Variable(source)) => {
                 *remaining = remaining
                     .checked_sub(source.memory_size())
                     .ok_or(CodecError::BudgetExceeded { codec: NAME, budget: *remaining })?;
@@ -153,43 +158,45 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Fills a tile with the fill value.
-    pub(super) fn fill(&mut self, tile: &Tile) -> Result<(), CodecError> {
-        let fill = self.chunk.fill_value();
-        if let Parts::Fixed { bytes, size } = &mut self.parts {
+    /// Inserts a tile of fill values.
+    pub(super) fn insert_fill_value(&mut self, tile: &Tile) -> Result<(), CodecError> {
+        let insert_fill_value = self.chunk.fill_value();
+        if let AssembledElements::Fixed { bytes, size } = &mut self.elements {
             let size = *size;
             if size == 0 {
                 return Ok(());
             }
             return tile.rows(self.chunk.shape(), |to, _, len| {
                 let row = bytes.get_mut(to * size..(to + len) * size).ok_or_else(mismatch)?;
-                row.chunks_exact_mut(size).zip(std::iter::repeat(fill)).for_each(|(slot, fill)| {
-                    let len = fill.len().min(slot.len());
-                    slot.iter_mut().zip(fill).take(len).for_each(|(slot, &byte)| *slot = byte);
-                });
+                row.chunks_exact_mut(size).zip(std::iter::repeat(insert_fill_value)).for_each(
+                    |(slot, insert_fill_value)| {
+                        let len = insert_fill_value.len().min(slot.len());
+                        slot.iter_mut().zip(insert_fill_value).take(len).for_each(|(slot, &byte)| *slot = byte);
+                    },
+                );
                 Ok(())
             });
         }
         let elements = tile.shape.iter().product::<u64>();
-        let mut filled = VariableBuilder::new(self.remaining());
+        let mut fill_elements = VariableBuilder::new(self.remaining());
         for _ in 0..elements {
             let budget = self.remaining();
-            filled.push(fill).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })?;
+            fill_elements.push(insert_fill_value).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })?;
         }
-        self.place(tile, Elements::Variable(filled.finish()))
+        self.insert(tile, Elements::Variable(fill_elements.finish()))
     }
 
-    /// The chunk.
+    /// The assembled chunk.
     pub(super) fn finish(self) -> Result<Elements, CodecError> {
-        match self.parts {
-            Parts::Fixed { bytes, .. } => Ok(Elements::Fixed(bytes.into())),
-            Parts::Variable { sources, slots, remaining } => {
+        match self.elements {
+            AssembledElements::Fixed { bytes, .. } => Ok(Elements::Fixed(bytes.into())),
+            AssembledElements::Variable { sources, slots, remaining } => {
                 let mut all = VariableBuilder::new(u64::MAX);
-                let mut left = remaining;
+                let mut available = remaining;
                 for (source, from) in slots {
                     let element = sources.get(source).and_then(|source| source.get(from)).ok_or_else(mismatch)?;
-                    let over = CodecError::BudgetExceeded { codec: NAME, budget: remaining };
-                    left = left.checked_sub(element.len() as u64).ok_or(over)?;
+                    let exceeded = CodecError::BudgetExceeded { codec: NAME, budget: remaining };
+                    available = available.checked_sub(element.len() as u64).ok_or(exceeded)?;
                     all.push(element).map_err(|_| mismatch())?;
                 }
                 Ok(Elements::Variable(all.finish()))
@@ -199,35 +206,35 @@ impl<'a> Assembly<'a> {
 }
 
 /// The elements of one tile of a chunk.
-pub(super) fn cut(elements: &Elements, chunk: &ChunkRepresentation, tile: &Tile) -> Result<Elements, CodecError> {
+pub(super) fn extract(elements: &Elements, chunk: &ChunkRepresentation, tile: &Tile) -> Result<Elements, CodecError> {
     match elements {
         Elements::Fixed(bytes) => {
             let size = chunk.data_type().fixed_size().ok_or_else(mismatch)?;
             if size == 0 {
                 return Ok(Elements::Fixed(Bytes::new()));
             }
-            let mut cut = Vec::new();
+            let mut extract = Vec::new();
             tile.rows(chunk.shape(), |from, _, len| {
-                cut.extend_from_slice(bytes.get(from * size..(from + len) * size).ok_or_else(mismatch)?);
+                extract.extend_from_slice(bytes.get(from * size..(from + len) * size).ok_or_else(mismatch)?);
                 Ok(())
             })?;
-            Ok(Elements::Fixed(Bytes::from(cut)))
+            Ok(Elements::Fixed(Bytes::from(extract)))
         }
         Elements::Variable(elements) => {
-            let mut cut = VariableBuilder::new(u64::MAX);
+            let mut extract = VariableBuilder::new(u64::MAX);
             tile.rows(chunk.shape(), |from, _, len| {
                 (from..from + len)
-                    .try_for_each(|from| cut.push(elements.get(from).ok_or_else(mismatch)?).map_err(|_| mismatch()))
+                    .try_for_each(|from| extract.push(elements.get(from).ok_or_else(mismatch)?).map_err(|_| mismatch()))
             })?;
-            Ok(Elements::Variable(cut.finish()))
+            Ok(Elements::Variable(extract.finish()))
         }
     }
 }
 
-fn index(number: u64) -> Result<usize, CodecError> {
+fn to_usize(number: u64) -> Result<usize, CodecError> {
     usize::try_from(number).map_err(|_| mismatch())
 }
 
 fn mismatch() -> CodecError {
-    CodecError::Malformed { codec: NAME, reason: "an inner chunk does not fit its place" }
+    CodecError::Malformed { codec: NAME, reason: "an inner chunk does not match the grid of its shard" }
 }

@@ -1,13 +1,25 @@
-//! `transpose`: the dimensions in another order.
+//! The `transpose` codec: reorders the dimensions of an array.
 //!
-//! Specification: [transpose codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html).
-//! Its older forms, the strings `"C"` and `"F"`, mean the dimensions as they are and reversed.
+//! - Kind: array to array
+//! - Names: `transpose` (v3); order `F` of v2 and the draft is read into it
+//! - Specification: [transpose codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"order": [1, 0, 2]}
 //! ```
 //!
-//! Dimension `i` of what is encoded is dimension `order[i]` of the array. Limits: `order` names each dimension once; nothing is longer afterwards.
+//! Dimension `i` of the encoded array is dimension `order[i]` of the decoded one. The older strings `"C"` and `"F"`
+//! mean the identity and the reversed order.
+//!
+//! ## Encoded bytes
+//!
+//! The same elements in another order.
+//!
+//! ## Errors and limits
+//!
+//! `order` names each dimension exactly once. The size of the chunk does not change.
 
 use std::sync::Arc;
 
@@ -28,11 +40,11 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Names
 
 #[derive(Debug)]
 struct Transpose {
-    /// Dimension `i` of what is encoded is dimension `order[i]` of the array.
+    /// Dimension `i` of the encoded array is dimension `order[i]` of the decoded one.
     order: Vec<usize>,
     encode: Permutation,
     decode: Permutation,
-    /// True if the dimensions stay in order.
+    /// True if the order of the dimensions does not change.
     identity: bool,
 }
 
@@ -63,56 +75,60 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         Order::Name(OrderName::C) => (0..rank).collect(),
         Order::Name(OrderName::F) => (0..rank).rev().collect(),
     };
-    transpose_codec(array, order)?
-        .map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded))
-        .ok_or_else(|| invalid_configuration(spec, format!("has an order that is no permutation of {rank} dimensions")))
+    transpose_codec(array, order)?.map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded)).ok_or_else(|| {
+        invalid_configuration(spec, format!("has an order that is not a permutation of {rank} dimensions"))
+    })
 }
 
-/// A codec with the array that it makes of the one that it is given.
-type Applied = (Arc<dyn ArrayToArray>, ChunkRepresentation);
+/// A codec with the representation of its encoded array.
+type TransposedArray = (Arc<dyn ArrayToArray>, ChunkRepresentation);
 
-/// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
-pub(crate) fn transpose_codec(array: &ChunkRepresentation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
-    let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
+/// The codec that transposes an array, with the representation of its output; `None` unless `order` names each
+/// dimension exactly once.
+pub(crate) fn transpose_codec(
+    array: &ChunkRepresentation,
+    order: Vec<usize>,
+) -> Result<Option<TransposedArray>, ChainError> {
+    let Some(inverse_permutation) = inverse_permutation(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)
-        .zip(Permutation::new(&shape, &inverse))
+        .zip(Permutation::new(&shape, &inverse_permutation))
         .ok_or(ChainError::ChunkTooLarge)?;
     let encoded = ChunkRepresentation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
     let size = array.data_type().fixed_size();
-    let (encode, decode) = (encode.of_size(size), decode.of_size(size));
+    let (encode, decode) = (encode.with_element_size(size), decode.with_element_size(size));
     let identity = order.is_sorted();
     Ok(Some((Arc::new(Transpose { order, encode, decode, identity }), encoded)))
 }
 
-/// The position of each dimension; `None` unless `order` names each of them once.
-fn inverse(order: &[usize], rank: usize) -> Option<Vec<usize>> {
+/// The inverse of a permutation; `None` unless `order` names each dimension exactly once.
+fn inverse_permutation(order: &[usize], rank: usize) -> Option<Vec<usize>> {
     if order.len() != rank {
         return None;
     }
-    let mut inverse = vec![None; rank];
+    let mut inverse_permutation = vec![None; rank];
     for (to, &from) in order.iter().enumerate() {
-        if inverse.get_mut(from)?.replace(to).is_some() {
+        if inverse_permutation.get_mut(from)?.replace(to).is_some() {
             return None;
         }
     }
-    inverse.into_iter().collect()
+    inverse_permutation.into_iter().collect()
 }
 
-/// The bytes of a matrix of `rows` and `columns` with its rows as columns.
+/// Transposes a matrix of bytes.
 pub(super) fn transpose_bytes(bytes: Bytes, rows: usize, columns: usize) -> Bytes {
     let axes = [Axis { extent: columns, stride: 1 }, Axis { extent: rows, stride: columns }];
-    Permutation::of_axes(axes.into()).of_size(Some(1)).apply(bytes)
+    Permutation::from_axes(axes.into()).with_element_size(Some(1)).apply(bytes)
 }
 
-fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, CodecError> {
+fn permute_elements(permutation: &Permutation, elements: Elements) -> Result<Elements, CodecError> {
     let elements = match elements {
         Elements::Fixed(bytes) => return Ok(Elements::Fixed(permutation.apply(bytes))),
         Elements::Variable(elements) => elements,
     };
     let mut moved = VariableBuilder::new(elements.memory_size());
-    let mismatch = || CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" };
-    permutation.sources(|from| {
+    let mismatch = || CodecError::Malformed { codec: NAME, reason: "the number of elements does not match the chunk" };
+    permutation.for_each_source(|from| {
         let element = elements.get(from).ok_or_else(mismatch)?;
         moved.push(element).map_err(|_| mismatch())
     })?;
@@ -121,11 +137,11 @@ fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, C
 
 impl ArrayToArray for Transpose {
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
-        permuted(&self.decode, encoded)
+        permute_elements(&self.decode, encoded)
     }
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
-        permuted(&self.encode, decoded)
+        permute_elements(&self.encode, decoded)
     }
 
     fn is_identity(&self) -> bool {
@@ -137,6 +153,6 @@ impl ArrayToArray for Transpose {
     }
 
     fn cost(&self) -> Cost {
-        Cost { decode: self.decode.steps(), encode: self.encode.steps() }
+        Cost { decode: self.decode.steps_per_byte(), encode: self.encode.steps_per_byte() }
     }
 }

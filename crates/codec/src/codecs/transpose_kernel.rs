@@ -1,8 +1,8 @@
-//! The elements of an array with its dimensions in another order.
+//! Transposition of elements in memory.
 
 use bytes::Bytes;
 
-/// One dimension of what comes out.
+/// A dimension of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) extent: usize,
@@ -10,29 +10,29 @@ pub(super) struct Axis {
     pub(super) stride: usize,
 }
 
-/// The position in the input of each element of the output. Both are dense and of the same size.
+/// The input position of each element of the output. Both arrays are dense and of the same size.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
-    /// The outermost first. None has one element only, and no two could be one.
+    /// The dimensions of the output, outermost first, without those of extent 1 and with adjacent ones merged.
     axes: Vec<Axis>,
-    /// The size of an element in bytes.
+    /// The size of an element in bytes; 0 for variable length.
     size: usize,
 }
 
-/// Two dimensions that change places, in elements.
+/// Two dimensions that are swapped, in elements.
 #[derive(Clone, Copy)]
 struct Matrix {
     rows: usize,
     columns: usize,
-    /// Between the rows of what goes in.
+    /// The distance between rows in the input.
     row_stride: usize,
-    /// Between the columns, which are rows in what comes out.
+    /// The distance between columns in the output, where they are rows.
     column_stride: usize,
 }
 
 impl Permutation {
-    /// The permutation whose output dimension `i` is dimension `order[i]` of an array of a shape. `None` if there are
-    /// more elements than can be addressed, or if the order names a dimension that does not exist.
+    /// The permutation whose output dimension `i` is input dimension `order[i]`. `None` if there are too many elements
+    /// to address, or if the order names a dimension that does not exist.
     pub(super) fn new(shape: &[u64], order: &[usize]) -> Option<Self> {
         if shape.contains(&0) {
             return Some(Self { axes: vec![Axis { extent: 0, stride: 1 }], size: 0 });
@@ -46,15 +46,15 @@ impl Permutation {
         let axis = |&axis: &usize| {
             Some(Axis { extent: usize::try_from(*shape.get(axis)?).ok()?, stride: *strides.get(axis)? })
         };
-        Some(Self::of_axes(order.iter().map(axis).collect::<Option<_>>()?))
+        Some(Self::from_axes(order.iter().map(axis).collect::<Option<_>>()?))
     }
 
     /// The permutation with these output dimensions.
-    pub(super) fn of_axes(axes: Vec<Axis>) -> Self {
+    pub(super) fn from_axes(axes: Vec<Axis>) -> Self {
         let mut merged: Vec<Axis> = Vec::new();
         for axis in axes.into_iter().filter(|axis| axis.extent != 1) {
             match merged.last_mut() {
-                // The two lie in what goes in as they do in what comes out.
+                // The two dimensions have the same layout in input and output.
                 Some(outer) if Some(outer.stride) == axis.stride.checked_mul(axis.extent) => {
                     *outer = Axis { extent: outer.extent * axis.extent, stride: axis.stride };
                 }
@@ -64,38 +64,38 @@ impl Permutation {
         Self { axes: merged, size: 0 }
     }
 
-    /// For elements of this size; those of variable length have none.
-    pub(super) fn of_size(self, size: Option<usize>) -> Self {
+    /// Sets the size of an element in bytes; `None` for variable length.
+    pub(super) fn with_element_size(self, size: Option<usize>) -> Self {
         Self { size: size.unwrap_or(0), ..self }
     }
 
-    /// The work for each byte, at most, in steps: larger runs are cheaper.
-    pub(super) fn steps(&self) -> u64 {
-        /// The overhead of one move: computing the position, and a cache miss.
-        const MOVE: usize = 32;
+    /// The maximum work per byte, in steps. Longer runs are cheaper.
+    pub(super) fn steps_per_byte(&self) -> u64 {
+        /// The overhead of one copy in bytes: computing the position, and a cache miss.
+        const MOVE_OVERHEAD: usize = 32;
         let run = self.axes.last().filter(|axis| axis.stride == 1).map_or(1, |axis| axis.extent);
         let moves = self.axes.len().saturating_sub(usize::from(run > 1));
         if moves == 0 {
             return 0;
         }
-        // Elements of variable length, which have no size here, are moved one by one.
+        // Elements of variable length are copied one by one.
         let unit = self.size.max(1).saturating_mul(run);
-        1 + (MOVE / unit.min(MOVE)) as u64
+        1 + (MOVE_OVERHEAD / unit.min(MOVE_OVERHEAD)) as u64
     }
 
-    /// Calls `visit` with the position of each element in what goes in, in the order in which they come out.
-    pub(super) fn sources<E>(&self, mut visit: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `visit` with the input position of each element, in output order.
+    pub(super) fn for_each_source<E>(&self, mut visit: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         if self.axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());
         }
-        each(&self.axes, &vec![0; self.axes.len()], |from, _| visit(from))
+        for_each_index(&self.axes, &vec![0; self.axes.len()], |from, _| visit(from))
     }
 
-    /// The elements in their new order.
+    /// Transposes elements.
     pub(super) fn apply(&self, bytes: Bytes) -> Bytes {
         let mut axes = self.axes.clone();
         let mut unit = self.size;
-        // Elements that are contiguous in both are moved together.
+        // Elements that are contiguous in both arrays are copied together.
         if let Some(run) = axes.pop_if(|axis| axis.stride == 1) {
             unit = unit.saturating_mul(run.extent);
             axes.iter_mut().for_each(|axis| axis.stride /= run.extent.max(1));
@@ -105,19 +105,19 @@ impl Permutation {
         }
         let mut out = vec![0; bytes.len()];
         match unit {
-            1 => move_words::<1>(&axes, &bytes, &mut out),
-            2 => move_words::<2>(&axes, &bytes, &mut out),
-            4 => move_words::<4>(&axes, &bytes, &mut out),
-            8 => move_words::<8>(&axes, &bytes, &mut out),
-            16 => move_words::<16>(&axes, &bytes, &mut out),
-            _ => move_units(&axes, unit, &bytes, &mut out),
+            1 => transpose_words::<1>(&axes, &bytes, &mut out),
+            2 => transpose_words::<2>(&axes, &bytes, &mut out),
+            4 => transpose_words::<4>(&axes, &bytes, &mut out),
+            8 => transpose_words::<8>(&axes, &bytes, &mut out),
+            16 => transpose_words::<16>(&axes, &bytes, &mut out),
+            _ => copy_units(&axes, unit, &bytes, &mut out),
         }
         out.into()
     }
 }
 
-/// Calls `visit` for each index of some dimensions with its position in what goes in and in what comes out.
-fn each<E>(
+/// Calls `visit` with the input and output position of each index of some dimensions.
+fn for_each_index<E>(
     axes: &[Axis],
     strides_out: &[usize],
     mut visit: impl FnMut(usize, usize) -> Result<(), E>,
@@ -145,8 +145,8 @@ fn each<E>(
     }
 }
 
-/// Splits the dimensions into the two that are innermost before and after, and the others with their strides in what comes out.
-fn split(axes: &[Axis]) -> Option<(Matrix, Vec<Axis>, Vec<usize>)> {
+/// Splits the dimensions into the innermost ones of input and output, and the others with their output strides.
+fn split_innermost(axes: &[Axis]) -> Option<(Matrix, Vec<Axis>, Vec<usize>)> {
     let mut strides_out = vec![1; axes.len()];
     let mut len = 1;
     for (stride, axis) in strides_out.iter_mut().zip(axes).rev() {
@@ -167,23 +167,23 @@ fn split(axes: &[Axis]) -> Option<(Matrix, Vec<Axis>, Vec<usize>)> {
     Some((matrix, outer, strides_out))
 }
 
-fn move_units(axes: &[Axis], unit: usize, from: &[u8], to: &mut [u8]) {
+fn copy_units(axes: &[Axis], unit: usize, from: &[u8], to: &mut [u8]) {
     let mut slots = to.chunks_exact_mut(unit);
     let strides_out = vec![0; axes.len()];
-    let moved = each(axes, &strides_out, |position, _| {
+    let copied = for_each_index(axes, &strides_out, |position, _| {
         let source = from.get(position * unit..).and_then(|rest| rest.get(..unit)).ok_or(())?;
         slots.next().ok_or(())?.copy_from_slice(source);
         Ok::<_, ()>(())
     });
-    debug_assert!(moved.is_ok(), "the axes are those of the elements");
+    debug_assert!(copied.is_ok(), "the axes are those of the elements");
 }
 
-fn move_words<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
-    let Some((matrix, outer, strides_out)) = split(axes) else {
-        return move_units(axes, N, from, to);
+fn transpose_words<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
+    let Some((matrix, outer, strides_out)) = split_innermost(axes) else {
+        return copy_units(axes, N, from, to);
     };
     let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
-    let moved = each(&outer, &strides_out, |source, target| {
+    let copied = for_each_index(&outer, &strides_out, |source, target| {
         let (source, target) = (from.get(source..).ok_or(())?, to.get_mut(target..).ok_or(())?);
         match (matrix.rows, matrix.columns) {
             (0..4, _) => matrix.transpose::<N, 2, 16>(source, target),
@@ -197,11 +197,11 @@ fn move_words<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
         }
         Ok::<_, ()>(())
     });
-    debug_assert!(moved.is_ok(), "the axes are those of the elements");
+    debug_assert!(copied.is_ok(), "the axes are those of the elements");
 }
 
 impl Matrix {
-    /// Tile by tile, so that the cache lines of a tile's rows and columns are used whole before they are replaced.
+    /// Transposes tile by tile, so that the cache lines of a tile's rows and columns are used completely.
     fn transpose<const N: usize, const ROWS: usize, const COLUMNS: usize>(self, from: &[[u8; N]], to: &mut [[u8; N]]) {
         for row in (0..self.rows).step_by(ROWS) {
             for column in (0..self.columns).step_by(COLUMNS) {
@@ -228,7 +228,7 @@ impl Matrix {
         }
     }
 
-    /// Transposes the rest of a tile at the end of the matrix.
+    /// Transposes an incomplete tile at the end of the matrix.
     fn transpose_edge<const N: usize>(
         self,
         from: &[[u8; N]],
@@ -237,10 +237,10 @@ impl Matrix {
         columns: std::ops::Range<usize>,
     ) {
         for column in columns {
-            let sources = from.get(column..).unwrap_or_default();
+            let for_each_source = from.get(column..).unwrap_or_default();
             let targets = to.get_mut(column * self.column_stride..).unwrap_or_default();
             for row in rows.clone() {
-                if let Some((target, source)) = targets.get_mut(row).zip(sources.get(row * self.row_stride)) {
+                if let Some((target, source)) = targets.get_mut(row).zip(for_each_source.get(row * self.row_stride)) {
                     *target = *source;
                 }
             }
@@ -254,10 +254,10 @@ mod tests {
 
     use super::*;
 
-    /// Element by element, with an index for each dimension.
+    /// Transposes element by element, as a reference.
     fn naive(shape: &[u64], order: &[usize], size: usize, bytes: &[u8]) -> Vec<u8> {
         let out: Vec<u64> = order.iter().map(|&axis| shape.get(axis).copied().unwrap()).collect();
-        let mut moved = Vec::new();
+        let mut copied = Vec::new();
         for position in 0..out.iter().product::<u64>() {
             let mut index = vec![0; shape.len()];
             let mut rest = position;
@@ -266,9 +266,9 @@ mod tests {
                 rest /= extent;
             }
             let from = shape.iter().zip(&index).fold(0, |offset, (&extent, &index)| offset * extent + index) as usize;
-            moved.extend_from_slice(bytes.get(from * size..(from + 1) * size).unwrap());
+            copied.extend_from_slice(bytes.get(from * size..(from + 1) * size).unwrap());
         }
-        moved
+        copied
     }
 
     fn cases() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, usize)> {
@@ -284,16 +284,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_go_where_they_belong((shape, order, size) in cases()) {
+        fn transposition_matches_the_reference((shape, order, size) in cases()) {
             let len = shape.iter().product::<u64>() as usize;
             let bytes: Vec<u8> = (0..len * size).map(|byte| (byte % 251) as u8).collect();
-            let permutation = Permutation::new(&shape, &order).unwrap().of_size(Some(size));
+            let permutation = Permutation::new(&shape, &order).unwrap().with_element_size(Some(size));
             let expected = naive(&shape, &order, size, &bytes);
             prop_assert_eq!(permutation.apply(bytes.into()), expected);
-            let mut sources = Vec::new();
-            permutation.sources(|from| { sources.extend_from_slice(&from.to_le_bytes()); Ok::<_, ()>(()) }).unwrap();
+            let mut for_each_source = Vec::new();
+            permutation.for_each_source(|from| { for_each_source.extend_from_slice(&from.to_le_bytes()); Ok::<_, ()>(()) }).unwrap();
             let positions: Vec<u8> = (0..len).flat_map(usize::to_le_bytes).collect();
-            prop_assert!(sources == naive(&shape, &order, 8, &positions));
+            prop_assert!(for_each_source == naive(&shape, &order, 8, &positions));
         }
     }
 }

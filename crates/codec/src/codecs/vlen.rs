@@ -1,5 +1,5 @@
-//! Common parts of the codecs for elements of variable length: their number, then each with its length before it, all
-//! `u32` little-endian.
+//! The codecs for elements of variable length: the number of elements, then each element after its length, all numbers
+//! little-endian `u32`.
 
 use std::sync::Arc;
 
@@ -11,87 +11,87 @@ use crate::{
     VariableBuilder, factory::invalid_configuration,
 };
 
-/// Elements with their lengths before them.
+/// A codec that stores the length before each element.
 #[derive(Debug)]
-pub(super) struct Vlen {
+pub(super) struct VlenCodec {
     name: &'static str,
     elements: u64,
-    content: Content,
+    kind: ElementKind,
 }
 
-/// The type of the elements.
+/// The kind of elements.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
-    /// Texts, which are UTF-8.
+pub(super) enum ElementKind {
+    /// Strings, in UTF-8.
     Text,
     /// Bytes.
     Bytes,
-    /// Arrays whose elements have this size, at least 1, and are stored with these words swapped.
+    /// Arrays of inner elements of this size, at least 1, with this byte swap.
     Array { size: usize, swap: ByteSwap },
 }
 
-/// The size of a length.
-const LENGTH: u64 = size_of::<u32>() as u64;
+/// The size of a length in bytes.
+const LENGTH_SIZE: u64 = size_of::<u32>() as u64;
 
-/// Puts the codec at its place.
+/// Creates the codec for its position in a chain.
 pub(super) fn create(
     name: &'static str,
     spec: &CodecSpec,
     input: CodecInput<'_>,
-    content: Content,
+    kind: ElementKind,
 ) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     if array.data_type().fixed_size().is_some() {
-        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("does not support elements of {}", array.data_type())));
     }
-    Ok(Codec::ArrayToBytes(Arc::new(Vlen { name, elements: array.num_elements(), content })))
+    Ok(Codec::ArrayToBytes(Arc::new(VlenCodec { name, elements: array.num_elements(), kind })))
 }
 
-impl Vlen {
+impl VlenCodec {
     fn malformed(&self, reason: &'static str) -> CodecError {
         CodecError::Malformed { codec: self.name, reason }
     }
 
-    /// The next length, which the bytes that follow have to have.
-    fn length(&self, bytes: &mut &[u8]) -> Result<usize, CodecError> {
+    /// Reads a length; fails if it is incomplete.
+    fn read_length(&self, bytes: &mut &[u8]) -> Result<usize, CodecError> {
         let length = bytes.try_get_u32_le().map_err(|_| self.malformed("the bytes end before the elements"))?;
         usize::try_from(length).map_err(|_| self.malformed("an element is longer than the bytes"))
     }
 
-    /// The reason why an element is invalid, if it is.
-    fn check(&self, element: &[u8]) -> Option<&'static str> {
-        match self.content {
-            Content::Text if std::str::from_utf8(element).is_err() => Some("a text is not UTF-8"),
-            Content::Array { size, .. } if !element.len().is_multiple_of(size) => {
-                Some("an inner array is no whole number of elements")
+    /// The reason why an element is invalid; `None` if it is valid.
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
+        match self.kind {
+            ElementKind::Text if std::str::from_utf8(element).is_err() => Some("a string is not UTF-8"),
+            ElementKind::Array { size, .. } if !element.len().is_multiple_of(size) => {
+                Some("an inner array has an incomplete element")
             }
             _ => None,
         }
     }
 }
 
-impl ArrayToBytes for Vlen {
+impl ArrayToBytes for VlenCodec {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let mut bytes = &*encoded;
-        // Both are known before anything is allocated: there are as many elements as the chunk has, and each has a length.
-        if self.length(&mut bytes)? as u64 != self.elements {
-            return Err(self.malformed("the number of elements is not the chunk's"));
+        // Both are checked before anything is allocated: the number of elements, and that each has a length.
+        if self.read_length(&mut bytes)? as u64 != self.elements {
+            return Err(self.malformed("the number of elements does not match the chunk"));
         }
-        if self.elements.saturating_mul(LENGTH) > bytes.len() as u64 {
+        if self.elements.saturating_mul(LENGTH_SIZE) > bytes.len() as u64 {
             return Err(self.malformed("the bytes end before the elements"));
         }
         let mut elements = VariableBuilder::new(budget);
         let mut swapped = Vec::new();
         for _ in 0..self.elements {
-            let length = self.length(&mut bytes)?;
+            let length = self.read_length(&mut bytes)?;
             let (element, rest) =
                 bytes.split_at_checked(length).ok_or_else(|| self.malformed("an element is longer than the bytes"))?;
             bytes = rest;
-            if let Some(reason) = self.check(element) {
+            if let Some(reason) = self.invalid_reason(element) {
                 return Err(self.malformed(reason));
             }
-            let pushed = match &self.content {
-                Content::Array { swap, .. } if *swap != ByteSwap::None => {
+            let pushed = match &self.kind {
+                ElementKind::Array { swap, .. } if *swap != ByteSwap::None => {
                     swapped.clear();
                     swapped.extend_from_slice(element);
                     swap.apply_in_place(&mut swapped);
@@ -103,27 +103,27 @@ impl ArrayToBytes for Vlen {
         }
         match bytes {
             [] => Ok(Elements::Variable(elements.finish())),
-            _ => Err(self.malformed("there are bytes after the elements")),
+            _ => Err(self.malformed("bytes follow the last element")),
         }
     }
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let Elements::Variable(elements) = decoded else {
-            return Err(self.malformed("the elements are of a fixed size"));
+            return Err(self.malformed("the elements have a fixed size"));
         };
-        let count = u32::try_from(elements.len()).map_err(|_| self.malformed("there are 2^32 elements or more"))?;
+        let count = u32::try_from(elements.len()).map_err(|_| self.malformed("the chunk has 2^32 or more elements"))?;
         let mut out = BytesMut::new();
         out.put_u32_le(count);
         for (index, element) in (0..).zip(elements.iter()) {
-            let refuse = |reason| CodecError::InvalidElement { codec: self.name, index, reason };
-            let length = u32::try_from(element.len()).map_err(|_| refuse("it has 2^32 bytes or more"))?;
-            if let Some(reason) = self.check(element) {
-                return Err(refuse(reason));
+            let invalid_element = |reason| CodecError::InvalidElement { codec: self.name, index, reason };
+            let length = u32::try_from(element.len()).map_err(|_| invalid_element("it has 2^32 bytes or more"))?;
+            if let Some(reason) = self.invalid_reason(element) {
+                return Err(invalid_element(reason));
             }
             out.put_u32_le(length);
             let start = out.len();
             out.put_slice(element);
-            if let Content::Array { swap, .. } = &self.content {
+            if let ElementKind::Array { swap, .. } = &self.kind {
                 out.get_mut(start..).into_iter().for_each(|element| swap.apply_in_place(element));
             }
         }

@@ -1,13 +1,25 @@
-//! `vlen-array`: one-dimensional arrays of variable length.
+//! The `vlen-array` codec: stores one-dimensional arrays of variable length.
 //!
-//! Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html).
+//! - Kind: array to bytes
+//! - Names: `numcodecs.vlen-array` (v3), id `vlen-array` (v2, draft)
+//! - Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"dtype": "<i4"}
 //! ```
 //!
-//! The number of elements, then each with its length in bytes before it, all `u32` little-endian. Deviations: bytes after the last element are an error, which
-//! numcodecs ignores. Limits: as many elements as the chunk has, each a whole number of elements of its own, within the bytes and the budget.
+//! `dtype` is the data type of the inner elements, which have a fixed size.
+//!
+//! ## Encoded bytes
+//!
+//! The number of elements, then each element after its length in bytes; all numbers are little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! There are exactly as many elements as the chunk has, each with complete inner elements, within the bytes and the
+//! memory budget. Bytes after the last element, which numcodecs ignores, are an error.
 
 use meta::{
     codecs::{CodecSpec, Namespace},
@@ -16,7 +28,7 @@ use meta::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::vlen::{self, Content};
+use super::vlen::{self, ElementKind};
 use crate::{
     ByteSwap, ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -35,8 +47,8 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { dtype } = parse_configuration(spec)?;
     let (data_type, order) = parse_v2(&dtype, V2Context::default())
-        .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
+        .map_err(|error| invalid_configuration(spec, format!("has an invalid dtype: {error}")))?;
     let size = data_type.fixed_size().filter(|&size| size > 0);
-    let size = size.ok_or_else(|| invalid_configuration(spec, format!("cannot be used with arrays of {data_type}")))?;
-    vlen::create(NAME, spec, input, Content::Array { size, swap: ByteSwap::new(&data_type, &order) })
+    let size = size.ok_or_else(|| invalid_configuration(spec, format!("does not support arrays of {data_type}")))?;
+    vlen::create(NAME, spec, input, ElementKind::Array { size, swap: ByteSwap::new(&data_type, &order) })
 }

@@ -1,19 +1,31 @@
-//! `vlen-bytes`: byte strings of variable length.
+//! The `vlen-bytes` codec: stores byte strings of variable length.
 //!
-//! Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html), and for v3 the
-//! [registered `vlen-bytes`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes). No configuration:
+//! - Kind: array to bytes
+//! - Names: `vlen-bytes` and `numcodecs.vlen-bytes` (v3), id `vlen-bytes` (v2, draft)
+//! - Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html), [registered
+//!   `vlen-bytes`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-bytes)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {}
 //! ```
 //!
-//! The number of elements, then each with its length in bytes before it, all `u32` little-endian. Deviations: bytes after the last element are an error, which
-//! numcodecs ignores. Limits: as many elements as the chunk has, within the bytes and the budget.
+//! The codec has no configuration.
+//!
+//! ## Encoded bytes
+//!
+//! The number of elements, then each element after its length in bytes; all numbers are little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! There are exactly as many elements as the chunk has, within the bytes and the memory budget. Bytes after the last
+//! element, which numcodecs ignores, are an error.
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::vlen::{self, Content};
+use super::vlen::{self, ElementKind};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "vlen-bytes";
@@ -29,5 +41,5 @@ struct Configuration {}
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration {} = parse_configuration(spec)?;
-    vlen::create(NAME, spec, input, Content::Bytes)
+    vlen::create(NAME, spec, input, ElementKind::Bytes)
 }

@@ -1,14 +1,25 @@
-//! `zlib`: RFC 1950.
+//! The `zlib` codec: compresses bytes with zlib (RFC 1950).
 //!
-//! Specification: [numcodecs.zlib](https://numcodecs.readthedocs.io/en/stable/compression/zlib.html). Levels are -1 (zlib's own default) to 9; where none
-//! is given, 1.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.zlib` (v3), id `zlib` (v2), `https://purl.org/zarr/spec/codec/zlib` (draft)
+//! - Specification: [numcodecs.zlib](https://numcodecs.readthedocs.io/en/stable/compression/zlib.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Bytes after the end of the stream are an error, where Python's `zlib` ignores them. Limits: the output is allocated as it is decoded, beyond a
-//! small multiple of the input.
+//! `level` is -1 (zlib's default) to 9, by default 1.
+//!
+//! ## Encoded bytes
+//!
+//! One zlib stream.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the end of the stream are an error; Python's `zlib` ignores them. The output grows as it is decoded,
+//! beyond a small multiple of the input.
 
 use std::sync::Arc;
 
@@ -17,8 +28,8 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::{
-    bounded_output::{Bounded, compressed_len},
-    deflate::{self, Inflate, Wrapper},
+    bounded_output::{BoundedOutput, compressed_size_bound},
+    deflate::{self, Container, Inflater},
 };
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
@@ -43,22 +54,22 @@ struct Configuration {
 
 impl BytesToBytes for Zlib {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        if let Some(decoded) = decode_expected(&encoded, limit) {
+        if let Some(decoded) = decode_single_stream(&encoded, limit) {
             return Ok(decoded.into());
         }
-        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
-        match decoded.append(&mut Inflate::new(Wrapper::Zlib, NAME), &encoded)? {
-            [] => Ok(decoded.finish()),
+        let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
+        match decoded.decode_stream(&mut Inflater::new(Container::Zlib, NAME), &encoded)? {
+            [] => Ok(decoded.into_bytes()),
             _ => Err(CodecError::Malformed { codec: NAME, reason: "bytes follow the end of the stream" }),
         }
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(deflate::deflate(Wrapper::Zlib, self.level, &decoded, NAME)?.into())
+        Ok(deflate::compress(Container::Zlib, self.level, &decoded, NAME)?.into())
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -66,11 +77,11 @@ impl BytesToBytes for Zlib {
     }
 }
 
-/// Decodes a stream that claims to have `len` bytes and ends with the input.
-fn decode_expected(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
+/// Decodes a stream to exactly `len` bytes if it ends with the input; `None` on any failure.
+fn decode_single_stream(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (_, sum) = encoded.split_last_chunk::<4>()?;
-    let decoded = deflate::expect(Wrapper::Zlib, encoded, len)?;
-    // libdeflate compared the sum that follows the stream; it does not say whether that is the one at the end.
+    let decoded = deflate::decode_to_size(Container::Zlib, encoded, len)?;
+    // libdeflate verified the checksum after the stream, which need not be the one at the end of the input.
     (libdeflater::adler32(&decoded) == u32::from_be_bytes(*sum)).then_some(decoded)
 }
 
@@ -78,7 +89,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
     if !(-1..=9).contains(&level) {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     Ok(Codec::BytesToBytes(Arc::new(Zlib { level })))
 }

@@ -1,17 +1,29 @@
-//! `zstd`: RFC 8878.
+//! The `zstd` codec: compresses bytes with Zstandard (RFC 8878).
 //!
-//! Specification: [zstd codec](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd),
-//! [numcodecs.zstd](https://numcodecs.readthedocs.io/en/stable/compression/zstd.html). Levels are -131072 to 22, 0 stands for 3; where none is given, 0.
-//! numcodecs takes the highest level for any above it.
+//! - Kind: bytes to bytes
+//! - Names: `zstd` and `numcodecs.zstd` (v3), id `zstd` (v2), `https://purl.org/zarr/spec/codec/zstd` (draft)
+//! - Specification: [zstd codec](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd),
+//!   [numcodecs.zstd](https://numcodecs.readthedocs.io/en/stable/compression/zstd.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 3, "checksum": false}
 //! ```
 //!
-//! Any number of frames, with skippable ones among them, are decoded to all of their contents, whether they declare their length or not; other
-//! bytes are an error. Limits: frames that declare more than the limit are refused before anything is allocated; what they declare is otherwise
-//! believed up to a small multiple of the input. Windows cost nothing of their own, whatever their size: the output itself serves as one.
-//! Frames that need a dictionary are refused.
+//! `level` is -131072 to 22; 0, the default, means 3. In numcodecs, higher levels mean 22. `checksum` appends a
+//! checksum to the frame.
+//!
+//! ## Encoded bytes
+//!
+//! One frame. Any number of frames is decoded, including skippable ones and those that do not declare their content
+//! size.
+//!
+//! ## Errors and limits
+//!
+//! Other bytes are an error, and so are frames that need a dictionary. Frames that declare more than the limit are
+//! rejected before anything is allocated; a smaller declared size is trusted up to a small multiple of the input.
+//! Window sizes do not matter, because the output serves as the window.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -20,7 +32,7 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded_output::{compressed_len, finish, justified};
+use super::bounded_output::{compressed_size_bound, initial_capacity, into_bytes};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -28,8 +40,8 @@ use crate::{
 
 const NAME: &str = "zstd";
 
-/// The factor by which the output grows if it was too small; each attempt decodes from the start.
-const GROWTH: usize = 4;
+/// The growth factor of an output that was too small; each attempt decodes from the start.
+const GROWTH_FACTOR: usize = 4;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[
     CodecFactory { namespace: Namespace::V3, name: NAME, create },
@@ -37,15 +49,16 @@ pub(crate) static FACTORIES: &[CodecFactory] = &[
 ];
 
 thread_local! {
-    /// A context has 95 KiB. Making one for each chunk halves the speed for chunks of 16 KiB.
-    static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+    /// A context of 95 KiB. Creating one per chunk halves the speed for chunks of 16 KiB.
+    static DECOMPRESSION_CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
 
-    /// One for encoding has 1 MiB and more, by its level and what was encoded last.
-    static COMPRESSION: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
+    /// A context of 1 MiB or more, depending on its level and input.
+    static COMPRESSION_CONTEXT: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
 }
 
-/// Up to how many bytes a context for encoding is kept: those of high levels take hundreds of megabytes.
-const KEPT_COMPRESSION: usize = 8 << 20;
+/// The maximum size of a compression context that is retained, in bytes: those of high levels take hundreds of
+/// megabytes.
+const MAX_RETAINED_CONTEXT_SIZE: usize = 8 << 20;
 
 #[derive(Debug)]
 struct Zstd {
@@ -62,13 +75,13 @@ struct Configuration {
     checksum: bool,
 }
 
-/// The reason why frames cannot be decoded.
+/// Errors of encoding or decoding frames.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
-    /// They hold more than there is room for.
-    #[error("there is too little room")]
-    Room,
-    /// They are wrong, as the library says.
+    /// The output buffer is too small.
+    #[error("the output buffer is too small")]
+    OutputTooSmall,
+    /// The library's error.
     #[error("{0}")]
     Library(&'static str),
 }
@@ -76,18 +89,20 @@ pub(super) enum FrameError {
 impl BytesToBytes for Zstd {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
         let too_long = CodecError::OutputTooLong { codec: NAME, limit };
-        let declared = declared_len(&encoded)?.unwrap_or(limit);
+        let declared = declared_size(&encoded)?.unwrap_or(limit);
         if declared > limit {
             return Err(too_long);
         }
-        let most = usize::try_from(declared).unwrap_or(usize::MAX);
-        let mut room = justified(encoded.len(), declared);
+        let max_capacity = usize::try_from(declared).unwrap_or(usize::MAX);
+        let mut capacity = initial_capacity(encoded.len(), declared);
         loop {
-            let mut decoded = Vec::with_capacity(room);
+            let mut decoded = Vec::with_capacity(capacity);
             match decode_into(&encoded, &mut decoded) {
-                Ok(_) => return Ok(finish(decoded)),
-                Err(FrameError::Room) if room < most => room = room.saturating_mul(GROWTH).min(most),
-                Err(FrameError::Room) => return Err(too_long),
+                Ok(_) => return Ok(into_bytes(decoded)),
+                Err(FrameError::OutputTooSmall) if capacity < max_capacity => {
+                    capacity = capacity.saturating_mul(GROWTH_FACTOR).min(max_capacity)
+                }
+                Err(FrameError::OutputTooSmall) => return Err(too_long),
                 Err(source) => return Err(CodecError::Library { codec: NAME, source: Box::new(source) }),
             }
         }
@@ -101,7 +116,7 @@ impl BytesToBytes for Zstd {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -121,62 +136,63 @@ pub(super) fn compress_cost(level: i32) -> Cost {
     Cost { decode: 2, encode }
 }
 
-/// The presence of a checksum at the end of a frame.
+/// The checksum at the end of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checksum {
-    /// It does.
+    /// Appended.
     Appended,
-    /// It does not.
+    /// Not written.
     None,
 }
 
 /// Encodes one frame.
 pub(super) fn compress(decoded: &[u8], level: i32, checksum: Checksum) -> Result<Vec<u8>, FrameError> {
-    let failed = |code| FrameError::Library(zstd_safe::get_error_name(code));
-    COMPRESSION.with_borrow_mut(|kept| {
-        let mut context = match kept.take() {
+    let library_error = |code| FrameError::Library(zstd_safe::get_error_name(code));
+    COMPRESSION_CONTEXT.with_borrow_mut(|retained| {
+        let mut context = match retained.take() {
             Some(context) => context,
-            None => CCtx::try_create().ok_or(FrameError::Library("there is no memory for a context"))?,
+            None => CCtx::try_create().ok_or(FrameError::Library("cannot allocate a context"))?,
         };
-        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
-        context.set_parameter(CParameter::ChecksumFlag(checksum == Checksum::Appended)).map_err(failed)?;
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(library_error)?;
+        context.set_parameter(CParameter::ChecksumFlag(checksum == Checksum::Appended)).map_err(library_error)?;
         let mut encoded = Vec::with_capacity(zstd_safe::compress_bound(decoded.len()));
-        context.compress2(&mut encoded, decoded).map_err(failed)?;
-        if context.sizeof() <= KEPT_COMPRESSION {
-            *kept = Some(context);
+        context.compress2(&mut encoded, decoded).map_err(library_error)?;
+        if context.sizeof() <= MAX_RETAINED_CONTEXT_SIZE {
+            *retained = Some(context);
         }
         Ok(encoded)
     })
 }
 
-/// Decodes all frames of the input into the room that there is, and answers how many bytes they were.
+/// Decodes all frames of the input into a buffer. Returns the decoded size.
 pub(super) fn decode_into<C: zstd_safe::WriteBuf + ?Sized>(
     encoded: &[u8],
     decoded: &mut C,
 ) -> Result<usize, FrameError> {
-    CONTEXT.with_borrow_mut(|context| {
+    DECOMPRESSION_CONTEXT.with_borrow_mut(|context| {
         if context.is_none() {
             *context = DCtx::try_create();
         }
-        let context = context.as_mut().ok_or(FrameError::Library("there is no memory for a context"))?;
+        let context = context.as_mut().ok_or(FrameError::Library("cannot allocate a context"))?;
         context.decompress(decoded, encoded).map_err(|code| {
-            // The library returns the negative of its error codes.
+            // The library returns negated error codes.
             match code == (ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize).wrapping_neg() {
-                true => FrameError::Room,
+                true => FrameError::OutputTooSmall,
                 false => FrameError::Library(zstd_safe::get_error_name(code)),
             }
         })
     })
 }
 
-/// The decoded size that the frames declare; `None` if one does not. Fails if the input is not only frames.
-fn declared_len(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
-    let failed = |source| CodecError::Library { codec: NAME, source: Box::new(FrameError::Library(source)) };
+/// The total content size that the frames declare; `None` if one of them does not. Fails if the input has anything but
+/// frames.
+fn declared_size(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
+    let library_error = |source| CodecError::Library { codec: NAME, source: Box::new(FrameError::Library(source)) };
     let mut declared = Some(0_u64);
     loop {
-        let frame =
-            zstd_safe::find_frame_compressed_size(encoded).map_err(|code| failed(zstd_safe::get_error_name(code)))?;
-        let len = zstd_safe::get_frame_content_size(encoded).map_err(|_| failed("there is no frame"))?;
+        let frame = zstd_safe::find_frame_compressed_size(encoded)
+            .map_err(|code| library_error(zstd_safe::get_error_name(code)))?;
+        let len = zstd_safe::get_frame_content_size(encoded).map_err(|_| library_error("not a zstd frame"))?;
         declared = declared.zip(len).map(|(sum, len)| sum.saturating_add(len));
         encoded = encoded.get(frame..).unwrap_or_default();
         if encoded.is_empty() {
@@ -194,6 +210,6 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         Namespace::Numcodecs if level > i64::from(*levels.end()) => Some(*levels.end()),
         _ => known,
     };
-    let level = level.ok_or_else(|| invalid_configuration(spec, "has no such level"))?;
+    let level = level.ok_or_else(|| invalid_configuration(spec, "has an unsupported level"))?;
     Ok(Codec::BytesToBytes(Arc::new(Zstd { level, checksum })))
 }

@@ -14,7 +14,7 @@ use Known::{Fixed, Variable};
 use Writer::Exact;
 use rows::ROWS;
 
-mod lies;
+mod malformed;
 mod properties;
 mod rows;
 mod shards;
@@ -110,7 +110,7 @@ impl Row {
 }
 
 #[test]
-fn what_zarr_python_writes_is_read_and_written() {
+fn chunks_of_zarr_python_roundtrip() {
     for row in ROWS {
         let chain = row.chain();
         let elements = row.elements.elements();
@@ -130,7 +130,7 @@ fn what_zarr_python_writes_is_read_and_written() {
 }
 
 #[test]
-fn what_is_cut_off_or_too_long_is_an_error() {
+fn truncated_and_extended_chunks_are_rejected() {
     for row in ROWS {
         let chain = row.chain();
         let chunk = Bytes::from(hex(row.chunk));
@@ -146,7 +146,7 @@ fn what_is_cut_off_or_too_long_is_an_error() {
 }
 
 #[test]
-fn variable_elements_stay_within_the_budget() {
+fn decoding_variable_elements_respects_the_budget() {
     for row in ROWS {
         let Variable(elements) = row.elements else { continue };
         let least = elements.iter().map(|element| 8 + element.len() as u64 / 2).sum::<u64>();
@@ -170,7 +170,7 @@ fn flipped_bits_never_panic() {
 }
 
 #[test]
-fn structs_of_both_byte_orders() {
+fn structs_with_fields_of_both_byte_orders_roundtrip() {
     let dtype = json!([["a", "<i4"], ["b", ">f8"], ["c", "|S3"]]);
     let (data_type, order) = parse_v2(&dtype, V2Context::default()).unwrap();
     let StoredOrder::Mixed(runs) = order else { panic!("{order:?}") };
@@ -186,7 +186,7 @@ fn structs_of_both_byte_orders() {
 }
 
 #[test]
-fn codecs_that_do_not_fit_their_place() {
+fn codecs_at_invalid_positions_are_rejected() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let numcodecs =
         |id: &str, configuration: Value| json!({"name": format!("numcodecs.{id}"), "configuration": configuration});
@@ -223,7 +223,7 @@ fn codecs_that_do_not_fit_their_place() {
 }
 
 #[test]
-fn dimensions_that_stay_as_they_are_hinder_no_reading_of_parts() {
+fn transpositions_that_cancel_out_keep_partial_access() {
     let codecs = |order: Value| json!([{"name": "transpose", "configuration": {"order": order}}, {"name": "bytes"}]);
     for order in [json!([0, 1]), json!("C")] {
         let chain = v3_chain(&json!("uint8"), &[2, 3], &codecs(order)).unwrap();
@@ -234,7 +234,7 @@ fn dimensions_that_stay_as_they_are_hinder_no_reading_of_parts() {
 }
 
 #[test]
-fn lists_of_nothing_are_not_counted_one_by_one() {
+fn json2_of_empty_arrays_takes_constant_time() {
     let json2 = CodecSpec::numcodecs("json2", serde_json::Map::new());
     let (objects, _) = parse_v2(&json!("|O"), V2Context { object_codec: Some(&json2) }).unwrap();
     let chain = chain(&objects, &[1 << 60, 0], &[json2]).unwrap();
@@ -244,7 +244,7 @@ fn lists_of_nothing_are_not_counted_one_by_one() {
 }
 
 #[test]
-fn times_that_are_not_converted() {
+fn unsupported_time_conversions_are_rejected() {
     for (id, configuration) in [
         ("astype", json!({"encode_dtype": "<M8[s]", "decode_dtype": "<M8[ms]"})),
         ("astype", json!({"encode_dtype": "<m8[s]", "decode_dtype": "<m8[2s]"})),
@@ -267,7 +267,7 @@ fn times_that_are_not_converted() {
 }
 
 #[test]
-fn scales_and_offsets_that_no_element_has() {
+fn scale_and_offset_beyond_the_data_type_are_rejected() {
     let codecs = |configuration: Value| json!([{"name": "scale_offset", "configuration": configuration}, "bytes"]);
     for (data_type, configuration) in [
         ("bool", json!({})),
@@ -298,7 +298,7 @@ fn scales_and_offsets_that_no_element_has() {
 
 /// As numcodecs: it reads whatever somebody says that it has rounded, and rounds floats only.
 #[test]
-fn bitround_decodes_what_it_does_not_encode() {
+fn bitround_decodes_types_that_it_cannot_encode() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     for (data_type, keepbits, why) in [
         ("int16", 3, "bitround cannot encode int16, only floating-point numbers of 16 to 64 bits"),
@@ -325,7 +325,7 @@ fn bitround_decodes_what_it_does_not_encode() {
 
 /// The bits that the specification puts one after the other.
 #[test]
-fn some_bits_of_numbers() {
+fn packbits_stores_a_range_of_bits() {
     let packed = |configuration: &Value| json!([{"name": "packbits", "configuration": configuration}]);
     for (data_type, configuration, elements, expected) in [
         ("bool", json!({}), "010000010101000001", "3901"),

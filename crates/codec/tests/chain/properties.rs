@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn chains_return_what_they_were_given(
+    fn chunks_of_numbers_roundtrip(
         counts in proptest::collection::vec(1_u64..4, 0..4),
         inner in proptest::collection::vec(1_u64..5, 3),
         order in (0_usize..4).prop_flat_map(orders),
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn chains_of_texts_return_what_they_were_given(
+    fn chunks_of_strings_roundtrip(
         texts in proptest::collection::vec(".{0,3}", 12),
         order in orders(2),
         id in prop_oneof![Just("vlen-utf8"), Just("vlen-bytes")],
@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn junk_is_never_more_than_an_error(row in 0..ROWS.len(), junk in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic(row in 0..ROWS.len(), junk in proptest::collection::vec(any::<u8>(), 0..200)) {
         let chain = ROWS[row].chain();
         if let Ok(Elements::Fixed(bytes)) = chain.decode(junk.into(), BUDGET) {
             prop_assert_eq!(Some(bytes.len() as u64), chain.representation().fixed_size());

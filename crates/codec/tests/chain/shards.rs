@@ -20,7 +20,7 @@ fn shard(location: &str, chunks: &[u8], entries: [[u64; 2]; 4]) -> Bytes {
 }
 
 #[test]
-fn shards_with_gaps_and_shared_chunks() {
+fn shards_with_gaps_and_shared_chunks_are_decoded() {
     const NONE: [u64; 2] = [u64::MAX; 2];
     let chunks = [0, 0, 1, 2, 3, 4, 9];
     for (location, base) in [("end", 0), ("start", 64)] {
@@ -33,7 +33,7 @@ fn shards_with_gaps_and_shared_chunks() {
 }
 
 #[test]
-fn hostile_indexes() {
+fn invalid_index_entries_are_rejected() {
     const NONE: [u64; 2] = [u64::MAX; 2];
     let chunks = [1, 2, 3, 4, 5, 6, 7, 8];
     for (location, base, index) in [("end", 0, 8), ("start", 64, 0)] {
@@ -67,7 +67,7 @@ fn hostile_indexes() {
 }
 
 #[test]
-fn an_index_with_a_wrong_checksum() {
+fn index_with_a_wrong_checksum_is_rejected() {
     let codecs = json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [2], "codecs": ["bytes"]}}]);
     let chain = v3_chain(&json!("uint8"), &[4], &codecs).unwrap();
     let elements = Elements::Fixed(vec![1, 2, 3, 4].into());
@@ -82,7 +82,7 @@ fn an_index_with_a_wrong_checksum() {
 }
 
 #[test]
-fn shards_of_too_many_chunks_and_too_many_shards() {
+fn shards_beyond_the_limits_are_rejected() {
     let sharded =
         |inner: Value| json!({"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 1], "codecs": [inner]}});
     let codecs = json!([sharded(json!("bytes"))]);
@@ -122,7 +122,7 @@ fn sharded(chunk_shape: &[u64], inner: &Value) -> Value {
 }
 
 #[test]
-fn elements_without_bytes_cost_nothing() {
+fn shards_of_elements_without_bytes_are_decoded_at_once() {
     let (none, _) = meta::data_type::parse_v2(&json!("|S0"), meta::data_type::V2Context::default()).unwrap();
     let codecs = json!([sharded(&[1 << 40, 1], &json!("bytes"))]);
     let chain = chain(&none, &[1 << 40, 1], &v3(&codecs)).unwrap();
@@ -135,7 +135,7 @@ fn elements_without_bytes_cost_nothing() {
 }
 
 #[test]
-fn inner_shards_do_not_share_bytes() {
+fn inner_shards_that_share_bytes_are_rejected() {
     // Of 32 shards of 32 shards … each has the same bytes in all its places: 4 KiB for 2⁴⁰ inner chunks.
     let (codecs, _) = (0..8).fold((json!("bytes"), 1), |(inner, len), _| (sharded(&[len], &inner), len * 32));
     let chain = v3_chain(&json!("uint8"), &[1 << 40], &json!([codecs])).unwrap();

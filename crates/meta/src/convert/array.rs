@@ -1,4 +1,4 @@
-//! Documents of arrays.
+//! Conversion of arrays.
 
 use super::{
     draft,
@@ -8,9 +8,10 @@ use super::{
 };
 use crate::{ArrayModel, Dialect, documents::write::join_v2};
 
-/// The document of an array in another dialect; in its own, its node document.
+/// Converts an array's document to another dialect; in its own dialect, returns its node document.
 ///
-/// Chunks are [kept](Chunks::Kept) between v2 and those arrays of v3 whose chunk key encoding is `v2`.
+/// Chunk keys can be [preserved](ChunkKeyPolicy::Preserve) between v2 and arrays of v3 whose chunk key encoding is
+/// `v2`.
 pub fn array(model: &ArrayModel, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, Unconvertible> {
     if model.dialect == to {
         let document = match to {

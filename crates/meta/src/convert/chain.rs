@@ -1,12 +1,12 @@
-//! Chains of codecs: as v3 has them, and as v2 and the draft do.
+//! Conversion of codec chains between v3 and the members of v2 and the draft.
 
 use serde_json::{Value, json};
 
 use super::{
     codec,
-    filter::{self, Elements},
+    filter::{self, FilterElements},
     outcome::Unrepresentable,
-    source::{CodecPlaces, Source},
+    source::{CodecLocations, Source},
 };
 use crate::{
     codecs::{CodecSpec, Namespace},
@@ -16,169 +16,186 @@ use crate::{
     text::truncated,
 };
 
-/// A chain as v2 and the draft say it.
+/// A chain in the terms of v2 and the draft.
 #[derive(Debug)]
-pub(super) struct Parts {
-    /// True if the first index changes fastest.
-    pub(super) fortran: bool,
+pub(super) struct ChainParts {
+    /// True if the first index varies fastest (order `F`).
+    pub(super) is_fortran_order: bool,
     /// The stored byte order of elements.
     pub(super) order: StoredOrder,
-    /// Filters, and then what works on bytes; all of numcodecs.
+    /// Filters, then bytes-to-bytes codecs; all of numcodecs.
     pub(super) codecs: Vec<CodecSpec>,
-    /// True if the last of these works on bytes, so that it can be a compressor.
-    pub(super) compressed: bool,
-    /// Pointers to blosc codecs with a type size that numcodecs would not derive.
-    pub(super) lost_sizes: Vec<String>,
+    /// True if the last codec is a bytes-to-bytes codec, which can be the compressor.
+    pub(super) ends_with_compressor: bool,
+    /// Pointers to blosc codecs whose `typesize` differs from the one that numcodecs would derive.
+    pub(super) lost_typesizes: Vec<String>,
 }
 
-/// The names of v3 for the codecs that make bytes of elements of variable length.
-const VARIABLE: [(&str, &str); 2] = [("string", "vlen-utf8"), ("bytes", "vlen-bytes")];
+/// Data types of variable length, with their array-to-bytes codecs in v3.
+const VARIABLE_LENGTH_CODECS: [(&str, &str); 2] = [("string", "vlen-utf8"), ("bytes", "vlen-bytes")];
 
-/// The shards of chunks, and chunks within these.
+/// The sharding codec.
 const SHARDING: &str = "sharding_indexed";
 
-impl Parts {
-    /// Takes a chain apart.
+impl ChainParts {
+    /// Splits a chain into its parts.
     pub(super) fn of(
         chain: &[CodecSpec],
         data_type: &DataType,
         rank: usize,
-        places: &CodecPlaces,
+        locations: &CodecLocations,
     ) -> Result<Self, Unrepresentable> {
-        let at = |index: usize| move |reason: String| Unrepresentable::new(places.of(index), reason);
+        let unrepresentable = |index: usize| move |reason: String| Unrepresentable::new(locations.of(index), reason);
         let mut permutation: Vec<usize> = (0..rank).collect();
         let mut filters = Vec::new();
         let mut codecs = chain.iter().enumerate().peekable();
         while let Some((index, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
-            permutation = composed(&permutation, transpose).map_err(at(index))?;
+            permutation = compose_permutations(&permutation, transpose).map_err(unrepresentable(index))?;
         }
         while let Some(filter) = codecs.next_if(|(_, codec)| is_element_filter(codec)) {
             filters.push(filter);
         }
-        let fortran = rank > 1 && permutation.iter().rev().copied().eq(0..rank);
-        if !fortran && !permutation.iter().copied().eq(0..rank) {
-            return Err(Unrepresentable::new(places.of(0), "is an order of dimensions that is neither C nor F"));
+        let is_fortran_order = rank > 1 && permutation.iter().rev().copied().eq(0..rank);
+        if !is_fortran_order && !permutation.iter().copied().eq(0..rank) {
+            return Err(Unrepresentable::new(locations.of(0), "is an order of dimensions that is neither C nor F"));
         }
-        let mut parts =
-            Self { fortran, order: StoredOrder::Little, codecs: Vec::new(), compressed: false, lost_sizes: Vec::new() };
+        let mut parts = Self {
+            is_fortran_order,
+            order: StoredOrder::Little,
+            codecs: Vec::new(),
+            ends_with_compressor: false,
+            lost_typesizes: Vec::new(),
+        };
         let Layout::Fixed(layout) = data_type.layout() else {
-            parts.push_variable(&mut codecs, filters.first().copied(), data_type, places)?;
-            parts.push_bytes(codecs, 1, places)?;
+            parts.push_variable(&mut codecs, filters.first().copied(), data_type, locations)?;
+            parts.push_bytes(codecs, 1, locations)?;
             return Ok(parts);
         };
-        let (index, serial) =
-            codecs.next().ok_or_else(|| Unrepresentable::new(places.of(chain.len()), "is missing"))?;
-        let order = serial_order(serial).map_err(at(index))?;
-        let mut elements = Elements { data_type: data_type.clone(), order: StoredOrder::Little };
+        let (index, bytes_codec_spec) =
+            codecs.next().ok_or_else(|| Unrepresentable::new(locations.of(chain.len()), "is missing"))?;
+        let order = stored_order_of(bytes_codec_spec).map_err(unrepresentable(index))?;
+        let mut elements = FilterElements { data_type: data_type.clone(), order: StoredOrder::Little };
         for (index, filter) in filters {
-            let (filter, made) = filter::reordered(filter, &elements, false, &order).map_err(at(index))?;
+            let (filter, encoded) =
+                filter::with_byte_order(filter, &elements, false, &order).map_err(unrepresentable(index))?;
             parts.codecs.push(filter);
-            elements = made;
+            elements = encoded;
         }
         parts.order = if layout.words.is_empty() { StoredOrder::Little } else { order };
-        parts.push_bytes(codecs, elements.data_type.fixed_size().unwrap_or(1), places)?;
+        parts.push_bytes(codecs, elements.data_type.fixed_size().unwrap_or(1), locations)?;
         Ok(parts)
     }
 
-    /// The codec that makes bytes of elements of variable length.
+    /// Adds the array-to-bytes codec of elements of variable length.
     fn push_variable<'a>(
         &mut self,
         codecs: &mut impl Iterator<Item = (usize, &'a CodecSpec)>,
         filter: Option<(usize, &CodecSpec)>,
         data_type: &DataType,
-        places: &CodecPlaces,
+        locations: &CodecLocations,
     ) -> Result<(), Unrepresentable> {
         if let Some((index, filter)) = filter {
             let reason = format!("is the filter {} of elements of variable length", truncated(&filter.name));
-            return Err(Unrepresentable::new(places.of(index), reason));
+            return Err(Unrepresentable::new(locations.of(index), reason));
         }
-        let (index, codec) = codecs.next().ok_or_else(|| Unrepresentable::new(places.of(0), "is missing"))?;
-        let named = VARIABLE.iter().any(|(name, codec_name)| *name == data_type.name() && is_v3(codec, codec_name));
-        if !named && codec.namespace != Namespace::Numcodecs {
+        let (index, codec) = codecs.next().ok_or_else(|| Unrepresentable::new(locations.of(0), "is missing"))?;
+        let is_named = VARIABLE_LENGTH_CODECS
+            .iter()
+            .any(|(name, codec_name)| *name == data_type.name() && is_v3(codec, codec_name));
+        if !is_named && codec.namespace != Namespace::Numcodecs {
             let reason = format!("is the codec {}, which numcodecs has not", truncated(&codec.full_name()));
-            return Err(Unrepresentable::new(places.of(index), reason));
+            return Err(Unrepresentable::new(locations.of(index), reason));
         }
         self.codecs.push(CodecSpec::numcodecs(&codec.name, codec.configuration.clone()));
         Ok(())
     }
 
-    /// The codecs that work on bytes, the first of which is given items of this size. In v2 and the draft there may be filters among them.
+    /// Adds bytes-to-bytes codecs, the first of which has items of `item_size` bytes. In v2 and the draft, filters are
+    /// among them.
     fn push_bytes<'a>(
         &mut self,
         codecs: impl Iterator<Item = (usize, &'a CodecSpec)>,
         mut item_size: usize,
-        places: &CodecPlaces,
+        locations: &CodecLocations,
     ) -> Result<(), Unrepresentable> {
         for (index, codec) in codecs {
             let (codec, size_is_lost) = codec::to_numcodecs(codec, item_size)
-                .map_err(|reason| Unrepresentable::new(places.of(index), reason))?;
+                .map_err(|reason| Unrepresentable::new(locations.of(index), reason))?;
             if size_is_lost {
-                self.lost_sizes.push(format!("{}/configuration/typesize", places.of(index)));
+                self.lost_typesizes.push(format!("{}/configuration/typesize", locations.of(index)));
             }
-            self.compressed = !filter::is_filter(&codec.name);
+            self.ends_with_compressor = !filter::is_filter(&codec.name);
             self.codecs.push(codec);
             item_size = 1;
         }
         Ok(())
     }
 
-    /// The filters and the compressor.
+    /// Splits the codecs into filters and compressor.
     pub(super) fn split(mut self, source: &Source<'_>) -> Result<(Vec<CodecSpec>, Option<CodecSpec>), Unrepresentable> {
-        let compressor = if self.compressed { self.codecs.pop() } else { None };
+        let compressor = if self.ends_with_compressor { self.codecs.pop() } else { None };
         check_count(&self.codecs, source)?;
         Ok((self.codecs, compressor))
     }
 }
 
-/// A chain of v2 or the draft as v3 has it: its chunks have the same bytes.
+/// Converts a chain of v2 or the draft to v3; the chunks have the same bytes.
 pub(super) fn to_v3(
     chain: &[CodecSpec],
     data_type: &DataType,
-    places: &CodecPlaces,
+    locations: &CodecLocations,
 ) -> Result<Vec<CodecSpec>, Unrepresentable> {
-    let at = |index: usize| move |reason: String| Unrepresentable::new(places.of(index), reason);
+    let unrepresentable = |index: usize| move |reason: String| Unrepresentable::new(locations.of(index), reason);
     let mut v3 = Vec::with_capacity(chain.len());
     let mut codecs = chain.iter().enumerate().peekable();
     if let Some((_, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
         v3.push(transpose.clone());
     }
     if let Some((_, shards)) = codecs.next_if(|(_, codec)| is_v3(codec, SHARDING)) {
-        v3.push(shards_to_v3(shards, data_type, places)?);
+        v3.push(sharding_to_v3(shards, data_type, locations)?);
         return Ok(v3);
     }
     let mut item_size = 1;
     if let Layout::Fixed(layout) = data_type.layout() {
-        let (index, serial) = codecs.next().ok_or_else(|| Unrepresentable::new(places.of(0), "is missing"))?;
-        let order = serial_order(serial).map_err(at(index))?;
+        let (index, bytes_codec_spec) =
+            codecs.next().ok_or_else(|| Unrepresentable::new(locations.of(0), "is missing"))?;
+        let order = stored_order_of(bytes_codec_spec).map_err(unrepresentable(index))?;
         if matches!(order, StoredOrder::Mixed(_)) {
-            return Err(at(index)("has fields of both byte orders, for which v3 has no codec".to_owned()));
+            return Err(unrepresentable(index)("has fields of both byte orders, for which v3 has no codec".to_owned()));
         }
         let order = if layout.words.is_empty() { StoredOrder::Little } else { order };
-        let mut elements = Elements { data_type: data_type.clone(), order };
+        let mut elements = FilterElements { data_type: data_type.clone(), order };
         while let Some((index, filter)) = codecs.next_if(|(_, codec)| filter::is_filter(&codec.name)) {
-            let (filter, made) = filter::reordered(filter, &elements, true, &StoredOrder::Little).map_err(at(index))?;
+            let (filter, encoded) = filter::with_byte_order(filter, &elements, true, &StoredOrder::Little)
+                .map_err(unrepresentable(index))?;
             v3.push(filter);
-            elements = made;
+            elements = encoded;
         }
         item_size = elements.data_type.fixed_size().unwrap_or(1);
-        v3.push(serial_of(&elements));
+        v3.push(bytes_codec(&elements));
     } else if let Some((index, codec)) = codecs.next() {
-        let known = VARIABLE.iter().find(|(name, codec_name)| *name == data_type.name() && *codec_name == codec.name);
-        let (_, name) = known
-            .ok_or_else(|| at(index)(format!("is the codec {}, for which v3 has no name", truncated(&codec.name))))?;
+        let known = VARIABLE_LENGTH_CODECS
+            .iter()
+            .find(|(name, codec_name)| *name == data_type.name() && *codec_name == codec.name);
+        let (_, name) = known.ok_or_else(|| {
+            unrepresentable(index)(format!("is the codec {}, for which v3 has no name", truncated(&codec.name)))
+        })?;
         v3.push(CodecSpec::v3(name, codec.configuration.clone()));
     }
     for (index, codec) in codecs {
         if filter::is_filter(&codec.name) {
-            return Err(at(index)(format!("is the filter {} behind a codec that works on bytes", codec.name)));
+            return Err(unrepresentable(index)(format!(
+                "is the filter {} behind a codec that works on bytes",
+                codec.name
+            )));
         }
-        v3.push(codec::to_v3(codec, item_size).map_err(at(index))?);
+        v3.push(codec::to_v3(codec, item_size).map_err(unrepresentable(index))?);
         item_size = 1;
     }
     Ok(v3)
 }
 
-/// Fails if a list has more codecs than can be read.
+/// Fails if a list has more codecs than readers accept.
 pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Unrepresentable> {
     match codecs.len() {
         0..=MAX_CODECS => Ok(()),
@@ -189,23 +206,27 @@ pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(
     }
 }
 
-/// The shards of the draft, whose inner chains are as those of other arrays of the draft.
-fn shards_to_v3(shards: &CodecSpec, data_type: &DataType, places: &CodecPlaces) -> Result<CodecSpec, Unrepresentable> {
-    let inner = to_v3(&inner_chain(shards), data_type, places)?;
+/// Converts the sharding of the draft, whose inner chains are those of other arrays of the draft.
+fn sharding_to_v3(
+    shards: &CodecSpec,
+    data_type: &DataType,
+    locations: &CodecLocations,
+) -> Result<CodecSpec, Unrepresentable> {
+    let inner = to_v3(&inner_codecs(shards), data_type, locations)?;
     let mut shards = shards.clone();
     let inner: Vec<_> = inner.iter().map(CodecSpec::to_v3).collect();
     shards.configuration.insert("codecs".to_owned(), json!(inner));
     Ok(shards)
 }
 
-/// The chain within shards.
-pub(super) fn inner_chain(shards: &CodecSpec) -> Vec<CodecSpec> {
+/// The chain of the inner chunks.
+pub(super) fn inner_codecs(shards: &CodecSpec) -> Vec<CodecSpec> {
     let codecs = shards.configuration.get("codecs").and_then(Value::as_array);
     codecs.into_iter().flatten().filter_map(|codec| CodecSpec::parse_v3(codec).ok()).collect()
 }
 
-/// True if a chain is shards and nothing else.
-pub(super) fn only_shards(chain: &[CodecSpec]) -> Option<&CodecSpec> {
+/// The sharding codec, if the chain has no other codecs.
+pub(super) fn as_only_sharding(chain: &[CodecSpec]) -> Option<&CodecSpec> {
     match chain {
         [shards] if is_v3(shards, SHARDING) => Some(shards),
         _ => None,
@@ -220,24 +241,24 @@ fn is_element_filter(codec: &CodecSpec) -> bool {
     codec.namespace == Namespace::Numcodecs && filter::is_filter(&codec.name)
 }
 
-/// One permutation after another.
-fn composed(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
+/// Composes two permutations.
+fn compose_permutations(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
     let order = match transpose.configuration.get("order") {
         Some(Value::String(order)) if order == "C" => return Ok(before.to_vec()),
         Some(Value::String(order)) if order == "F" => return Ok(before.iter().rev().copied().collect()),
         order => order.and_then(Value::as_array),
     };
     let index = |index: &Value| before.get(usize::try_from(index.as_u64()?).ok()?).copied();
-    let composed = order.and_then(|order| order.iter().map(index).collect::<Option<Vec<_>>>());
-    composed
-        .filter(|composed| composed.len() == before.len())
+    let compose_permutations = order.and_then(|order| order.iter().map(index).collect::<Option<Vec<_>>>());
+    compose_permutations
+        .filter(|compose_permutations| compose_permutations.len() == before.len())
         .ok_or_else(|| "has no order of the dimensions".to_owned())
 }
 
-/// The byte order that a codec from arrays to bytes stores.
-fn serial_order(codec: &CodecSpec) -> Result<StoredOrder, String> {
+/// The byte order of an array-to-bytes codec.
+fn stored_order_of(codec: &CodecSpec) -> Result<StoredOrder, String> {
     if codec.namespace == Namespace::Model && codec.name == CodecSpec::MIXED_ENDIAN {
-        return Ok(StoredOrder::Mixed(big_words(codec).ok_or("has no words that are big-endian")?));
+        return Ok(StoredOrder::Mixed(big_endian_words(codec).ok_or("has no words that are big-endian")?));
     }
     if !is_v3(codec, "bytes") && !is_v3(codec, "endian") {
         return Err(format!("is the codec {}, which v2 and the draft have not", truncated(&codec.full_name())));
@@ -250,8 +271,8 @@ fn serial_order(codec: &CodecSpec) -> Result<StoredOrder, String> {
     }
 }
 
-/// The words of [`CodecSpec::MIXED_ENDIAN`].
-fn big_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
+/// The big-endian words of a [`CodecSpec::MIXED_ENDIAN`] codec.
+fn big_endian_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
     let run = |run: &Value| match run.as_array()?.as_slice() {
         [offset, width, count] => {
             let number = |number: &Value| usize::try_from(number.as_u64()?).ok();
@@ -262,8 +283,8 @@ fn big_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
     codec.configuration.get("big")?.as_array()?.iter().map(run).collect()
 }
 
-/// The codec of v3 that stores elements so.
-fn serial_of(elements: &Elements) -> CodecSpec {
+/// The `bytes` codec for elements.
+fn bytes_codec(elements: &FilterElements) -> CodecSpec {
     let has_words = match elements.data_type.layout() {
         Layout::Fixed(layout) => !layout.words.is_empty(),
         Layout::Variable => false,

@@ -1,11 +1,11 @@
-//! The document of an array of the draft, as zarr-python 2.18.7 writes it.
+//! Conversion to arrays of the draft, in the form of zarr-python 2.18.7.
 
 use serde_json::{Value, json};
 
 use super::{
-    chain::{Parts, inner_chain, only_shards},
+    chain::{ChainParts, as_only_sharding, inner_codecs},
     outcome::{ChunkKeyPolicy, Unrepresentable},
-    source::{CodecPlaces, Source, extensions, node_document},
+    source::{CodecLocations, Source, extensions, node_document},
     v2,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     limits::MAX_SHARD_DEPTH,
 };
 
-/// The codecs that have a URI.
+/// The codecs with a URI.
 const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
 
 pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
@@ -27,22 +27,22 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     if chunks == ChunkKeyPolicy::Preserve {
         return Err(Unrepresentable::new("", "has its chunks where the draft has none"));
     }
-    let Shards { chunk_shape, codecs, transformers, places } = Shards::of(source)?;
-    let mut parts = Parts::of(&codecs, data_type, shape.len(), &places)?;
-    for pointer in std::mem::take(&mut parts.lost_sizes) {
-        source.lose(pointer, "the size of items that blosc is told");
+    let Shards { chunk_shape, codecs, transformers, locations } = Shards::of(source)?;
+    let mut parts = ChainParts::of(&codecs, data_type, shape.len(), &locations)?;
+    for pointer in std::mem::take(&mut parts.lost_typesizes) {
+        source.add_loss(pointer, "the size of items that blosc is told");
     }
-    let data_type = extended(v2::dtype(source, &parts)?);
+    let data_type = to_draft_data_type(v2::dtype(source, &parts)?);
     let fill_value = source.fill_value(Dialect::Draft, &parts.order)?;
     let mut attributes = source.attributes_with_names();
-    source.lose_unknown_members();
+    source.add_unknown_members();
     let (extensions, losses) = extensions(&source.model.extensions, Dialect::Draft);
     source.losses.extend(losses);
-    let layout = if parts.fortran { "F" } else { "C" };
-    parts.compressed &= parts.codecs.last().is_some_and(|last| COMPRESSORS.contains(&last.name.as_str()));
+    let layout = if parts.is_fortran_order { "F" } else { "C" };
+    parts.ends_with_compressor &= parts.codecs.last().is_some_and(|last| COMPRESSORS.contains(&last.name.as_str()));
     let (filters, compressor) = parts.split(source)?;
-    put_filters(&mut attributes, &filters)?;
-    let mut described = members([
+    insert_filters(&mut attributes, &filters)?;
+    let mut members_of_document = members([
         ("shape", json!(shape)),
         ("data_type", data_type),
         ("chunk_grid", json!({"type": "regular", "chunk_shape": chunk_shape, "separator": "/"})),
@@ -53,24 +53,24 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     ]);
     if let Some(CodecSpec { name, configuration, .. }) = compressor {
         let compressor = json!({"codec": format!("{CODECS}{name}/1.0"), "configuration": configuration});
-        described.insert("compressor".to_owned(), compressor);
+        members_of_document.insert("compressor".to_owned(), compressor);
     }
     if !transformers.is_empty() {
-        described.insert("storage_transformers".to_owned(), json!(transformers));
+        members_of_document.insert("storage_transformers".to_owned(), json!(transformers));
     }
-    Ok(node_document(described, attributes))
+    Ok(node_document(members_of_document, attributes))
 }
 
-/// An array with its shards taken off.
+/// The shards of an array, as storage transformers.
 struct Shards {
     /// The shape of the innermost chunks.
     chunk_shape: Vec<u64>,
-    /// Their chain.
+    /// The chain of the innermost chunks.
     codecs: Vec<CodecSpec>,
-    /// The sharding transformers, the innermost first.
+    /// The sharding transformers, innermost first.
     transformers: Vec<Value>,
     /// The locations of the chain's codecs.
-    places: CodecPlaces,
+    locations: CodecLocations,
 }
 
 impl Shards {
@@ -79,22 +79,22 @@ impl Shards {
         let mut codecs = source.model.codecs.clone();
         let mut transformers = Vec::new();
         let mut pointer = "/codecs".to_owned();
-        while let Some(shards) = only_shards(&codecs) {
-            let refuse = |reason: &str| Unrepresentable::new(format!("{pointer}/0"), reason);
+        while let Some(shards) = as_only_sharding(&codecs) {
+            let unrepresentable = |reason: &str| Unrepresentable::new(format!("{pointer}/0"), reason);
             if transformers.len() == MAX_SHARD_DEPTH {
-                return Err(refuse("makes shards deeper than they are read"));
+                return Err(unrepresentable("makes shards deeper than they are read"));
             }
             let inner = shards.configuration.get("chunk_shape").and_then(Value::as_array);
             let inner: Option<Vec<u64>> = inner.and_then(|lengths| lengths.iter().map(Value::as_u64).collect());
             let inner = inner.filter(|inner| inner.len() == chunk_shape.len());
-            let inner = inner.ok_or_else(|| refuse("has no shape of chunks"))?;
-            let whole = |(outer, inner): (&u64, &u64)| {
+            let inner = inner.ok_or_else(|| unrepresentable("has no shape of chunks"))?;
+            let exact_quotient = |(outer, inner): (&u64, &u64)| {
                 outer.checked_div(*inner).filter(|count| count.checked_mul(*inner) == Some(*outer))
             };
-            let counts: Option<Vec<u64>> = chunk_shape.iter().zip(&inner).map(whole).collect();
-            let counts = counts.ok_or_else(|| refuse("does not have whole chunks in its shards"))?;
-            if !has_plain_index(shards) {
-                return Err(refuse(
+            let counts: Option<Vec<u64>> = chunk_shape.iter().zip(&inner).map(exact_quotient).collect();
+            let counts = counts.ok_or_else(|| unrepresentable("does not have whole chunks in its shards"))?;
+            if !has_draft_index(shards) {
+                return Err(unrepresentable(
                     "has an index that is not at the end, or not stored as plain little-endian numbers",
                 ));
             }
@@ -102,19 +102,19 @@ impl Shards {
                 json!({"extension": SHARDING, "type": "indexed", "configuration": {"chunks_per_shard": counts}});
             transformers.insert(0, transformer);
             chunk_shape = inner;
-            codecs = inner_chain(shards);
+            codecs = inner_codecs(shards);
             pointer = format!("{pointer}/0/configuration/codecs");
         }
-        let places = match source.model.dialect {
-            Dialect::V3 => CodecPlaces::List(pointer),
-            Dialect::V2 | Dialect::Draft => source.codec_places(&codecs),
+        let locations = match source.model.dialect {
+            Dialect::V3 => CodecLocations::List(pointer),
+            Dialect::V2 | Dialect::Draft => source.codec_locations(&codecs),
         };
-        Ok(Self { chunk_shape, codecs, transformers, places })
+        Ok(Self { chunk_shape, codecs, transformers, locations })
     }
 }
 
-/// True if shards have the only index that the draft has.
-fn has_plain_index(shards: &CodecSpec) -> bool {
+/// True if the index of the shards is the one that the draft supports.
+fn has_draft_index(shards: &CodecSpec) -> bool {
     let at_the_end = shards.configuration.get("index_location").is_none_or(|location| location == "end");
     let codecs = shards.configuration.get("index_codecs").and_then(Value::as_array);
     let codecs = codecs.map(|codecs| codecs.iter().map(CodecSpec::parse_v3).collect::<Result<Vec<_>, _>>());
@@ -122,8 +122,8 @@ fn has_plain_index(shards: &CodecSpec) -> bool {
     at_the_end && codecs.is_some_and(|codecs| codecs.is_ok_and(|codecs| codecs == [plain]))
 }
 
-/// The filters go where zarr-python keeps them, which something else of the user's may have taken.
-fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrepresentable> {
+/// Adds the filters where zarr-python stores them; fails if the user has another attribute of that name.
+fn insert_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrepresentable> {
     if attributes.get(FILTERS).is_some() {
         return Err(Unrepresentable::new("/attributes/filters", "is where the draft has the filters of the array"));
     }
@@ -133,8 +133,8 @@ fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrep
     Ok(())
 }
 
-/// A `dtype` as a data type of the draft, which has numbers, and an extension for everything else.
-fn extended(dtype: Value) -> Value {
+/// Converts a `dtype` to a data type of the draft: numbers by name, others as extensions.
+fn to_draft_data_type(dtype: Value) -> Value {
     let Some(text) = dtype.as_str() else { return extension("TODO: structured array protocol URL", dtype) };
     let mut characters = text.trim_start_matches(['<', '>', '|']).chars();
     let url = match (characters.next(), characters.as_str()) {

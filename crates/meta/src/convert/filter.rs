@@ -1,5 +1,5 @@
-//! Filters of numcodecs: codecs that calculate with elements. In v2 and the draft they are given bytes, and say themselves which elements these are
-//! and in which byte order; in v3 they are given elements as they are in memory.
+//! Conversion of the filters of numcodecs. In v2 and the draft they get bytes, and their configuration names the data
+//! type and byte order; in v3 they get elements in memory order.
 
 use serde_json::Value;
 
@@ -9,42 +9,42 @@ use crate::{
     text::truncated,
 };
 
-/// The elements on one side of a filter, and the byte order in which they are stored.
+/// The data type and byte order of the elements on one side of a filter.
 #[derive(Clone, Debug)]
-pub(super) struct Elements {
+pub(super) struct FilterElements {
     pub(super) data_type: DataType,
     pub(super) order: StoredOrder,
 }
 
 /// The members of a filter's configuration that name the types of its two sides.
 #[derive(Clone, Copy, Debug)]
-enum Types {
-    /// Both sides have what there is.
+enum FilterTypes {
+    /// Neither is configured: both sides have the type of the input.
     Same,
-    /// These two; the second defaults to the first.
+    /// Members for the decoded and the encoded type; the second defaults to the first.
     Named(&'static str, &'static str),
-    /// Booleans become bytes of eight.
+    /// Booleans are packed into bytes.
     Bits,
 }
 
-/// True if this is the id of such a filter.
+/// True if this is the id of a filter.
 pub(super) fn is_filter(id: &str) -> bool {
-    types(id).is_some()
+    filter_types(id).is_some()
 }
 
-fn types(id: &str) -> Option<Types> {
+fn filter_types(id: &str) -> Option<FilterTypes> {
     Some(match id {
-        "bitround" => Types::Same,
-        "delta" | "fixedscaleoffset" | "quantize" => Types::Named("dtype", "astype"),
-        "astype" => Types::Named("decode_dtype", "encode_dtype"),
-        "packbits" => Types::Bits,
+        "bitround" => FilterTypes::Same,
+        "delta" | "fixedscaleoffset" | "quantize" => FilterTypes::Named("dtype", "astype"),
+        "astype" => FilterTypes::Named("decode_dtype", "encode_dtype"),
+        "packbits" => FilterTypes::Bits,
         _ => return None,
     })
 }
 
-impl Elements {
-    /// The NumPy type that a `dtype` of a configuration names: `<f4`, `f4`, `float32`.
-    fn named(dtype: &Value) -> Option<Self> {
+impl FilterElements {
+    /// Reads a configured `dtype`: `<f4`, `f4`, `float32`.
+    fn from_dtype(dtype: &Value) -> Option<Self> {
         let text = dtype.as_str()?;
         let v2 = |text: &str| parse_v2(&Value::from(text), V2Context::default());
         if let Ok((data_type, order)) = v2(text).or_else(|_| v2(&format!("<{text}"))) {
@@ -53,49 +53,51 @@ impl Elements {
         Some(Self { data_type: parse_v3(dtype).ok()?, order: StoredOrder::Little })
     }
 
-    /// True if both have the same bytes.
-    fn is_stored_as(&self, other: &Self) -> bool {
+    /// True if both sides have the same bytes.
+    fn has_same_bytes(&self, other: &Self) -> bool {
         self.is_of_type(&other.data_type) && self.order == other.order
     }
 
-    /// True if the elements have a type, or are the integers that times of this type are to NumPy.
+    /// True if the elements have a data type, or are the integers that count the units of a time type.
     fn is_of_type(&self, data_type: &DataType) -> bool {
         let is_time = data_type.name().starts_with("numpy.");
         self.data_type == *data_type || (is_time && self.data_type.name() == "int64")
     }
 }
 
-/// A filter whose two sides are stored in this byte order, and the elements that it makes.
+/// The filter with both sides in a byte order, and its encoded elements.
 ///
-/// Fails with the reason if it does not accept these elements. With `stored` they are in their byte order, otherwise as
-/// in memory.
-pub(super) fn reordered(
+/// Fails with the reason if the filter does not accept the input. If `stored` is true, the input is in its stored byte
+/// order, otherwise in memory order.
+pub(super) fn with_byte_order(
     filter: &CodecSpec,
-    given: &Elements,
+    input: &FilterElements,
     stored: bool,
     order: &StoredOrder,
-) -> Result<(CodecSpec, Elements), String> {
+) -> Result<(CodecSpec, FilterElements), String> {
     let mut filter = filter.clone();
-    let made = match types(&filter.name) {
-        Some(Types::Same) => given.clone(),
-        Some(Types::Bits) => {
-            let bytes = Elements::named(&Value::from("|u1")).ok_or("makes bytes")?;
-            if given.data_type.name() != "bool" {
-                return Err(format!("is for bool, and given {}", truncated(&given.data_type.name())));
+    let output = match filter_types(&filter.name) {
+        Some(FilterTypes::Same) => input.clone(),
+        Some(FilterTypes::Bits) => {
+            let bytes = FilterElements::from_dtype(&Value::from("|u1")).ok_or("makes bytes")?;
+            if input.data_type.name() != "bool" {
+                return Err(format!("is for bool, and given {}", truncated(&input.data_type.name())));
             }
             bytes
         }
-        Some(Types::Named(from, to)) => {
+        Some(FilterTypes::Named(from, to)) => {
             let read = |filter: &CodecSpec, member: &str| match filter.configuration.get(member) {
                 None | Some(Value::Null) => Ok(None),
-                Some(dtype) => Elements::named(dtype).map(Some).ok_or(format!("has a {member} that is not known")),
+                Some(dtype) => {
+                    FilterElements::from_dtype(dtype).map(Some).ok_or(format!("has a {member} that is not known"))
+                }
             };
-            let decoded = read(&filter, from)?.unwrap_or_else(|| given.clone());
-            let fits = if stored { decoded.is_stored_as(given) } else { decoded.is_of_type(&given.data_type) };
-            if !fits {
+            let decoded = read(&filter, from)?.unwrap_or_else(|| input.clone());
+            let is_accepted = if stored { decoded.has_same_bytes(input) } else { decoded.is_of_type(&input.data_type) };
+            if !is_accepted {
                 return Err(format!(
                     "is not for the elements that it is given, {}",
-                    truncated(&given.data_type.name())
+                    truncated(&input.data_type.name())
                 ));
             }
             let encoded = read(&filter, to)?.unwrap_or_else(|| decoded.clone());
@@ -110,5 +112,5 @@ pub(super) fn reordered(
         }
         None => return Err(format!("is the filter {}, which is not known", truncated(&filter.name))),
     };
-    Ok((filter, made))
+    Ok((filter, output))
 }

@@ -1,10 +1,10 @@
-//! The documents of groups.
+//! Conversion of groups.
 
 use serde_json::{Value, json};
 
 use super::{
     outcome::{Converted, Loss},
-    source::{extensions, node_document, unknown},
+    source::{extensions, node_document, unknown_members},
 };
 use crate::{
     Dialect,
@@ -12,7 +12,8 @@ use crate::{
     text::pointer_to,
 };
 
-/// The document of a group in another dialect, without consolidated metadata; in its own, its node document without it.
+/// Converts a group's document to another dialect; in its own dialect, returns its node document. Consolidated metadata
+/// is removed.
 pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
         let document = match to {
@@ -31,17 +32,17 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
         pointer: pointer_to("", &name),
         property: "a member that the specification does not name".to_owned(),
     };
-    let mut losses: Vec<_> = unknown(&model.document, known).into_iter().map(lost).collect();
-    let (kept, lost) = extensions(&model.extensions, to);
+    let mut losses: Vec<_> = unknown_members(&model.document, known).into_iter().map(lost).collect();
+    let (converted, lost) = extensions(&model.extensions, to);
     losses.extend(lost);
-    let mut described = match to {
+    let mut members_of_document = match to {
         Dialect::V2 => members([("zarr_format", json!(2))]),
         Dialect::V3 => members([("zarr_format", json!(3)), ("node_type", json!("group"))]),
         Dialect::Draft => members([]),
     };
-    described.insert("attributes".to_owned(), json!({}));
-    if !kept.is_empty() {
-        described.insert("extensions".to_owned(), Value::Array(kept));
+    members_of_document.insert("attributes".to_owned(), json!({}));
+    if !converted.is_empty() {
+        members_of_document.insert("extensions".to_owned(), Value::Array(converted));
     }
-    Converted { document: node_document(described, model.attributes.clone()), losses }
+    Converted { document: node_document(members_of_document, model.attributes.clone()), losses }
 }

@@ -1,9 +1,13 @@
-//! From one dialect's documents to another's, with everything that is lost on the way.
+//! Conversion of nodes between dialects, with a list of what is lost.
 //!
-//! The chunks of an array have the same bytes in both dialects. What a dialect only writes differently is no loss: order `F` and a `transpose`, the byte order
-//! of a `dtype` and that of the codec `bytes`, filters and compressor and a chain of codecs, `numcodecs.*` names, xarray's attribute
-//! `_ARRAY_DIMENSIONS` and `dimension_names`, the draft's storage transformer and `sharding_indexed`. What is written for v3 is what
-//! zarr-python 3 reads, and for the draft, what zarr-python 2 wrote.
+//! The chunks of an array have the same bytes in both dialects. Differences of notation are not losses: order `F` and a
+//! `transpose`, the byte order of a `dtype` and of the codec `bytes`, filters and compressor and a codec chain,
+//! `numcodecs.*` names, xarray's attribute `_ARRAY_DIMENSIONS` and `dimension_names`, the draft's storage transformer
+//! and `sharding_indexed`. Documents for v3 have the form that zarr-python 3 reads, documents for the draft the form
+//! that zarr-python 2 wrote.
+//!
+//! A new quirk of a dialect belongs into the module that writes the dialect (`v2`, `v3`, `draft`); what it reads is in
+//! `documents`.
 
 mod array;
 mod chain;

@@ -1,4 +1,4 @@
-//! Results of conversions: documents, losses, and properties that cannot be represented.
+//! Results of conversions.
 
 use crate::{Dialect, json::Json};
 
@@ -7,11 +7,11 @@ use crate::{Dialect, json::Json};
 pub struct Converted {
     /// The node document: in v2 with `attributes`.
     pub document: Json,
-    /// Properties of the original that it cannot represent.
+    /// Properties of the original that the dialect cannot represent.
     pub losses: Vec<Loss>,
 }
 
-/// Something that another dialect's document does not say.
+/// A property that is lost in a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The location in the original: a JSON pointer into its node document.
@@ -20,28 +20,28 @@ pub struct Loss {
     pub property: String,
 }
 
-/// Another dialect has no document for an array.
+/// A dialect that cannot represent an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dialect} has no such array: {pointer} {reason}")]
 pub struct Unconvertible {
     /// The dialect.
     pub dialect: Dialect,
-    /// The location in the original of the property that cannot be represented: a JSON pointer into its node document.
+    /// The location of the unsupported property in the original: a JSON pointer into its node document.
     pub pointer: String,
     /// The reason, which continues "the member".
     pub reason: String,
 }
 
-/// The chunks that a document is for.
+/// The chunk keys of a converted array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkKeyPolicy {
-    /// The existing ones: same keys, same bytes.
+    /// The keys of the original, so that its chunks stay valid.
     Preserve,
-    /// New ones, or copies, at the keys that the dialect prefers; their bytes are the same.
+    /// The keys that the dialect prefers, for new or copied chunks; their bytes are the same.
     Preferred,
 }
 
-/// A property that a dialect cannot represent, and its location in the original.
+/// A property that a dialect cannot represent, with its location in the original.
 #[derive(Debug)]
 pub(super) struct Unrepresentable {
     pub(super) pointer: String,

@@ -1,4 +1,4 @@
-//! The source of a conversion: the array with its own document.
+//! The source of a conversion: an array with its original document.
 
 use serde_json::{Map, Value, json};
 
@@ -13,30 +13,30 @@ use crate::{
     text::{pointer_to, truncated},
 };
 
-/// An array, and what is lost of it.
+/// An array, and the losses of its conversion.
 pub(super) struct Source<'a> {
     pub(super) model: &'a ArrayModel,
     pub(super) losses: Vec<Loss>,
 }
 
-/// The locations of codecs in the document of an array.
+/// The locations of a chain's codecs in the document of an array.
 #[derive(Clone, Debug)]
-pub(super) enum CodecPlaces {
-    /// In one list, of which this is the pointer.
+pub(super) enum CodecLocations {
+    /// In one list with this pointer.
     List(String),
     /// In several members, as in v2 and the draft.
     Members {
-        /// Of the order of the elements.
+        /// Of the memory order.
         order: &'static str,
         /// Of the data type.
         data_type: &'static str,
-        /// The number of codecs before the first that the document names.
+        /// The number of codecs that the document does not list.
         unnamed: usize,
         /// Of the filters.
         filters: &'static str,
         /// The number of filters.
         filter_count: usize,
-        /// True if the codecs behind the filters are in a list `codecs`, and not one `compressor`.
+        /// True if the codecs after the filters are in a list `codecs` instead of one `compressor`.
         pipeline: bool,
     },
 }
@@ -46,34 +46,34 @@ impl<'a> Source<'a> {
         Self { model, losses: Vec::new() }
     }
 
-    pub(super) fn lose(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
-        self.losses.push(Loss { pointer: pointer.into(), property: what.into() });
+    pub(super) fn add_loss(&mut self, pointer: impl Into<String>, property: impl Into<String>) {
+        self.losses.push(Loss { pointer: pointer.into(), property: property.into() });
     }
 
-    /// Records members that only the source's dialect has, or that are unknown, as lost.
-    pub(super) fn lose_unknown_members(&mut self) {
+    /// Adds a loss for each member that is unknown or belongs only to the source's dialect.
+    pub(super) fn add_unknown_members(&mut self) {
         let known = match self.model.dialect {
             Dialect::V2 => v2::ARRAY_MEMBERS,
             Dialect::V3 => v3::ARRAY_MEMBERS,
             Dialect::Draft => draft::ARRAY_MEMBERS,
         };
-        for name in unknown(&self.model.document, known) {
+        for name in unknown_members(&self.model.document, known) {
             if self.model.dialect == Dialect::V2 && name == "attributes" {
                 continue;
             }
-            self.lose(pointer_to("", &name), "a member that the specification does not name");
+            self.add_loss(pointer_to("", &name), "a member that the specification does not name");
         }
         if self.model.dialect != Dialect::Draft {
             return;
         }
         if let Some(grid) = self.model.document.get("chunk_grid") {
-            for name in unknown(&grid, &["type", "chunk_shape", "separator"]) {
-                self.lose(pointer_to("/chunk_grid", &name), "a member that the specification does not name");
+            for name in unknown_members(&grid, &["type", "chunk_shape", "separator"]) {
+                self.add_loss(pointer_to("/chunk_grid", &name), "a member that the specification does not name");
             }
         }
         let fallback = self.model.document.get("data_type").and_then(|data_type| data_type.get("fallback"));
         if fallback.is_some_and(|fallback| !fallback.is_null()) {
-            self.lose("/data_type/fallback", "the fallback for those who do not know the data type");
+            self.add_loss("/data_type/fallback", "the fallback for those who do not know the data type");
         }
     }
 
@@ -84,10 +84,10 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The locations of a chain's codecs; for shards of the draft, those of the innermost chunks.
-    pub(super) fn codec_places(&self, chain: &[CodecSpec]) -> CodecPlaces {
+    /// The locations of a chain's codecs; for shards of the draft, of the innermost chain.
+    pub(super) fn codec_locations(&self, chain: &[CodecSpec]) -> CodecLocations {
         let (order, filters) = match self.model.dialect {
-            Dialect::V3 => return CodecPlaces::List("/codecs".to_owned()),
+            Dialect::V3 => return CodecLocations::List("/codecs".to_owned()),
             Dialect::V2 => ("/order", "/filters"),
             Dialect::Draft => ("/chunk_memory_layout", "/attributes/filters"),
         };
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
             _ => draft::filters_of(&self.model.attributes),
         };
         let named = chain.iter().position(|codec| codec.namespace == Namespace::Numcodecs);
-        CodecPlaces::Members {
+        CodecLocations::Members {
             order,
             data_type: self.data_type_pointer(),
             unnamed: named.unwrap_or(chain.len()),
@@ -112,28 +112,28 @@ impl<'a> Source<'a> {
         self.model.grid.regular_shape().ok_or_else(regular)
     }
 
-    /// The fill value as a dialect writes it. `null` stays if it has the same meaning.
+    /// The fill value in a dialect. `null` stays if it means the same.
     pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Unrepresentable> {
         let ArrayModel { data_type, fill_value, document, .. } = self.model;
         if document.get("fill_value").is_some_and(|fill_value| fill_value.is_null()) {
             if to != Dialect::V3 && data_type.fill_value(&Value::Null, to).as_ref() == Ok(fill_value) {
                 return Ok(Value::Null);
             }
-            self.lose("/fill_value", "that elements which were never written are undefined");
+            self.add_loss("/fill_value", "that elements which were never written are undefined");
         }
-        let refuse = |reason| Unrepresentable::new("/fill_value", reason);
+        let unrepresentable = |reason| Unrepresentable::new("/fill_value", reason);
         let json = data_type
             .stored_fill_value_json(fill_value, to, order)
-            .map_err(|error| refuse(format!("is {}, which {to} cannot express", error.feature)))?;
+            .map_err(|error| unrepresentable(format!("is {}, which {to} cannot express", error.feature)))?;
         match data_type.stored_fill_value(&json, to, order) {
             Ok(read) if read == *fill_value => Ok(json),
-            _ => Err(refuse(format!("is an element that {to} cannot express"))),
+            _ => Err(unrepresentable(format!("is an element that {to} cannot express"))),
         }
     }
 
-    /// The attributes for a dialect that has the names of dimensions among them.
+    /// The attributes for a dialect that stores dimension names among them.
     pub(super) fn attributes_with_names(&mut self) -> Json {
-        let attributes = self.own_attributes();
+        let attributes = self.user_attributes();
         if self.model.dialect != Dialect::V3 {
             return attributes;
         }
@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
             Some(names) if listed => {
                 let names = json!(names);
                 if attributes.get(XARRAY_NAMES).is_some_and(|other| other != names) {
-                    self.lose(
+                    self.add_loss(
                         pointer_to("/attributes", XARRAY_NAMES),
                         "an attribute whose name means dimension_names there",
                     );
@@ -153,26 +153,26 @@ impl<'a> Source<'a> {
             }
             _ => {
                 if named {
-                    self.lose("/dimension_names", "the names of some dimensions where others have none");
+                    self.add_loss("/dimension_names", "the names of some dimensions where others have none");
                 }
                 if let Some((_, pointer)) = self.xarray_names() {
-                    self.lose(pointer, "that this attribute does not name the dimensions");
+                    self.add_loss(pointer, "that this attribute does not name the dimensions");
                 }
                 attributes
             }
         }
     }
 
-    /// The attributes for a dialect that has a member for the names of dimensions, and these names.
+    /// The attributes, and the dimension names for a dialect that has a member for them.
     pub(super) fn attributes_and_names(&self) -> (Json, Option<Value>) {
-        let attributes = self.own_attributes();
+        let attributes = self.user_attributes();
         match self.xarray_names() {
             Some((names, _)) => (attributes.without(XARRAY_NAMES), Some(json!(names))),
             None => (attributes, None),
         }
     }
 
-    /// xarray's attribute, if it names the dimensions, and its pointer.
+    /// xarray's dimension names with their pointer, if the attribute is valid.
     fn xarray_names(&self) -> Option<(Vec<String>, String)> {
         let names = self.model.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
         let rank = self.model.shape.len();
@@ -183,8 +183,8 @@ impl<'a> Source<'a> {
         Some((names, pointer_to("/attributes", XARRAY_NAMES)))
     }
 
-    /// The attributes without the filters that zarr-python keeps there in the draft.
-    fn own_attributes(&self) -> Json {
+    /// The attributes without the filters that zarr-python stores there in the draft.
+    fn user_attributes(&self) -> Json {
         let attributes = &self.model.attributes;
         match self.model.dialect == Dialect::Draft && draft::filters_of(attributes).is_some() {
             true => attributes.without(draft::FILTERS),
@@ -193,14 +193,14 @@ impl<'a> Source<'a> {
     }
 }
 
-impl CodecPlaces {
-    /// The location of the codec with an index in the chain.
+impl CodecLocations {
+    /// The location of the codec at an index of the chain.
     pub(super) fn of(&self, index: usize) -> String {
         match self {
             Self::List(list) => format!("{list}/{index}"),
             Self::Members { order, data_type, unnamed, filters, filter_count, pipeline } => {
                 match index.checked_sub(*unnamed) {
-                    // Of two the first is the order.
+                    // The first of two unlisted codecs is the memory order.
                     None if index.saturating_add(1) < *unnamed => (*order).to_owned(),
                     None => (*data_type).to_owned(),
                     Some(filter) if filter < *filter_count => format!("{filters}/{filter}"),
@@ -212,33 +212,33 @@ impl CodecPlaces {
     }
 }
 
-/// The names of an object's members that are none of these.
-pub(super) fn unknown(document: &Json, known: &[&str]) -> Vec<String> {
+/// The names of an object's members that are not known.
+pub(super) fn unknown_members(document: &Json, known: &[&str]) -> Vec<String> {
     let name = |member: Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
     document.members().filter(|member| !known.iter().any(|name| member.is_named(name))).map(name).collect()
 }
 
-/// The extensions of a node as another dialect's list of them, and what is lost. In v3 those stay that mean something; others would keep readers from a node
-/// that they could read in the draft.
+/// The extensions of a node in another dialect, and the losses. In v3 only extensions with an effect are retained;
+/// others would make the node unreadable there.
 pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, Vec<Loss>) {
-    let mut kept = Vec::new();
+    let mut converted = Vec::new();
     let mut losses = Vec::new();
     for (index, extension) in extensions.iter().enumerate() {
         let name = match to {
             Dialect::Draft => "extension",
             Dialect::V3 if extension.effect != ExtensionEffect::Ignored => "name",
             Dialect::V2 | Dialect::V3 => {
-                let what = format!("the extension {}", truncated(&extension.name));
-                losses.push(Loss { pointer: format!("/extensions/{index}"), property: what });
+                let property = format!("the extension {}", truncated(&extension.name));
+                losses.push(Loss { pointer: format!("/extensions/{index}"), property: property });
                 continue;
             }
         };
-        kept.push(json!({name: extension.name, "configuration": extension.configuration, "must_understand": extension.must_understand}));
+        converted.push(json!({name: extension.name, "configuration": extension.configuration, "must_understand": extension.must_understand}));
     }
-    (kept, losses)
+    (converted, losses)
 }
 
-/// A node document of members, with attributes as they are written.
+/// A node document with these members, and with attributes in their notation.
 pub(super) fn node_document(members: Map<String, Value>, attributes: Json) -> Json {
     Json::from(members).with("attributes", Change::SetText(attributes))
 }

@@ -77,7 +77,7 @@ fn draft_with(members: Value) -> Value {
 
 /// Members of v2 and what they are in v3. zarr-python 3.4.2 read the elements that zarr-python 2.18.7 had written so, from the same chunks.
 #[test]
-fn the_same_chunks_in_v3() {
+fn v2_arrays_convert_to_v3_with_the_same_chunks() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let big = json!({"name": "bytes", "configuration": {"endian": "big"}});
     let table = [
@@ -140,7 +140,7 @@ fn the_same_chunks_in_v3() {
 
 /// Members of v3 and what they are in v2 and the draft, where zarr-python 2.18.7 read the elements from the same bytes.
 #[test]
-fn v3_for_older_readers() {
+fn v3_arrays_convert_to_v2_and_the_draft() {
     let table = [
         (
             json!({"codecs": [{"name": "transpose", "configuration": {"order": [1, 0]}}, {"name": "bytes", "configuration": {"endian": "big"}},
@@ -178,7 +178,7 @@ fn v3_for_older_readers() {
 
 /// The data types of the draft are those of v2, most of them as extensions.
 #[test]
-fn data_types_of_the_draft() {
+fn data_types_convert_to_the_draft() {
     let complex =
         "https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/extensions/complex-dtypes/v1.0.html";
     let times = "https://zarr-specs.readthedocs.io/en/latest/extensions/data-types/datetime/v1.0.html";
@@ -216,7 +216,7 @@ fn data_types_of_the_draft() {
 }
 
 #[test]
-fn shards_of_the_draft() {
+fn shards_convert_from_and_to_the_draft() {
     let v3 = v3_with(
         json!({"shape": [16, 16], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [8, 12]}}, "codecs": [
         {"name": "sharding_indexed", "configuration": {"chunk_shape": [4, 6], "codecs": [
@@ -253,7 +253,7 @@ fn shards_of_the_draft() {
 
 /// xarray wants the empty list of a scalar's dimensions in both dialects.
 #[test]
-fn names_of_no_dimensions() {
+fn missing_dimension_names_stay_missing() {
     let v2 = v2_with(json!({"shape": [], "chunks": [], "attributes": {"_ARRAY_DIMENSIONS": []}}));
     let v3 = converted(&v2, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
     assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({})));
@@ -264,7 +264,7 @@ fn names_of_no_dimensions() {
 }
 
 #[test]
-fn groups() {
+fn groups_convert() {
     let group_of = |document: Value| match v3::node(document.to_string()).unwrap() {
         v3::Node::Group(group) => group,
         v3::Node::Array(array) => panic!("{array:?}"),

@@ -1,9 +1,9 @@
-//! The document of an array of v2.
+//! Conversion to arrays of v2.
 
 use serde_json::{Value, json};
 
 use super::{
-    chain::{Parts, only_shards},
+    chain::{ChainParts, as_only_sharding},
     outcome::{ChunkKeyPolicy, Unrepresentable},
     source::{Source, extensions, node_document},
 };
@@ -20,25 +20,25 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     let ArrayModel { shape, data_type, codecs, .. } = source.model;
     let separator = separator(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
-    if only_shards(codecs).is_some() {
+    if as_only_sharding(codecs).is_some() {
         let pointer = if source.model.dialect == Dialect::Draft { "/storage_transformers" } else { "/codecs/0" };
         return Err(Unrepresentable::new(pointer, "makes shards, which v2 has not"));
     }
-    let places = source.codec_places(codecs);
-    let mut parts = Parts::of(codecs, data_type, shape.len(), &places)?;
-    for pointer in std::mem::take(&mut parts.lost_sizes) {
-        source.lose(pointer, "the size of items that blosc is told");
+    let locations = source.codec_locations(codecs);
+    let mut parts = ChainParts::of(codecs, data_type, shape.len(), &locations)?;
+    for pointer in std::mem::take(&mut parts.lost_typesizes) {
+        source.add_loss(pointer, "the size of items that blosc is told");
     }
     let dtype = dtype(source, &parts)?;
     let fill_value = source.fill_value(Dialect::V2, &parts.order)?;
     let attributes = source.attributes_with_names();
-    source.lose_unknown_members();
+    source.add_unknown_members();
     let (_, losses) = extensions(&source.model.extensions, Dialect::V2);
     source.losses.extend(losses);
-    let order = if parts.fortran { "F" } else { "C" };
+    let order = if parts.is_fortran_order { "F" } else { "C" };
     let (filters, compressor) = parts.split(source)?;
     let filters = (!filters.is_empty()).then(|| filters.iter().map(codec).collect::<Vec<_>>());
-    let described = members([
+    let members_of_document = members([
         ("zarr_format", json!(2)),
         ("shape", json!(shape)),
         ("chunks", json!(chunk_shape)),
@@ -50,7 +50,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
         ("dimension_separator", json!(separator.as_str())),
         ("attributes", json!({})),
     ]);
-    Ok(node_document(described, attributes))
+    Ok(node_document(members_of_document, attributes))
 }
 
 fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Unrepresentable> {
@@ -66,23 +66,23 @@ fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Un
     }
 }
 
-/// The `dtype`, which must be read as the same again.
-pub(super) fn dtype(source: &Source<'_>, parts: &Parts) -> Result<Value, Unrepresentable> {
+/// The `dtype`, if it is read back as the same data type.
+pub(super) fn dtype(source: &Source<'_>, parts: &ChainParts) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
-    let refuse = || {
+    let unrepresentable = || {
         let reason = format!("is {}, for which v2 has no dtype", crate::text::truncated(&data_type.name()));
         Unrepresentable::new(source.data_type_pointer(), reason)
     };
-    let dtype = data_type.to_v2(&parts.order).map_err(|_| refuse())?;
+    let dtype = data_type.to_v2(&parts.order).map_err(|_| unrepresentable())?;
     match parse_v2(&dtype, V2Context { object_codec: parts.codecs.first() }) {
         Ok((read, order)) if read == *data_type && (order == parts.order || parts.order == StoredOrder::Little) => {
             Ok(dtype)
         }
-        _ => Err(refuse()),
+        _ => Err(unrepresentable()),
     }
 }
 
-/// A codec as numcodecs configures it.
+/// A codec in the form of numcodecs.
 pub(super) fn codec(codec: &CodecSpec) -> Value {
     let mut numcodecs = members([("id", json!(codec.name))]);
     numcodecs.extend(codec.configuration.clone());

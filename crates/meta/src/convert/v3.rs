@@ -1,9 +1,9 @@
-//! The document of an array of v3.
+//! Conversion to arrays of v3.
 
 use serde_json::{Value, json};
 
 use super::{
-    chain::{check_count, inner_chain, only_shards, to_v3},
+    chain::{as_only_sharding, check_count, inner_codecs, to_v3},
     outcome::{ChunkKeyPolicy, Unrepresentable},
     source::{Source, extensions, node_document},
 };
@@ -21,14 +21,14 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     let chunk_keys = chunk_keys(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
     let data_type = data_type(source)?;
-    let codecs = to_v3(codecs, &source.model.data_type, &source.codec_places(&innermost(codecs)))?;
+    let codecs = to_v3(codecs, &source.model.data_type, &source.codec_locations(&innermost_codecs(codecs)))?;
     check_count(&codecs, source)?;
     let fill_value = source.fill_value(Dialect::V3, &StoredOrder::Little)?;
     let (attributes, dimension_names) = source.attributes_and_names();
-    source.lose_unknown_members();
+    source.add_unknown_members();
     let (extensions, losses) = extensions(&source.model.extensions, Dialect::V3);
     source.losses.extend(losses);
-    let mut described = members([
+    let mut members_of_document = members([
         ("zarr_format", json!(3)),
         ("node_type", json!("array")),
         ("shape", json!(shape)),
@@ -39,11 +39,11 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
         ("codecs", json!(codecs.iter().map(CodecSpec::to_v3).collect::<Vec<_>>())),
         ("attributes", json!({})),
     ]);
-    described.extend(dimension_names.map(|names| ("dimension_names".to_owned(), names)));
+    members_of_document.extend(dimension_names.map(|names| ("dimension_names".to_owned(), names)));
     if !extensions.is_empty() {
-        described.insert("extensions".to_owned(), json!(extensions));
+        members_of_document.insert("extensions".to_owned(), json!(extensions));
     }
-    Ok(node_document(described, attributes))
+    Ok(node_document(members_of_document, attributes))
 }
 
 fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrepresentable> {
@@ -56,7 +56,7 @@ fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrep
     }
 }
 
-/// The data type, which must be read as the same again.
+/// The data type, if it is read back as the same.
 fn data_type(source: &Source<'_>) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
     let json = data_type.to_v3();
@@ -70,10 +70,10 @@ fn data_type(source: &Source<'_>) -> Result<Value, Unrepresentable> {
 }
 
 /// The chain of the innermost chunks.
-fn innermost(chain: &[CodecSpec]) -> Vec<CodecSpec> {
+fn innermost_codecs(chain: &[CodecSpec]) -> Vec<CodecSpec> {
     let mut chain = chain.to_vec();
-    while let Some(shards) = only_shards(&chain) {
-        chain = inner_chain(shards);
+    while let Some(shards) = as_only_sharding(&chain) {
+        chain = inner_codecs(shards);
     }
     chain
 }

@@ -1,4 +1,4 @@
-//! Bytes as text (RFC 4648 §4).
+//! Base64 (RFC 4648 §4).
 
 use base64::{
     Engine, alphabet,
@@ -6,7 +6,7 @@ use base64::{
 };
 use serde_json::Value;
 
-/// As Python's: padding may be left out in no case, but bits that pad may be anything.
+/// Like Python's: padding is required, but its bits are ignored.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -18,7 +18,7 @@ pub(super) fn encode_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// Appends bytes as a JSON text.
+/// Appends bytes as a JSON string.
 pub(super) fn append_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let text_len = base64::encoded_len(bytes.len(), true).unwrap_or_default();
     out.push(b'"');
@@ -29,7 +29,7 @@ pub(super) fn append_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// The decoded bytes; `None` if the text is no base64, or has more than `limit` bytes.
+/// Decodes base64 of at most `limit` bytes; `None` if it is invalid or longer.
 pub(super) fn decode_base64(text: &str, limit: usize) -> Option<Vec<u8>> {
     if base64::decoded_len_estimate(text.len()) > limit.saturating_add(3) {
         return None;
@@ -37,7 +37,7 @@ pub(super) fn decode_base64(text: &str, limit: usize) -> Option<Vec<u8>> {
     BASE64.decode(text).ok().filter(|bytes| bytes.len() <= limit)
 }
 
-/// The bytes of a fill value: base64, or an array of integers as zarr-python 3.0 wrote it.
+/// The bytes of a fill value: base64, or an array of integers as written by zarr-python 3.0.
 pub(super) fn bytes_of(json: &Value, limit: usize) -> Option<Vec<u8>> {
     match json {
         Value::String(text) => decode_base64(text, limit),

@@ -7,7 +7,7 @@ use super::{
     text::unconfigured,
 };
 
-/// `bfloat16` (v3). NumPy has no such type, and so neither have v2 and the draft.
+/// `bfloat16` (v3). NumPy, v2 and the draft do not have it.
 pub(super) struct BFloat16Family;
 
 impl DataTypeFamily for BFloat16Family {

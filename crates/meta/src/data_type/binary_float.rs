@@ -1,4 +1,4 @@
-//! The binary floating-point formats, and how their values are written: shared by real and complex types.
+//! Binary floating-point formats and their notations, shared by real and complex types.
 
 use half::{bf16, f16};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::text::{append, bit_pattern, hexadecimal};
 use crate::Dialect;
 
-/// A format of floating-point numbers whose values are all values of `f64` too.
+/// A floating-point format whose values are also values of `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BinaryFloat {
     Float16,
@@ -15,12 +15,12 @@ pub(super) enum BinaryFloat {
     Float64,
 }
 
-/// The reason why a JSON value is no number of a format.
+/// The reason for rejecting a JSON value.
 pub(super) const NO_NUMBER: &str = "it is a number, \"NaN\", \"Infinity\", \"-Infinity\", or all its bits as \"0x…\"";
 pub(super) const TOO_BIG: &str = "it is too big";
 
-/// The bits of the only `float32`, except for its negative, whose shortest decimal form becomes another one if it is
-/// read as an `f64` first: it lies just between the two.
+/// The magnitude of the only `float32` values whose shortest decimal form is misread through an `f64`: it lies halfway
+/// between two of them.
 const BETWEEN: u32 = 0x15ae_43fd;
 
 impl BinaryFloat {
@@ -42,7 +42,7 @@ impl BinaryFloat {
         })
     }
 
-    /// Appends the value nearest to a number, the even one of two; infinity if that is too large.
+    /// Appends the nearest value, half to even; infinity if the number is too large.
     fn push_nearest(self, value: f64, out: &mut Vec<u8>) {
         match self {
             Self::Float16 => out.extend(f16::from_f32(to_odd(value)).to_le_bytes()),
@@ -52,7 +52,7 @@ impl BinaryFloat {
         }
     }
 
-    /// The bits, little-endian, of the NaN that is meant where only `NaN` is said: quiet, positive, without payload.
+    /// The little-endian bits of the default NaN: quiet, positive, without payload.
     pub(super) fn usual_nan(self) -> &'static [u8] {
         match self {
             Self::Float16 => &[0x00, 0x7e],
@@ -80,12 +80,12 @@ impl BinaryFloat {
         }
     }
 
-    /// The `f64` whose decimal form is the shortest that reads back as this element of 16 bits.
+    /// The `f64` with the shortest decimal form that reads back as this 16-bit element.
     fn shortest(self, element: &[u8], value: f64) -> f64 {
         if value == 0.0 {
             return value;
         }
-        // Five digits distinguish any two values of 16 bits. The logarithm may be off by one, and a power of ten may be
+        // Five digits distinguish any two 16-bit values. The logarithm may be off by one, and a power of ten may be
         // shorter still.
         let exponent = value.abs().log10().floor() as i32;
         let mut back = Vec::with_capacity(element.len());
@@ -99,7 +99,7 @@ impl BinaryFloat {
             .unwrap_or(value)
     }
 
-    /// Appends the element that a JSON value stands for, or says why there is none.
+    /// Appends the element of a JSON value, or returns the reason why it is invalid.
     pub(super) fn parse_json(self, json: &Value, out: &mut Vec<u8>) -> Result<(), &'static str> {
         let value = match json {
             Value::Number(number) => number.as_f64().ok_or(NO_NUMBER)?,
@@ -128,7 +128,7 @@ impl BinaryFloat {
         Ok(())
     }
 
-    /// Appends the element that a fill value which is not `null` stands for, or says why there is none.
+    /// Appends the element of a fill value other than `null`, or returns the reason why it is invalid.
     pub(super) fn parse_fill(self, json: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), &'static str> {
         let Some(text) = json.as_str() else { return self.parse_json(json, out) };
         match dialect {
@@ -141,7 +141,7 @@ impl BinaryFloat {
                     return Ok(());
                 }
             }
-            // zarr-python reads a text that is a decimal number as well.
+            // zarr-python also reads strings with a decimal number.
             Dialect::V2 | Dialect::V3 => {
                 let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
                 if decimal && let Ok(value) = text.parse::<f64>() {
@@ -164,10 +164,9 @@ impl BinaryFloat {
     }
 }
 
-/// A value of 16 bits rounded to this many decimal places, or if negative, to that power of ten: the `f64` nearest to
-/// the decimal number.
+/// The `f64` nearest to a 16-bit value rounded to decimal places, or to a power of ten if `places` is negative.
 fn rounded(value: f64, places: i32) -> f64 {
-    // Up to here the power, and the product of a value of 16 bits with it, are exact.
+    // The power, and its product with a 16-bit value, are exact up to here.
     const EXACT: i32 = 16;
     if places.abs() > EXACT {
         let digits = usize::try_from(places.saturating_add(value.abs().log10().floor() as i32)).unwrap_or_default();
@@ -177,7 +176,7 @@ fn rounded(value: f64, places: i32) -> f64 {
     if places >= 0 { (value * power).round_ties_even() / power } else { (value / power).round_ties_even() * power }
 }
 
-/// Rounds to the nearer odd `f32` what is none, so that rounding once more to 16 bits is as if it had been done in one step.
+/// Rounds to the nearest odd `f32`, so that rounding again to 16 bits has the same result as rounding once.
 ///
 /// `half` itself rounds an `f64` through the nearest `f32`, or without its lowest bits, which can be off by one.
 fn to_odd(value: f64) -> f32 {

@@ -43,7 +43,7 @@ impl ElementType for Bool {
         if is_null_fill(json, dialect) {
             return Ok(self.zero());
         }
-        // NumPy's booleans are numbers, and writers have put them down as such.
+        // NumPy's booleans are numbers, and some writers write them so.
         if let Some(number @ (0.0 | 1.0)) = json.as_f64() {
             return Ok(vec![u8::from(number == 1.0)]);
         }
@@ -64,7 +64,7 @@ impl ElementType for Bool {
     }
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
-        // Every byte but 0 is true, as in NumPy.
+        // As in NumPy, every byte other than 0 is true.
         let text: &[u8] = if element.first().is_some_and(|byte| *byte != 0) { b"true" } else { b"false" };
         out.extend_from_slice(text);
     }

@@ -1,8 +1,9 @@
-//! Moments as NumPy writes them: ISO 8601 in the proleptic Gregorian calendar, of any year, without leap seconds or time zones.
+//! Datetimes in NumPy's notation: ISO 8601 in the proleptic Gregorian calendar, of any year, without leap seconds and
+//! time zones.
 
 use std::{fmt::Write, ops::RangeInclusive};
 
-/// A unit of NumPy's datetimes.
+/// The unit of a NumPy datetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Year,
@@ -12,19 +13,19 @@ pub(super) enum Unit {
     Hour,
     Minute,
     Second,
-    /// The second divided by ten so many times: 3 for milliseconds, up to 18 for attoseconds.
+    /// A second divided by a power of ten: 3 for milliseconds, up to 18 for attoseconds.
     Fraction(u32),
-    /// No unit: numbers that no calendar knows.
+    /// No unit: plain numbers.
     Generic,
 }
 
 const SECONDS_PER_DAY: i128 = 86_400;
 const ATTOSECONDS: i128 = 1_000_000_000_000_000_000;
-/// Years that are longer than any that an `i64` times a scale can reach.
+/// The number of digits of a year beyond any `i64` times a scale.
 const MAX_YEAR_DIGITS: usize = 29;
 
 impl Unit {
-    /// Every unit by NumPy's name; of two names, the one that NumPy writes is first.
+    /// NumPy's names of units, with the one that NumPy writes first.
     const NAMES: [(&'static str, Self); 15] = [
         ("Y", Self::Year),
         ("M", Self::Month),
@@ -51,7 +52,7 @@ impl Unit {
         Self::NAMES.iter().find(|(_, unit)| *unit == self).map_or("generic", |(name, _)| name)
     }
 
-    /// The seconds of a unit of whole seconds.
+    /// The number of seconds in a unit; `None` for fractions of a second and for calendar units.
     fn seconds(self) -> Option<i128> {
         match self {
             Self::Week => Some(7 * SECONDS_PER_DAY),
@@ -63,9 +64,9 @@ impl Unit {
         }
     }
 
-    /// Appends the time that is `count` units after the start of 1970, with the digits of the unit.
+    /// Appends the datetime `count` units after the start of 1970, with the precision of the unit.
     pub(super) fn write(self, count: i128, out: &mut String) {
-        // A String takes every character.
+        // Writing to a `String` cannot fail.
         let _written = match self {
             Self::Year => write!(out, "{:04}", count.saturating_add(1970)),
             Self::Month => {
@@ -92,7 +93,7 @@ impl Unit {
         };
     }
 
-    /// The number of units from the start of 1970 to the time in a text; `None` if it is invalid, or between two units.
+    /// The number of units from the start of 1970 to a datetime; `None` if it is invalid or not a multiple of the unit.
     pub(super) fn parse(self, text: &str) -> Option<i128> {
         let moment = Moment::parse(text)?;
         let days = days_from_civil(moment.year, moment.month, moment.day);
@@ -122,12 +123,12 @@ impl Unit {
     }
 }
 
-/// A quotient that leaves nothing over.
+/// The quotient, if there is no remainder.
 pub(super) fn exact_quotient(dividend: i128, divisor: i128) -> Option<i128> {
     (dividend.checked_rem(divisor)? == 0).then(|| dividend / divisor)
 }
 
-/// The fields of an ISO 8601 text.
+/// The fields of an ISO 8601 datetime.
 struct Moment {
     year: i128,
     /// From 1.
@@ -140,7 +141,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// Reads `YYYY[-MM[-DD[Thh[:mm[:ss[.f…]]]]]]`, with up to 18 digits after the point. A `Z` at the end changes nothing.
+    /// Parses `YYYY[-MM[-DD[Thh[:mm[:ss[.f…]]]]]]`, with up to 18 digits after the point and an optional `Z`.
     fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('Z').unwrap_or(text);
         let (date, time) = match text.split_once(['T', ' ']) {
@@ -216,10 +217,10 @@ fn days_of_month(year: i128, month: i128) -> i128 {
     }
 }
 
-// The calendar repeats after 400 years, which have 146,097 days. Years that begin in March have their leap day at the end, where it
-// moves no other day; their months have 153 days in every five.
+// The calendar has a period of 400 years, or 146,097 days. Counted from March, the leap day is the last day of the
+// year, and five months have 153 days.
 
-/// The days from 1970-01-01 to a day.
+/// The number of days from 1970-01-01 to a date.
 fn days_from_civil(year: i128, month: i128, day: i128) -> i128 {
     let year = if month <= 2 { year - 1 } else { year };
     let year_of_era = year.rem_euclid(400);

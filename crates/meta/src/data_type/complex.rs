@@ -32,7 +32,7 @@ struct Complex {
     part: BinaryFloat,
     number: Number,
     name: &'static str,
-    /// The name by which the registry of extensions has the same type a second time.
+    /// A second name of the type in the extension registry.
     alias: &'static str,
     numpy: &'static str,
 }
@@ -58,7 +58,7 @@ impl DataTypeFamily for ComplexFamily {
 }
 
 impl Complex {
-    /// Appends both parts, each read in the same way; an imaginary part that is not said is zero.
+    /// Appends both parts, each read by `read`; a missing imaginary part is zero.
     fn push(
         &self,
         json: &Value,
@@ -97,14 +97,14 @@ impl ElementType for Complex {
         if is_null_fill(json, dialect) {
             return Ok(self.zero());
         }
-        // The digits are those of the bytes as they lie big-endian: the real part, then the imaginary one.
+        // The digits are the big-endian bytes: the real part, then the imaginary part.
         if let Some(pattern) = draft_bit_pattern(json, dialect, self.number.size()) {
             let mut parts: Vec<&[u8]> = pattern.chunks(self.part.size()).collect();
             parts.reverse();
             return Ok(parts.concat());
         }
         let mut element = Vec::with_capacity(self.number.size());
-        // A real number is complex too, and only v3 says that there are always two parts.
+        // Real numbers are accepted, except in v3, whose complex numbers always have two parts.
         if dialect != Dialect::V3 && !json.is_array() {
             self.part.parse_fill(json, dialect, &mut element).map_err(|reason| refuse(self, json, reason))?;
             element.resize(self.number.size(), 0);

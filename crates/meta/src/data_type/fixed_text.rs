@@ -1,4 +1,4 @@
-//! Texts with a maximum number of code points of four bytes each; shorter ones are padded with zeros.
+//! Strings with a maximum number of code points, four bytes each and padded with zeros.
 
 use serde_json::{Map, Value, json};
 
@@ -10,12 +10,12 @@ use super::{
 use crate::Dialect;
 
 const NAME: &str = "fixed_length_utf32";
-/// The bytes of a code point.
+/// The size of a code point in bytes.
 const WIDTH: usize = 4;
 
 #[derive(Debug)]
 struct FixedText {
-    /// The number of code points, at most.
+    /// The maximum number of code points.
     length: usize,
 }
 
@@ -46,7 +46,7 @@ impl DataTypeFamily for FixedTextFamily {
 }
 
 impl FixedText {
-    /// The text without its padding; `None` if a word is no code point.
+    /// The string without padding; `None` if a word is not a code point.
     fn text(&self, element: &[u8]) -> Option<String> {
         let mut text = element.chunks_exact(WIDTH).map(code_point).collect::<Option<String>>()?;
         text.truncate(text.trim_end_matches('\0').len());
@@ -87,7 +87,7 @@ impl ElementType for FixedText {
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
         let text = self.text(element).unwrap_or_else(|| {
-            // JSON cannot represent it, and the other characters are still worth reading.
+            // Replaces code points that JSON cannot represent.
             element.chunks_exact(WIDTH).map(|word| code_point(word).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         });
         append(out, &text);

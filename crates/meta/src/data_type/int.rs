@@ -9,7 +9,7 @@ use super::{
 };
 use crate::Dialect;
 
-/// Up to here every integer is an `f64` of its own, so that `3.0` means 3 and nothing else.
+/// The magnitude up to which every integer is exactly an `f64`, so that `3.0` means 3.
 const EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
 const INTEGERS: [Integer; 8] = [
@@ -53,7 +53,7 @@ impl DataTypeFamily for IntegerFamily {
     }
 }
 
-/// The integer that a JSON value is, if it is one: `3`, also `3.0`.
+/// The integer in a JSON value such as `3` or `3.0`.
 pub(super) fn exact_integer(json: &Value) -> Option<i128> {
     if let Some(value) = json.as_i64() {
         return Some(i128::from(value));
@@ -62,12 +62,12 @@ pub(super) fn exact_integer(json: &Value) -> Option<i128> {
         return Some(i128::from(value));
     }
     let value = json.as_f64()?;
-    // Numbers of JSON beyond 64 bits were rounded when they were parsed.
+    // JSON numbers beyond 64 bits were rounded by the parser.
     (value.trunc() == value && value.abs() <= EXACT_FLOAT).then_some(value as i128)
 }
 
 impl Integer {
-    /// Appends a value that is in range; answers whether it was.
+    /// Appends a value; returns false if it is out of range.
     fn push(self, value: i128, out: &mut Vec<u8>) -> bool {
         macro_rules! push {
             ($type:ty) => {
@@ -132,7 +132,7 @@ impl ElementType for Integer {
             return Ok(pattern);
         }
         let mut element = Vec::with_capacity(self.number.size());
-        // zarr-python reads a text of decimal digits as well.
+        // zarr-python also reads strings of decimal digits.
         if dialect != Dialect::Draft
             && let Some(value) = json.as_str().and_then(|text| text.parse().ok())
             && self.push(value, &mut element)

@@ -1,4 +1,4 @@
-//! Any JSON as elements: v2's `|O` with the filter `json2`. An element is its text in UTF-8.
+//! JSON values as elements: v2's `|O` with the filter `json2`. An element is the UTF-8 text of a JSON value.
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ impl ElementType for JsonValue {
     }
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
-        // Invalid stored JSON must not break the text around it.
+        // Invalid stored JSON must not corrupt the output.
         let is_json = serde_json::from_slice::<IgnoredAny>(element).is_ok();
         out.extend_from_slice(if is_json { element } else { b"null" });
     }

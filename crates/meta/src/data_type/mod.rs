@@ -1,10 +1,11 @@
-//! Data types: what an element is, and how each dialect and each output format writes it.
+//! Data types: the layout of elements, and their notation in each dialect and output format.
 //!
-//! A data type is an [`ElementType`] behind a [`DataType`]. Elements in memory are always in one form, whatever is stored: of a
-//! fixed size in bytes with every word little-endian, or of variable length. The byte order in which they are *stored* is
-//! not part of the type; it is a [`StoredOrder`], which goes into the codec chain.
+//! A [`DataType`] is a shared [`ElementType`]. Elements in memory always have the same form, however they are stored:
+//! of a fixed size with every word little-endian, or of variable length. The byte order in which elements are *stored*
+//! is not part of the type; it is a [`StoredOrder`], which becomes a codec of the chain.
 //!
-//! A new type is one file with an implementation of [`ElementType`] and one of [`Family`], and one line in [`FAMILIES`].
+//! A new data type is a module with an implementation of [`ElementType`] and one of [`DataTypeFamily`], and an entry in
+//! [`FAMILIES`].
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -35,39 +36,38 @@ mod variable_text;
 
 pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
-/// The type of an array's elements. Clones are cheap and the same.
+/// The type of an array's elements. Clones share one value.
 #[derive(Clone)]
 pub struct DataType(Arc<dyn ElementType>);
 
-/// A data type, and the operations on its elements.
+/// A data type and the operations on its elements.
 ///
-/// An *element* is passed as its bytes in memory: of a fixed size, [`FixedLayout::size`] bytes with each word
-/// little-endian; of variable length, the bytes of its content (a string's UTF-8, a byte string's bytes, an inner
-/// array's elements in sequence). Every method expects whole elements of this type; other lengths yield an error or, if
-/// the method has none, nothing.
+/// An *element* is passed as its bytes in memory: [`FixedLayout::size`] bytes with each word little-endian, or the
+/// content of variable length (a string's UTF-8, a byte string's bytes, an inner array's elements). Every method
+/// expects complete elements of this type; for other lengths it returns an error, or has no effect if it cannot fail.
 pub trait ElementType: fmt::Debug + Send + Sync {
-    /// The name of the type in messages and in the header `Zarr-Data-Type`: that of v3, parameters included, such as
-    /// `float32` or `numpy.datetime64[10us]`. Two types with one name are the same type.
+    /// The name in messages and in the header `Zarr-Data-Type`: that of v3 with parameters, such as `float32` or
+    /// `numpy.datetime64[10us]`. Two types with the same name are equal.
     fn name(&self) -> String;
 
     /// The layout of elements in memory.
     fn layout(&self) -> Layout;
 
-    /// The element of a fill value in a dialect's document. `null`, if the dialect allows it, is zero, but for times of
-    /// v2 "not a time".
+    /// Reads a fill value of a dialect. `null`, if the dialect allows it, is zero; for times in v2 it is "not a time".
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError>;
 
-    /// The same, in the document of an array whose elements are stored in a byte order: it matters only to a struct of v2, whose
-    /// fill value is the bytes as they are stored.
+    /// Reads a fill value of an array that is stored in a byte order. It only matters to structs in v2, whose fill
+    /// value is the stored bytes.
     fn stored_fill_value(&self, json: &Value, dialect: Dialect, order: &StoredOrder) -> Result<Vec<u8>, ValueError> {
         let _ = order;
         self.fill_value(json, dialect)
     }
 
-    /// The JSON by which a dialect's document writes an element as a fill value, where elements are stored little-endian.
+    /// The fill value of a dialect for an element, of an array that is stored little-endian.
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat>;
 
-    /// The same, in the document of an array whose elements are stored in a byte order: the way back from [`stored_fill_value`](Self::stored_fill_value).
+    /// The fill value of a dialect for an element, of an array that is stored in a byte order; inverts
+    /// [`stored_fill_value`](Self::stored_fill_value).
     fn stored_fill_value_json(
         &self,
         element: &[u8],
@@ -78,37 +78,38 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         self.fill_value_json(element, dialect)
     }
 
-    /// The default element of arrays: zero, false, or empty.
+    /// The default fill value: zero, false, or empty.
     fn zero(&self) -> Vec<u8>;
 
-    /// Appends an element as JSON text: what `format=json` answers with.
+    /// Appends an element as JSON, the notation of `format=json`.
     ///
-    /// Byte strings are base64, raw bits and voids an array of integers, complex numbers `[re, im]`; NaN and infinities are the strings
-    /// `"NaN"`, `"Infinity"` and `"-Infinity"`, a NaN other than the usual one `"0x…"`; datetimes are ISO 8601 or `"NaT"`, timedeltas
-    /// integers in their unit or `"NaT"`, structs arrays of their fields. Floats have the fewest digits that read back as the same.
+    /// Byte strings are base64, raw bits are arrays of integers, complex numbers are `[re, im]`; NaN and infinities are
+    /// the strings `"NaN"`, `"Infinity"` and `"-Infinity"`, other NaNs than the default one `"0x…"`; datetimes are ISO
+    /// 8601 or `"NaT"`, timedeltas integers in their unit or `"NaT"`, structs arrays of their fields. Floats have the
+    /// shortest digits that read back as the same value.
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>);
 
-    /// Appends the element that a JSON value stands for: the way back from [`write_json`](Self::write_json). Whatever the type cannot hold
-    /// exactly as a member of its range (NaN into integers, 256 into `uint8`, a text that is too long) is refused, never wrapped.
+    /// Appends the element of a JSON value; inverts [`write_json`](Self::write_json). Values that the type cannot hold
+    /// (NaN in integers, 256 in `uint8`, a string that is too long) are rejected, never wrapped.
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError>;
 
-    /// The `descr` of a `.npy` header as Python text, for the elements as they are in memory: `'<f4'`, or `[('a', '<i4')]`.
-    /// `None` where NumPy alone has no such type, or one that is not of a fixed size.
+    /// The `descr` of a `.npy` header as Python source, for elements in memory order: `'<f4'`, or `[('a', '<i4')]`.
+    /// `None` if NumPy alone has no such type, or if it has no fixed size.
     fn npy_descr(&self) -> Option<String>;
 
-    /// The reason why untrusted bytes are no element, as a sentence; `None` if they are one. The size of elements of a
-    /// fixed size is not checked.
+    /// The reason why untrusted bytes are not an element; `None` if they are one. The size of fixed-size elements is
+    /// not checked.
     fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         let _ = element;
         None
     }
 
-    /// The names of the fields of a struct, which [`write_json`](Self::write_json) writes in this order; none of anything else.
+    /// The names of a struct's fields, in the order of [`write_json`](Self::write_json); empty for other types.
     fn field_names(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// The plain number type, if it is one.
+    /// The number type, if the type is a plain number.
     fn number(&self) -> Option<Number> {
         None
     }
@@ -130,7 +131,7 @@ pub trait DataTypeFamily: Sync {
     /// Reads the `dtype` of a v2 document.
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>>;
 
-    /// Reads the `data_type` of a v3 document, whose name and configuration these are. A bare name has no configuration.
+    /// Reads the `data_type` of a v3 document, given its name and configuration. A bare name has no configuration.
     fn read_v3(
         &self,
         name: &str,
@@ -146,20 +147,20 @@ pub trait DataTypeFamily: Sync {
 /// The context of a `dtype` in a v2 document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V2Context<'a> {
-    /// The first filter, which says what the objects of `|O` are.
+    /// The first filter, which determines the type of the objects of `|O`.
     pub object_codec: Option<&'a CodecSpec>,
 }
 
 /// The layout of elements in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// All of one size.
+    /// All elements have one size.
     Fixed(FixedLayout),
-    /// Each of its own length.
+    /// Each element has its own length.
     Variable,
 }
 
-/// The layout of elements of one size in memory.
+/// The layout of fixed-size elements in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedLayout {
     /// The size of an element in bytes; may be 0 (`|S0`).
@@ -169,12 +170,12 @@ pub struct FixedLayout {
     pub words: Vec<WordRun>,
 }
 
-/// Some words of one width, one after the other within an element.
+/// Consecutive words of one width within an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordRun {
-    /// The offset of the first, in bytes from the start of the element.
+    /// The offset of the first word from the start of the element, in bytes.
     pub offset: usize,
-    /// The size of each in bytes, at least 2.
+    /// The size of a word in bytes, at least 2.
     pub width: usize,
     /// The number of words, at least 1.
     pub count: usize,
@@ -183,15 +184,15 @@ pub struct WordRun {
 /// The byte order in which an array's elements are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredOrder {
-    /// As in memory: each word's least significant byte first; also for words without a byte order.
+    /// Little-endian, as in memory; also for elements without multi-byte words.
     Little,
-    /// Each word's most significant byte first.
+    /// Big-endian.
     Big,
-    /// These words big-endian, and the others little: a v2 struct whose fields differ.
+    /// These words are big-endian, the others little-endian: a v2 struct with fields of both orders.
     Mixed(Vec<WordRun>),
 }
 
-/// The plain numbers, for codecs that calculate. Big-endian or little is not theirs to say.
+/// Plain number types, for codecs that compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Number {
@@ -211,36 +212,36 @@ pub enum Number {
     Complex128,
 }
 
-/// The reason why a document's data type is invalid.
+/// Errors of a document's data type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
-    /// No such data type is known.
+    /// The data type is unknown.
     #[error("there is no data type {name}")]
     Unknown {
-        /// Its text in the document, cut to a length that can be shown.
+        /// The data type in the document, truncated.
         name: String,
     },
-    /// The data type is known, but what is said of it is wrong.
+    /// The data type is known, but invalid.
     #[error("the data type {name} {reason}")]
     Invalid {
-        /// Its text in the document, cut to a length that can be shown.
+        /// The data type in the document, truncated.
         name: String,
-        /// The error, which continues "the data type x".
+        /// The error, which continues "data type x".
         reason: String,
     },
     /// Elements are larger than [`MAX_ELEMENT_SIZE`](crate::limits::MAX_ELEMENT_SIZE).
     #[error("the elements of {name} are larger than {} bytes", crate::limits::MAX_ELEMENT_SIZE)]
     TooLarge {
-        /// Its text in the document, cut to a length that can be shown.
+        /// The data type in the document, truncated.
         name: String,
     },
 }
 
-/// The reason why a JSON value is no element.
+/// A JSON value is not an element of a data type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{value} is no {data_type}: {reason}")]
 pub struct ValueError {
-    /// The value, cut to a length that can be shown.
+    /// The value, truncated.
     pub value: String,
     /// The data type's name.
     pub data_type: String,
@@ -248,7 +249,7 @@ pub struct ValueError {
     pub reason: String,
 }
 
-/// A dialect has no way to write a type or an element.
+/// A dialect cannot represent a data type or an element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dialect} cannot express {feature}")]
 pub struct UnsupportedInFormat {
@@ -259,7 +260,7 @@ pub struct UnsupportedInFormat {
 }
 
 impl DataType {
-    /// The type that `element_type` is.
+    /// Wraps an element type.
     pub fn new(element_type: impl ElementType + 'static) -> Self {
         Self(Arc::new(element_type))
     }
@@ -302,7 +303,7 @@ impl fmt::Display for DataType {
 }
 
 impl Number {
-    /// The size of one in bytes.
+    /// The size of a number in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,

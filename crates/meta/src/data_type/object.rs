@@ -1,4 +1,4 @@
-//! NumPy's objects: `|O` says nothing of what the elements are; the first filter does.
+//! NumPy's objects: the first filter determines the data type of `|O`.
 
 use serde_json::{Map, Value};
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::codecs::CodecSpec;
 
-/// The dtype of all objects.
+/// The `dtype` of objects.
 pub(super) const OBJECT: &str = "|O";
 
-/// Objects whose filter no other family knows, which cannot be read: the last family that is asked.
+/// Rejects objects with a filter that no other family supports; the last of the families.
 pub(super) struct OtherObjectFamily;
 
-/// The filter that determines the type of the objects; `None` for other dtypes, and if no filter does.
+/// The filter that determines the type of objects; `None` for other dtypes, and without filters.
 pub(super) fn object_codec<'a>(dtype: &Value, context: V2Context<'a>) -> Option<&'a CodecSpec> {
     context.object_codec.filter(|_| is_object(dtype))
 }

@@ -1,4 +1,4 @@
-//! Raw bits: a number of bytes without further meaning.
+//! Raw bits: a number of bytes without interpretation.
 
 use serde_json::{Map, Value, json};
 
@@ -60,7 +60,7 @@ fn bits(name: &str) -> Option<Result<usize, TypeError>> {
 }
 
 impl Raw {
-    /// Appends the bytes that an array of integers, or base64, has.
+    /// Appends the bytes of an array of integers, or of base64.
     fn push(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
         match bytes_of(json, self.size) {
             Some(bytes) if bytes.len() == self.size => {
@@ -85,7 +85,7 @@ impl ElementType for Raw {
         if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
             return Ok(self.zero());
         }
-        // Raw bits have no byte order: the first digits are those of the first byte.
+        // Raw bits have no byte order: the first digits are the first byte.
         if dialect == Dialect::Draft
             && let Some(mut pattern) = json.as_str().and_then(|text| bit_pattern(text, self.size))
         {
@@ -98,7 +98,7 @@ impl ElementType for Raw {
     }
 
     fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
-        // As zarr-python and tensorstore have it, which do not read the list of integers that the specification of v3 describes.
+        // Like zarr-python and tensorstore, which do not read the list of integers of the v3 specification.
         Ok(Value::from(encode_base64(element)))
     }
 
@@ -123,7 +123,7 @@ impl ElementType for Raw {
     }
 
     fn to_v3(&self) -> Value {
-        // zarr-python does not know `rN`.
+        // zarr-python does not support `rN`.
         json!({"name": RAW_BYTES, "configuration": {"length_bytes": self.size}})
     }
 

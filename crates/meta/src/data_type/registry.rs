@@ -1,4 +1,4 @@
-//! The data types that there are.
+//! The list of data types, and parsing by it.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{
     variable_text::VariableTextFamily,
 };
 
-/// Every family of data types, in the order in which they are asked.
+/// Every family of data types, in the order in which they are tried.
 pub static FAMILIES: &[&dyn DataTypeFamily] = &[
     &BoolFamily,
     &IntegerFamily,
@@ -34,7 +34,7 @@ pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, Stor
     FAMILIES.iter().find_map(|family| family.read_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
 }
 
-/// Reads a `dtype` that is part of another one, and so cannot be `|O`.
+/// Reads a `dtype` inside of another one, which has no filter for `|O`.
 fn parse_simple_v2(dtype: &Value) -> Result<(DataType, StoredOrder), TypeError> {
     parse_v2(dtype, V2Context::default())
 }
@@ -52,9 +52,9 @@ pub fn parse_v3(data_type: &Value) -> Result<DataType, TypeError> {
     FAMILIES.iter().find_map(|family| family.read_v3(name, configuration)).unwrap_or_else(|| Err(unknown(data_type)))
 }
 
-/// Reads the `data_type` of a draft document: a name, or an extension object of `extension`, `type` and `fallback`.
+/// Reads the `data_type` of a draft document: a name, or an extension object with `extension`, `type` and `fallback`.
 ///
-/// An extension that is not understood is read as its fallback where it has one.
+/// An unknown extension is read as its fallback, if it has one.
 pub fn parse_draft(data_type: &Value) -> Result<(DataType, StoredOrder), TypeError> {
     let (name, fallback) = match data_type {
         Value::String(name) => (name, None),

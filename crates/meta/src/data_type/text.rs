@@ -1,4 +1,4 @@
-//! Common parts of the families' readers and writers.
+//! Functions shared by the families' parsers and writers.
 
 use serde_json::{Map, Value};
 
@@ -6,18 +6,18 @@ use super::{DataType, ElementType, StoredOrder, TypeError, ValueError, WordRun};
 pub(super) use crate::text::truncated;
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
-/// A data type as NumPy abbreviates it: `<f4`, `|S5`, `<M8[ns]`.
+/// A NumPy abbreviation of a data type: `<f4`, `|S5`, `<M8[ns]`.
 pub(super) struct NumpyText<'a> {
     text: &'a str,
     order: Option<char>,
     /// The kind of the type: `f`, `S`, `M` …
     pub(super) kind: char,
-    /// The text after the kind: the size, or also the unit.
+    /// The text after the kind: the size, or the size and the unit.
     pub(super) rest: &'a str,
 }
 
 impl<'a> NumpyText<'a> {
-    /// Takes a JSON string apart; `None` for all else.
+    /// Splits a JSON string; `None` for other values.
     pub(super) fn parse(json: &'a Value) -> Option<Self> {
         let text = json.as_str()?;
         let mut characters = text.chars();
@@ -29,7 +29,7 @@ impl<'a> NumpyText<'a> {
         Some(Self { text, order, kind, rest: characters.as_str() })
     }
 
-    /// The byte order of a type whose words have one.
+    /// The byte order of a type with multi-byte words.
     pub(super) fn order(&self) -> Result<StoredOrder, TypeError> {
         match self.order {
             Some('<') => Ok(StoredOrder::Little),
@@ -38,14 +38,14 @@ impl<'a> NumpyText<'a> {
         }
     }
 
-    /// The number at the position of a size, times `each`.
+    /// The number after the kind, times `each`.
     ///
-    /// `None` if there is no number at all.
+    /// `None` if there is no number.
     pub(super) fn size(&self, each: usize) -> Option<Result<usize, TypeError>> {
         if self.rest.is_empty() || !self.rest.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Digits that fit no number are only ever too many.
+        // Digits that do not fit the number type are a size that is too large.
         let size = self.rest.parse::<usize>().ok().and_then(|count| count.checked_mul(each));
         Some(match size {
             Some(size) if size <= MAX_ELEMENT_SIZE => Ok(size),
@@ -58,12 +58,12 @@ impl<'a> NumpyText<'a> {
     }
 }
 
-/// The error of a type with this name.
+/// The error for an invalid data type with this name.
 pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
     TypeError::Invalid { name: truncated(name), reason: reason.into() }
 }
 
-/// The refusal of a value that is not one of a type.
+/// The error for a value that is not an element.
 pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Into<String>) -> ValueError {
     let value = match json {
         Value::Array(items) => format!("an array of {}", items.len()),
@@ -74,16 +74,16 @@ pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Int
     ValueError { value, data_type: truncated(&data_type.name()), reason: reason.into() }
 }
 
-/// True if a fill value is the `null` that stands for zero in v2 and the draft.
+/// True if a fill value is a `null` that means zero, in v2 and the draft.
 ///
 /// v2: "If null, the contents of uninitialized portions are undefined"; its implementations use zero.
 pub(super) fn is_null_fill(json: &Value, dialect: Dialect) -> bool {
     json.is_null() && dialect != Dialect::V3
 }
 
-/// Reads `0x…` or `0b…`, the most significant digit first, as little-endian words.
+/// Reads `0x…` or `0b…`, most significant digit first, as little-endian words.
 ///
-/// `None` if the text has another prefix, or another number of digits than `size` bytes have.
+/// `None` if the prefix differs, or the number of digits does not match `size` bytes.
 pub(super) fn bit_pattern(text: &str, size: usize) -> Option<Vec<u8>> {
     let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
         (Some(digits), _) => (digits, 16, 2),
@@ -97,14 +97,14 @@ pub(super) fn bit_pattern(text: &str, size: usize) -> Option<Vec<u8>> {
         .as_bytes()
         .rchunks(per_byte)
         .map(|byte| {
-            // `from_str_radix` would take a sign too.
+            // `from_str_radix` would accept a sign.
             byte.iter().all(u8::is_ascii_hexdigit).then_some(())?;
             u8::from_str_radix(str::from_utf8(byte).ok()?, radix).ok()
         })
         .collect()
 }
 
-/// Reads the bit pattern of a draft's fill value, if it is one.
+/// Reads a fill value of the draft that is a bit pattern.
 pub(super) fn draft_bit_pattern(json: &Value, dialect: Dialect, size: usize) -> Option<Vec<u8>> {
     match dialect {
         Dialect::Draft => bit_pattern(json.as_str()?, size),
@@ -112,7 +112,7 @@ pub(super) fn draft_bit_pattern(json: &Value, dialect: Dialect, size: usize) -> 
     }
 }
 
-/// Writes little-endian words as `0x…`, the most significant digit first.
+/// Formats little-endian words as `0x…`, most significant digit first.
 pub(super) fn hexadecimal(little: &[u8]) -> String {
     let mut text = String::from("0x");
     for byte in little.iter().rev() {
@@ -123,13 +123,13 @@ pub(super) fn hexadecimal(little: &[u8]) -> String {
     text
 }
 
-/// Appends what serde writes for a number or a text.
+/// Appends a number or string as JSON.
 pub(super) fn append(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
-    // A Vec takes every byte, and numbers and texts always have a JSON form.
+    // Writing to a `Vec` cannot fail, and numbers and strings always have a JSON form.
     serde_json::to_writer(out, value).unwrap_or_default();
 }
 
-/// The sign by which NumPy abbreviates a byte order.
+/// NumPy's sign for a byte order.
 pub(super) fn order_sign(order: &StoredOrder) -> char {
     let big = match order {
         StoredOrder::Little => false,
@@ -139,12 +139,12 @@ pub(super) fn order_sign(order: &StoredOrder) -> char {
     if big { '>' } else { '<' }
 }
 
-/// One run of words that is all there is.
+/// A layout that is one run of words.
 pub(super) fn words(width: usize, count: usize) -> Vec<WordRun> {
     if width < 2 || count == 0 { Vec::new() } else { vec![WordRun { offset: 0, width, count }] }
 }
 
-/// Refuses a configuration with other members than these. A type may have more of them one day, and mean something else by it.
+/// Fails if a configuration has other members, which could change the meaning of the type.
 pub(super) fn only_members(
     name: &str,
     configuration: Option<&Map<String, Value>>,
@@ -157,7 +157,7 @@ pub(super) fn only_members(
     }
 }
 
-/// A type that has no configuration in v3.
+/// Fails if a v3 type without parameters has a configuration.
 pub(super) fn unconfigured(
     name: &str,
     configuration: Option<&Map<String, Value>>,
@@ -167,7 +167,7 @@ pub(super) fn unconfigured(
     Ok(DataType::new(data_type))
 }
 
-/// The `length_bytes` of a type's configuration: at least 1.
+/// The `length_bytes` of a configuration, at least 1.
 pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>>) -> Result<usize, TypeError> {
     only_members(name, configuration, &["length_bytes"])?;
     let length = configuration
@@ -181,12 +181,12 @@ pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>
     }
 }
 
-/// True if a fill value is the 0 that zarr-python 2 wrote for types whose zero is no number.
+/// True if a fill value is the 0 that zarr-python 2 wrote for types other than numbers.
 pub(super) fn is_zero_fill(json: &Value, dialect: Dialect) -> bool {
     dialect != Dialect::V3 && json.as_f64() == Some(0.0)
 }
 
-/// Bytes without the zeros at their end.
+/// The bytes without trailing zeros.
 pub(super) fn trim_zeros(bytes: &[u8]) -> &[u8] {
     let padding = bytes.iter().rev().take_while(|byte| **byte == 0).count();
     bytes.get(..bytes.len().saturating_sub(padding)).unwrap_or_default()

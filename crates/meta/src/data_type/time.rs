@@ -1,5 +1,4 @@
-//! `numpy.datetime64` and `numpy.timedelta64`: signed 64-bit counts of a unit, from 1970 or from nothing. The least one is
-//! "not a time".
+//! `numpy.datetime64` and `numpy.timedelta64`: signed 64-bit counts of a unit. The smallest one is "not a time".
 
 use serde_json::{Map, Value, json};
 
@@ -66,7 +65,7 @@ impl DataTypeFamily for TimeFamily {
     }
 }
 
-/// Reads `[10us]`, or nothing at all, as a unit and a scale.
+/// Parses `[10us]` as a scale and a unit; the empty text has no unit.
 fn numpy_parameters(text: &str) -> Option<(Unit, u32)> {
     if text.is_empty() {
         return Some((Unit::Generic, 1));
@@ -105,7 +104,7 @@ impl Time {
         }
     }
 
-    /// NumPy's abbreviation, without a unit if there is none.
+    /// NumPy's abbreviation, without a unit if it is generic.
     fn numpy(self, sign: char) -> String {
         match (self.unit, self.scale) {
             (Unit::Generic, 1) => format!("{sign}{}8", self.kind.letter()),
@@ -113,13 +112,13 @@ impl Time {
         }
     }
 
-    /// The count that a JSON value is, "not a time" included.
+    /// The count in a JSON value, including "not a time".
     fn count(self, json: &Value) -> Option<i64> {
         match json.as_str() {
             Some(NOT_A_TIME) => Some(i64::MIN),
             Some(text) if self.kind == Kind::Moment => {
                 let count = exact_quotient(self.unit.parse(text)?, i128::from(self.scale))?;
-                // The number of "not a time" is out of range for a time.
+                // The number of "not a time" is out of range.
                 i64::try_from(count).ok().filter(|count| *count != i64::MIN)
             }
             Some(_) => None,
@@ -139,7 +138,7 @@ impl ElementType for Time {
 
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
         if is_null_fill(json, dialect) {
-            // In v2 zarr-python takes it as "not a time".
+            // zarr-python reads it as "not a time" in v2.
             return Ok(if dialect == Dialect::V2 { i64::MIN.to_le_bytes().to_vec() } else { self.zero() });
         }
         if let Some(pattern) = draft_bit_pattern(json, dialect, SIZE) {
@@ -151,7 +150,7 @@ impl ElementType for Time {
     }
 
     fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
-        // zarr-python writes "not a time" as a number in every dialect, and all read it.
+        // zarr-python writes "not a time" as a number in every dialect, and every reader accepts it.
         Ok(Value::from(element.try_into().map(i64::from_le_bytes).unwrap_or_default()))
     }
 

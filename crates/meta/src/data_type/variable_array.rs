@@ -1,4 +1,4 @@
-//! Arrays of one dimension and any length as elements: v2's `|O` with the filter `vlen-array`.
+//! One-dimensional arrays of variable length as elements: v2's `|O` with the filter `vlen-array`.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
 const NAME: &str = "vlen_array";
 const CODEC: &str = "vlen-array";
 
-/// The most inner elements of a fill value that is written: as JSON each takes many times its size.
+/// The maximum number of inner elements in a written fill value: as JSON each takes many times its size.
 const MAX_FILL_ITEMS: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ struct VariableArray {
     size: usize,
 }
 
-/// `|O` with `vlen-array` (v2), whose configuration has the inner type.
+/// `|O` with `vlen-array` (v2), whose configuration has the inner data type.
 pub(super) struct VariableArrayFamily {
     /// Reads the `dtype` of the inner elements.
     pub(super) parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
@@ -46,7 +46,7 @@ impl VariableArray {
         parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
     ) -> Result<Self, TypeError> {
         let dtype = codec.configuration.get("dtype").ok_or_else(|| invalid(CODEC, "has no \"dtype\""))?;
-        // The filter swaps bytes where its own dtype says so, and so the order is not part of the array's.
+        // The filter swaps bytes itself, so the byte order is not part of the array's.
         let (inner, _) = parse_v2(dtype)?;
         match inner.fixed_size() {
             Some(size) if size > 0 => Ok(Self { inner, size }),
@@ -54,8 +54,8 @@ impl VariableArray {
         }
     }
 
-    /// Appends the inner elements of a JSON array, each read in the same way. A short text may stand for a large inner element,
-    /// and so they are bounded.
+    /// Appends the inner elements of a JSON array, each read by `read`. The total size is limited, because a short text
+    /// may denote a large inner element.
     fn push(
         &self,
         json: &Value,

@@ -1,4 +1,5 @@
-//! [`string`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/string): texts of any length, in UTF-8.
+//! [`string`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/string): strings of variable
+//! length, in UTF-8.
 
 use serde_json::{Map, Value};
 

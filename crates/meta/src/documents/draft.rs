@@ -65,7 +65,7 @@ pub(crate) const CODECS: &str = "https://purl.org/zarr/spec/codec/";
 pub(crate) const SHARDING: &str = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0";
 
 /// The longest suffix of metadata keys, in bytes.
-const MAX_SUFFIX: usize = 64;
+const MAX_SUFFIX_LEN: usize = 64;
 
 impl EntryPoint {
     /// The key of the metadata of the array at `path`, which is below the hierarchy's root and without a leading `/`; the root is the empty text. Keys
@@ -87,15 +87,15 @@ impl EntryPoint {
 
 /// The prefix of the metadata keys of all nodes below `path`: `meta/root/foo/`.
 pub fn children_prefix(path: &str) -> String {
-    below("meta", path)
+    root_prefix("meta", path)
 }
 
 /// The prefix of the chunk keys of the array at `path`: `data/root/foo/`.
 pub fn chunk_prefix(path: &str) -> String {
-    below("data", path)
+    root_prefix("data", path)
 }
 
-fn below(kind: &str, path: &str) -> String {
+fn root_prefix(kind: &str, path: &str) -> String {
     if path.is_empty() { format!("{kind}/root/") } else { format!("{kind}/root/{path}/") }
 }
 
@@ -145,21 +145,22 @@ pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentErro
     let description = text::description(&document, ARRAY_MEMBERS)?;
     let root = JsonPath::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
-    let listed = extensions(&root)?;
+    let entries = extensions(&root)?;
     let attributes = parts::attributes(&document)?;
     let named = named_codecs(&root, &attributes)?;
     let data_type = root.required("data_type")?;
     let (element, byte_order) = element_type(data_type.value, named.first())
         .map_err(|source| DocumentError::DataType { pointer: data_type.pointer.clone(), source })?;
     let memory_order = memory_order(&root.required("chunk_memory_layout")?)?;
-    let stored = parts::Stored { data_type: &element, byte_order: &byte_order, memory_order, rank: shape.len() };
+    let stored =
+        parts::StoredElements { data_type: &element, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, named)
         .ok_or_else(|| data_type.invalid("has elements of variable length and no filter that makes bytes of them"))?;
     let grid = root.required("chunk_grid")?;
     let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
-    let (chunk_shape, codecs) = sharded(&root, chunk_shape, codecs)?;
+    let (chunk_shape, codecs) = with_sharding_transformers(&root, chunk_shape, codecs)?;
     let host = NodeContext::Array { shape: shape.clone(), data_type: &element };
-    let extensions = extensions::resolve_extensions(&listed, host)?;
+    let extensions = extensions::resolve_extensions(&entries, host)?;
     Ok(ArrayModel {
         dialect: Dialect::Draft,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
@@ -214,9 +215,11 @@ fn is_version(text: &str, major: &str) -> bool {
 fn suffix(place: &JsonPath<'_>) -> Result<String, DocumentError> {
     let suffix = place.text()?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    match suffix.len() <= MAX_SUFFIX && suffix.bytes().all(allowed) {
+    match suffix.len() <= MAX_SUFFIX_LEN && suffix.bytes().all(allowed) {
         true => Ok(suffix.to_owned()),
-        false => Err(place.invalid(format!("is not up to {MAX_SUFFIX} of the characters a-z, A-Z, 0-9, ., - and _"))),
+        false => {
+            Err(place.invalid(format!("is not up to {MAX_SUFFIX_LEN} of the characters a-z, A-Z, 0-9, ., - and _")))
+        }
     }
 }
 
@@ -321,7 +324,7 @@ fn chunk_grid(place: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKey
 
 /// Reads the storage transformers, all of which have to make shards. The first makes shards of chunks, the next shards of those, and so on. The answer is the
 /// shape of the outermost shards and their chain.
-fn sharded(
+fn with_sharding_transformers(
     root: &JsonPath<'_>,
     mut shape: Vec<u64>,
     mut codecs: Vec<CodecSpec>,

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals() {
+    fn invalid_documents_are_rejected() {
         for text in ["", "{} {}", "\u{fe}", "{\"a\": nan}"] {
             assert!(matches!(read(text), Err(DocumentError::NotJson(_))), "{text}");
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_describe_the_node_is_not_looked_into() {
+    fn attributes_and_unknown_members_are_not_parsed() {
         let text = format!(
             "{{\"b\": NaN, \"attributes\": [{}0], \"a\": 1, \"x\": \"\\ud800\", \"a\": 2}}",
             "{},".repeat(1 << 20)

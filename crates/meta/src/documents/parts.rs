@@ -26,7 +26,7 @@ pub(super) enum MemoryOrder {
 }
 
 /// The type of elements, and how v2 and the draft store them.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredElements<'a> {
     pub(super) data_type: &'a DataType,
     pub(super) byte_order: &'a StoredOrder,
     pub(super) memory_order: MemoryOrder,
@@ -161,7 +161,7 @@ pub(super) fn codecs(
 
 /// The chain of an array of v2 or the draft: what puts the elements in order, what makes bytes of them, and then the codecs that the document names.
 /// Of elements of variable length the first of those makes the bytes; `None` where there is none.
-pub(super) fn chain(stored: &Stored<'_>, named: Vec<CodecSpec>) -> Option<Vec<CodecSpec>> {
+pub(super) fn chain(stored: &StoredElements<'_>, named: Vec<CodecSpec>) -> Option<Vec<CodecSpec>> {
     let mut chain = Vec::new();
     if stored.memory_order == MemoryOrder::F && stored.rank > 1 {
         let order: Vec<usize> = (0..stored.rank).rev().collect();

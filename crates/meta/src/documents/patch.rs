@@ -61,37 +61,37 @@ impl NodePatch {
     ///
     /// It is read as stored documents are: attributes are taken as they are written, zarr-python's bare `NaN` and infinities included.
     pub fn parse(json: impl Into<Bytes>) -> Result<Self, PatchError> {
-        let patch = read::read(json).map_err(|error| refuse("", error.to_string()))?;
+        let patch = read::read(json).map_err(|error| patch_error("", error.to_string()))?;
         if patch.depth() > MAX_DEPTH {
-            return Err(refuse("", format!("is nested deeper than {MAX_DEPTH} levels")));
+            return Err(patch_error("", format!("is nested deeper than {MAX_DEPTH} levels")));
         }
         let known = ["shape", "dimension_names"];
         if let Some(member) =
             patch.members().find(|member| ![ATTRIBUTES].iter().chain(&known).any(|name| member.is_named(name)))
         {
             let pointer = pointer_to("", &member.name().unwrap_or_default());
-            return Err(refuse(&pointer, "is none of attributes, shape and dimension_names"));
+            return Err(patch_error(&pointer, "is none of attributes, shape and dimension_names"));
         }
-        let mut changes = Self::default();
+        let mut node_patch = Self::default();
         if let Some(attributes) = patch.get(ATTRIBUTES) {
             if !attributes.is_object() {
-                return Err(refuse("/attributes", "is not an object"));
+                return Err(patch_error("/attributes", "is not an object"));
             }
             if !attributes.has_readable_names() {
-                return Err(refuse("/attributes", "has a name with a lone surrogate"));
+                return Err(patch_error("/attributes", "has a name with a lone surrogate"));
             }
-            changes.attributes = Some(attributes);
+            node_patch.attributes = Some(attributes);
         }
         for name in known {
             let Some(value) = patch.get(name) else { continue };
-            let value = short_list(&value).map_err(|error| refuse(&pointer_to("", name), error.to_string()))?;
+            let value = bounded_list(&value).map_err(|error| patch_error(&pointer_to("", name), error.to_string()))?;
             let place = JsonPath { value: &value, pointer: pointer_to("", name) };
             match name {
-                "shape" => changes.shape = Some(parts::shape(&place).map_err(from_document)?),
-                _ => changes.dimension_names = Some(dimension_names(&place)?),
+                "shape" => node_patch.shape = Some(parts::shape(&place).map_err(from_document)?),
+                _ => node_patch.dimension_names = Some(dimension_names(&place)?),
             }
         }
-        Ok(changes)
+        Ok(node_patch)
     }
 
     /// The changed documents of an array. Anything that is not named stays byte for byte, unknown members included.
@@ -107,26 +107,26 @@ impl NodePatch {
                 elements = ElementImpact::Changed;
                 node.document = node.document.with("shape", Change::Set(json!(stored)));
             }
-            if let Some(edit) = no_empty_chunks(&node.document, model) {
+            if let Some(edit) = replace_empty_chunk_lengths(&node.document, model) {
                 node.document = node.document.edited(&edit);
             }
         }
         self.patch_attributes(model.dialect, &mut node);
         if model.dialect == Dialect::Draft {
             let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
-            let stays = match (draft::filters_of(&model.attributes), patched) {
+            let is_unchanged = match (draft::filters_of(&model.attributes), patched) {
                 (Some(before), Some(after)) => before.is_equivalent(&after),
                 (before, after) => before.is_none() && after.is_none(),
             };
-            if !stays {
-                return Err(refuse("/attributes/filters", "would change how the chunks are read"));
+            if !is_unchanged {
+                return Err(patch_error("/attributes/filters", "would change how the chunks are read"));
             }
         }
         if let Some(names) = &self.dimension_names {
-            name_dimensions(&mut node, model, names.as_deref())?;
+            set_dimension_names(&mut node, model, names.as_deref())?;
         }
         if elements == ElementImpact::Changed {
-            forget_statistics(&mut node.document, model.dialect);
+            remove_statistics(&mut node.document, model.dialect);
         }
         self.check_size(&node)?;
         Ok(node)
@@ -135,10 +135,10 @@ impl NodePatch {
     /// The changed documents of a group, with its consolidated metadata if it has some.
     pub fn apply_to_group(&self, model: &GroupModel) -> Result<StoredNode, PatchError> {
         if self.shape.is_some() {
-            return Err(refuse("/shape", "is not a group's to have"));
+            return Err(patch_error("/shape", "is not a group's to have"));
         }
         if self.dimension_names.is_some() {
-            return Err(refuse("/dimension_names", "is not a group's to have"));
+            return Err(patch_error("/dimension_names", "is not a group's to have"));
         }
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         self.patch_attributes(model.dialect, &mut node);
@@ -157,15 +157,15 @@ impl NodePatch {
         if self.attributes.is_none() {
             return Ok(());
         }
-        let refused = |error| refuse("/attributes", format!("makes a document that cannot be read: {error}"));
+        let unreadable = |error| patch_error("/attributes", format!("makes a document that cannot be read: {error}"));
         for document in std::iter::once(&node.document).chain(&node.attributes) {
-            read::read(document.to_padded_bytes()).map_err(refused)?;
+            read::read(document.to_padded_bytes()).map_err(unreadable)?;
         }
         Ok(())
     }
 }
 
-fn refuse(pointer: &str, reason: impl Into<String>) -> PatchError {
+fn patch_error(pointer: &str, reason: impl Into<String>) -> PatchError {
     PatchError { pointer: pointer.to_owned(), reason: reason.into() }
 }
 
@@ -173,12 +173,12 @@ fn refuse(pointer: &str, reason: impl Into<String>) -> PatchError {
 fn from_document(error: super::DocumentError) -> PatchError {
     match error {
         super::DocumentError::Invalid { pointer, reason } => PatchError { pointer, reason },
-        error => refuse("", error.to_string()),
+        error => patch_error("", error.to_string()),
     }
 }
 
 /// A list with no more entries than it takes to see that it has too many. Lists and objects in it become `false`.
-fn short_list(json: &Json) -> Result<Value, serde_json::Error> {
+fn bounded_list(json: &Json) -> Result<Value, serde_json::Error> {
     let scalar = |json: Json| match json.kind() {
         Kind::Array | Kind::Object => Ok(Value::Bool(false)),
         _ => json.to_value(),
@@ -197,7 +197,7 @@ fn dimension_names(place: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, 
     let name = |place: JsonPath<'_>| match place.value {
         Value::Null => Ok(None),
         Value::String(name) => Ok(Some(name.clone())),
-        _ => Err(refuse(&place.pointer, "is neither a string nor null")),
+        _ => Err(patch_error(&place.pointer, "is neither a string nor null")),
     };
     let names: Vec<_> = names.take(MAX_RANK.saturating_add(1)).map(name).collect::<Result<_, _>>()?;
     Ok(Some(names))
@@ -218,17 +218,17 @@ fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
 fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchError> {
     if shape.len() != model.shape.len() {
         let reason = format!("has {} entries for {} dimensions", shape.len(), model.shape.len());
-        return Err(refuse("/shape", reason));
+        return Err(patch_error("/shape", reason));
     }
     let mut stored = Vec::with_capacity(shape.len());
     for (index, ((extent, origin), grid)) in
         shape.iter().zip(&model.view_offset).zip(model.grid.dimensions()).enumerate()
     {
         let extent = extent.checked_add(*origin).filter(|extent| *extent <= MAX_EXTENT).ok_or_else(|| {
-            refuse(&format!("/shape/{index}"), format!("is larger than {}", MAX_EXTENT.saturating_sub(*origin)))
+            patch_error(&format!("/shape/{index}"), format!("is larger than {}", MAX_EXTENT.saturating_sub(*origin)))
         })?;
         if !grid.covers(extent) {
-            return Err(refuse(&format!("/shape/{index}"), "is more than the array's chunks cover"));
+            return Err(patch_error(&format!("/shape/{index}"), "is more than the array's chunks cover"));
         }
         stored.push(extent);
     }
@@ -236,7 +236,7 @@ fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchErro
 }
 
 /// Gives chunks the lengths that they are read with where zarr-python has written 0, which it does for dimensions of extent 0.
-fn no_empty_chunks(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
+fn replace_empty_chunk_lengths(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
     let path: &[&str] = match model.dialect {
         Dialect::V2 => &["chunks"],
         Dialect::V3 => &["chunk_grid", "configuration", "chunk_shape"],
@@ -254,12 +254,12 @@ fn no_empty_chunks(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
         (length, ..) => length,
     };
     let lengths: Vec<u64> = lengths.into_iter().zip(model.grid.dimensions()).map(length).collect();
-    let (last, above) = path.split_last()?;
+    let (last, parents) = path.split_last()?;
     let lengths = ObjectEdit::single(*last, Change::Set(json!(lengths)));
-    Some(above.iter().rfold(lengths, |edit, name| ObjectEdit::single(*name, Change::edit(edit))))
+    Some(parents.iter().rfold(lengths, |edit, name| ObjectEdit::single(*name, Change::edit(edit))))
 }
 
-fn name_dimensions(
+fn set_dimension_names(
     node: &mut StoredNode,
     model: &ArrayModel,
     names: Option<&[Option<String>]>,
@@ -268,7 +268,7 @@ fn name_dimensions(
     if let Some(names) = names
         && names.len() != rank
     {
-        return Err(refuse("/dimension_names", format!("has {} entries for {rank} dimensions", names.len())));
+        return Err(patch_error("/dimension_names", format!("has {} entries for {rank} dimensions", names.len())));
     }
     let change = names.map_or(Change::Remove, |names| Change::Set(json!(names)));
     if model.dialect == Dialect::V3 {
@@ -277,13 +277,13 @@ fn name_dimensions(
     }
     if let Some(unnamed) = names.and_then(|names| names.iter().position(Option::is_none)) {
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
-        return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
+        return Err(patch_error(&format!("/dimension_names/{unnamed}"), reason));
     }
     edit_attributes(model.dialect, node, ObjectEdit::single(parts::XARRAY_NAMES, change));
     Ok(())
 }
 
-fn forget_statistics(document: &mut Json, dialect: Dialect) {
+fn remove_statistics(document: &mut Json, dialect: Dialect) {
     let Some(extensions) = document.get("extensions").filter(|list| list.kind() == Kind::Array) else { return };
     let member = if dialect == Dialect::Draft { "extension" } else { "name" };
     let name = |extension: &Json| extension.to_text().or_else(|| extension.get(member)?.to_text());

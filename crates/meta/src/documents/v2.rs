@@ -49,7 +49,8 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     let memory_order = parts::memory_order(&root.required("order")?)?;
     let separator = root.member_or_null("dimension_separator")?;
     let separator = separator.map_or(Ok(Separator::Dot), |place| parts::separator(&place))?;
-    let stored = parts::Stored { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
+    let stored =
+        parts::StoredElements { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, with_compressor(filters, root.member_or_null("compressor")?)?)
         .ok_or_else(|| dtype.invalid("has elements of variable length and no filter that makes bytes of them"))?;
     Ok(ArrayModel {

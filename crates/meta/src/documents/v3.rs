@@ -74,7 +74,7 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
     let root = JsonPath::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
     check_members(&document, ARRAY_MEMBERS)?;
-    let listed = extensions(&root)?;
+    let entries = extensions(&root)?;
     let codecs = codecs(&root.required("codecs")?)?;
     let grid = grid(&root.required("chunk_grid")?, &shape, &codecs)?;
     let data_type = root.required("data_type")?;
@@ -83,9 +83,9 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
     let fill_value =
         parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
     let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
-    no_storage_transformers(&root)?;
+    reject_storage_transformers(&root)?;
     let host = NodeContext::Array { shape: shape.clone(), data_type: &data_type };
-    let extensions = extensions::resolve_extensions(&listed, host)?;
+    let extensions = extensions::resolve_extensions(&entries, host)?;
     Ok(ArrayModel {
         dialect: Dialect::V3,
         dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
@@ -135,7 +135,7 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
         return Err(list.invalid("is empty"));
     }
     let extension = |place: JsonPath<'a>| {
-        let named = Named::parse(&place)?;
+        let named = NamedConfiguration::parse(&place)?;
         let must_understand = place.value.is_string() || parts::must_understand(&place)?;
         ExtensionEntry::new(place, named.name, named.configuration, must_understand)
     };
@@ -144,12 +144,12 @@ fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, Docume
 
 /// A name, or an object of a name and a configuration
 /// ([extension definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
-struct Named<'a> {
+struct NamedConfiguration<'a> {
     name: &'a str,
     configuration: Option<JsonPath<'a>>,
 }
 
-impl<'a> Named<'a> {
+impl<'a> NamedConfiguration<'a> {
     fn parse(place: &JsonPath<'a>) -> Result<Self, DocumentError> {
         if let Some(name) = place.value.as_str() {
             return Ok(Self { name, configuration: None });
@@ -177,7 +177,7 @@ fn codecs(place: &JsonPath<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
 }
 
 fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
-    let named = Named::parse(place)?;
+    let named = NamedConfiguration::parse(place)?;
     match named.name {
         "regular" => {
             let configuration = named.configuration(place)?;
@@ -208,13 +208,13 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
     }
     let place = configuration.required("chunk_shapes")?;
     parts::check_rank(&place, shape.len())?;
-    let mut left = MAX_LISTED_CHUNKS;
+    let mut remaining = MAX_LISTED_CHUNKS;
     let dimension = |(place, &extent): (JsonPath<'_>, &u64)| {
         if place.value.is_number() {
             return Ok(DimensionGrid::Regular { length: positive(&place)? });
         }
-        let lengths = lengths(&place, &mut left)?;
-        let grid = DimensionGrid::rectilinear(lengths)
+        let chunk_lengths = chunk_lengths(&place, &mut remaining)?;
+        let grid = DimensionGrid::rectilinear(chunk_lengths)
             .ok_or_else(|| place.invalid("has chunks that are longer than any array"))?;
         match grid.covers(extent) {
             true => Ok(grid),
@@ -225,23 +225,23 @@ fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid,
 }
 
 /// The lengths of the pieces of one dimension. As many as `left` says may still be listed.
-fn lengths(place: &JsonPath<'_>, left: &mut u64) -> Result<Vec<u64>, DocumentError> {
-    let mut lengths = Vec::new();
+fn chunk_lengths(place: &JsonPath<'_>, remaining: &mut u64) -> Result<Vec<u64>, DocumentError> {
+    let mut chunk_lengths = Vec::new();
     for item in place.items()? {
         let (length, count) = match item.value {
-            Value::Array(_) => run(&item)?,
+            Value::Array(_) => length_and_count(&item)?,
             _ => (positive(&item)?, 1),
         };
-        *left = left
+        *remaining = remaining
             .checked_sub(count)
             .ok_or_else(|| place.invalid(format!("has more than {MAX_LISTED_CHUNKS} chunks")))?;
-        lengths.extend((0..count).map(|_| length));
+        chunk_lengths.extend((0..count).map(|_| length));
     }
-    Ok(lengths)
+    Ok(chunk_lengths)
 }
 
 /// Reads `[v, n]`.
-fn run(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
+fn length_and_count(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
     let mut numbers = place.items()?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
@@ -257,7 +257,7 @@ fn positive(place: &JsonPath<'_>) -> Result<u64, DocumentError> {
 }
 
 fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
-    let named = Named::parse(place)?;
+    let named = NamedConfiguration::parse(place)?;
     let (form, default) = match named.name {
         "default" => (ChunkKeyForm::Default, Separator::Slash),
         "v2" => (ChunkKeyForm::V2, Separator::Dot),
@@ -270,10 +270,10 @@ fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
     Ok(ChunkKeyEncoding { form, separator })
 }
 
-fn no_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
+fn reject_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
     let Some(place) = root.member_or_null("storage_transformers")? else { return Ok(()) };
     match place.items()?.next() {
-        Some(first) => Err(first.unsupported(Feature::StorageTransformer, Named::parse(&first)?.name)),
+        Some(first) => Err(first.unsupported(Feature::StorageTransformer, NamedConfiguration::parse(&first)?.name)),
         None => Ok(()),
     }
 }

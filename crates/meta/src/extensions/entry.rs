@@ -33,37 +33,37 @@ impl<'a> ExtensionEntry<'a> {
         if must_understand && handler(name).is_none() {
             return Err(DocumentError::Extension { pointer: place.pointer, name: truncated(name) });
         }
-        let none = || JsonPath { value: &NO_CONFIGURATION, pointer: place.pointer_to("configuration") };
-        let configuration = configuration.unwrap_or_else(none);
+        let no_configuration = || JsonPath { value: &NO_CONFIGURATION, pointer: place.pointer_to("configuration") };
+        let configuration = configuration.unwrap_or_else(no_configuration);
         configuration.object()?;
         Ok(Self { location: place, name, configuration, must_understand })
     }
 
-    fn effect(&self, host: &NodeContext<'_>) -> Result<ExtensionEffect, DocumentError> {
-        let Some(code) = handler(self.name) else { return Ok(ExtensionEffect::Ignored) };
-        let misplaced =
-            || self.location.invalid(format!("is the extension {}, which is not for {}", self.name, host.name()));
-        let meaning = code.read(&self.configuration, host).and_then(|meaning| meaning.ok_or_else(misplaced));
-        if self.must_understand { meaning } else { Ok(meaning.unwrap_or(ExtensionEffect::Ignored)) }
+    fn effect(&self, context: &NodeContext<'_>) -> Result<ExtensionEffect, DocumentError> {
+        let Some(handler) = handler(self.name) else { return Ok(ExtensionEffect::Ignored) };
+        let wrong_node_type =
+            || self.location.invalid(format!("is the extension {}, which is not for {}", self.name, context.name()));
+        let effect = handler.read(&self.configuration, context).and_then(|effect| effect.ok_or_else(wrong_node_type));
+        if self.must_understand { effect } else { Ok(effect.unwrap_or(ExtensionEffect::Ignored)) }
     }
 }
 
 /// Reads the extensions of a node, each with regard to what those before it make of the node.
 pub(crate) fn resolve_extensions(
-    listed: &[ExtensionEntry<'_>],
-    mut host: NodeContext<'_>,
+    entries: &[ExtensionEntry<'_>],
+    mut context: NodeContext<'_>,
 ) -> Result<Vec<Extension>, DocumentError> {
     let extension = |entry: &ExtensionEntry<'_>| {
-        let meaning = entry.effect(&host)?;
-        if let (NodeContext::Array { shape, .. }, ExtensionEffect::View { offset }) = (&mut host, &meaning) {
+        let effect = entry.effect(&context)?;
+        if let (NodeContext::Array { shape, .. }, ExtensionEffect::View { offset }) = (&mut context, &effect) {
             shape.iter_mut().zip(offset).for_each(|(extent, offset)| *extent = extent.saturating_sub(*offset));
         }
         Ok(Extension {
             name: entry.name.to_owned(),
             configuration: entry.configuration.object()?.clone(),
             must_understand: entry.must_understand,
-            effect: meaning,
+            effect: effect,
         })
     };
-    listed.iter().map(extension).collect()
+    entries.iter().map(extension).collect()
 }

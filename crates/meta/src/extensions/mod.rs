@@ -132,7 +132,7 @@ pub(crate) trait ExtensionHandler: Sync {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError>;
 
     /// See [`survives_write`].
@@ -142,18 +142,18 @@ pub(crate) trait ExtensionHandler: Sync {
 }
 
 fn handler(name: &str) -> Option<&'static dyn ExtensionHandler> {
-    HANDLERS.iter().copied().find(|code| code.name() == name)
+    HANDLERS.iter().copied().find(|handler_entry| handler_entry.name() == name)
 }
 
 /// Reads a list of paths from a group on.
 fn links(extension: &str, list: &JsonPath<'_>) -> Result<Vec<Link>, DocumentError> {
     let link = |place: JsonPath<'_>| {
         let path = place.text()?;
-        let wrong = |reason: &str| place.invalid(format!("is no path from the group on: {reason}"));
+        let invalid_path = |reason: &str| place.invalid(format!("is no path from the group on: {reason}"));
         if path.is_empty() || path.starts_with('/') {
-            return Err(wrong("it is empty or begins with /"));
+            return Err(invalid_path("it is empty or begins with /"));
         }
-        crate::NodePath::parse(path).map_err(|error| wrong(&error.to_string()))?;
+        crate::NodePath::parse(path).map_err(|error| invalid_path(&error.to_string()))?;
         Ok(Link { extension: extension.to_owned(), pointer: place.pointer.clone(), path: path.to_owned() })
     };
     list.items()?.map(link).collect()

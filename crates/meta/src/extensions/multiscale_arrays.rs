@@ -19,9 +19,9 @@ impl ExtensionHandler for MultiscaleArrays {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError> {
-        let NodeContext::Group = host else { return Ok(None) };
+        let NodeContext::Group = context else { return Ok(None) };
         configuration.only(&["multiscale"])?;
         let multiscale = configuration.required("multiscale")?;
         multiscale.only(&["datasets"])?;

@@ -20,9 +20,9 @@ impl ExtensionHandler for Offset {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError> {
-        let NodeContext::Array { shape, .. } = host else { return Ok(None) };
+        let NodeContext::Array { shape, .. } = context else { return Ok(None) };
         configuration.only(&["offset"])?;
         let list = configuration.required("offset")?;
         match list.list()?.len() {

@@ -20,9 +20,9 @@ impl ExtensionHandler for SkipEmptyChunks {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError> {
-        let NodeContext::Array { .. } = host else { return Ok(None) };
+        let NodeContext::Array { .. } = context else { return Ok(None) };
         configuration.only(&[])?;
         Ok(Some(ExtensionEffect::SkipEmptyChunks))
     }

@@ -22,9 +22,9 @@ impl ExtensionHandler for ArrayStatistics {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError> {
-        let NodeContext::Array { data_type, .. } = host else { return Ok(None) };
+        let NodeContext::Array { data_type, .. } = context else { return Ok(None) };
         configuration.only(&["min", "max"])?;
         let (min, max) = (configuration.required("min")?, configuration.required("max")?);
         let (min, largest) = (element(&min, data_type)?, element(&max, data_type)?);

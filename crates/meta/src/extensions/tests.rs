@@ -37,7 +37,7 @@ fn configured(name: &str, configuration: Value) -> Value {
 }
 
 #[test]
-fn views() {
+fn offset_makes_a_view() {
     let offset = |offset: Value| json!({"name": "example.offset", "configuration": {"offset": offset}});
     let view = array(&json!([offset(json!([12, 24]))])).unwrap();
     assert_eq!((view.shape.as_slice(), view.view_offset.as_slice()), (&[50, 60][..], &[12, 24][..]));
@@ -55,7 +55,7 @@ fn views() {
 }
 
 #[test]
-fn statistics() {
+fn statistics_are_elements_of_the_data_type() {
     let read = array(&configured("example.array-statistics", json!({"min": -5, "max": 1023}))).unwrap();
     let expected =
         ExtensionEffect::Statistics { min: (-5_i16).to_le_bytes().to_vec(), max: 1023_i16.to_le_bytes().to_vec() };
@@ -64,7 +64,7 @@ fn statistics() {
 }
 
 #[test]
-fn links_of_groups() {
+fn links_of_groups_have_pointers() {
     let listed = json!([
         {"name": "nobody.knows", "must_understand": false},
         {"name": "example.multiscale-arrays", "configuration": {"multiscale": {"datasets": ["path/to/1", "2"]}}},
@@ -82,7 +82,7 @@ fn links_of_groups() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_or_ignored() {
+fn invalid_extensions_are_rejected_or_ignored() {
     let (of_array, of_group) = (
         |listed: &Value| array(listed).map(|array| array.extensions),
         |listed: &Value| group(listed).map(|group| group.extensions),
@@ -167,7 +167,7 @@ fn what_is_wrong_is_refused_or_ignored() {
 }
 
 #[test]
-fn what_a_write_leaves_true() {
+fn write_drops_only_statistics() {
     for (name, survives) in [
         ("example.array-statistics", false),
         ("example.offset", true),

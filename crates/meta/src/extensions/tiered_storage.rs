@@ -19,9 +19,9 @@ impl ExtensionHandler for TieredStorage {
     fn read(
         &self,
         configuration: &JsonPath<'_>,
-        host: &NodeContext<'_>,
+        context: &NodeContext<'_>,
     ) -> Result<Option<ExtensionEffect>, DocumentError> {
-        let NodeContext::Group = host else { return Ok(None) };
+        let NodeContext::Group = context else { return Ok(None) };
         configuration.only(&["slow-arrays"])?;
         links(self.name(), &configuration.required("slow-arrays")?).map(ExtensionEffect::Links).map(Some)
     }

@@ -22,7 +22,7 @@ pub enum Change {
     SetText(Json),
     /// It has this value, in the layout of the document around it.
     SetFormatted(Json),
-    /// It says what this says. Whatever says so already stays as it is; what is new has the layout of the document around it.
+    /// It says what this says. Whatever says so already unchanged as it is; what is new has the layout of the document around it.
     Match(Json),
     /// Removed if present.
     Remove,
@@ -103,7 +103,7 @@ impl ObjectEdit {
 }
 
 impl Json {
-    /// The object with changed members; every other byte stays as it is. What is no object is taken for an empty one.
+    /// The object with changed members; every other byte unchanged as it is. What is no object is taken for an empty one.
     #[must_use]
     pub fn edited(&self, edit: &ObjectEdit) -> Self {
         if edit.is_empty() && self.is_object() {
@@ -129,23 +129,24 @@ impl Json {
         }
     }
 
-    /// The array without the elements for which this does not hold; every other byte stays as it is.
+    /// The array without the elements for which this does not hold; every other byte unchanged as it is.
     #[must_use]
-    pub fn retaining(&self, keep: impl Fn(&Self) -> bool) -> Self {
+    pub fn retaining(&self, predicate: impl Fn(&Self) -> bool) -> Self {
         let mut items = self.items();
         let mut spans = Vec::new();
         while let Some(span) = items.next_span() {
-            let kept = keep(&Self::bare(self.text.slice(span.clone())));
-            spans.push((span, kept));
+            let is_retained = predicate(&Self::bare(self.text.slice(span.clone())));
+            spans.push((span, is_retained));
         }
         let text = self.as_bytes();
-        Self::bare(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept)))).with_padding_of(self)
+        Self::bare(without(text, spans.iter().map(|(span, is_retained)| (span.clone(), *is_retained))))
+            .with_padding_of(self)
     }
 
     /// The text as it is stored: indented by two, as zarr-python has it. What would be many times as long for that is on one line.
     #[must_use]
     pub fn pretty(value: &Value) -> Self {
-        Self::bare(rendered(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
+        Self::bare(render(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
     }
 }
 
@@ -161,7 +162,7 @@ struct Layout {
 impl Layout {
     /// That of a whole document.
     fn of_document(document: &Json) -> Self {
-        match whitespace_before_first(document) {
+        match leading_whitespace(document) {
             Some(first) if first.contains(&b'\n') => {
                 let unit = first.rsplit(|byte| *byte == b'\n').next().unwrap_or(INDENT).to_vec();
                 Self { before: Some(b"\n".to_vec()), unit }
@@ -173,7 +174,7 @@ impl Layout {
         }
     }
 
-    fn deeper(&self) -> Self {
+    fn nested(&self) -> Self {
         let before = self.before.as_ref().map(|before| [before.as_slice(), &self.unit].concat());
         Self { before, unit: self.unit.clone() }
     }
@@ -184,7 +185,7 @@ impl Layout {
 }
 
 /// The whitespace before the first member of an object that has any.
-fn whitespace_before_first(object: &Json) -> Option<&[u8]> {
+fn leading_whitespace(object: &Json) -> Option<&[u8]> {
     let first = object.members().next()?;
     object.as_bytes().get(1..first.span.start)
 }
@@ -194,28 +195,28 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
     let empty = Json::empty_object();
     let json = if json.is_object() { json } else { &empty };
     let source = json.as_bytes();
-    let mut changes = Changes::of(json, edit);
+    let mut changes = PlannedEdits::new(json, edit);
     // The whitespace before the first member is that of whichever comes to be the first.
-    let first = whitespace_before_first(json);
-    let (mut end, mut begun) = (1, false);
+    let first = leading_whitespace(json);
+    let (mut end, mut has_members) = (1, false);
     text.push(b'{');
     for (index, member) in json.members().enumerate() {
         let between = source.get(end..member.span.start).unwrap_or_default();
         end = member.span.end;
         let change = changes.of_member(index, &member);
-        if matches!(change, Verdict::Goes) {
+        if matches!(change, MemberAction::Remove) {
             continue;
         }
-        text.extend_from_slice(if begun { between } else { first.unwrap_or_default() });
-        begun = true;
+        text.extend_from_slice(if has_members { between } else { first.unwrap_or_default() });
+        has_members = true;
         let value_at = member.span.end.saturating_sub(member.value.len());
         text.extend_from_slice(source.get(member.span.start..value_at).unwrap_or_default());
         match change {
-            Verdict::Changes(change) => value(Some(&member.value), change, &layout.deeper(), text),
-            Verdict::Stays | Verdict::Goes => text.extend_from_slice(member.value.as_bytes()),
+            MemberAction::Change(change) => value(Some(&member.value), change, &layout.nested(), text),
+            MemberAction::Retain | MemberAction::Remove => text.extend_from_slice(member.value.as_bytes()),
         }
     }
-    let closing = match (begun, append(json, changes.new_ones(), layout, (text, begun))) {
+    let closing = match (has_members, append(json, changes.new_members(), layout, (text, has_members))) {
         (true, _) => source.get(end..).unwrap_or(b"}"),
         (false, false) => b"}",
         (false, true) => {
@@ -227,20 +228,20 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
 }
 
 /// The treatment of a member.
-enum Verdict<'a> {
-    Stays,
-    Goes,
-    Changes(&'a Change),
+enum MemberAction<'a> {
+    Retain,
+    Remove,
+    Change(&'a Change),
 }
 
 /// The changes of an object, each with the index of the last member of its name.
-struct Changes<'a> {
+struct PlannedEdits<'a> {
     edit: &'a ObjectEdit,
     by_name: HashMap<&'a str, (&'a Change, Option<usize>)>,
 }
 
-impl<'a> Changes<'a> {
-    fn of(json: &Json, edit: &'a ObjectEdit) -> Self {
+impl<'a> PlannedEdits<'a> {
+    fn new(json: &Json, edit: &'a ObjectEdit) -> Self {
         let mut by_name: HashMap<&str, (&Change, Option<usize>)> =
             edit.members.iter().map(|(name, change)| (name.as_str(), (change, None))).collect();
         for (index, member) in json.members().enumerate() {
@@ -254,22 +255,22 @@ impl<'a> Changes<'a> {
         Self { edit, by_name }
     }
 
-    fn of_member(&mut self, index: usize, member: &Member) -> Verdict<'a> {
-        let Some(name) = member.name() else { return Verdict::Stays };
+    fn of_member(&mut self, index: usize, member: &Member) -> MemberAction<'a> {
+        let Some(name) = member.name() else { return MemberAction::Retain };
         match self.by_name.get(name.as_str()) {
-            Some((Change::Remove, _)) => Verdict::Goes,
+            Some((Change::Remove, _)) => MemberAction::Remove,
             Some((Change::Clear, _)) if member.value.is_object() && member.value.members().next().is_none() => {
-                Verdict::Stays
+                MemberAction::Retain
             }
-            Some((Change::Clear, _)) => Verdict::Goes,
-            Some((change, last)) if *last == Some(index) => Verdict::Changes(change),
-            None if self.edit.is_removed(&name) => Verdict::Goes,
-            Some(_) | None => Verdict::Stays,
+            Some((Change::Clear, _)) => MemberAction::Remove,
+            Some((change, last)) if *last == Some(index) => MemberAction::Change(change),
+            None if self.edit.is_removed(&name) => MemberAction::Remove,
+            Some(_) | None => MemberAction::Retain,
         }
     }
 
     /// The changes of members that are not there, in their order.
-    fn new_ones(mut self) -> Vec<(&'a str, &'a Change)> {
+    fn new_members(mut self) -> Vec<(&'a str, &'a Change)> {
         let names = self.edit.members.iter().map(|(name, _)| name.as_str());
         let new = |name: &'a str| match self.by_name.remove(name) {
             None | Some((Change::Remove | Change::Clear, _) | (_, Some(_))) => None,
@@ -279,19 +280,24 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// Writes members behind those that are there, if any were `begun`. Whether there were some to write.
-fn append(json: &Json, new: Vec<(&str, &Change)>, layout: &Layout, (text, mut begun): (&mut Vec<u8>, bool)) -> bool {
-    let inner = layout.deeper();
-    let before = whitespace_before_first(json).map(<[u8]>::to_vec).or_else(|| inner.before.clone()).unwrap_or_default();
+/// Writes members behind those that are there, if any were `has_members`. Whether there were some to write.
+fn append(
+    json: &Json,
+    new: Vec<(&str, &Change)>,
+    layout: &Layout,
+    (text, mut has_members): (&mut Vec<u8>, bool),
+) -> bool {
+    let inner = layout.nested();
+    let before = leading_whitespace(json).map(<[u8]>::to_vec).or_else(|| inner.before.clone()).unwrap_or_default();
     let is_any = !new.is_empty();
     for (name, change) in new {
-        if begun {
+        if has_members {
             text.push(b',');
         }
-        if begun && before.is_empty() && has_spaces_between(json) {
+        if has_members && before.is_empty() && has_space_after_comma(json) {
             text.push(b' ');
         }
-        begun = true;
+        has_members = true;
         text.extend_from_slice(&before);
         text.extend_from_slice(Value::from(name).to_string().as_bytes());
         text.extend_from_slice(colon(json));
@@ -301,7 +307,7 @@ fn append(json: &Json, new: Vec<(&str, &Change)>, layout: &Layout, (text, mut be
 }
 
 /// True if an object on one line has spaces behind its commas, as Python writes it.
-fn has_spaces_between(json: &Json) -> bool {
+fn has_space_after_comma(json: &Json) -> bool {
     let mut members = json.members();
     match (members.next(), members.next()) {
         (Some(first), Some(second)) => second.span.start.saturating_sub(first.span.end) > 1,
@@ -318,16 +324,16 @@ fn colon(json: &Json) -> &[u8] {
     json.as_bytes().get(begin..end).unwrap_or(b": ")
 }
 
-/// Writes a changed value. An existing one that is equal stays as it is.
+/// Writes a changed value. An existing one that is equal unchanged as it is.
 fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
-    let stays = |wanted: &Json| before.filter(|before| before.is_strictly_equivalent(wanted));
+    let unchanged = |target: &Json| before.filter(|before| before.is_strictly_equivalent(target));
     match change {
-        Change::Set(value) => match stays(&Json::compact(value)) {
+        Change::Set(value) => match unchanged(&Json::compact(value)) {
             Some(before) => text.extend_from_slice(before.as_bytes()),
-            None => text.extend_from_slice(&rendered(value, layout)),
+            None => text.extend_from_slice(&render(value, layout)),
         },
         Change::SetText(json) => text.extend_from_slice(json.as_bytes()),
-        Change::SetFormatted(json) => match stays(json) {
+        Change::SetFormatted(json) => match unchanged(json) {
             Some(before) => text.extend_from_slice(before.as_bytes()),
             None => formatted(json, layout, text),
         },
@@ -348,13 +354,13 @@ fn formatted(json: &Json, layout: &Layout, text: &mut Vec<u8>) {
 }
 
 /// The text of a value: on one line, or indented by `layout` if that does not make it many times as long.
-fn rendered(value: &Value, layout: &Layout) -> Vec<u8> {
+fn render(value: &Value, layout: &Layout) -> Vec<u8> {
     // A vector takes every byte, and names are texts.
     let compact = serde_json::to_vec(value).unwrap_or_default();
     if layout.before.is_none() {
         return compact;
     }
-    let limit = format::longest_indented(compact.len());
+    let limit = format::max_indented_len(compact.len());
     let mut pretty = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
     let formatter = PrettyFormatter::with_indent(&layout.unit);
     match value.serialize(&mut serde_json::Serializer::with_formatter(&mut pretty, formatter)) {
@@ -386,17 +392,17 @@ impl io::Write for Bounded {
 /// An array's text without some of its elements.
 fn without(text: &[u8], spans: impl Iterator<Item = (std::ops::Range<usize>, bool)>) -> Vec<u8> {
     let mut out = vec![b'['];
-    let (mut end, mut begun, mut first) = (1, false, None);
-    for (span, kept) in spans {
+    let (mut end, mut has_members, mut first) = (1, false, None);
+    for (span, is_retained) in spans {
         let before = text.get(end..span.start).unwrap_or_default();
         first.get_or_insert(before);
-        if kept {
-            out.extend_from_slice(if begun { before } else { first.unwrap_or_default() });
+        if is_retained {
+            out.extend_from_slice(if has_members { before } else { first.unwrap_or_default() });
             out.extend_from_slice(text.get(span.clone()).unwrap_or_default());
-            begun = true;
+            has_members = true;
         }
         end = span.end;
     }
-    out.extend_from_slice(if begun { text.get(end..).unwrap_or(b"]") } else { b"]" });
+    out.extend_from_slice(if has_members { text.get(end..).unwrap_or(b"]") } else { b"]" });
     out
 }

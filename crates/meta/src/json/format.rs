@@ -3,15 +3,15 @@
 use crate::limits::MAX_DOCUMENT_SIZE;
 
 /// The factor by which a text may grow with indentation, and the size from which that matters.
-const MAX_INDENTATION: usize = 8;
-const MAX_INDENTATION_OF_LARGE: usize = 2;
+const MAX_GROWTH: usize = 8;
+const MAX_GROWTH_OF_LARGE: usize = 2;
 
 /// Texts beyond this length are large.
-const LARGE: usize = 64 << 10;
+const LARGE_TEXT_THRESHOLD: usize = 64 << 10;
 
 /// The longest that a text may become with indentation which has this length on one line.
-pub(super) fn longest_indented(compact: usize) -> usize {
-    let factor = if compact > LARGE { MAX_INDENTATION_OF_LARGE } else { MAX_INDENTATION };
+pub(super) fn max_indented_len(compact: usize) -> usize {
+    let factor = if compact > LARGE_TEXT_THRESHOLD { MAX_GROWTH_OF_LARGE } else { MAX_GROWTH };
     compact.saturating_mul(factor).min(MAX_DOCUMENT_SIZE)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
         length += usize::from(in_string || !byte.is_ascii_whitespace());
         true
     });
-    let limit = longest_indented(length);
+    let limit = max_indented_len(length);
     let mut out = Vec::with_capacity(text.len());
     let (mut depth, mut opened) = (0_usize, false);
     let fits = tokens(text, |byte, in_string| {
@@ -47,7 +47,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
         }
         // An empty one stays on its line.
         if opened != closes && (opened || closes) {
-            line(&mut out, depth);
+            write_line_break(&mut out, depth);
         }
         out.push(byte);
         opened = !in_string && matches!(byte, b'{' | b'[');
@@ -55,7 +55,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
             depth += 1;
         }
         if !in_string && byte == b',' {
-            line(&mut out, depth);
+            write_line_break(&mut out, depth);
         }
         if !in_string && byte == b':' {
             out.push(b' ');
@@ -65,7 +65,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
     fits.then_some(out)
 }
 
-fn line(out: &mut Vec<u8>, depth: usize) {
+fn write_line_break(out: &mut Vec<u8>, depth: usize) {
     out.push(b'\n');
     out.resize(out.len() + 2 * depth, b' ');
 }

@@ -5,33 +5,33 @@ use std::collections::{HashMap, HashSet};
 use super::{Change, Json, ObjectEdit};
 
 /// The number of levels of objects that are compared member by member. Below, values that differ are replaced.
-const LEVELS: usize = 100;
+const MAX_LEVELS: usize = 100;
 
 impl ObjectEdit {
     /// The changes that make an object equal to another; `None` if they are not both objects, or have names that cannot
     /// be read.
-    pub(super) fn matching(before: &Json, wanted: &Json) -> Option<Self> {
-        matching(before, wanted, LEVELS)
+    pub(super) fn matching(before: &Json, target: &Json) -> Option<Self> {
+        matching(before, target, MAX_LEVELS)
     }
 }
 
-fn matching(before: &Json, wanted: &Json, levels: usize) -> Option<ObjectEdit> {
+fn matching(before: &Json, target: &Json, levels: usize) -> Option<ObjectEdit> {
     let levels = levels.checked_sub(1)?;
-    let (there, values) = (last_values(before)?, last_values(wanted)?);
-    let (mut edit, mut seen) = (ObjectEdit::default(), HashSet::new());
-    for name in wanted.members().filter_map(|member| member.name()) {
+    let (current, values) = (last_values(before)?, last_values(target)?);
+    let (mut edit, mut handled) = (ObjectEdit::default(), HashSet::new());
+    for name in target.members().filter_map(|member| member.name()) {
         let Some(value) = values.get(&name) else { continue };
-        if !seen.insert(name.clone()) {
+        if !handled.insert(name.clone()) {
             continue;
         }
-        let inner = there.get(&name).and_then(|stored| matching(stored, value, levels));
+        let inner = current.get(&name).and_then(|stored| matching(stored, value, levels));
         match inner {
             Some(inner) if inner.is_empty() => {}
             Some(inner) => edit.change(name, Change::edit(inner)),
             None => edit.change(name, Change::SetFormatted(value.clone())),
         }
     }
-    for name in there.into_keys().filter(|name| !seen.contains(name)) {
+    for name in current.into_keys().filter(|name| !handled.contains(name)) {
         edit.change(name, Change::Remove);
     }
     Some(edit)

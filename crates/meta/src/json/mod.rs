@@ -232,7 +232,7 @@ impl Json {
     ///
     /// Numbers that are too large for a float, and lone surrogates.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(&self.text).or_else(|error| match with_quoted_words(&self.text) {
+        serde_json::from_slice(&self.text).or_else(|error| match with_quoted_non_finite_words(&self.text) {
             Cow::Borrowed(_) => Err(error),
             Cow::Owned(quoted) => serde_json::from_slice(&quoted),
         })
@@ -394,13 +394,13 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 /// The text with every bare [word](WORDS) in quotes.
-fn with_quoted_words(text: &[u8]) -> Cow<'_, [u8]> {
+fn with_quoted_non_finite_words(text: &[u8]) -> Cow<'_, [u8]> {
     let mut quoted = Vec::new();
     let mut rest = text;
     let mut in_string = false;
     while let Some((&byte, after)) = rest.split_first() {
         let word = NON_FINITE_WORDS.iter().find(|word| !in_string && rest.starts_with(word.as_bytes()));
-        let taken = match word {
+        let consumed = match word {
             Some(word) => {
                 if quoted.is_empty() {
                     quoted.reserve(text.len() + 64);
@@ -415,7 +415,7 @@ fn with_quoted_words(text: &[u8]) -> Cow<'_, [u8]> {
             None => 1,
         };
         in_string ^= byte == b'"';
-        let (text, next) = rest.split_at_checked(taken).unwrap_or((rest, after));
+        let (text, next) = rest.split_at_checked(consumed).unwrap_or((rest, after));
         if !quoted.is_empty() {
             quoted.extend_from_slice(text);
         }

@@ -1,4 +1,4 @@
-//! The parts of arrays and objects, as slices of their text.
+//! The cursor of arrays and objects, as slices of their text.
 
 use std::ops::Range;
 
@@ -18,21 +18,21 @@ pub struct Member {
 /// The members of an object in their order.
 #[derive(Clone, Debug)]
 pub struct Members {
-    parts: Parts,
+    cursor: Cursor,
 }
 
 /// The elements of an array in their order.
 #[derive(Clone, Debug)]
 pub struct Items {
-    parts: Parts,
+    cursor: Cursor,
 }
 
-/// The parts between the brackets of a text that was checked.
+/// The cursor between the brackets of a text that was checked.
 #[derive(Clone, Debug)]
-struct Parts {
+struct Cursor {
     text: Json,
     /// The offset of the next part; the end of the text if there is none.
-    at: usize,
+    offset: usize,
 }
 
 impl Member {
@@ -56,13 +56,13 @@ impl Member {
 
 impl Members {
     pub(super) fn of(json: &Json) -> Self {
-        Self { parts: Parts::of(json, Kind::Object) }
+        Self { cursor: Cursor::of(json, Kind::Object) }
     }
 }
 
 impl Items {
     pub(super) fn of(json: &Json) -> Self {
-        Self { parts: Parts::of(json, Kind::Array) }
+        Self { cursor: Cursor::of(json, Kind::Array) }
     }
 }
 
@@ -70,13 +70,13 @@ impl Iterator for Members {
     type Item = Member;
 
     fn next(&mut self) -> Option<Member> {
-        let name = self.parts.value()?;
-        let colon = scan::skip_whitespace(self.parts.text.as_bytes(), name.end);
-        self.parts.at = scan::skip_whitespace(self.parts.text.as_bytes(), colon.saturating_add(1));
-        let value = self.parts.value()?;
-        self.parts.comma();
+        let name = self.cursor.next_value_span()?;
+        let colon = scan::skip_whitespace(self.cursor.text.as_bytes(), name.end);
+        self.cursor.offset = scan::skip_whitespace(self.cursor.text.as_bytes(), colon.saturating_add(1));
+        let value = self.cursor.next_value_span()?;
+        self.cursor.skip_comma();
         let span = name.start..value.end;
-        Some(Member { name: self.parts.slice(name), value: self.parts.slice(value), span })
+        Some(Member { name: self.cursor.slice(name), value: self.cursor.slice(value), span })
     }
 }
 
@@ -84,44 +84,44 @@ impl Iterator for Items {
     type Item = Json;
 
     fn next(&mut self) -> Option<Json> {
-        let value = self.parts.value()?;
-        self.parts.comma();
-        Some(self.parts.slice(value))
+        let value = self.cursor.next_value_span()?;
+        self.cursor.skip_comma();
+        Some(self.cursor.slice(value))
     }
 }
 
 impl Items {
     /// The span of the next element in the array's text.
     pub(super) fn next_span(&mut self) -> Option<Range<usize>> {
-        let value = self.parts.value()?;
-        self.parts.comma();
+        let value = self.cursor.next_value_span()?;
+        self.cursor.skip_comma();
         Some(value)
     }
 }
 
-impl Parts {
+impl Cursor {
     fn of(json: &Json, kind: Kind) -> Self {
         let text = json.clone();
-        let at = if json.kind() == kind { scan::skip_whitespace(text.as_bytes(), 1) } else { text.len() };
-        Self { text, at }
+        let offset = if json.kind() == kind { scan::skip_whitespace(text.as_bytes(), 1) } else { text.len() };
+        Self { text, offset }
     }
 
     /// The span of the next value, behind which it goes on.
-    fn value(&mut self) -> Option<Range<usize>> {
+    fn next_value_span(&mut self) -> Option<Range<usize>> {
         let text = self.text.as_bytes();
-        if matches!(text.get(self.at), None | Some(b'}' | b']')) {
+        if matches!(text.get(self.offset), None | Some(b'}' | b']')) {
             return None;
         }
-        let span = self.at..scan::end_of_value(text, self.at);
-        self.at = span.end;
+        let span = self.offset..scan::end_of_value(text, self.offset);
+        self.offset = span.end;
         Some(span)
     }
 
     /// Goes on behind a comma, if there is one.
-    fn comma(&mut self) {
+    fn skip_comma(&mut self) {
         let text = self.text.as_bytes();
-        let at = scan::skip_whitespace(text, self.at);
-        self.at = match text.get(at) {
+        let at = scan::skip_whitespace(text, self.offset);
+        self.offset = match text.get(at) {
             Some(b',') => scan::skip_whitespace(text, at.saturating_add(1)),
             _ => text.len(),
         };

@@ -16,7 +16,7 @@ fn set(name: &str, value: Value) -> ObjectEdit {
 }
 
 #[test]
-fn texts_that_are_not_json_are_refused_with_their_place() {
+fn syntax_errors_have_a_position() {
     for (text, line, column) in [
         ("", 1, 1),
         ("{\"a\": NaNs}", 1, 10),
@@ -42,7 +42,7 @@ fn texts_that_are_not_json_are_refused_with_their_place() {
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn nesting_beyond_the_limit_is_rejected() {
     let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     assert!(parsed(&nested(MAX_DEPTH)).to_value().is_ok());
     assert!(Json::parse(nested(MAX_DEPTH + 1)).is_err());
@@ -50,7 +50,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn documents_are_nested_deeper_than_other_texts() {
+fn documents_may_be_nested_deeper_than_other_texts() {
     let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let deep = Json::parse_document(nested(MAX_DOCUMENT_DEPTH)).unwrap();
     assert!(deep.to_value().is_err());
@@ -66,7 +66,7 @@ fn documents_are_nested_deeper_than_other_texts() {
 }
 
 #[test]
-fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
+fn surrounding_whitespace_is_preserved_but_not_part_of_the_value() {
     let text = "\u{feff} {\"a\": 1, \"b\": [2]}\r\n";
     let json = parsed(text);
     assert_eq!(
@@ -84,7 +84,7 @@ fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
 }
 
 #[test]
-fn what_is_set_to_what_it_says_stays() {
+fn setting_an_equal_value_changes_no_byte() {
     let text =
         r#"{"a": "\u00e9", "b":[1,  2.50], "c": {"x" :-0.0, "y": 30}, "n": 123456789012345678901234567890, "w": NaN}"#;
     let json = parsed(text);
@@ -119,7 +119,7 @@ fn what_is_set_to_what_it_says_stays() {
 }
 
 #[test]
-fn parts_are_found() {
+fn members_and_items_are_iterated() {
     let json = parsed(" {\"a\" : [1, {\"b\":2} , \"}\\\"\"], \"\\u0061b\":NaN,\"a\":null,\"\\ud800\":1 } ");
     let names: Vec<_> = json.members().map(|member| member.name()).collect();
     assert_eq!(names, [Some("a".to_owned()), Some("ab".to_owned()), Some("a".to_owned()), None]);
@@ -131,7 +131,7 @@ fn parts_are_found() {
 }
 
 #[test]
-fn a_change_leaves_every_other_byte() {
+fn edit_preserves_all_other_bytes() {
     let text = "{\n    \"n\": 123456789012345678901234567890,\n    \"x\" :  1e5 ,\n    \"e\": \"\\u00e9\",\n    \"x\": [NaN,  -Infinity]\n}";
     let json = parsed(text);
     assert_eq!(json.edited(&set("x", json!(2))).as_str(), text.replace("[NaN,  -Infinity]", "2"));
@@ -146,7 +146,7 @@ fn a_change_leaves_every_other_byte() {
 }
 
 #[test]
-fn objects_on_one_line_stay_on_one() {
+fn edited_single_line_objects_stay_on_one_line() {
     assert_eq!(parsed("{\"a\":1}").edited(&set("b", json!([1, 2]))).as_str(), "{\"a\":1,\"b\":[1,2]}");
     assert_eq!(parsed("{\"a\": 1, \"b\": 2}").edited(&set("c", json!(3))).as_str(), "{\"a\": 1, \"b\": 2, \"c\": 3}");
     assert_eq!(parsed("{}").edited(&set("c", json!(3))).as_str(), "{\"c\": 3}");
@@ -156,7 +156,7 @@ fn objects_on_one_line_stay_on_one() {
 }
 
 #[test]
-fn nested_objects_are_indented_as_the_document_is() {
+fn new_objects_use_the_indentation_of_the_document() {
     let json = parsed("{\n  \"attributes\": {}\n}");
     let mut edit = ObjectEdit::default();
     edit.change("attributes", Change::edit(set("a", json!({"b": 1}))));
@@ -166,7 +166,7 @@ fn nested_objects_are_indented_as_the_document_is() {
 }
 
 #[test]
-fn what_is_below_a_path_goes() {
+fn remove_subtree_removes_members_below_a_path() {
     let json = parsed(r#"{"a": 1, "a/b": 2, "a/b/c": 3, "ab": 4, "a/c": 5}"#);
     let mut edit = set("a/b/c", json!(6));
     edit.remove_subtree("a/b");
@@ -177,7 +177,7 @@ fn what_is_below_a_path_goes() {
 }
 
 #[test]
-fn elements_go_with_their_commas() {
+fn removed_elements_take_their_commas() {
     let keep = |json: &str, gone: &str| parsed(json).retaining(|item| item.as_str() != gone).as_str().to_owned();
     assert_eq!(keep("[1, 2 , 3]", "1"), "[2 , 3]");
     assert_eq!(keep("[1, 2 , 3]", "2"), "[1 , 3]");
@@ -187,14 +187,14 @@ fn elements_go_with_their_commas() {
 }
 
 #[test]
-fn what_is_no_value_is_serialised_as_its_text() {
+fn unrepresentable_values_serialize_as_text() {
     let json = parsed(r#"{"a": [1e999, "\ud800", NaN, 1.50], "\udc00": 1, "b": {"c": "\u0041"}}"#);
     let serialised = serde_json::to_value(&json).unwrap();
     assert_eq!(serialised, json!({"a": ["1e999", "\"\\ud800\"", "NaN", 1.5], "\"\\udc00\"": 1, "b": {"c": "A"}}));
 }
 
 #[test]
-fn differences_are_of_values() {
+fn differences_ignore_notation() {
     let differences = |one: &str, other: &str| {
         let mut found = Vec::new();
         parsed(one).differences(&parsed(other), &mut Vec::new(), &mut |path| {
@@ -242,7 +242,7 @@ fn merged(target: &mut Value, patch: &Value) {
 
 proptest! {
     #[test]
-    fn it_takes_what_serde_json_takes(text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\aulrse]{0,24}") {
+    fn parser_accepts_what_serde_json_accepts(text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\aulrse]{0,24}") {
         let ours = Json::parse(text.clone().into_bytes());
         let theirs = serde_json::from_str::<Value>(&text);
         match theirs {
@@ -253,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn values_come_back(value in values(), pretty in any::<bool>()) {
+    fn values_roundtrip(value in values(), pretty in any::<bool>()) {
         let json = if pretty { Json::pretty(&value) } else { Json::compact(&value) };
         prop_assert_eq!(Json::parse(json.as_bytes().to_vec()).unwrap(), json.clone());
         prop_assert_eq!(json.to_value().unwrap(), value);
@@ -267,7 +267,7 @@ proptest! {
     }
 
     #[test]
-    fn a_merge_patch_is_that_of_values(target in values(), patch in values(), pretty in any::<bool>()) {
+    fn merge_patch_matches_rfc_7396(target in values(), patch in values(), pretty in any::<bool>()) {
         prop_assume!(target.is_object() && patch.is_object());
         let json = if pretty { Json::pretty(&target) } else { Json::compact(&target) };
         let edited = json.edited(&ObjectEdit::merge_patch(&Json::compact(&patch)));
@@ -277,7 +277,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b':'), Just(b'['), Just(b','), Just(b'N'), any::<u8>()], 0..48)) {
+    fn random_bytes_never_panic(bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b':'), Just(b'['), Just(b','), Just(b'N'), any::<u8>()], 0..48)) {
         if let Ok(json) = Json::parse(bytes) {
             let _ = (json.to_value(), json.members().count(), json.items().count());
             prop_assert!(json.edited(&set("a", json!(1))).get("a").is_some());

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_any_type() {
+    fn indices_of_any_integer_type() {
         let (two, ten) = (2_u8, 10_u64);
         assert_eq!(select![two, 3_usize..12, ..ten; 5_i8, vec![1_i64, -1]].to_string(), "2,3:12,:10:5,(1,-1)");
         assert_eq!(select![u64::MAX, i128::MIN.., ..u128::MAX].to_string(), {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form() {
+    fn macro_builds_every_form() {
         let step = -2;
         assert_eq!(select![1, 2..3, 4.., ..5, .., ...,].to_string(), "1,2:3,4:,:5,:,...");
         assert_eq!(select![1..2; 3, 4..; 5, ..6; 7, ..; step].to_string(), "1:2:3,4::5,:6:7,::-2");

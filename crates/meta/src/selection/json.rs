@@ -43,14 +43,14 @@ pub(super) fn elements<'de>(
 ) -> Result<(), RequestError> {
     let Shape::Array = shape(value) else { return Err(unexpected(value, expected)) };
     let mut at = 0;
-    let mut refused = None;
+    let mut first_error = None;
     let step = |value| {
-        let answer = each(at, value).map_err(|error| error.under(at));
+        let result = each(at, value).map_err(|error| error.under(at));
         at += 1;
-        answer.map_err(|error| refused = Some(error)).is_ok()
+        result.map_err(|error| first_error = Some(error)).is_ok()
     };
-    let walked = Deserializer::from_str(value.get()).deserialize_seq(Elements(step));
-    refused.map_or_else(|| walked.map_err(not_json), Err)
+    let visited = Deserializer::from_str(value.get()).deserialize_seq(Elements(step));
+    first_error.map_or_else(|| visited.map_err(not_json), Err)
 }
 
 /// Calls `each` with the name and the value of every member of an object.
@@ -60,10 +60,11 @@ pub(super) fn members<'de>(
     mut each: impl FnMut(&str, &'de RawValue) -> Result<(), RequestError>,
 ) -> Result<(), RequestError> {
     let Shape::Object = shape(value) else { return Err(unexpected(value, expected)) };
-    let mut refused = None;
-    let step = |name: String, value: &'de RawValue| each(&name, value).map_err(|error| refused = Some(error)).is_ok();
-    let walked = Deserializer::from_str(value.get()).deserialize_map(Members(step));
-    refused.map_or_else(|| walked.map_err(not_json), Err)
+    let mut first_error = None;
+    let step =
+        |name: String, value: &'de RawValue| each(&name, value).map_err(|error| first_error = Some(error)).is_ok();
+    let visited = Deserializer::from_str(value.get()).deserialize_map(Members(step));
+    first_error.map_or_else(|| visited.map_err(not_json), Err)
 }
 
 /// The text of a string.
@@ -99,7 +100,7 @@ impl<'de, F: FnMut(&'de RawValue) -> bool> Visitor<'de> for Elements<F> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut elements: A) -> Result<(), A::Error> {
         while let Some(value) = elements.next_element()? {
             if !(self.0)(value) {
-                return Err(A::Error::custom("refused"));
+                return Err(A::Error::custom("first_error"));
             }
         }
         Ok(())
@@ -119,7 +120,7 @@ impl<'de, F: FnMut(String, &'de RawValue) -> bool> Visitor<'de> for Members<F> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
         while let Some((name, value)) = members.next_entry()? {
             if !(self.0)(name, value) {
-                return Err(A::Error::custom("refused"));
+                return Err(A::Error::custom("first_error"));
             }
         }
         Ok(())

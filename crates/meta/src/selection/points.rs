@@ -1,6 +1,6 @@
 //! Single elements by their coordinates.
 
-use super::{SelectionError, resolve::within};
+use super::{SelectionError, resolve::resolve_index};
 
 /// Elements of an array, each by its coordinates, all of which are within the array. The result has the shape `[len]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,13 +18,13 @@ impl Points {
     pub fn resolve(points: &[Vec<i64>], shape: &[u64]) -> Result<Self, SelectionError> {
         let rank = shape.len();
         let mut coordinates = Vec::new();
-        for (point, given) in points.iter().enumerate() {
-            let wrong = |source| SelectionError::Point { point, source: Box::new(source) };
-            if given.len() != rank {
-                return Err(wrong(SelectionError::PointRank { found: given.len(), rank }));
+        for (point, point_coordinates) in points.iter().enumerate() {
+            let invalid = |source| SelectionError::Point { point, source: Box::new(source) };
+            if point_coordinates.len() != rank {
+                return Err(invalid(SelectionError::PointRank { found: point_coordinates.len(), rank }));
             }
-            for (dimension, (&index, &extent)) in given.iter().zip(shape).enumerate() {
-                coordinates.push(within(index, dimension, extent).map_err(wrong)?);
+            for (dimension, (&index, &extent)) in point_coordinates.iter().zip(shape).enumerate() {
+                coordinates.push(resolve_index(index, dimension, extent).map_err(invalid)?);
             }
         }
         Ok(Self { len: points.len(), rank, coordinates })
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_count_from_either_end() {
+    fn negative_coordinates_count_from_the_end() {
         let points = Points::resolve(&[vec![0, -1], vec![-5, 2]], &[5, 3]).unwrap();
         assert_eq!(points, Points { len: 2, rank: 2, coordinates: vec![0, 2, 0, 2] });
         let points = Points::resolve(&[vec![], vec![], vec![]], &[]).unwrap();
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_point_is_named() {
+    fn invalid_points_are_named() {
         for (points, expected) in [
             (vec![vec![0, 0], vec![0]], "point 1: a point of this array has 2 coordinates, this one has 1"),
             (vec![vec![0, 0], vec![4, 3]], "point 1: index 3 is out of bounds for dimension 1, whose bounds are -3..3"),

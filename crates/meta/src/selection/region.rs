@@ -38,10 +38,10 @@ impl Region {
         Some(Self { dimensions })
     }
 
-    /// The region of a view, as one of the array that the view begins within at `origin`: every index grows by that of its dimension.
+    /// The region of a view, as one of the array that the view begins within at `offset`: every index grows by that of its dimension.
     #[must_use]
-    pub fn shifted(mut self, origin: &[u64]) -> Self {
-        self.dimensions.iter_mut().zip(origin).for_each(|(dimension, &origin)| dimension.shift(origin));
+    pub fn shifted(mut self, offset: &[u64]) -> Self {
+        self.dimensions.iter_mut().zip(offset).for_each(|(dimension, &offset)| dimension.shift(offset));
         self
     }
 
@@ -52,39 +52,39 @@ impl Region {
 }
 
 impl ResolvedSelection {
-    /// The region of a view, in the coordinates of the array in which the view starts at `origin`: every index grows by
+    /// The region of a view, in the coordinates of the array in which the view starts at `offset`: every index grows by
     /// that of its dimension.
     #[must_use]
-    pub fn shifted(self, origin: &[u64]) -> Self {
-        if origin.iter().all(|&origin| origin == 0) {
+    pub fn shifted(self, offset: &[u64]) -> Self {
+        if offset.iter().all(|&offset| offset == 0) {
             return self;
         }
         match self {
-            Self::Region(region) => Self::Region(region.shifted(origin)),
-            Self::Points(points) => Self::Points(points.shifted(origin)),
-            Self::Stack(regions) => Self::Stack(regions.into_iter().map(|region| region.shifted(origin)).collect()),
+            Self::Region(region) => Self::Region(region.shifted(offset)),
+            Self::Points(points) => Self::Points(points.shifted(offset)),
+            Self::Stack(regions) => Self::Stack(regions.into_iter().map(|region| region.shifted(offset)).collect()),
         }
     }
 }
 
 impl Points {
-    fn shifted(mut self, origin: &[u64]) -> Self {
+    fn shifted(mut self, offset: &[u64]) -> Self {
         self.coordinates
             .iter_mut()
-            .zip(origin.iter().cycle())
-            .for_each(|(at, &origin)| *at = at.saturating_add(origin));
+            .zip(offset.iter().cycle())
+            .for_each(|(at, &offset)| *at = at.saturating_add(offset));
         self
     }
 }
 
 impl DimensionSelection {
-    /// Counts the indices from another origin. What has none stays as it is, with its start at 0.
-    fn shift(&mut self, origin: u64) {
+    /// Counts the indices from another offset. What has none stays as it is, with its start at 0.
+    fn shift(&mut self, offset: u64) {
         match self {
             Self::Range { len: 0, .. } => {}
-            Self::Index(index) | Self::Range { start: index, .. } => *index = index.saturating_add(origin),
-            Self::List(indices) if origin > 0 => {
-                *indices = indices.iter().map(|index| index.saturating_add(origin)).collect();
+            Self::Index(index) | Self::Range { start: index, .. } => *index = index.saturating_add(offset),
+            Self::List(indices) if offset > 0 => {
+                *indices = indices.iter().map(|index| index.saturating_add(offset)).collect();
             }
             Self::List(_) => {}
         }
@@ -101,9 +101,9 @@ impl DimensionSelection {
                 }
             }
             Self::List(indices) => {
-                let kept = usize::try_from(max_len).ok().and_then(|len| indices.get(..len)).map(Arc::from);
-                if let Some(kept) = kept {
-                    *indices = kept;
+                let head = usize::try_from(max_len).ok().and_then(|len| indices.get(..len)).map(Arc::from);
+                if let Some(head) = head {
+                    *indices = head;
                 }
             }
         }

@@ -40,6 +40,6 @@ fn item(item: &Item) -> Value {
 /// The bounds of a slice; defaults are left out.
 fn bounds(slice: Slice) -> Value {
     let bounds = [("start", slice.start), ("stop", slice.stop), ("step", slice.step)];
-    let said = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), Value::from(bound?))));
-    Value::Object(said.collect::<Map<_, _>>())
+    let members = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), Value::from(bound?))));
+    Value::Object(members.collect::<Map<_, _>>())
 }

@@ -185,7 +185,7 @@ fn slice(value: &RawValue) -> Result<Slice, RequestError> {
 fn points(value: &RawValue) -> Result<Vec<Vec<i64>>, RequestError> {
     let mut points = Vec::new();
     json::elements(value, "an array of points", |_, value| {
-        bounded(&points, MAX_POINTS, "points")?;
+        check_limit(&points, MAX_POINTS, "points")?;
         points.push(integers(value, MAX_RANK, "coordinates of a point")?);
         Ok(())
     })?;
@@ -196,7 +196,7 @@ fn stack(value: &RawValue) -> Result<Vec<Selection>, RequestError> {
     let mut selections = Vec::new();
     let mut items = 0;
     json::elements(value, "an array of selections", |_, value| {
-        bounded(&selections, MAX_STACKED_SELECTIONS, "selections in a stack")?;
+        check_limit(&selections, MAX_STACKED_SELECTIONS, "selections in a stack")?;
         let selection = selection(value)?;
         items += selection.items.len();
         if items > MAX_STACKED_ITEMS {
@@ -211,7 +211,7 @@ fn stack(value: &RawValue) -> Result<Vec<Selection>, RequestError> {
 fn integers(value: &RawValue, limit: usize, what: &'static str) -> Result<Vec<i64>, RequestError> {
     let mut integers = Vec::new();
     json::elements(value, "an array of whole numbers", |_, value| {
-        bounded(&integers, limit, what)?;
+        check_limit(&integers, limit, what)?;
         integers.push(json::integer(value, "a whole number")?);
         Ok(())
     })?;
@@ -219,7 +219,7 @@ fn integers(value: &RawValue, limit: usize, what: &'static str) -> Result<Vec<i6
 }
 
 /// True if one more may be added to `values`.
-fn bounded<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
+fn check_limit<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
     if values.len() < limit { Ok(()) } else { Err(too_many(what, limit)) }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_a_request() {
+    fn all_forms_of_requests_are_parsed() {
         for (json, expected) in [
             (r#"{"select": "0:10, ::2"}"#, "0:10,::2"),
             (r#" {"select" : [ ] } "#, ""),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_and_where() {
+    fn errors_have_a_reason_and_a_pointer() {
         for (json, expected) in [
             ("", "this is not JSON: EOF while parsing a value at line 1 column 0"),
             ("{} 1", "this is not JSON: trailing characters at line 1 column 4"),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_does_not_fit_says_why() {
+    fn invalid_stacks_have_a_reason() {
         for (json, expected) in [
             (
                 r#"{"stack": ["0:2", "1:3", "3:9"]}"#,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn limits_are_enforced() {
         let many = |element: &str, count: usize| vec![element; count].join(",");
         for (json, expected, pointer) in [
             (

@@ -95,10 +95,10 @@ impl Selection {
         let items = before.map(Some).chain(iter::repeat_n(None, whole)).chain(after.map(Some));
         let dimensions = items.zip(shape).enumerate().map(|(dimension, (item, &extent))| match item {
             None | Some(Item::Ellipsis) => Ok(DimensionSelection::Range { start: 0, step: 1, len: extent }),
-            Some(Item::Index(index)) => within(*index, dimension, extent).map(DimensionSelection::Index),
+            Some(Item::Index(index)) => resolve_index(*index, dimension, extent).map(DimensionSelection::Index),
             Some(Item::Slice(slice)) => slice.clamp(extent).ok_or(SelectionError::ZeroStep { dimension }),
             Some(Item::List(indices)) => {
-                let indices = indices.iter().map(|&index| within(index, dimension, extent));
+                let indices = indices.iter().map(|&index| resolve_index(index, dimension, extent));
                 indices.collect::<Result<_, _>>().map(DimensionSelection::List)
             }
         });
@@ -138,7 +138,7 @@ impl Slice {
 }
 
 /// An index counted from the beginning.
-pub(super) fn within(index: i64, dimension: usize, extent: u64) -> Result<u64, SelectionError> {
+pub(super) fn resolve_index(index: i64, dimension: usize, extent: u64) -> Result<u64, SelectionError> {
     let from_start = if index < 0 { extent.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
     let found = from_start.filter(|&found| found < extent);
     found.ok_or(SelectionError::OutOfBounds { dimension, index, extent })

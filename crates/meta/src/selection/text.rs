@@ -83,12 +83,12 @@ impl Selection {
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text)?;
         let mut selection = Self::default();
-        scanner.spaces();
+        scanner.skip_spaces();
         while scanner.peek().is_some() {
             let at = scanner.at;
             let item = scanner.item()?;
             selection.push(item).map_err(|error| scanner.error_at(at, error.into()))?;
-            if !scanner.comma() && scanner.peek().is_some() {
+            if !scanner.accept_comma() && scanner.peek().is_some() {
                 return Err(scanner.error(ParseErrorKind::ExpectedComma));
             }
         }
@@ -113,7 +113,7 @@ impl Item {
     /// Parses a text of one item.
     pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text)?;
-        scanner.spaces();
+        scanner.skip_spaces();
         let item = scanner.item()?;
         match scanner.peek() {
             None => Ok(item),
@@ -134,7 +134,7 @@ impl FromStr for Selection {
 /// brackets, which need no escaping in a URL.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        separated(f, &self.items)
+        write_separated(f, &self.items)
     }
 }
 
@@ -146,7 +146,7 @@ impl fmt::Display for Item {
             Self::Ellipsis => f.write_str("..."),
             Self::List(indices) => {
                 f.write_char('(')?;
-                separated(f, indices)?;
+                write_separated(f, indices)?;
                 f.write_char(')')
             }
         }
@@ -169,7 +169,7 @@ impl fmt::Display for Slice {
     }
 }
 
-fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::Result {
+fn write_separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::Result {
     for (n, value) in values.iter().enumerate() {
         if n > 0 {
             f.write_char(',')?;
@@ -237,43 +237,43 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn spaces(&mut self) {
+    fn skip_spaces(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.at += 1;
         }
     }
 
     /// Steps over `byte` and the spaces after it, if it is the next one.
-    fn eat(&mut self, byte: u8) -> bool {
+    fn accept(&mut self, byte: u8) -> bool {
         if self.peek() != Some(byte) {
             return false;
         }
         self.at += 1;
-        self.spaces();
+        self.skip_spaces();
         true
     }
 
-    fn comma(&mut self) -> bool {
-        self.eat(b',')
+    fn accept_comma(&mut self) -> bool {
+        self.accept(b',')
     }
 
     /// One item and the spaces after it.
     fn item(&mut self) -> Result<Item, ParseError> {
         if self.rest().starts_with("...") {
             self.at += 3;
-            self.spaces();
+            self.skip_spaces();
             return Ok(Item::Ellipsis);
         }
-        if self.eat(b'[') {
+        if self.accept(b'[') {
             return self.list(b']');
         }
-        if self.eat(b'(') {
+        if self.accept(b'(') {
             return self.list(b')');
         }
         let start = self.number()?;
-        if self.eat(b':') {
+        if self.accept(b':') {
             let stop = self.number()?;
-            let step = if self.eat(b':') { self.number()? } else { None };
+            let step = if self.accept(b':') { self.number()? } else { None };
             return Ok(Item::Slice(Slice { start, stop, step }));
         }
         start.map(Item::Index).ok_or_else(|| self.error(ParseErrorKind::ExpectedItem))
@@ -282,10 +282,10 @@ impl<'a> Scanner<'a> {
     /// The rest of a list after its first bracket, up to `close` and the spaces after it.
     fn list(&mut self, close: u8) -> Result<Item, ParseError> {
         let mut indices = Vec::new();
-        while !self.eat(close) {
+        while !self.accept(close) {
             let index = self.number()?.ok_or_else(|| self.error(ParseErrorKind::ExpectedInteger))?;
             indices.push(index);
-            if !self.comma() && self.peek() != Some(close) {
+            if !self.accept_comma() && self.peek() != Some(close) {
                 return Err(self.error(ParseErrorKind::ExpectedBracket { close: char::from(close) }));
             }
         }
@@ -311,7 +311,7 @@ impl<'a> Scanner<'a> {
         if signed && number.is_none() {
             return Err(self.error_at(begin, ParseErrorKind::ExpectedDigits));
         }
-        self.spaces();
+        self.skip_spaces();
         Ok(number)
     }
 
@@ -339,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spaces_signs_and_commas_that_mean_nothing() {
+    fn insignificant_characters_are_ignored() {
         for (text, canonical) in [
             ("", ""),
             (" \t ", ""),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_and_where() {
+    fn errors_have_a_reason_and_an_offset() {
         for (text, expected) in [
             (",", "an index, a slice, a list or `...` is expected, at byte 0: `,`"),
             ("1,,2", "an index, a slice, a list or `...` is expected, at byte 2: `,`"),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_refused() {
+    fn limits_are_enforced() {
         let long = ":".repeat(MAX_TEXT_SIZE + 1);
         assert_eq!(Selection::parse(&long).unwrap_err().kind, ParseErrorKind::TooLong { len: MAX_TEXT_SIZE + 1 });
 

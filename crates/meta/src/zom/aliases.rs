@@ -84,15 +84,15 @@ const BYTES_TO_BYTES: &[&str] = &[
 ];
 
 /// Normalises what describes an array.
-pub(super) fn normalise_array(version: ZomFormat, document: &mut Map<String, Value>) {
-    match version {
+pub(super) fn normalize_array(format: ZomFormat, document: &mut Map<String, Value>) {
+    match format {
         ZomFormat::V2 => array_v2(document),
         ZomFormat::V3 => array_v3(document),
     }
 }
 
 /// Normalises what describes a group of v3.
-pub(super) fn normalise_group(document: &mut Map<String, Value>) {
+pub(super) fn normalize_group(document: &mut Map<String, Value>) {
     extensions(document);
 }
 
@@ -103,9 +103,9 @@ fn array_v2(document: &mut Map<String, Value>) {
     }
     document.entry("dimension_separator").or_insert_with(|| json!("."));
     let filters = document.get_mut("filters").and_then(Value::as_array_mut);
-    filters.into_iter().flatten().for_each(|filter| named(filter, "id", id_of_class));
+    filters.into_iter().flatten().for_each(|filter| replace_class_name(filter, "id", class_to_id));
     if let Some(compressor) = document.get_mut("compressor") {
-        named(compressor, "id", id_of_class);
+        replace_class_name(compressor, "id", class_to_id);
     }
 }
 
@@ -117,7 +117,7 @@ fn array_v3(document: &mut Map<String, Value>) {
     }
     extensions(document);
     for name in ["data_type", "chunk_grid", "chunk_key_encoding"] {
-        document.get_mut(name).into_iter().for_each(without_null);
+        document.get_mut(name).into_iter().for_each(remove_null_configuration);
     }
     let order = document.get_mut("data_type").and_then(data_type).unwrap_or(StoredOrder::Little);
     let data_type = document.get("data_type").cloned().unwrap_or_default();
@@ -127,12 +127,17 @@ fn array_v3(document: &mut Map<String, Value>) {
 }
 
 fn extensions(document: &mut Map<String, Value>) {
-    document.get_mut("extensions").and_then(Value::as_array_mut).into_iter().flatten().for_each(without_null);
+    document
+        .get_mut("extensions")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .for_each(remove_null_configuration);
 }
 
 /// Takes away a `configuration` that is `null`.
-fn without_null(named: &mut Value) {
-    let Some(object) = named.as_object_mut() else { return };
+fn remove_null_configuration(replace_class_name: &mut Value) {
+    let Some(object) = replace_class_name.as_object_mut() else { return };
     if object.get("configuration").is_some_and(Value::is_null) {
         object.shift_remove("configuration");
     }
@@ -151,30 +156,30 @@ fn data_type(json: &mut Value) -> Option<StoredOrder> {
 /// Normalises the codecs of an array of a data type, and of the chunks in shards of it.
 fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     for codec in list.iter_mut() {
-        without_null(codec);
-        named(codec, "name", name_of_class);
+        remove_null_configuration(codec);
+        replace_class_name(codec, "name", class_to_v3_name);
         let Some(configuration) = codec.get_mut("configuration") else { continue };
         if let Some(Value::Array(inner)) = configuration.get_mut("codecs") {
             codecs(inner, data_type, order);
         }
         if let Some(Value::Array(inner)) = configuration.get_mut("index_codecs") {
-            inner.iter_mut().for_each(without_null);
-            inner.iter_mut().for_each(|codec| named(codec, "name", name_of_class));
+            inner.iter_mut().for_each(remove_null_configuration);
+            inner.iter_mut().for_each(|codec| replace_class_name(codec, "name", class_to_v3_name));
         }
     }
-    let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| to_bytes(&data_type, order));
-    if let Some(bytes) = list.iter_mut().find(|codec| name_of(codec) == Some("bytes") && !is_configured(codec)) {
-        if let Some(codec) = codec.filter(is_configured) {
+    let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| array_to_bytes_codec(&data_type, order));
+    if let Some(bytes) = list.iter_mut().find(|codec| name_of(codec) == Some("bytes") && !has_configuration(codec)) {
+        if let Some(codec) = codec.filter(has_configuration) {
             *bytes = codec;
         }
         return;
     }
-    let Some(place) = place_of_missing(list) else { return };
-    list.splice(place..place, codec);
+    let Some(position) = missing_codec_position(list) else { return };
+    list.splice(position..position, codec);
 }
 
 /// The position at which the array-to-bytes codec is missing, if it certainly is.
-fn place_of_missing(codecs: &[Value]) -> Option<usize> {
+fn missing_codec_position(codecs: &[Value]) -> Option<usize> {
     let names: Option<Vec<_>> = codecs.iter().map(name_of).collect();
     let names = names?;
     let arrays = names.iter().take_while(|name| ARRAY_TO_ARRAY.contains(name)).count();
@@ -182,7 +187,7 @@ fn place_of_missing(codecs: &[Value]) -> Option<usize> {
 }
 
 /// True if anything is said of how a codec does it.
-fn is_configured(codec: &Value) -> bool {
+fn has_configuration(codec: &Value) -> bool {
     codec.get("configuration").and_then(Value::as_object).is_some_and(|configuration| !configuration.is_empty())
 }
 
@@ -198,7 +203,7 @@ fn name_of(codec: &Value) -> Option<&str> {
 }
 
 /// The codec that makes bytes of arrays of a data type; of other types of variable length than texts and byte strings there is none in v3.
-fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
+fn array_to_bytes_codec(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
     match data_type.layout() {
         Layout::Fixed(layout) if layout.words.is_empty() => Some(json!({"name": "bytes"})),
         Layout::Fixed(_) => match order {
@@ -216,18 +221,18 @@ fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
 
 /// Replaces the class name of a codec by its own name: the codec itself if it is just a name, or else this member of
 /// it.
-fn named(codec: &mut Value, member: &str, name_of_class: impl Fn(&str) -> Option<&'static str>) {
+fn replace_class_name(codec: &mut Value, member: &str, class_to_v3_name: impl Fn(&str) -> Option<&'static str>) {
     let name = if codec.is_string() { Some(codec) } else { codec.get_mut(member) };
     let Some(Value::String(name)) = name else { return };
-    if let Some(own) = name_of_class(name) {
-        own.clone_into(name);
+    if let Some(codec_name) = class_to_v3_name(name) {
+        codec_name.clone_into(name);
     }
 }
 
-fn id_of_class(class: &str) -> Option<&'static str> {
+fn class_to_id(class: &str) -> Option<&'static str> {
     CLASSES.iter().find(|(name, ..)| *name == class).map(|(_, id, _)| *id)
 }
 
-fn name_of_class(class: &str) -> Option<&'static str> {
+fn class_to_v3_name(class: &str) -> Option<&'static str> {
     CLASSES.iter().find(|(name, ..)| *name == class).map(|(.., name)| *name)
 }

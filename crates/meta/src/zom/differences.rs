@@ -1,6 +1,6 @@
 //! Differences between two structures.
 
-use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escaped};
+use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escape_pointer};
 use crate::json::{Json, Kind};
 
 pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Difference> {
@@ -23,13 +23,13 @@ struct Comparison {
 
 impl Comparison {
     fn nodes(&mut self, declared: &Node, found: &Node) {
-        let version = self.format;
+        let format = self.format;
         match (declared, found) {
             (Node::Array(declared), Node::Array(found)) => {
-                self.documents(declared, found, |document| canonical::array(version, document));
+                self.documents(declared, found, |document| canonical::array(format, document));
             }
             (Node::Group(declared), Node::Group(found)) => {
-                let canonical = |document: &Json| canonical::group(version, document);
+                let canonical = |document: &Json| canonical::group(format, document);
                 match declared.document == found.document {
                     true => {}
                     // Pointers have the names of JSON.
@@ -58,7 +58,7 @@ impl Comparison {
                 return;
             }
             self.pointer.push_str("/members/");
-            self.pointer.push_str(&escaped(name));
+            self.pointer.push_str(&escape_pointer(name));
             match (declared.get(name), found.get(name)) {
                 (Some(declared), Some(found)) => self.nodes(declared, found),
                 (declared, found) => self.differ(declared, found),
@@ -71,18 +71,20 @@ impl Comparison {
         if declared == found {
             return;
         }
-        let mut places = Vec::new();
-        let left = self.limit.saturating_sub(self.differences.len());
+        let mut paths = Vec::new();
+        let remaining = self.limit.saturating_sub(self.differences.len());
         canonical(declared).differences(&canonical(found), &mut Vec::new(), &mut |path| {
             let path = nearest_location(declared, path);
-            if !places.contains(&path) {
-                places.push(path);
+            if !paths.contains(&path) {
+                paths.push(path);
             }
-            places.len() < left
+            paths.len() < remaining
         });
-        for path in places.into_iter().take(left) {
+        for path in paths.into_iter().take(remaining) {
             let difference = Difference {
-                pointer: path.iter().fold(self.pointer.clone(), |pointer, name| format!("{pointer}/{}", escaped(name))),
+                pointer: path
+                    .iter()
+                    .fold(self.pointer.clone(), |pointer, name| format!("{pointer}/{}", escape_pointer(name))),
                 expected: declared.at(&path),
                 actual: found.at(&path),
             };

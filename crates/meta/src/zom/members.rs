@@ -15,32 +15,32 @@ const MEMBERS: &str = "members";
 
 /// A document as JSON shows it.
 pub(super) fn rename_for_json(document: &Json) -> Json {
-    let names = Names::of(document);
+    let names = MembersNames::of(document);
     match (names.has_members, names.longest) {
         (false, None) => document.clone(),
-        (true, longest) => renamed(document, 0, longest.unwrap_or(0).saturating_add(1)),
-        (false, Some(longest)) => renamed(document, longest, longest.saturating_add(1)),
+        (true, longest) => rename(document, 0, longest.unwrap_or(0).saturating_add(1)),
+        (false, Some(longest)) => rename(document, longest, longest.saturating_add(1)),
     }
 }
 
 /// The document that JSON shows; and under which name it has the one that was renamed, as a pair of the document's name and that of JSON.
-pub(super) fn hidden(json: &Json) -> (Json, Option<(String, String)>) {
-    let Some(longest) = Names::of(json).longest else { return (json.clone(), None) };
+pub(super) fn restore_names(json: &Json) -> (Json, Option<(String, String)>) {
+    let Some(longest) = MembersNames::of(json).longest else { return (json.clone(), None) };
     let shorter = longest.saturating_sub(1);
-    let is_members = shorter == 0 || json.get(&underscored(shorter)).is_some();
+    let is_members = shorter == 0 || json.get(&prefixed(shorter)).is_some();
     let original = if is_members { 0 } else { shorter };
-    (renamed(json, longest, original), Some((underscored(original), underscored(longest))))
+    (rename(json, longest, original), Some((prefixed(original), prefixed(longest))))
 }
 
 /// The names of the kind that an object has.
 #[derive(Default)]
-struct Names {
+struct MembersNames {
     has_members: bool,
     /// The number of underscores of the longest, if there is one with any.
     longest: Option<usize>,
 }
 
-impl Names {
+impl MembersNames {
     fn of(document: &Json) -> Self {
         let mut names = Self::default();
         for member in document.members() {
@@ -56,13 +56,13 @@ impl Names {
     }
 }
 
-fn underscored(count: usize) -> String {
+fn prefixed(count: usize) -> String {
     format!("{}{MEMBERS}", "_".repeat(count))
 }
 
 /// The document with one name for another, at the same place.
-fn renamed(document: &Json, from: usize, to: usize) -> Json {
-    let (from, to) = (underscored(from), Json::string(&underscored(to)));
+fn rename(document: &Json, from: usize, to: usize) -> Json {
+    let (from, to) = (prefixed(from), Json::string(&prefixed(to)));
     let members: Vec<_> = document.members().collect();
     Json::from_members(members.iter().map(|member| {
         let name = if member.is_named(&from) { &to } else { member.quoted_name() };
@@ -82,41 +82,41 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_zep_6() {
+    fn examples_of_zep_6_hold() {
         assert_eq!(rename_for_json(&object(json!({"members": 1}))), object(json!({"_members": 1})));
         let both = object(json!({"a": 0, "members": 1, "_members": 2}));
         assert_eq!(rename_for_json(&both), object(json!({"a": 0, "__members": 1, "_members": 2})));
     }
 
     #[test]
-    fn nothing_to_rename() {
+    fn other_names_are_not_renamed() {
         let document = object(json!({"a": 0, "members_": 1, "my_members": 2}));
         assert_eq!(rename_for_json(&document), document);
-        assert_eq!(hidden(&document), (document, None));
+        assert_eq!(restore_names(&document), (document, None));
     }
 
     fn documents() -> impl Strategy<Value = Json> {
         prop::collection::btree_set(0_usize..6, 0..5).prop_map(|counts| {
-            Json::compact(&counts.into_iter().map(|count| (underscored(count), json!(count))).collect())
+            Json::compact(&counts.into_iter().map(|count| (prefixed(count), json!(count))).collect())
         })
     }
 
     proptest! {
         #[test]
-        fn there_and_back(document in documents()) {
+        fn renamed_documents_roundtrip(document in documents()) {
             let json = rename_for_json(&document);
             prop_assert!(json.get(MEMBERS).is_none());
-            let (again, renamed) = hidden(&json);
+            let (again, rename) = restore_names(&json);
             prop_assert_eq!(&again, &document);
-            if let Some((name, shown_name)) = renamed {
+            if let Some((name, shown_name)) = rename {
                 prop_assert_eq!(json.get(&shown_name), document.get(&name));
             }
         }
 
         #[test]
-        fn back_and_there(json in documents()) {
+        fn renamed_json_roundtrips(json in documents()) {
             prop_assume!(json.get(MEMBERS).is_none());
-            prop_assert_eq!(rename_for_json(&hidden(&json).0), json);
+            prop_assert_eq!(rename_for_json(&restore_names(&json).0), json);
         }
     }
 }

@@ -26,7 +26,7 @@ const REQUIRED_V2: &[&str] = &["shape", "chunks", "dtype", "compressor", "fill_v
 const REQUIRED_V3: &[&str] = &["shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"];
 
 /// The members that only arrays of v2 have. A node with any of them is an array, so that missing members can be named.
-const ONLY_ARRAYS_V2: &[&str] = &["shape", "chunks", "dtype"];
+const ARRAY_ONLY_MEMBERS_V2: &[&str] = &["shape", "chunks", "dtype"];
 
 pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
     if json.len() > MAX_DOCUMENT_SIZE {
@@ -35,10 +35,10 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
     }
     let json = Json::parse(json).map_err(ZomError::NotJson)?;
     let mut reader = Reader::default();
-    let zom = match version(&json) {
-        Ok(version) => reader.node(&json, version)?.map(|root| Zom { format: version, root }),
+    let zom = match format(&json) {
+        Ok(format) => reader.node(&json, format)?.map(|root| Zom { format: format, root }),
         Err((name, reason)) => {
-            reader.refuse_member(name, reason)?;
+            reader.add_member_violation(name, reason)?;
             None
         }
     };
@@ -49,7 +49,7 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
 }
 
 /// Whose the topmost node is; or which of its members does not say so, and why.
-fn version(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
+fn format(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
     if !root.is_object() {
         return Err(("", "is not an object"));
     }
@@ -62,34 +62,36 @@ fn version(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
 }
 
 /// A node in its text, taken apart in one pass.
-struct Taken<'a> {
+struct NodeParts<'a> {
     json: &'a Json,
     /// All members but `members`, of each name the last one.
-    others: Vec<Member>,
+    other_members: Vec<Member>,
     members: Option<Json>,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> NodeParts<'a> {
     fn new(json: &'a Json) -> Self {
-        let (mut others, mut members) = (Vec::new(), None);
+        let (mut other_members, mut members) = (Vec::new(), None);
         for member in json.members() {
             match member.is_named("members") {
                 true => members = Some(member.value),
-                false => others.push(member),
+                false => other_members.push(member),
             }
         }
-        Self { json, others, members }
+        Self { json, other_members, members }
     }
 
     fn get(&self, name: &str) -> Option<&Json> {
-        self.others.iter().rfind(|member| member.is_named(name)).map(|member| &member.value)
+        self.other_members.iter().rfind(|member| member.is_named(name)).map(|member| &member.value)
     }
 
     /// The node document.
     fn document(&self) -> Json {
         match self.members {
             None => self.json.clone(),
-            Some(_) => Json::from_members(self.others.iter().map(|member| (member.quoted_name(), &member.value))),
+            Some(_) => {
+                Json::from_members(self.other_members.iter().map(|member| (member.quoted_name(), &member.value)))
+            }
         }
     }
 }
@@ -114,39 +116,39 @@ struct Reader {
 
 impl Reader {
     /// Reads a node with everything below it; `None` if it is invalid, or something below it is.
-    fn node(&mut self, json: &Json, version: ZomFormat) -> Result<Option<Node>, ZomError> {
+    fn node(&mut self, json: &Json, format: ZomFormat) -> Result<Option<Node>, ZomError> {
         self.nodes = self.nodes.saturating_add(1);
         if self.nodes > MAX_NODES {
             return Err(ZomError::TooManyNodes { limit: MAX_NODES });
         }
         if !json.is_object() {
-            self.refuse("", "is not an object")?;
+            self.add_violation("", "is not an object")?;
             return Ok(None);
         }
-        let taken = Taken::new(json);
-        match self.kind(&taken, version)? {
-            Some(Kind::Array) => Ok(self.array(&taken, version)?.map(Node::Array)),
-            Some(Kind::Group) => Ok(self.group(taken, version)?.map(Node::Group)),
+        let parts = NodeParts::new(json);
+        match self.kind(&parts, format)? {
+            Some(Kind::Array) => Ok(self.array(&parts, format)?.map(Node::Array)),
+            Some(Kind::Group) => Ok(self.group(parts, format)?.map(Node::Group)),
             None => Ok(None),
         }
     }
 
-    fn kind(&mut self, node: &Taken<'_>, version: ZomFormat) -> Result<Option<Kind>, ZomError> {
+    fn kind(&mut self, node: &NodeParts<'_>, format: ZomFormat) -> Result<Option<Kind>, ZomError> {
         match node.get("zarr_format") {
-            Some(format) if *format == json!(version.number()) => {}
-            Some(format) => {
-                let found = truncated(format.as_str());
-                let reason = format!("is {found} where the topmost node has {}", version.number());
-                self.refuse_member("zarr_format", &reason)?;
+            Some(found) if *found == json!(format.number()) => {}
+            Some(found) => {
+                let found = truncated(found.as_str());
+                let reason = format!("is {found} where the topmost node has {}", format.number());
+                self.add_member_violation("zarr_format", &reason)?;
                 return Ok(None);
             }
             None => {
-                self.refuse_member("zarr_format", "is missing")?;
+                self.add_member_violation("zarr_format", "is missing")?;
                 return Ok(None);
             }
         }
-        if version == ZomFormat::V2 {
-            let is_array = ONLY_ARRAYS_V2.iter().any(|name| node.get(name).is_some());
+        if format == ZomFormat::V2 {
+            let is_array = ARRAY_ONLY_MEMBERS_V2.iter().any(|name| node.get(name).is_some());
             return Ok(Some(if is_array { Kind::Array } else { Kind::Group }));
         }
         let reason = match node.get("node_type").map(Json::to_text) {
@@ -155,39 +157,39 @@ impl Reader {
             Some(_) => "is neither \"array\" nor \"group\"",
             None => "is missing",
         };
-        self.refuse_member("node_type", reason)?;
+        self.add_member_violation("node_type", reason)?;
         Ok(None)
     }
 
-    fn array(&mut self, node: &Taken<'_>, version: ZomFormat) -> Result<Option<Json>, ZomError> {
+    fn array(&mut self, node: &NodeParts<'_>, format: ZomFormat) -> Result<Option<Json>, ZomError> {
         let before = self.violations.len();
         if node.members.is_some() {
-            self.refuse_member("members", "is there, and arrays have no nodes below them")?;
+            self.add_member_violation("members", "is there, and arrays have no nodes below them")?;
         }
-        let required = match version {
+        let required = match format {
             ZomFormat::V2 => REQUIRED_V2,
             ZomFormat::V3 => REQUIRED_V3,
         };
         for name in required.iter().filter(|name| node.get(name).is_none()) {
-            self.refuse_member(name, "is missing")?;
+            self.add_member_violation(name, "is missing")?;
         }
         if self.violations.len() > before {
             return Ok(None);
         }
-        self.document(node.document(), Kind::Array, version, None)
+        self.document(node.document(), Kind::Array, format, None)
     }
 
-    fn group(&mut self, node: Taken<'_>, version: ZomFormat) -> Result<Option<Group>, ZomError> {
-        let (document, renamed) = members::hidden(&node.document());
+    fn group(&mut self, node: NodeParts<'_>, format: ZomFormat) -> Result<Option<Group>, ZomError> {
+        let (document, renamed) = members::restore_names(&node.document());
         let members = node.members;
-        drop(node.others);
-        let document = self.document(document, Kind::Group, version, renamed)?;
+        drop(node.other_members);
+        let document = self.document(document, Kind::Group, format, renamed)?;
         let members = match members {
             None => None,
             Some(members) if members.is_null() => None,
-            Some(members) if members.is_object() => Some(self.members(&members, version)?),
+            Some(members) if members.is_object() => Some(self.members(&members, format)?),
             Some(_) => {
-                self.refuse_member("members", "is neither an object nor null")?;
+                self.add_member_violation("members", "is neither an object nor null")?;
                 None
             }
         };
@@ -199,35 +201,35 @@ impl Reader {
         &mut self,
         document: Json,
         kind: Kind,
-        version: ZomFormat,
+        format: ZomFormat,
         renamed: Option<(String, String)>,
     ) -> Result<Option<Json>, ZomError> {
-        let read = normalised(document, kind, version).and_then(|document| match version {
+        let read = normalize(document, kind, format).and_then(|document| match format {
             ZomFormat::V2 => read_v2(&document, kind),
             ZomFormat::V3 => v3::read(document.clone()).map(|_| document),
         });
         match read {
             Ok(document) => Ok(Some(document)),
-            Err(error) => self.refuse_document(&error, renamed).map(|()| None),
+            Err(error) => self.add_document_violation(&error, renamed).map(|()| None),
         }
     }
 
     /// Reads the nodes directly below a group.
-    fn members(&mut self, members: &Json, version: ZomFormat) -> Result<Members<Node>, ZomError> {
+    fn members(&mut self, members: &Json, format: ZomFormat) -> Result<Members<Node>, ZomError> {
         let (pointer_len, path_len) = (self.pointer.len(), self.path_len);
         let mut nodes = Vec::new();
         for member in members.members() {
             let (name, json) = (member.name().unwrap_or_default(), member.value);
             // A longer one cannot be a name, and is truncated.
-            let told = if name.len() > MAX_NAME_LEN { truncated(&name) } else { name.clone() };
+            let location_and_reason = if name.len() > MAX_NAME_LEN { truncated(&name) } else { name.clone() };
             self.pointer.push_str("/members/");
-            self.pointer.push_str(&escaped(&told));
+            self.pointer.push_str(&escape_pointer(&location_and_reason));
             self.path_len = path_len.saturating_add(name.len()).saturating_add(usize::from(path_len > 0));
-            if let Err(error) = names::check(version.dialect(), &name) {
-                self.refuse("", &format!("has a name that {} does not allow: {}", error.dialect, error.reason))?;
+            if let Err(error) = names::check(format.dialect(), &name) {
+                self.add_violation("", &format!("has a name that {} does not allow: {}", error.dialect, error.reason))?;
             } else if self.path_len > MAX_NAME_LEN {
-                self.refuse("", &format!("has a path of more than {MAX_NAME_LEN} bytes"))?;
-            } else if let Some(node) = self.node(&json, version)? {
+                self.add_violation("", &format!("has a path of more than {MAX_NAME_LEN} bytes"))?;
+            } else if let Some(node) = self.node(&json, format)? {
                 nodes.push((name, node));
             }
             self.pointer.truncate(pointer_len);
@@ -236,25 +238,29 @@ impl Reader {
         Ok(nodes.into_iter().collect())
     }
 
-    fn refuse_member(&mut self, name: &str, reason: &str) -> Result<(), ZomError> {
+    fn add_member_violation(&mut self, name: &str, reason: &str) -> Result<(), ZomError> {
         let slash = if name.is_empty() { "" } else { "/" };
-        self.refuse(&format!("{slash}{name}"), reason)
+        self.add_violation(&format!("{slash}{name}"), reason)
     }
 
     /// Notes what is wrong with a document. One of its members may have another name in the text.
-    fn refuse_document(&mut self, error: &DocumentError, renamed: Option<(String, String)>) -> Result<(), ZomError> {
-        let (pointer, reason) = told(error);
+    fn add_document_violation(
+        &mut self,
+        error: &DocumentError,
+        renamed: Option<(String, String)>,
+    ) -> Result<(), ZomError> {
+        let (pointer, reason) = location_and_reason(error);
         let pointer = renamed
             .and_then(|(name, shown_name)| {
                 let rest = pointer.strip_prefix('/')?.strip_prefix(name.as_str())?;
                 (rest.is_empty() || rest.starts_with('/')).then(|| format!("/{shown_name}{rest}"))
             })
             .unwrap_or(pointer);
-        self.refuse(&pointer, &reason)
+        self.add_violation(&pointer, &reason)
     }
 
     /// Records a violation below the current location. Ends the reading once there are enough.
-    fn refuse(&mut self, pointer: &str, reason: &str) -> Result<(), ZomError> {
+    fn add_violation(&mut self, pointer: &str, reason: &str) -> Result<(), ZomError> {
         self.violations.push(Violation { pointer: format!("{}{pointer}", self.pointer), reason: reason.to_owned() });
         match self.violations.len() {
             ..MAX_VIOLATIONS => Ok(()),
@@ -264,13 +270,13 @@ impl Reader {
 }
 
 /// A name as a part of a JSON pointer.
-pub(super) fn escaped(name: &str) -> String {
+pub(super) fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
 /// A node document in which is normalised what may be written in another way.
-fn normalised(document: Json, kind: Kind, version: ZomFormat) -> Result<Json, DocumentError> {
-    let known = match (kind, version) {
+fn normalize(document: Json, kind: Kind, format: ZomFormat) -> Result<Json, DocumentError> {
+    let known = match (kind, format) {
         (Kind::Array, ZomFormat::V2) => v2::ARRAY_MEMBERS,
         (Kind::Array, ZomFormat::V3) => v3::ARRAY_MEMBERS,
         (Kind::Group, ZomFormat::V2) => return Ok(document),
@@ -280,11 +286,11 @@ fn normalised(document: Json, kind: Kind, version: ZomFormat) -> Result<Json, Do
     let before = into_object(before);
     let mut after = before.clone();
     match kind {
-        Kind::Array => aliases::normalise_array(version, &mut after),
-        Kind::Group => aliases::normalise_group(&mut after),
+        Kind::Array => aliases::normalize_array(format, &mut after),
+        Kind::Group => aliases::normalize_group(&mut after),
     }
     let document = with_description(&document, &before, &after);
-    Ok(match (kind, version) {
+    Ok(match (kind, format) {
         (_, ZomFormat::V2) => document,
         (Kind::Array, ZomFormat::V3) => with_attributes(&document),
         (Kind::Group, ZomFormat::V3) => with_attributes(&strip_consolidated(&document)),
@@ -310,7 +316,7 @@ fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
 }
 
 /// The location of a document's error, and the error, which continues "the member".
-fn told(error: &DocumentError) -> (String, String) {
+fn location_and_reason(error: &DocumentError) -> (String, String) {
     let at = |pointer: &str, reason: String| (pointer.to_owned(), reason);
     match error {
         DocumentError::TooLarge { .. }
@@ -336,7 +342,7 @@ fn told(error: &DocumentError) -> (String, String) {
             at(pointer, format!("is the {feature} {name}, which is not supported"))
         }
         DocumentError::Attributes(source) => {
-            let (pointer, reason) = told(source);
+            let (pointer, reason) = location_and_reason(source);
             (format!("/attributes{pointer}"), reason)
         }
     }

@@ -1,6 +1,6 @@
-//! Elements on their way in.
+//! Handlers that write elements.
 
-use ::array::WriteReport;
+use array::WriteReport;
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderMap, header::ETAG};
 use meta::selection::Selection;
 use wire::{
-    array,
+    array as wire_array,
     elements::Extents,
     etag,
     headers::SHAPE,
@@ -16,51 +16,52 @@ use wire::{
     query::{AppendQuery, WriteQuery},
 };
 
-use super::incoming::{Arrived, Wanted, arrive};
+use super::decode::{DecodedBody, ExpectedElements, decode_body};
 use crate::{
-    body::ElementsBody,
     engine::Engine,
-    extract::{AtArray, Query, WriteConditions},
-    refusal::Refusal,
+    error::ApiError,
+    extract::{ArrayPath, Query, WriteConditions},
+    request_body::ElementsBody,
 };
 
-/// `PUT`: writes the elements that the query selects.
+/// `PUT`: writes the elements selected by the query.
 pub(crate) async fn put(
     Engine { app, arrays, .. }: Engine,
-    AtArray(path): AtArray,
+    ArrayPath(path): ArrayPath,
     Query(query): Query<WriteQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
     let region = arrays.write(&path, query.dialect, &selection, conditions.precondition).await?;
-    let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
-    let Arrived { elements, memory, .. } = arrive(&app, body, wanted).await?;
+    let expected = ExpectedElements::new(region.model(), Extents::exactly(region.shape()));
+    let DecodedBody { elements, memory, .. } = decode_body(&app, body, expected).await?;
     let report = region.execute(elements).await?;
     drop(memory);
-    Ok(written(report))
+    Ok(write_response(report))
 }
 
-/// `POST` that appends: grows the array along a dimension and writes what is new.
+/// `POST` with `append`: grows the array along a dimension and writes the new elements.
 pub(crate) async fn append(
     Engine { app, arrays, .. }: Engine,
-    AtArray(path): AtArray,
+    ArrayPath(path): ArrayPath,
     Query(query): Query<AppendQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let append = arrays.append(&path, query.dialect, query.dimension, conditions.precondition).await?;
-    let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
-    let Arrived { elements, count, memory } = arrive(&app, body, wanted).await?;
+    let expected =
+        ExpectedElements::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
+    let DecodedBody { elements, count, memory } = decode_body(&app, body, expected).await?;
     let report = append.execute(count, elements).await?;
     drop(memory);
-    Ok(written(report))
+    Ok(write_response(report))
 }
 
-fn written(report: WriteReport) -> Response {
+fn write_response(report: WriteReport) -> Response {
     let WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried } = report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
-    headers.extend(array::shape(&shape).map(|shape| (SHAPE, shape)));
+    headers.extend(wire_array::shape(&shape).map(|shape| (SHAPE, shape)));
     (headers, Json(WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried })).into_response()
 }

@@ -1,23 +1,23 @@
-//! Conditional and partial requests (RFC 9110, sections 13 and 14).
+//! Conditional and range requests (RFC 9110, sections 13 and 14).
 
 use std::time::SystemTime;
 
-use ::store::{Precondition, ValueMeta, Version, VersionMatch};
 use axum::extract::FromRequestParts;
 use http::{
     HeaderMap, HeaderName, Method,
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
+use store::{Precondition, ValueMeta, Version, VersionMatch};
 use wire::{
     etag,
     range::{self, RangeRequest},
     time,
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{app::App, error::ApiError};
 
-/// Under which conditions a value is read, and which part of it.
+/// The conditions and the range of a request for a value.
 pub(crate) struct ReadConditions {
     /// `If-Match` and `If-None-Match`.
     precondition: Precondition,
@@ -26,54 +26,54 @@ pub(crate) struct ReadConditions {
     range: RangeRequest,
     if_range: Option<IfRange>,
     plain: bool,
-    /// When the request came, before anything was looked up for it.
+    /// The time of the request, taken before any lookup.
     now: SystemTime,
 }
 
-/// Under which conditions something is read that has an entity tag but no time, and which part of it.
+/// The conditions and the range of a request for a resource that has an entity tag but no date.
 pub(crate) struct TagConditions {
     precondition: Precondition,
-    /// Only `GET` has ranges (RFC 9110, section 14.2).
+    /// Only `GET` supports ranges (RFC 9110, section 14.2).
     range: RangeRequest,
     if_range: Option<IfRange>,
-    /// What it means that the client has it already.
-    known: Condition,
+    /// The outcome if `If-None-Match` matches.
+    on_match: ConditionOutcome,
 }
 
-/// Under which conditions something is changed.
+/// The conditions of a request that changes a resource.
 pub(crate) struct WriteConditions {
     /// `If-Match` and `If-None-Match`.
     pub(crate) precondition: Precondition,
-    /// `If-Unmodified-Since`, where there is no `If-Match`.
+    /// `If-Unmodified-Since`, if `If-Match` is absent.
     pub(crate) unmodified_since: Option<SystemTime>,
 }
 
-/// What the conditions come to for one value.
+/// The outcome of evaluating conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
-    /// They hold.
-    Holds,
-    /// The client has this value.
+pub(crate) enum ConditionOutcome {
+    /// All conditions hold.
+    Proceed,
+    /// The client has the current representation.
     NotModified,
-    /// They do not hold.
-    Fails,
+    /// A precondition does not hold.
+    PreconditionFailed,
 }
 
-/// The value that a range is meant for.
+/// The validator in `If-Range`.
 enum IfRange {
     Version(Version),
     Modified(SystemTime),
-    /// A weak tag, a tag that is not ours, or no tag at all: no value is meant.
-    Nothing,
+    /// A weak, foreign or malformed validator, which matches no representation.
+    Unmatchable,
 }
 
 impl IfRange {
-    /// True if it names this version, or the date on which the value was last modified.
-    fn is_for(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
+    /// True if the validator is this version, or the current `Last-Modified` date.
+    fn applies_to(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
         match self {
             Self::Version(version) => Some(*version) == current,
             Self::Modified(date) => is_date(*date),
-            Self::Nothing => false,
+            Self::Unmatchable => false,
         }
     }
 }
@@ -84,90 +84,94 @@ impl ReadConditions {
         self.plain
     }
 
-    /// The part of the value that is asked for.
+    /// The requested range.
     pub(crate) fn range(&self) -> RangeRequest {
         self.range
     }
 
-    /// The `Last-Modified` of this value.
-    pub(crate) fn last_modified(&self, info: &ValueMeta) -> SystemTime {
-        time::last_modified(info.modified, self.now)
+    /// The `Last-Modified` date of a value.
+    pub(crate) fn last_modified(&self, meta: &ValueMeta) -> SystemTime {
+        time::last_modified(meta.modified, self.now)
     }
 
-    /// True if the range is meant for this value; another one is sent whole.
-    pub(crate) fn range_is_for(&self, info: &ValueMeta) -> bool {
-        let is_date = |date| time::is_last_modified(info.modified, date, self.now);
-        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(Some(info.version), is_date))
+    /// True if `If-Range` allows the range for this value; otherwise the full value is sent.
+    pub(crate) fn range_applies_to(&self, meta: &ValueMeta) -> bool {
+        let is_date = |date| time::is_last_modified(meta.modified, date, self.now);
+        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(Some(meta.version), is_date))
     }
 
-    /// Judges the conditions in the order of RFC 9110, section 13.2.2.
-    pub(crate) fn judge(&self, info: &ValueMeta) -> Condition {
-        let current = Some(info.version);
-        let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
+    /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
+    pub(crate) fn evaluate(&self, meta: &ValueMeta) -> ConditionOutcome {
+        let current = Some(meta.version);
+        let unmodified = |since| time::is_unmodified_since(meta.modified, since, self.now);
         let expected = match (&self.precondition.if_match, self.unmodified_since) {
-            (Some(wanted), _) => wanted.matches(current),
+            (Some(expected), _) => expected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => true,
         };
-        let known = match (&self.precondition.if_none_match, self.modified_since) {
-            (Some(unwanted), _) => unwanted.matches(current),
+        let unchanged = match (&self.precondition.if_none_match, self.modified_since) {
+            (Some(rejected), _) => rejected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => false,
         };
-        match (expected, known) {
-            (false, _) => Condition::Fails,
-            (true, true) => Condition::NotModified,
-            (true, false) => Condition::Holds,
+        match (expected, unchanged) {
+            (false, _) => ConditionOutcome::PreconditionFailed,
+            (true, true) => ConditionOutcome::NotModified,
+            (true, false) => ConditionOutcome::Proceed,
         }
     }
 }
 
 impl TagConditions {
-    /// The part that is asked for, whatever it is meant for.
+    /// The requested range, before `If-Range`.
     pub(crate) fn range(&self) -> RangeRequest {
         self.range
     }
 
-    /// True if the range is meant for what has this tag, or none; anything else is sent whole.
-    pub(crate) fn range_is_for(&self, current: Option<Version>) -> bool {
-        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(current, |_| false))
+    /// True if `If-Range` allows the range for this version; otherwise the full response is sent.
+    pub(crate) fn range_applies_to(&self, current: Option<Version>) -> bool {
+        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(current, |_| false))
     }
 
-    /// Judges the conditions; `None` where there is no tag, which only `*` matches.
-    pub(crate) fn judge(&self, current: Option<Version>) -> Condition {
-        let meets = |wanted: &VersionMatch| *wanted == VersionMatch::Any || wanted.matches(current);
+    /// Evaluates the conditions against the current version; `None` is matched by `*` only.
+    pub(crate) fn evaluate(&self, current: Option<Version>) -> ConditionOutcome {
+        let meets = |expected: &VersionMatch| *expected == VersionMatch::Any || expected.matches(current);
         if !self.precondition.if_match.as_ref().is_none_or(meets) {
-            return Condition::Fails;
+            return ConditionOutcome::PreconditionFailed;
         }
-        if self.precondition.if_none_match.as_ref().is_some_and(meets) { self.known } else { Condition::Holds }
+        if self.precondition.if_none_match.as_ref().is_some_and(meets) {
+            self.on_match
+        } else {
+            ConditionOutcome::Proceed
+        }
     }
 }
 
 impl WriteConditions {
-    /// True if there are any.
-    pub(crate) fn are_there(&self) -> bool {
+    /// True if the request has any condition.
+    pub(crate) fn is_conditional(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
     }
 
-    /// The precondition of a change, given what `If-Unmodified-Since` found: that very value must still be there.
+    /// Returns the precondition that the value still has the version for which `If-Unmodified-Since` was evaluated.
     pub(crate) fn pinned(self, version: Version) -> Precondition {
         Precondition { if_match: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
     }
 }
 
 impl FromRequestParts<App> for ReadConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let headers = &parts.headers;
         const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
         let plain = !ALL.iter().any(|name| headers.contains_key(name));
         Ok(Self {
             precondition: etag::precondition(headers)?,
-            modified_since: date(headers, IF_MODIFIED_SINCE),
-            unmodified_since: date(headers, IF_UNMODIFIED_SINCE),
-            range: range_of(headers),
-            if_range: if_range_of(headers),
+            modified_since: date_header(headers, IF_MODIFIED_SINCE),
+            unmodified_since: date_header(headers, IF_UNMODIFIED_SINCE),
+            range: parse_range(headers),
+            if_range: parse_if_range(headers),
             plain,
             now: SystemTime::now(),
         })
@@ -175,47 +179,48 @@ impl FromRequestParts<App> for ReadConditions {
 }
 
 impl FromRequestParts<App> for TagConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        // Only these two methods have an answer for what did not change (RFC 9110, section 13.1.2).
-        let known = if parts.method.is_safe() { Condition::NotModified } else { Condition::Fails };
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        // Only safe methods answer 304 (RFC 9110, section 13.1.2).
+        let on_match =
+            if parts.method.is_safe() { ConditionOutcome::NotModified } else { ConditionOutcome::PreconditionFailed };
         let headers = &parts.headers;
-        let range = if parts.method == Method::GET { range_of(headers) } else { RangeRequest::Whole };
-        Ok(Self { precondition: etag::precondition(headers)?, range, if_range: if_range_of(headers), known })
+        let range = if parts.method == Method::GET { parse_range(headers) } else { RangeRequest::Whole };
+        Ok(Self { precondition: etag::precondition(headers)?, range, if_range: parse_if_range(headers), on_match })
     }
 }
 
 impl FromRequestParts<App> for WriteConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let precondition = etag::precondition(&parts.headers)?;
-        let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
+        let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
         Ok(Self { precondition, unmodified_since: since })
     }
 }
 
-fn range_of(headers: &HeaderMap) -> RangeRequest {
-    only(headers, RANGE).map_or(RangeRequest::Whole, range::parse)
+fn parse_range(headers: &HeaderMap) -> RangeRequest {
+    single_value(headers, RANGE).map_or(RangeRequest::Whole, range::parse)
 }
 
-fn if_range_of(headers: &HeaderMap) -> Option<IfRange> {
-    headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range))
+fn parse_if_range(headers: &HeaderMap) -> Option<IfRange> {
+    headers.get(IF_RANGE).map(|_| single_value(headers, IF_RANGE).map_or(IfRange::Unmatchable, parse_if_range_value))
 }
 
-fn if_range(text: &str) -> IfRange {
+fn parse_if_range_value(text: &str) -> IfRange {
     let date = || time::parse_http_date(text).map(IfRange::Modified);
-    etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Nothing)
+    etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Unmatchable)
 }
 
-/// A date that cannot be read is ignored, as RFC 9110 asks.
-fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
-    only(headers, name).and_then(time::parse_http_date)
+/// An invalid date is ignored, as RFC 9110 requires.
+fn date_header(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    single_value(headers, name).and_then(time::parse_http_date)
 }
 
-/// The header's text, if there is exactly one.
-fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+/// Returns the header's text if it occurs exactly once.
+fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut lines = headers.get_all(name).iter();
     let (first, second) = (lines.next()?, lines.next());
     if second.is_some() { None } else { first.to_str().ok() }

@@ -1,14 +1,14 @@
-//! Typed values out of requests. What cannot be one refuses the request.
+//! Extractors: typed values from requests. An invalid request is rejected with a problem document.
 
-mod accept;
 mod conditions;
-mod forms;
+mod listing_format;
+mod negotiation;
+mod path;
+mod quality_values;
 mod query;
-mod target;
-mod weighted;
 
-pub(crate) use accept::{Media, Wanted};
-pub(crate) use conditions::{Condition, ReadConditions, TagConditions, WriteConditions};
-pub(crate) use forms::{Coding, Forms};
-pub(crate) use query::{ConvertNode, KeyWrite, PostElements, Query, ValidateNode};
-pub(crate) use target::{AtArray, AtKey, AtNode, AtPrefix, AtSchema};
+pub(crate) use conditions::{ConditionOutcome, ReadConditions, TagConditions, WriteConditions};
+pub(crate) use listing_format::{ListingFormat, ListingPreferences};
+pub(crate) use negotiation::ContentNegotiation;
+pub(crate) use path::{ArrayPath, KeyPath, NodePathParam, PrefixPath, SchemaPath};
+pub(crate) use query::{ConvertQuery, ElementsPostQuery, NoQuery, Query, ValidateQuery};

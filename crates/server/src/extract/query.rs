@@ -1,4 +1,4 @@
-//! Queries.
+//! Extractors for query strings.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -8,50 +8,50 @@ use wire::query::{
     NodePutQuery, NodeQuery, OF_NODE_POST, QueryError, VALIDATE, WriteQuery, parse_key_write,
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{app::App, error::ApiError};
 
-/// The query of the request, of a resource that has such ones.
+/// The parsed query of a request.
 pub(crate) struct Query<Q>(pub(crate) Q);
 
-/// The query of a resource and a method.
-pub(crate) trait Parse: Sized {
-    /// Parses the text of a query.
+/// A query type, for one resource and method.
+pub(crate) trait ParseQuery: Sized {
+    /// Parses a query string.
     fn parse(query: &str) -> Result<Self, QueryError>;
 }
 
-/// The query of the setting or erasing of a key, which has no parameters.
-pub(crate) struct KeyWrite;
+/// The query for setting or erasing a key; it has no parameters.
+pub(crate) struct NoQuery;
 
-/// The query of the reading of elements where the body says which.
-pub(crate) struct PostElements(pub(crate) ElementsQuery);
+/// The query for reading elements selected by the body.
+pub(crate) struct ElementsPostQuery(pub(crate) ElementsQuery);
 
-/// The query of a `POST` that compares a node.
-pub(crate) struct ValidateNode {
-    /// The node of which dialect.
+/// The query for validating a node.
+pub(crate) struct ValidateQuery {
+    /// The dialect of the node.
     pub(crate) dialect: Option<Dialect>,
 }
 
-/// The query of a `POST` that converts a node.
-pub(crate) struct ConvertNode {
-    /// The node of which dialect.
+/// The query for converting a node.
+pub(crate) struct ConvertQuery {
+    /// The dialect of the node.
     pub(crate) dialect: Option<Dialect>,
-    /// Into which dialect.
+    /// The target dialect.
     pub(crate) into: Dialect,
-    /// Where to; `None` for the same place.
+    /// The target path; `None` to convert in place.
     pub(crate) target: Option<NodePath>,
 }
 
-impl<Q: Parse> FromRequestParts<App> for Query<Q> {
-    type Rejection = Refusal;
+impl<Q: ParseQuery> FromRequestParts<App> for Query<Q> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         Ok(Self(Q::parse(parts.uri.query().unwrap_or_default())?))
     }
 }
 
-macro_rules! parsed_by_themselves {
+macro_rules! impl_parse_query {
     ($($query:ident),*) => {
-        $(impl Parse for $query {
+        $(impl ParseQuery for $query {
             fn parse(query: &str) -> Result<Self, QueryError> {
                 Self::parse(query)
             }
@@ -59,25 +59,25 @@ macro_rules! parsed_by_themselves {
     };
 }
 
-parsed_by_themselves! {
+impl_parse_query! {
     AppendQuery, Confirm, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, WriteQuery
 }
 
-impl Parse for KeyWrite {
+impl ParseQuery for NoQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         parse_key_write(query).map(|()| Self)
     }
 }
 
-impl Parse for PostElements {
+impl ParseQuery for ElementsPostQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         ElementsQuery::parse_post(query).map(Self)
     }
 }
 
-// Which of the two it is decides who may ask, so neither handler is ever given the other's query.
+// The route table has checked the rights of one of the two operations, so its handler must not run the other.
 
-impl Parse for ValidateNode {
+impl ParseQuery for ValidateQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
             NodePostQuery::Validate { dialect } => Ok(Self { dialect }),
@@ -86,7 +86,7 @@ impl Parse for ValidateNode {
     }
 }
 
-impl Parse for ConvertNode {
+impl ParseQuery for ConvertQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
             NodePostQuery::Convert { dialect, into, target } => Ok(Self { dialect, into, target }),

@@ -1,4 +1,4 @@
-//! What browsers are told (the CORS protocol of the Fetch standard).
+//! CORS headers (Fetch standard).
 
 use axum::{body::Body, response::Response};
 use http::{
@@ -10,18 +10,19 @@ use http::{
     },
 };
 
-use super::{allow, allowed};
-use crate::{routes::Route, state::App};
+use super::access::{allowed_methods, origin_allowed};
+use crate::{app::App, routes::Route};
 
-/// What pages of any origin may send.
-const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
+/// Request headers allowed for pages of any origin.
+const ALLOWED_REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept, authorization, content-digest, content-type, if-match, if-modified-since, if-none-match, if-range, \
      if-unmodified-since, range, x-request-id",
 );
-/// A day, which is more than any browser remembers.
+/// One day, which exceeds the limit of every browser.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
-/// What pages of any origin may see, by name: `*` would not cover requests with credentials, nor older browsers.
-const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
+/// Response headers exposed to pages of any origin, by name: `*` covers neither requests with credentials nor older
+/// browsers.
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
      retry-after, server-timing, vary, x-request-id, zarr-broken, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
      zarr-existed, zarr-losses, zarr-modified, zarr-other-dialects, zarr-shape",
@@ -29,27 +30,29 @@ const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Marks an answer: pages of any origin may see it and its headers, and its type is to be believed.
+/// Adds the headers common to all responses: CORS for any origin, and `nosniff`.
 ///
-/// The answers do not depend on the origin, so that caches can keep them.
-pub(crate) fn mark(headers: &mut HeaderMap) {
+/// They do not depend on the origin, so that caches can store the response.
+pub(crate) fn add_common_headers(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
 }
 
-/// The answer to `OPTIONS`: what the resource has, and for a browser what a page may do with it.
-pub(crate) fn preflight(app: &App, route: &Route, query: &str, asked: &HeaderMap) -> Response {
+/// Responds to `OPTIONS` with the supported methods, and to a preflight with those permitted for the page's origin.
+pub(crate) fn preflight(app: &App, route: &Route, query: &str, request_headers: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    // Methods and commas are always a header value.
+    // Method names and commas are a valid header value.
     let value = |methods: String| HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static("OPTIONS"));
-    let all = value(allow(app, route, query));
-    if let Some(origin) = asked.get(ORIGIN).filter(|_| asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD)) {
-        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_reading(query)) };
+    let all = value(allowed_methods(app, route, query));
+    if let Some(origin) =
+        request_headers.get(ORIGIN).filter(|_| request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD))
+    {
+        let methods = if origin_allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_safe(query)) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     }
     headers.insert(ALLOW, all);

@@ -1,39 +1,39 @@
-//! Which host a request is for.
+//! Checks of the `Host` header.
 
 use http::{HeaderMap, Uri, Version, header::HOST};
 use wire::problem::{Members, Problem, ProblemType};
 
-use super::shown;
-use crate::{refusal::Refusal, settings::Hosts, state::App};
+use super::truncated::truncated;
+use crate::{app::App, error::ApiError, settings::Hosts};
 
-/// Refuses requests for hosts that the server does not answer to.
+/// Rejects requests for hosts that the server does not serve.
 ///
-/// A page that had its own name rebound to a loopback address would otherwise be of the server's own origin.
-pub(crate) fn host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    let mut named = headers.get_all(HOST).iter();
-    let (first, second) = (named.next(), named.next());
+/// Otherwise a page whose name was rebound to a loopback address (DNS rebinding) would share the server's origin.
+pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut host_headers = headers.get_all(HOST).iter();
+    let (first, second) = (host_headers.next(), host_headers.next());
     if second.is_some() {
-        return Err(Refusal::header("Host", "there is more than one Host"));
+        return Err(ApiError::invalid_header("Host", "the header occurs more than once"));
     }
     let Some(first) = first else {
-        // No browser speaks HTTP/1.0, whose requests need not name a host.
+        // HTTP/1.0 requests need no host, and browsers do not send them.
         return if version < Version::HTTP_11 {
             Ok(())
         } else {
-            Err(Refusal::new(Problem::new(ProblemType::MissingHost)))
+            Err(ApiError::new(Problem::new(ProblemType::MissingHost)))
         };
     };
     let hosts = &app.settings().hosts;
     if *hosts == Hosts::Any {
         return Ok(());
     }
-    // A request line with a whole URL names the host there too, and that one counts; both have to be right.
+    // An absolute request target takes precedence over `Host`; both have to be allowed.
     let texts = [first.to_str().ok(), uri.authority().map(|authority| authority.as_str()).or(Some("localhost"))];
     if texts.iter().all(|text| text.is_some_and(|text| hosts.allow(text))) {
         return Ok(());
     }
     let problem = Problem::new(ProblemType::ForbiddenHost)
-        .with_detail("a server on a loopback address answers to loopback names, and to those that it was given")
-        .with_members(Members { host: Some(shown(first)), ..Members::default() });
-    Err(Refusal::new(problem))
+        .with_detail("a server on a loopback address serves loopback names and those given by `--allow-host`")
+        .with_members(Members { host: Some(truncated(first)), ..Members::default() });
+    Err(ApiError::new(problem))
 }

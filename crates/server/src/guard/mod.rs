@@ -1,68 +1,12 @@
-//! Who may ask, and for what: judged before anything else is looked at.
+//! Guards: checks before a request is dispatched.
 
+mod access;
 mod cors;
 mod framing;
 mod host;
+mod truncated;
 
-pub(crate) use cors::{mark, preflight};
-pub(crate) use framing::{framing, is_chunked};
-pub(crate) use host::host;
-
-use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
-use wire::problem::{Members, Problem, ProblemType};
-
-use crate::{
-    refusal::Refusal,
-    routes::{Effect, Route},
-    settings::{Access, Changes},
-    state::App,
-};
-
-/// What a browser says of who asks: `none` is whoever uses it, all else a page (Fetch Metadata).
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const PAGES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
-
-/// True if a request may change anything, if it would.
-///
-/// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
-/// change the store; `null`, and the server's own address, are origins like any other. A page that says by `Sec-Fetch-Site` that it is one, and not of
-/// which origin, is of none that is allowed.
-pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(), Refusal> {
-    if effect == Effect::Reads {
-        return Ok(());
-    }
-    if app.settings().changes == Changes::Refused {
-        return Err(Refusal::new(Problem::new(ProblemType::ReadOnlyServer)));
-    }
-    let foreign = headers.get_all(ORIGIN).iter().find(|origin| !allowed(app, origin.as_bytes()));
-    if let Some(origin) = foreign {
-        let members = Members { origin: Some(shown(origin)), ..Members::default() };
-        return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_members(members)));
-    }
-    let is_page = headers.get_all(SEC_FETCH_SITE).iter().any(|site| PAGES.contains(&site.as_bytes()));
-    if is_page && !headers.contains_key(ORIGIN) {
-        let detail = "Sec-Fetch-Site says that a web page asks, and there is no Origin";
-        return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_detail(detail)));
-    }
-    match app.settings().access {
-        Access::Write => Ok(()),
-        Access::Read => Err(Refusal::new(Problem::new(ProblemType::ReadOnlyAccess))),
-    }
-}
-
-/// The value of `Allow`: what can be done with a resource on this server.
-pub(crate) fn allow(app: &App, route: &Route, query: &str) -> String {
-    match app.settings().changes {
-        Changes::Taken => route.allow(),
-        Changes::Refused => route.allow_reading(query),
-    }
-}
-
-fn allowed(app: &App, origin: &[u8]) -> bool {
-    app.settings().origins.iter().any(|known| known.matches(origin))
-}
-
-/// What a header says, cut to a length that can be shown.
-fn shown(header: &HeaderValue) -> String {
-    String::from_utf8_lossy(header.as_bytes()).chars().take(256).collect()
-}
+pub(crate) use access::{allowed_methods, check_mutation};
+pub(crate) use cors::{add_common_headers, preflight};
+pub(crate) use framing::{check_framing, is_chunked};
+pub(crate) use host::check_host;

@@ -1,12 +1,11 @@
 //! `/node`: the structure of hierarchies.
 
-mod answer;
-mod page;
+mod members_page;
+mod render;
 
 use std::sync::Arc;
 
-use ::array::{CreateAction, CreateOptions, Permit};
-use ::store::Precondition;
+use array::{CreateAction, CreateOptions, Permit};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -17,6 +16,7 @@ use meta::{
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use operations::ConvertOptions;
+use store::Precondition;
 use wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
@@ -24,98 +24,101 @@ use wire::{
     query::{Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
 };
 
-use self::answer::{Telling, lost};
+use self::render::{NodeRenderer, to_wire_losses};
 use crate::{
-    body::{Document, NodeDocument, OF_NODE, PatchDocument},
     engine::Engine,
-    extract::{AtNode, AtSchema, ConvertNode, Forms, Query, TagConditions, ValidateNode, WriteConditions},
-    refusal::Refusal,
+    error::ApiError,
+    extract::{
+        ContentNegotiation, ConvertQuery, NodePathParam, Query, SchemaPath, TagConditions, ValidateQuery,
+        WriteConditions,
+    },
+    request_body::{Document, NODE_OVERHEAD_BYTES, NodeDocument, PatchDocument},
 };
 
-/// Documents beyond this size are parsed where they do not keep other requests waiting.
-const QUICK: usize = 16 << 10;
+/// The largest document, in bytes, that is parsed on the async thread.
+const INLINE_PARSE_LIMIT: usize = 16 << 10;
 
-/// `GET`: the node, and what is below it to some depth.
+/// `GET`: describes a node and its descendants to some depth.
 pub(crate) async fn get(
     engine: Engine,
-    AtNode(path): AtNode,
+    NodePathParam(path): NodePathParam,
     Query(query): Query<NodeQuery>,
-    forms: Forms,
+    negotiation: ContentNegotiation,
     conditions: TagConditions,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     if let Some(page) = &query.page {
-        return page::get(&engine, &path, &query, page, &forms, &conditions).await;
+        return members_page::get(&engine, &path, &query, page, &negotiation, &conditions).await;
     }
     let node =
         engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(ZomFormat::dialect)).await?;
-    Telling::new(&query, &forms).answer(&engine, node, &conditions).await
+    NodeRenderer::new(&query, &negotiation).respond(&engine, node, &conditions).await
 }
 
-/// `PUT`: declares a tree.
+/// `PUT`: creates a tree.
 pub(crate) async fn put(
     engine: Engine,
-    AtNode(path): AtNode,
+    NodePathParam(path): NodePathParam,
     Query(query): Query<NodePutQuery>,
-    forms: Forms,
+    negotiation: ContentNegotiation,
     conditions: WriteConditions,
     NodeDocument(document): NodeDocument,
-) -> Result<Response, Refusal> {
-    let (zom, mut memory) = parsed(&engine, document).await?;
-    // Nodes take memory beside their documents. Few of them, for which there is no permit, take little.
+) -> Result<Response, ApiError> {
+    let (zom, mut memory) = parse_zom(&engine, document).await?;
+    // Nodes take memory in addition to their documents; without a permit they are few.
     if let Some(memory) = &mut memory {
-        memory.grow_to(memory.bytes().saturating_add(OF_NODE.saturating_mul(zom.len() as u64)))?;
+        memory.grow_to(memory.bytes().saturating_add(NODE_OVERHEAD_BYTES.saturating_mul(zom.len() as u64)))?;
     }
-    let declared =
-        engine.hierarchies().create(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
-    let status = match declared.action {
+    let outcome =
+        engine.hierarchies().create(&path, &Arc::new(zom), &create_options(query, conditions.precondition)).await?;
+    let status = match outcome.action {
         CreateAction::Created => StatusCode::CREATED,
         CreateAction::Unchanged | CreateAction::Replaced => StatusCode::OK,
     };
-    let mut response = Telling::whole(&forms).tell(&engine, declared.node, memory).await?;
+    let mut response = NodeRenderer::full_tree(&negotiation).render_changed(&engine, outcome.node, memory).await?;
     *response.status_mut() = status;
     Ok(response)
 }
 
-/// `PATCH`: changes what is said of a node.
+/// `PATCH`: updates the metadata of a node.
 pub(crate) async fn patch(
     engine: Engine,
-    AtNode(path): AtNode,
+    NodePathParam(path): NodePathParam,
     Query(query): Query<NodePatchQuery>,
-    forms: Forms,
+    negotiation: ContentNegotiation,
     conditions: WriteConditions,
     PatchDocument(Document { bytes, memory }): PatchDocument,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let changes = match bytes.len() {
-        ..=QUICK => NodePatch::parse(bytes)?,
+        ..=INLINE_PARSE_LIMIT => NodePatch::parse(bytes)?,
         len => engine.arrays.run_on_documents(len as u64, move || NodePatch::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
-    Telling::whole(&forms).tell(&engine, node, memory).await
+    NodeRenderer::full_tree(&negotiation).render_changed(&engine, node, memory).await
 }
 
-/// `DELETE`: erases a node and all below it.
+/// `DELETE`: erases a node and all nodes below it.
 pub(crate) async fn delete(
     engine: Engine,
-    AtNode(path): AtNode,
+    NodePathParam(path): NodePathParam,
     Query(query): Query<NodeDeleteQuery>,
     conditions: WriteConditions,
-) -> Result<Json<Erased>, Refusal> {
+) -> Result<Json<Erased>, ApiError> {
     if path.is_root() && query.confirm == Confirm::Unsaid {
-        return Err(Refusal::unconfirmed("this is the root: every node would go"));
+        return Err(ApiError::confirmation_required("this erases every node in the store"));
     }
     let erased = engine.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;
     Ok(Json(erased.into()))
 }
 
-/// `POST` that compares: where the hierarchy differs from the ZOM in the body.
+/// `POST` with `validate`: compares the hierarchy with the ZOM in the body.
 pub(crate) async fn validate(
     engine: Engine,
-    AtNode(path): AtNode,
-    Query(query): Query<ValidateNode>,
+    NodePathParam(path): NodePathParam,
+    Query(query): Query<ValidateQuery>,
     NodeDocument(document): NodeDocument,
-) -> Result<Json<ValidateReport>, Refusal> {
-    let (zom, _memory) = parsed(&engine, document).await?;
-    // One more than are told shows whether there are more.
+) -> Result<Json<ValidateReport>, ApiError> {
+    let (zom, _memory) = parse_zom(&engine, document).await?;
+    // One extra difference shows whether the list is truncated.
     let mut found = engine.hierarchies().compare(&path, query.dialect, zom, MAX_VIOLATIONS + 1).await?;
     let truncated = found.len() > MAX_VIOLATIONS;
     found.truncate(MAX_VIOLATIONS);
@@ -123,33 +126,33 @@ pub(crate) async fn validate(
     Ok(Json(ValidateReport { unchanged: differences.is_empty(), differences, truncated }))
 }
 
-/// `POST` that converts: the hierarchy in another dialect, at the same place or elsewhere.
+/// `POST` with `convert`: converts the hierarchy to another dialect, in place or at another path.
 pub(crate) async fn convert(
     engine: Engine,
-    AtNode(path): AtNode,
-    Query(query): Query<ConvertNode>,
-) -> Result<Json<ConvertReport>, Refusal> {
+    NodePathParam(path): NodePathParam,
+    Query(query): Query<ConvertQuery>,
+) -> Result<Json<ConvertReport>, ApiError> {
     let options = ConvertOptions { dialect: query.into, target: query.target };
     let report = engine.hierarchies().convert(&path, query.dialect, &options).await?;
-    let losses = lost(&report.losses);
+    let losses = to_wire_losses(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
 
-/// `GET` of a schema.
-pub(crate) async fn schema(AtSchema(version): AtSchema) -> Response {
+/// `GET` of a JSON schema.
+pub(crate) async fn schema(SchemaPath(version): SchemaPath) -> Response {
     ([(CONTENT_TYPE, SCHEMA_JSON)], version.schema()).into_response()
 }
 
-/// The ZOM that a body is, and the memory that it is allowed to take.
-async fn parsed(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), Refusal> {
+/// Parses the ZOM in a body; returns it with the permit for its memory.
+async fn parse_zom(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), ApiError> {
     let zom = match bytes.len() {
-        ..=QUICK => Zom::parse(bytes)?,
+        ..=INLINE_PARSE_LIMIT => Zom::parse(bytes)?,
         len => engine.arrays.run_on_documents(len as u64, move || Zom::parse(bytes)).await??,
     };
     Ok((zom, memory))
 }
 
-fn declaration(query: NodePutQuery, condition: Precondition) -> CreateOptions {
+fn create_options(query: NodePutQuery, condition: Precondition) -> CreateOptions {
     let NodePutQuery { dialect, if_exists, losses } = query;
     CreateOptions { dialect, if_exists, precondition: condition, losses }
 }

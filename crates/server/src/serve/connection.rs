@@ -1,4 +1,4 @@
-//! One connection.
+//! A single HTTP/1 connection.
 
 use std::{
     convert::Infallible,
@@ -22,87 +22,92 @@ use wire::headers::REQUEST_ID;
 
 use super::{
     lingering::Lingering,
-    paced::Paced,
-    places::{Activity, Answering},
+    slots::{Activity, RequestInFlight},
+    write_timeout::WriteTimeoutStream,
 };
-use crate::{caller, exchange, guard, pace::Pace, refusal::Refusal, routes::Route, state::App};
+use crate::{app::App, caller, dispatch, error::ApiError, guard, progress_timeout::ProgressTimeout, routes::Route};
 
-/// How much of a request is read at a time. A head may be up to twice as long.
-const BUFFER: usize = 64 << 10;
-/// How long a connection that is turned away may take.
-const TURN_AWAY: Duration = Duration::from_secs(5);
+/// The size of the read buffer, in bytes. A request head may be up to twice as long.
+const READ_BUFFER_BYTES: usize = 64 << 10;
+/// The time limit for rejecting a connection.
+const REJECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-type Io = TokioIo<Paced<Lingering>>;
+type Io = TokioIo<WriteTimeoutStream<Lingering>>;
 
-/// What becomes of a connection.
+/// The treatment of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Its requests are answered.
+pub(super) enum ConnectionMode {
+    /// Handles its requests.
     Serve,
-    /// Its first request is told that there are too many, unless it is the operator who asks.
-    TurnAway,
+    /// Responds 503 to its first request, except on monitoring endpoints.
+    Reject,
 }
 
-/// A connection on its way.
+/// An accepted connection.
 pub(super) struct Connection {
     pub(super) app: App,
     pub(super) stream: TcpStream,
-    /// The address of the other side.
+    /// The client's address.
     pub(super) peer: IpAddr,
-    pub(super) manner: Manner,
+    pub(super) mode: ConnectionMode,
     pub(super) activity: Arc<Activity>,
     pub(super) stopping: CancellationToken,
 }
 
-/// The body of an answer that is on its way.
-struct Leaving {
+/// A response body that counts as a request in flight until dropped.
+struct InFlightBody {
     body: Body,
-    _answering: Answering,
+    _in_flight: RequestInFlight,
 }
 
 impl Connection {
-    /// Runs it to its end, or, once `stopping` is cancelled, to the end of the request that runs; or until it has lost its place.
+    /// Runs until the connection ends or is evicted. After `stopping` is cancelled, ends with the current request.
     pub(super) async fn run(self) {
         let activity = self.activity.clone();
-        tokio::select! { () = self.serve() => (), () = activity.gone() => () }
+        tokio::select! { () = self.serve() => (), () = activity.evicted() => () }
     }
 
     async fn serve(self) {
-        let Self { app, stream, peer, manner, activity, stopping } = self;
+        let Self { app, stream, peer, mode, activity, stopping } = self;
         let limits = &app.settings().limits;
         let stream = Lingering::new(stream, activity.clone(), stopping.clone());
-        let io = TokioIo::new(Paced::new(stream, Pace::of_downloads(limits)));
+        let io = TokioIo::new(WriteTimeoutStream::new(stream, ProgressTimeout::for_downloads(limits)));
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(BUFFER);
-        let answer = service_fn(|mut request: hyper::Request<Incoming>| {
-            let caller = caller::behind(&app.settings().proxies, peer, request.headers());
+        http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(READ_BUFFER_BYTES);
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
+            let caller = caller::resolve(&app.settings().proxies, peer, request.headers());
             request.extensions_mut().insert(caller);
-            answer(app.clone(), manner, activity.clone(), request.map(Body::new))
+            handle(app.clone(), mode, activity.clone(), request.map(Body::new))
         });
-        let served = run(http.serve_connection(io, answer), stopping);
-        match manner {
-            Manner::Serve => served.await,
-            // Too slow a client is let go without an answer.
-            Manner::TurnAway => timeout(TURN_AWAY, served).await.unwrap_or_default(),
+        let served = run(http.serve_connection(io, service), stopping);
+        match mode {
+            ConnectionMode::Serve => served.await,
+            // A client too slow for this gets no response.
+            ConnectionMode::Reject => timeout(REJECT_TIMEOUT, served).await.unwrap_or_default(),
         }
     }
 }
 
-async fn answer(app: App, manner: Manner, activity: Arc<Activity>, request: Request) -> Result<Response, Infallible> {
-    let Some(answering) = activity.answer() else {
-        // The connection is about to be dropped, and this with it.
+async fn handle(
+    app: App,
+    mode: ConnectionMode,
+    activity: Arc<Activity>,
+    request: Request,
+) -> Result<Response, Infallible> {
+    let Some(in_flight) = activity.begin_request() else {
+        // The connection has been evicted and is about to be dropped.
         return pending().await;
     };
-    let response = match manner {
-        Manner::Serve => exchange::answer(app, request).await,
-        Manner::TurnAway
-            if Route::find(request.method(), request.uri().path()).is_some_and(Route::is_for_operators) =>
+    let response = match mode {
+        ConnectionMode::Serve => dispatch::handle(app, request).await,
+        ConnectionMode::Reject
+            if Route::find(request.method(), request.uri().path()).is_some_and(Route::is_monitoring) =>
         {
-            closing(exchange::answer(app, request).await)
+            with_connection_close(dispatch::handle(app, request).await)
         }
-        Manner::TurnAway => closing(turned_away(&app, &request)),
+        ConnectionMode::Reject => with_connection_close(too_many_connections(&app, &request)),
     };
-    Ok(response.map(|body| Body::new(Leaving { body, _answering: answering })))
+    Ok(response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight })))
 }
 
 async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken)
@@ -111,37 +116,37 @@ where
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut connection = std::pin::pin!(connection);
-    let mut told = false;
+    let mut shutting_down = false;
     let mut stop = std::pin::pin!(stopping.cancelled());
     let ended = poll_fn(|context| {
-        if !told && stop.as_mut().poll(context).is_ready() {
-            told = true;
+        if !shutting_down && stop.as_mut().poll(context).is_ready() {
+            shutting_down = true;
             connection.as_mut().graceful_shutdown();
         }
         connection.as_mut().poll(context)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
     }
 }
 
-fn turned_away(app: &App, request: &Request) -> Response {
+fn too_many_connections(app: &App, request: &Request) -> Response {
     let id = app.request_ids().of(request.headers());
-    let refusal = Refusal::busy(None);
-    refusal.log(&id);
-    let mut response = refusal.render(&id);
+    let error = ApiError::busy(None);
+    error.log(&id);
+    let mut response = error.to_response(&id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.header());
-    guard::mark(headers);
+    guard::add_common_headers(headers);
     response
 }
 
-fn closing(mut response: Response) -> Response {
+fn with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-impl http_body::Body for Leaving {
+impl http_body::Body for InFlightBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,4 +1,4 @@
-//! Closing a connection so that its last answer arrives.
+//! Lingering close, so that the last response arrives.
 
 use std::{
     future::Future,
@@ -17,38 +17,40 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::places::Activity;
+use super::slots::Activity;
 
-/// How long, and how much, is still read after the last answer.
-const TIME: Duration = Duration::from_secs(2);
-const BYTES: usize = 64 << 20;
+/// The limits of time and bytes for reading after the last response.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 << 20;
 
-/// A stream whose closing waits for the other side to close too, and throws away what still comes.
+/// A stream that, when closed, drains input until the client closes too.
 ///
-/// A client whose body is refused half-way is still sending. Were the socket closed on it at once, the system would
-/// answer with a reset, and the client would see that in place of the answer. Where the server is being stopped there
-/// is no time for this. It also tells the connection's [`Activity`] what is written and flushed.
+/// A client whose body is rejected early is still sending. If its socket were closed at once, the system would answer
+/// with a reset, which can discard the response before the client reads it. During shutdown there is no lingering. The
+/// stream also reports writes and flushes to the connection's [`Activity`].
 pub(super) struct Lingering {
     stream: TcpStream,
     activity: Arc<Activity>,
     stopping: CancellationToken,
-    /// Set while closing: done when that has taken too long.
+    /// The deadline of a close in progress.
     closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    left: usize,
+    remaining: usize,
 }
 
 impl Lingering {
     pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, stopping: CancellationToken) -> Self {
-        Self { stream, activity, stopping, closing: None, left: BYTES }
+        Self { stream, activity, stopping, closing: None, remaining: LINGER_BYTES }
     }
 
-    /// Reads and throws away; ready at the other side's end, or where that is too far.
+    /// Reads and discards input; ready at its end or at the byte limit.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while self.left > 0 {
+        while self.remaining > 0 {
             let mut scratch = [MaybeUninit::uninit(); 16 << 10];
             let mut scratch = ReadBuf::uninit(&mut scratch);
             match ready!(Pin::new(&mut self.stream).poll_read(context, &mut scratch)) {
-                Ok(()) if !scratch.filled().is_empty() => self.left = self.left.saturating_sub(scratch.filled().len()),
+                Ok(()) if !scratch.filled().is_empty() => {
+                    self.remaining = self.remaining.saturating_sub(scratch.filled().len())
+                }
                 _ => break,
             }
         }
@@ -68,17 +70,17 @@ impl AsyncRead for Lingering {
 
 impl AsyncWrite for Lingering {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.activity.writes();
+        self.activity.mark_unsent();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
+        buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.activity.writes();
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+        self.activity.mark_unsent();
+        Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -87,17 +89,17 @@ impl AsyncWrite for Lingering {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        self.activity.flushed();
+        self.activity.mark_flushed();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.closing.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            self.activity.closes();
+            self.activity.mark_closing();
             let stopping = self.stopping.clone();
             self.closing = Some(Box::pin(async move {
-                tokio::select! { () = sleep(TIME) => (), () = stopping.cancelled() => () }
+                tokio::select! { () = sleep(LINGER_TIMEOUT) => (), () = stopping.cancelled() => () }
             }));
         }
         let overdue = self.closing.as_mut().is_none_or(|closing| closing.as_mut().poll(context).is_ready());

@@ -1,9 +1,9 @@
-//! Connections: taking them, limiting them, and letting them go.
+//! The accept loop and connection limits.
 
 mod connection;
 mod lingering;
-mod paced;
-mod places;
+mod slots;
+mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -14,23 +14,26 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::state::App;
-use connection::{Connection, Manner};
-use places::{Origin, Place, Places};
+use self::{
+    connection::{Connection, ConnectionMode},
+    slots::{ConnectionSlot, ConnectionSlots, SlotSource},
+};
+use crate::app::App;
 
-/// The most connections beyond the limit that are turned away, or answered to operators, at a time; and no more than a quarter of the limit, since each takes
-/// a file descriptor. Only where all of these are being answered, another is closed without a word.
-const TURNED_AWAY: usize = 64;
-/// How much of what is sent may wait in the system for a client to take it. Were it megabytes, as it is by default, then whether a slow client still
-/// reads would only be seen every few minutes.
-const UNSENT: u32 = 64 << 10;
-/// How long to wait where the system has no more file descriptors or memory for connections.
-const EXHAUSTED: Duration = Duration::from_millis(100);
+/// The maximum number of connections beyond the limit that are rejected with a response, or serve monitoring endpoints,
+/// at the same time. Capped at a quarter of the limit, since each takes a file descriptor. Further connections are
+/// closed without a response.
+const MAX_REJECTED_CONNECTIONS: usize = 64;
+/// The maximum number of unsent bytes in the socket's buffer. With the default of megabytes, a slow client would appear
+/// to make progress only every few minutes.
+const MAX_UNSENT_BYTES: u32 = 64 << 10;
+/// The delay before accepting again after running out of file descriptors or memory.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves `app` on `listener` until `stop` is done.
+/// Serves `app` on `listener` until `stop` completes.
 ///
-/// Then no connection is taken any more, idle ones are closed, and requests that run go on to their end, for at most
-/// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last is gone.
+/// Shutdown stops accepting, closes idle connections, and lets requests finish for at most
+/// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last connection has ended.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let server = Server::new(app);
     let mut stop = std::pin::pin!(stop);
@@ -40,11 +43,13 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, peer)) => server.take(stream, peer.ip()),
-            Err(error) if concerns_one_connection(&error) => tracing::debug!(%error, "a connection was lost at once"),
+            Ok((stream, peer)) => server.accept(stream, peer.ip()),
+            Err(error) if concerns_one_connection(&error) => {
+                tracing::debug!(%error, "connection lost before it was accepted")
+            }
             Err(error) => {
-                tracing::warn!(%error, "no connection can be taken");
-                tokio::time::sleep(EXHAUSTED).await;
+                tracing::warn!(%error, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -55,53 +60,53 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
 
 struct Server {
     app: App,
-    places: Arc<Places>,
-    places_outside: Arc<Places>,
+    slots: Arc<ConnectionSlots>,
+    rejection_slots: Arc<ConnectionSlots>,
     connections: TaskTracker,
     stopping: CancellationToken,
-    giving_up: CancellationToken,
+    aborting: CancellationToken,
 }
 
 impl Server {
     fn new(app: App) -> Self {
-        let places = app.settings().limits.connections;
+        let slots = app.settings().limits.connections;
         Self {
             app,
-            places: Places::new(places),
-            places_outside: Places::new(TURNED_AWAY.min(places / 4 + 1)),
+            slots: ConnectionSlots::new(slots),
+            rejection_slots: ConnectionSlots::new(MAX_REJECTED_CONNECTIONS.min(slots / 4 + 1)),
             connections: TaskTracker::new(),
             stopping: CancellationToken::new(),
-            giving_up: CancellationToken::new(),
+            aborting: CancellationToken::new(),
         }
     }
 
-    /// Takes a connection, if need be in the place of an idle one, or turns it away.
-    fn take(&self, stream: TcpStream, peer: IpAddr) {
-        // Answers are written whole, so there is nothing to wait for; where this fails, they are only slower.
+    /// Accepts a connection, evicting an idle one if necessary, or rejects it.
+    fn accept(&self, stream: TcpStream, peer: IpAddr) {
+        // Responses are written in full, so delaying small writes only adds latency. A failure is harmless.
         let _ = stream.set_nodelay(true);
-        // Where this fails, slow clients are known later.
-        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
-        if let Some((place, origin)) = self.places.take() {
-            if origin == Origin::Idle {
-                self.app.metrics().dismiss();
+        // If this fails, slow clients are detected later.
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
+        if let Some((slot, source)) = self.slots.acquire() {
+            if source == SlotSource::Evicted {
+                self.app.metrics().connection_evicted();
             }
-            return self.run(stream, peer, Manner::Serve, place);
+            return self.run(stream, peer, ConnectionMode::Serve, slot);
         }
-        self.app.metrics().turn_away();
-        if let Some((place, _)) = self.places_outside.take() {
-            self.run(stream, peer, Manner::TurnAway, place);
+        self.app.metrics().connection_rejected();
+        if let Some((slot, _)) = self.rejection_slots.acquire() {
+            self.run(stream, peer, ConnectionMode::Reject, slot);
         }
     }
 
-    fn run(&self, stream: TcpStream, peer: IpAddr, manner: Manner, place: Place) {
-        let (app, stopping, giving_up) = (self.app.clone(), self.stopping.clone(), self.giving_up.clone());
+    fn run(&self, stream: TcpStream, peer: IpAddr, mode: ConnectionMode, slot: ConnectionSlot) {
+        let (app, stopping, aborting) = (self.app.clone(), self.stopping.clone(), self.aborting.clone());
         self.connections.spawn(async move {
-            let _connected = app.metrics().connect();
+            let _guard = app.metrics().open_connection();
             let connection =
-                Connection { app: app.clone(), stream, peer, manner, activity: place.activity().clone(), stopping };
-            // The rest of a connection that is given up is dropped where it stands, as if the client had gone.
-            let _ = giving_up.run_until_cancelled(connection.run()).await;
-            drop(place);
+                Connection { app: app.clone(), stream, peer, mode, activity: slot.activity().clone(), stopping };
+            // An aborted connection is dropped at once, as if the client had disconnected.
+            let _ = aborting.run_until_cancelled(connection.run()).await;
+            drop(slot);
         });
     }
 
@@ -110,8 +115,8 @@ impl Server {
         self.connections.close();
         let deadline = self.app.settings().limits.stop_timeout;
         if timeout(deadline, self.connections.wait()).await.is_err() {
-            tracing::warn!(connections = self.connections.len(), "requests still run and are given up");
-            self.giving_up.cancel();
+            tracing::warn!(connections = self.connections.len(), "shutdown timeout reached; aborting connections");
+            self.aborting.cancel();
             self.connections.wait().await;
         }
     }

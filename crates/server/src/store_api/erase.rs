@@ -1,4 +1,4 @@
-//! Erasing values.
+//! Handlers that erase values.
 
 use axum::{
     Json,
@@ -10,36 +10,36 @@ use wire::{headers::EXISTED, listing::Erased, query::Confirm};
 
 use super::put::precondition;
 use crate::{
-    extract::{AtKey, AtPrefix, KeyWrite, Query, WriteConditions},
-    refusal::Refusal,
-    state::App,
+    app::App,
+    error::ApiError,
+    extract::{KeyPath, NoQuery, PrefixPath, Query, WriteConditions},
 };
 
-/// `DELETE` of a key: erases its value, if it has one.
+/// `DELETE` of a key: erases its value, if any.
 pub(crate) async fn key(
     State(app): State<App>,
-    AtKey(key): AtKey,
-    _: Query<KeyWrite>,
+    KeyPath(key): KeyPath,
+    _: Query<NoQuery>,
     conditions: WriteConditions,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
     let existed = app.store().erase(&key, precondition).await?;
     let existed = HeaderValue::from_static(if existed { "true" } else { "false" });
     Ok((StatusCode::NO_CONTENT, [(EXISTED, existed)]).into_response())
 }
 
-/// `DELETE` of a prefix: erases all that lies below it.
+/// `DELETE` of a prefix: erases all keys below it.
 pub(crate) async fn prefix(
     State(app): State<App>,
-    AtPrefix(prefix): AtPrefix,
+    PrefixPath(prefix): PrefixPath,
     Query(confirm): Query<Confirm>,
     conditions: WriteConditions,
-) -> Result<Json<Erased>, Refusal> {
-    if conditions.are_there() {
-        return Err(Refusal::header("If-Match", "a prefix has no version that a precondition could be about"));
+) -> Result<Json<Erased>, ApiError> {
+    if conditions.is_conditional() {
+        return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
     }
     if prefix.is_root() && confirm == Confirm::Unsaid {
-        return Err(Refusal::unconfirmed("this is the root: every key would go"));
+        return Err(ApiError::confirmation_required("this erases every key in the store"));
     }
     Ok(Json(app.store().erase_prefix(&prefix).await?.into()))
 }

@@ -1,11 +1,11 @@
-//! Reading values.
+//! Handlers that read values.
 
-use ::store::{GetResult, Key, StoreError, ValueMeta};
 use axum::{body::Body, extract::State, response::Response};
 use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
     header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
 };
+use store::{GetResult, Key, StoreError, ValueMeta};
 use wire::{
     etag,
     headers::MODIFIED,
@@ -13,116 +13,125 @@ use wire::{
     time,
 };
 
-use super::{media, redirect};
+use super::{content_type, redirect};
 use crate::{
-    body::value_body,
-    extract::{AtKey, Condition, ReadConditions},
+    app::App,
+    error::ApiError,
+    extract::{ConditionOutcome, KeyPath, ReadConditions},
     headers::REVALIDATE,
-    refusal::Refusal,
-    state::App,
+    response_body::value_body,
 };
 
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
-/// Which part of a value is sent.
+/// The part of a value that is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Whole,
-    Range,
+enum Representation {
+    Full,
+    Partial,
 }
 
-/// `GET`: the value, a range of it, or where the prefix of that name is.
+/// `GET`: returns the value or a range of it, or redirects to the prefix of the same name.
 pub(crate) async fn get(
     State(app): State<App>,
-    AtKey(key): AtKey,
+    KeyPath(key): KeyPath,
     uri: Uri,
     conditions: ReadConditions,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     match read(&app, &key, &conditions).await? {
         Some(response) => Ok(response),
         None if conditions.is_plain() => redirect::to_prefix(&app, &key, &uri).await,
-        None => Err(Refusal::no_such_key(&key)),
+        None => Err(ApiError::no_such_key(&key)),
     }
 }
 
-/// `HEAD`: what `GET` would say of the whole value.
+/// `HEAD`: returns the headers of `GET` for the full value.
 pub(crate) async fn head(
     State(app): State<App>,
-    AtKey(key): AtKey,
+    KeyPath(key): KeyPath,
     conditions: ReadConditions,
-) -> Result<Response, Refusal> {
-    let meta = app.store().head(&key).await?.ok_or_else(|| Refusal::no_such_key(&key))?;
-    if let Some(response) = settled(&conditions, &key, &meta)? {
+) -> Result<Response, ApiError> {
+    let meta = app.store().head(&key).await?.ok_or_else(|| ApiError::no_such_key(&key))?;
+    if let Some(response) = check_conditions(&conditions, &key, &meta)? {
         return Ok(response);
     }
-    let mut response = described(StatusCode::OK, &key, &meta, &conditions);
+    let mut response = head_with_validators(StatusCode::OK, &key, &meta, &conditions);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(meta.size));
     Ok(response)
 }
 
-async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
+async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {
     let range = match conditions.range() {
         RangeRequest::Whole => None,
         RangeRequest::One(range) => Some(range),
-        RangeRequest::Unsatisfiable => return read_nothing(app, key, conditions).await,
+        RangeRequest::Unsatisfiable => return range_not_satisfiable(app, key, conditions).await,
     };
-    let found = app.store().get(key, range).await;
-    let meta = match &found {
+    let result = app.store().get(key, range).await;
+    let meta = match &result {
         Ok(Some(value)) => value.meta,
         Err(StoreError::RangeNotSatisfiable { meta }) => *meta,
-        _ => return found.map(|_| None).map_err(Refusal::from),
+        _ => return result.map(|_| None).map_err(ApiError::from),
     };
-    if let Some(response) = settled(conditions, key, &meta)? {
+    if let Some(response) = check_conditions(conditions, key, &meta)? {
         return Ok(Some(response));
     }
-    let part = if range.is_some() { Part::Range } else { Part::Whole };
-    if part == Part::Range && !conditions.range_is_for(&meta) {
-        return read_whole(app, key, conditions).await;
+    let representation = if range.is_some() { Representation::Partial } else { Representation::Full };
+    if representation == Representation::Partial && !conditions.range_applies_to(&meta) {
+        return get_full(app, key, conditions).await;
     }
-    match found? {
-        Some(value) => sent(key, value, part, conditions).await.map(Some),
+    match result? {
+        Some(value) => value_response(key, value, representation, conditions).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Answers a range that names no byte of any value.
-async fn read_nothing(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
+/// Responds to a range that is unsatisfiable for any value.
+async fn range_not_satisfiable(
+    app: &App,
+    key: &Key,
+    conditions: &ReadConditions,
+) -> Result<Option<Response>, ApiError> {
     let Some(meta) = app.store().head(key).await? else { return Ok(None) };
-    if let Some(response) = settled(conditions, key, &meta)? {
+    if let Some(response) = check_conditions(conditions, key, &meta)? {
         return Ok(Some(response));
     }
-    match conditions.range_is_for(&meta) {
+    match conditions.range_applies_to(&meta) {
         true => Err(StoreError::RangeNotSatisfiable { meta }.into()),
-        false => read_whole(app, key, conditions).await,
+        false => get_full(app, key, conditions).await,
     }
 }
 
-async fn read_whole(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
+async fn get_full(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, ApiError> {
     match app.store().get(key, None).await? {
-        Some(value) => sent(key, value, Part::Whole, conditions).await.map(Some),
+        Some(value) => value_response(key, value, Representation::Full, conditions).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// The answer where the conditions settle it, whatever the range.
-fn settled(conditions: &ReadConditions, key: &Key, meta: &ValueMeta) -> Result<Option<Response>, Refusal> {
-    match conditions.judge(meta) {
-        Condition::Holds => Ok(None),
-        Condition::NotModified => Ok(Some(not_modified(meta, conditions))),
-        Condition::Fails => {
+/// Evaluates the conditions; returns a response if they decide it.
+fn check_conditions(conditions: &ReadConditions, key: &Key, meta: &ValueMeta) -> Result<Option<Response>, ApiError> {
+    match conditions.evaluate(meta) {
+        ConditionOutcome::Proceed => Ok(None),
+        ConditionOutcome::NotModified => Ok(Some(not_modified(meta, conditions))),
+        ConditionOutcome::PreconditionFailed => {
             Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(meta.version) }.into())
         }
     }
 }
 
-async fn sent(key: &Key, value: GetResult, part: Part, conditions: &ReadConditions) -> Result<Response, Refusal> {
+async fn value_response(
+    key: &Key,
+    value: GetResult,
+    representation: Representation,
+    conditions: &ReadConditions,
+) -> Result<Response, ApiError> {
     let (meta, range) = (value.meta, value.range.clone());
     let length = range.end.saturating_sub(range.start);
-    // The last bytes of an empty value are that value, and could not be written as a Content-Range.
-    let partial = part == Part::Range && length > 0;
+    // A suffix range of an empty value is that value, and cannot be expressed as a Content-Range.
+    let partial = representation == Representation::Partial && length > 0;
     let body = value_body(value).await?;
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-    let mut response = described(status, key, &meta, conditions).map(|_: Body| body);
+    let mut response = head_with_validators(status, key, &meta, conditions).map(|_: Body| body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     if partial {
@@ -132,12 +141,12 @@ async fn sent(key: &Key, value: GetResult, part: Part, conditions: &ReadConditio
     Ok(response)
 }
 
-fn described(status: StatusCode, key: &Key, meta: &ValueMeta, conditions: &ReadConditions) -> Response {
+fn head_with_validators(status: StatusCode, key: &Key, meta: &ValueMeta, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.reserve(16);
-    headers.insert(CONTENT_TYPE, media::of(key));
+    headers.insert(CONTENT_TYPE, content_type::for_key(key));
     headers.insert(ACCEPT_RANGES, BYTES);
     validators(headers, meta, conditions);
     response

@@ -1,11 +1,11 @@
 //! `/store`: keys and their bytes.
 
+mod content_type;
 pub(crate) mod erase;
 pub(crate) mod get;
-mod html;
-mod json;
+mod html_listing;
+mod json_listing;
 pub(crate) mod list;
-mod media;
+mod pages;
 pub(crate) mod put;
 mod redirect;
-mod walk;

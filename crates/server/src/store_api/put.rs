@@ -1,38 +1,38 @@
-//! Setting values.
+//! Handlers that set values.
 
 use std::time::SystemTime;
 
-use ::store::{Key, Precondition, StoreError};
 use axum::{body::Body, extract::State, response::Response};
 use http::{StatusCode, header::ETAG};
+use store::{Key, Precondition, StoreError};
 use wire::{etag, time};
 
 use crate::{
-    body::{Upload, content},
-    extract::{AtKey, KeyWrite, Query, WriteConditions},
-    refusal::Refusal,
-    state::App,
+    app::App,
+    error::ApiError,
+    extract::{KeyPath, NoQuery, Query, WriteConditions},
+    request_body::{Upload, payload},
 };
 
 /// `PUT`: sets the value to the body.
 pub(crate) async fn put(
     State(app): State<App>,
-    AtKey(key): AtKey,
-    _: Query<KeyWrite>,
+    KeyPath(key): KeyPath,
+    _: Query<NoQuery>,
     conditions: WriteConditions,
     upload: Upload,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
-    let written = app.store().set(&key, content(&app, upload), precondition).await?;
+    let result = app.store().set(&key, payload(&app, upload), precondition).await?;
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = if written.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
-    response.headers_mut().insert(ETAG, etag::render(written.version));
+    *response.status_mut() = if result.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
+    response.headers_mut().insert(ETAG, etag::render(result.version));
     Ok(response)
 }
 
-/// The precondition that the store judges atomically with the change.
+/// Returns the precondition that the store checks atomically with the change.
 ///
-/// A date cannot be judged so; it is judged now, and the value that it was judged for has to be there still.
+/// A date is checked now, and the version that it was checked against becomes the precondition.
 pub(super) async fn precondition(
     app: &App,
     key: &Key,

@@ -14,7 +14,7 @@ use tracking_allocator::{AllocationGroupId, AllocationRegistry, AllocationTracke
 #[global_allocator]
 static ALLOCATOR: Allocator<System> = Allocator::system();
 
-static HELD: AtomicI64 = AtomicI64::new(0);
+static ALLOCATED: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -31,9 +31,9 @@ struct Counter;
 
 /// Counts what is allocated by all threads. One at a time may ask.
 pub(crate) async fn counted<T>(done: impl Future<Output = T>) -> (T, Allocated) {
-    static BEGUN: Once = Once::new();
-    BEGUN.call_once(|| AllocationRegistry::set_global_tracker(Counter).unwrap());
-    HELD.store(0, SeqCst);
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| AllocationRegistry::set_global_tracker(Counter).unwrap());
+    ALLOCATED.store(0, SeqCst);
     PEAK.store(0, SeqCst);
     COUNT.store(0, SeqCst);
     AllocationRegistry::enable_tracking();
@@ -46,12 +46,12 @@ pub(crate) async fn counted<T>(done: impl Future<Output = T>) -> (T, Allocated) 
 impl AllocationTracker for Counter {
     fn allocated(&self, _: usize, size: usize, _: usize, _: AllocationGroupId) {
         let size = i64::try_from(size).unwrap_or(i64::MAX);
-        let held = HELD.fetch_add(size, SeqCst).saturating_add(size);
+        let held = ALLOCATED.fetch_add(size, SeqCst).saturating_add(size);
         PEAK.fetch_max(held, SeqCst);
         COUNT.fetch_add(1, SeqCst);
     }
 
     fn deallocated(&self, _: usize, size: usize, _: usize, _: AllocationGroupId, _: AllocationGroupId) {
-        HELD.fetch_sub(i64::try_from(size).unwrap_or(i64::MAX), SeqCst);
+        ALLOCATED.fetch_sub(i64::try_from(size).unwrap_or(i64::MAX), SeqCst);
     }
 }

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 use axum::body::Body;
 use bounds::Bound;
-use common::Site;
+use common::TestServer;
 use counting::{Allocated, counted};
 use http::{Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 const LARGE: usize = 64 << 10;
 
 /// All threads are counted, so one test runs at a time.
-static ALONE: Mutex<()> = Mutex::const_new(());
+static SERIAL: Mutex<()> = Mutex::const_new(());
 
 /// A request that is counted.
 #[derive(Clone, Debug)]
@@ -52,15 +52,15 @@ struct Case {
 impl Case {
     /// The status, and what was allocated until the end of the answer.
     async fn run(&self) -> (StatusCode, Allocated) {
-        let site = Site::new();
+        let server = TestServer::new();
         for (key, value) in &self.keys {
             let key = store::Key::parse(key).unwrap();
-            site.store.set(&key, value.clone().into(), store::Precondition::none()).await.unwrap();
+            server.store.set(&key, value.clone().into(), store::Precondition::none()).await.unwrap();
         }
         let request = Request::builder().method(&self.method).uri(&self.target).header(HOST, "localhost:8000");
         let request = request.header("content-type", self.media_type).body(Body::from(self.body.clone())).unwrap();
         let ask = async {
-            let mut answer = site.send_unchecked(request).await;
+            let mut answer = server.send_unchecked(request).await;
             while let Some(frame) = answer.body_mut().frame().await {
                 drop(frame.unwrap());
             }
@@ -71,9 +71,9 @@ impl Case {
 }
 
 /// Runs all cases, and fails with the rows that are beyond their bounds, as they would have to be.
-async fn stay_within(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
+async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
     // To make the cases allocates as well.
-    let _alone = ALONE.lock().await;
+    let _alone = SERIAL.lock().await;
     let cases = cases();
     let number = cases.len();
     let mut beyond = String::new();
@@ -96,18 +96,18 @@ async fn stay_within(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
 }
 
 #[tokio::test]
-async fn arrays_of_odd_shapes_take_little() {
-    stay_within(shapes::cases, bounds::OF_SHAPES).await;
+async fn odd_shapes_allocate_little() {
+    assert_within_limits(shapes::cases, bounds::OF_SHAPES).await;
 }
 
 #[tokio::test]
-async fn bodies_of_odd_json_take_little() {
-    stay_within(bodies::cases, bounds::OF_BODIES).await;
+async fn odd_json_bodies_allocate_little() {
+    assert_within_limits(bodies::cases, bounds::OF_BODIES).await;
 }
 
 #[tokio::test]
-async fn what_is_allocated_is_counted() {
-    let _alone = ALONE.lock().await;
+async fn allocations_are_counted() {
+    let _alone = SERIAL.lock().await;
     // The runtime of the test that had the lock before is given back meanwhile, which would count as memory of this one that was freed.
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     let ((), all) = counted(async {

@@ -28,17 +28,17 @@ struct Shape {
     elements: Value,
 }
 
-struct Operation(&'static str, Method, &'static str, Sent);
+struct Operation(&'static str, Method, &'static str, RequestBody);
 
 #[derive(Clone, Copy)]
-enum Sent {
+enum RequestBody {
     Nothing,
     Select,
     Points,
     Stack,
     Elements,
     Scalar,
-    Raw,
+    RawConnection,
     Document,
     Patch,
 }
@@ -74,7 +74,7 @@ fn shapes() -> Vec<Shape> {
 }
 
 fn operations() -> Vec<Operation> {
-    use Sent::{Document, Elements, Nothing, Patch, Points, Raw, Scalar, Select, Stack};
+    use RequestBody::{Document, Elements, Nothing, Patch, Points, RawConnection, Scalar, Select, Stack};
     vec![
         Operation("GET raw", Method::GET, "/array/a?SELECT&format=raw", Nothing),
         Operation("GET npy", Method::GET, "/array/a?SELECT&format=npy", Nothing),
@@ -87,9 +87,9 @@ fn operations() -> Vec<Operation> {
         Operation("POST stack", Method::POST, "/array/a?read&format=raw", Stack),
         Operation("PUT elements", Method::PUT, "/array/a?SELECT", Elements),
         Operation("PUT scalar", Method::PUT, "/array/a?SELECT", Scalar),
-        Operation("PUT raw", Method::PUT, "/array/a?SELECT", Raw),
+        Operation("PUT raw", Method::PUT, "/array/a?SELECT", RawConnection),
         Operation("append list", Method::POST, "/array/a?append=0", Elements),
-        Operation("append nothing", Method::POST, "/array/a?append=0", Raw),
+        Operation("append nothing", Method::POST, "/array/a?append=0", RawConnection),
         Operation("GET node", Method::GET, "/node/a?depth=all", Nothing),
         Operation("GET node as v2", Method::GET, "/node/a?as=v2&include=source", Nothing),
         Operation("HEAD node", Method::HEAD, "/node/a", Nothing),
@@ -114,14 +114,14 @@ fn case(shape: &Shape, Operation(operation, method, target, sent): Operation) ->
     let json = "application/json";
     let rank = shape.document["shape"].as_array().unwrap().len();
     let body = match sent {
-        Sent::Nothing | Sent::Raw => String::new(),
-        Sent::Select => json!({"select": shape.select}).to_string(),
-        Sent::Points => json!({"points": vec![vec![0; rank]; 100]}).to_string(),
-        Sent::Stack => json!({"stack": vec![shape.select.clone(); 100]}).to_string(),
-        Sent::Elements => shape.elements.to_string(),
-        Sent::Scalar => "7".to_owned(),
-        Sent::Document => with(shape.document.clone(), "/attributes", json!({"a": 1})).to_string(),
-        Sent::Patch => json!({"attributes": {"a": 1}, "shape": vec![1; rank]}).to_string(),
+        RequestBody::Nothing | RequestBody::RawConnection => String::new(),
+        RequestBody::Select => json!({"select": shape.select}).to_string(),
+        RequestBody::Points => json!({"points": vec![vec![0; rank]; 100]}).to_string(),
+        RequestBody::Stack => json!({"stack": vec![shape.select.clone(); 100]}).to_string(),
+        RequestBody::Elements => shape.elements.to_string(),
+        RequestBody::Scalar => "7".to_owned(),
+        RequestBody::Document => with(shape.document.clone(), "/attributes", json!({"a": 1})).to_string(),
+        RequestBody::Patch => json!({"attributes": {"a": 1}, "shape": vec![1; rank]}).to_string(),
     };
     let mut keys = vec![("a/zarr.json".to_owned(), shape.document.to_string().into_bytes())];
     keys.extend(shape.chunk.iter().map(|(key, value)| (format!("a/{key}"), value.clone())));
@@ -131,7 +131,7 @@ fn case(shape: &Shape, Operation(operation, method, target, sent): Operation) ->
         keys,
         method,
         target: target.replace("SELECT", &format!("select={}", shape.select)),
-        media_type: if matches!(sent, Sent::Raw) { "application/octet-stream" } else { json },
+        media_type: if matches!(sent, RequestBody::RawConnection) { "application/octet-stream" } else { json },
         body: body.into_bytes(),
     }
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::Site;
+use super::TestServer;
 
 /// Sets a v3 array of one chunk per whole, whose elements are these bytes.
-pub async fn v3(site: &Site, path: &str, data_type: Value, shape: &[u64], chunk: &[u64], fill: Value) {
+pub async fn v3(server: &TestServer, path: &str, data_type: Value, shape: &[u64], chunk: &[u64], fill: Value) {
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
-    v3_with(site, path, data_type, shape, chunk, fill, json!([bytes])).await;
+    v3_with(server, path, data_type, shape, chunk, fill, json!([bytes])).await;
 }
 
 /// The same with other codecs.
 pub async fn v3_with(
-    site: &Site,
+    server: &TestServer,
     path: &str,
     data_type: Value,
     shape: &[u64],
@@ -38,12 +38,12 @@ pub async fn v3_with(
     if !names.is_null() {
         document.as_object_mut().unwrap().insert("dimension_names".into(), names);
     }
-    put(site, &format!("{path}/zarr.json"), document.to_string().into_bytes()).await;
+    put(server, &format!("{path}/zarr.json"), document.to_string().into_bytes()).await;
 }
 
 /// Sets a key.
-pub async fn put(site: &Site, key: &str, bytes: Vec<u8>) {
-    site.set(key, Box::leak(bytes.into_boxed_slice())).await;
+pub async fn put(server: &TestServer, key: &str, bytes: Vec<u8>) {
+    server.set(key, Box::leak(bytes.into_boxed_slice())).await;
 }
 
 /// The numbers 0, 1, 2 … as little-endian floats.
@@ -53,27 +53,27 @@ pub fn floats(count: u16) -> Vec<u8> {
 
 /// A site with `m`, the float32 matrix of 4 rows and 6 columns of the numbers 0 to 23, in four chunks of 2 rows and 3 columns; and `g`, a
 /// group with the v2 array `g/old`: the big-endian int16 5, 6, 7.
-pub async fn site() -> Site {
-    let site = Site::new();
-    matrix(&site).await;
-    put(&site, "g/.zgroup", br#"{"zarr_format": 2}"#.to_vec()).await;
+pub async fn matrix_server() -> TestServer {
+    let server = TestServer::new();
+    matrix(&server).await;
+    put(&server, "g/.zgroup", br#"{"zarr_format": 2}"#.to_vec()).await;
     let old = json!({
         "zarr_format": 2, "shape": [3], "chunks": [3], "dtype": ">i2", "compressor": null, "fill_value": 0, "order": "C",
         "filters": null,
     });
-    put(&site, "g/old/.zarray", old.to_string().into_bytes()).await;
-    put(&site, "g/old/0", vec![0, 5, 0, 6, 0, 7]).await;
-    site
+    put(&server, "g/old/.zarray", old.to_string().into_bytes()).await;
+    put(&server, "g/old/0", vec![0, 5, 0, 6, 0, 7]).await;
+    server
 }
 
 /// Sets the matrix of [`site`].
-pub async fn matrix(site: &Site) {
-    v3(site, "m", json!("float32"), &[4, 6], &[2, 3], json!(0.0)).await;
+pub async fn matrix(server: &TestServer) {
+    v3(server, "m", json!("float32"), &[4, 6], &[2, 3], json!(0.0)).await;
     for row in 0..2_u16 {
         for column in 0..2_u16 {
             let of_chunk = |at: u16| row * 12 + column * 3 + at / 3 * 6 + at % 3;
             let chunk = (0..6).flat_map(|at| f32::from(of_chunk(at)).to_le_bytes()).collect();
-            put(site, &format!("m/c/{row}/{column}"), chunk).await;
+            put(server, &format!("m/c/{row}/{column}"), chunk).await;
         }
     }
 }

@@ -45,12 +45,12 @@ pub struct Contract {
 
 /// The method and the path of a request, without the query.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct RequestInfo {
     method: Method,
     path: String,
 }
 
-impl Asked {
+impl RequestInfo {
     pub fn new(method: &Method, uri: &Uri) -> Self {
         Self { method: method.clone(), path: uri.path().to_owned() }
     }
@@ -98,7 +98,7 @@ impl Contract {
     ///
     /// If the document does not have such an answer to the request.
     #[track_caller]
-    pub fn check(&self, asked: &Asked, status: StatusCode, headers: &HeaderMap, body: Option<&[u8]>) {
+    pub fn check(&self, asked: &RequestInfo, status: StatusCode, headers: &HeaderMap, body: Option<&[u8]>) {
         if let Err(reason) = self.try_check(asked, status, headers, body) {
             let shown = body.map(|body| String::from_utf8_lossy(&body[..body.len().min(1000)]).into_owned());
             panic!("openapi.yaml: {} {} {status}: {reason}\n{headers:?}\n{shown:?}", asked.method, asked.path);
@@ -108,7 +108,7 @@ impl Contract {
     /// As [`check`](Self::check); the error is the first difference.
     pub fn try_check(
         &self,
-        asked: &Asked,
+        asked: &RequestInfo,
         status: StatusCode,
         headers: &HeaderMap,
         body: Option<&[u8]>,
@@ -136,7 +136,7 @@ impl Contract {
     }
 
     /// The responses to a request with this status, the operation's own first.
-    fn responses(&self, asked: &Asked, status: StatusCode) -> Vec<String> {
+    fn responses(&self, asked: &RequestInfo, status: StatusCode) -> Vec<String> {
         let template = asked.template();
         let item = pointer("", &["paths", &template]);
         let shared = |name: &str| pointer("", &["components", "responses", name]);

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use server::Settings;
 use store::{Key, MemoryStore, Operation, StoreError, StoreWrapper};
 
-use super::Site;
+use super::TestServer;
 
 /// A store whose every operation fails with one error.
 struct FaultyStore {
@@ -32,6 +32,6 @@ impl StoreWrapper for FaultyStore {
 }
 
 /// A site over such a store.
-pub fn failing(error: fn(&Key) -> StoreError) -> Site {
-    Site::over(Arc::new(FaultyStore { store: MemoryStore::new(), error }), Settings::default())
+pub fn failing_server(error: fn(&Key) -> StoreError) -> TestServer {
+    TestServer::over(Arc::new(FaultyStore { store: MemoryStore::new(), error }), Settings::default())
 }

@@ -17,10 +17,10 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
-use contract::{Asked, CONTRACT};
+use contract::{CONTRACT, RequestInfo};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
-use server::{App, ArrayOptions, Settings, app, serve};
+use server::{App, ArrayOptions, Settings, router, serve};
 use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -32,13 +32,13 @@ use tokio::{
 use tower::ServiceExt;
 use wire::problem::{Problem, ProblemType};
 
-pub struct Site {
+pub struct TestServer {
     pub router: Router,
     pub store: Arc<dyn TransactionalStore>,
 }
 
 /// A site with the least memory that there may be, and the app that it is of.
-pub fn scarce(patience: Duration) -> (Site, App) {
+pub fn low_memory_server(patience: Duration) -> (TestServer, App) {
     let arrays = ArrayOptions {
         max_memory: 16 << 20,
         slab_memory: 2 << 20,
@@ -48,18 +48,18 @@ pub fn scarce(patience: Duration) -> (Site, App) {
     };
     let store = Arc::new(MemoryStore::new());
     let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
-    (Site { router: app(served.clone()), store }, served)
+    (TestServer { router: router(served.clone()), store }, served)
 }
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub status: StatusCode,
     pub headers: http::HeaderMap,
     pub body: Bytes,
 }
 
-impl Site {
+impl TestServer {
     pub fn new() -> Self {
         Self::with(Settings::default())
     }
@@ -69,7 +69,7 @@ impl Site {
     }
 
     pub fn over(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
-        Self { router: app(App::new(store.clone(), settings)), store }
+        Self { router: router(App::new(store.clone(), settings)), store }
     }
 
     pub async fn set(&self, key: &str, bytes: &'static [u8]) -> String {
@@ -79,7 +79,7 @@ impl Site {
     }
 
     /// The `Last-Modified` of a key, once conditions with it hold.
-    pub async fn settled_date(&self, path: &str) -> String {
+    pub async fn last_modified_once_valid(&self, path: &str) -> String {
         loop {
             let found = self.head(path, &[]).await;
             let date = wire::time::parse_http_date(found.header("last-modified")).unwrap();
@@ -97,9 +97,9 @@ impl Site {
 
     /// Sends a request and checks the head of the answer against the contract.
     pub async fn send(&self, request: Request<Body>) -> Response {
-        let asked = Asked::new(request.method(), request.uri());
+        let info = RequestInfo::new(request.method(), request.uri());
         let response = self.send_unchecked(request).await;
-        CONTRACT.check(&asked, response.status(), response.headers(), None);
+        CONTRACT.check(&info, response.status(), response.headers(), None);
         response
     }
 
@@ -108,33 +108,39 @@ impl Site {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    pub async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> TestResponse {
         let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost:8000");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(body.into()).unwrap();
-        let asked = Asked::new(request.method(), request.uri());
+        let info = RequestInfo::new(request.method(), request.uri());
         let answer = read(self.send(request).await).await;
-        CONTRACT.check(&asked, answer.status, &answer.headers, Some(&answer.body));
+        CONTRACT.check(&info, answer.status, &answer.headers, Some(&answer.body));
         answer
     }
 
-    pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.ask(Method::GET, path, headers, Body::empty()).await
+    pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
+        self.request(Method::GET, path, headers, Body::empty()).await
     }
 
-    pub async fn head(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.ask(Method::HEAD, path, headers, Body::empty()).await
+    pub async fn head(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
+        self.request(Method::HEAD, path, headers, Body::empty()).await
     }
 
-    pub async fn put(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
-        self.ask(Method::PUT, path, headers, body).await
+    pub async fn put(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> TestResponse {
+        self.request(Method::PUT, path, headers, body).await
     }
 
     /// Sends a JSON document.
-    pub async fn json(&self, method: Method, path: &str, body: &serde_json::Value) -> Answer {
-        self.ask(method, path, &[("content-type", "application/json")], body.to_string()).await
+    pub async fn json(&self, method: Method, path: &str, body: &serde_json::Value) -> TestResponse {
+        self.request(method, path, &[("content-type", "application/json")], body.to_string()).await
     }
 
     /// Every key with the version of its value.
@@ -149,18 +155,18 @@ impl Site {
         self.all().await.into_iter().map(|(key, _)| key.to_string()).collect()
     }
 
-    pub async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        self.ask(Method::DELETE, path, headers, Body::empty()).await
+    pub async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
+        self.request(Method::DELETE, path, headers, Body::empty()).await
     }
 }
 
-pub async fn read(response: Response) -> Answer {
+pub async fn read(response: Response) -> TestResponse {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    Answer { status: parts.status, headers: parts.headers, body }
+    TestResponse { status: parts.status, headers: parts.headers, body }
 }
 
-impl Answer {
+impl TestResponse {
     pub fn header(&self, name: impl AsRef<str>) -> &str {
         let name: HeaderName = name.as_ref().parse().unwrap();
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
@@ -188,14 +194,14 @@ impl Answer {
 }
 
 /// A server on a port of its own.
-pub struct Running {
+pub struct RunningServer {
     pub address: std::net::SocketAddr,
     pub store: Arc<dyn TransactionalStore>,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
-impl Running {
+impl RunningServer {
     pub async fn start(settings: Settings) -> Self {
         Self::over(Arc::new(MemoryStore::new()), settings).await
     }
@@ -211,8 +217,8 @@ impl Running {
         Self { address, store, stop: Some(stop), task }
     }
 
-    pub async fn connect(&self) -> Raw {
-        Raw(TcpStream::connect(self.address).await.unwrap())
+    pub async fn connect(&self) -> RawConnection {
+        RawConnection(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// Sends bytes on a connection of their own and reads what comes until the server closes it. The first answer is checked against the
@@ -238,7 +244,7 @@ impl Running {
 /// Checks the head of the first answer to a request against the contract, unless the answer is the parser's own.
 fn check_text(request: &str, answer: &str) {
     let answer = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(answer);
-    let (Some(asked), Some((head, _))) = (Asked::parse(request), answer.split_once("\r\n\r\n")) else { return };
+    let (Some(info), Some((head, _))) = (RequestInfo::parse(request), answer.split_once("\r\n\r\n")) else { return };
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap();
     let header = |line: &str| {
@@ -247,14 +253,14 @@ fn check_text(request: &str, answer: &str) {
     };
     let headers: http::HeaderMap = lines.map(header).collect();
     if headers.contains_key("x-request-id") {
-        CONTRACT.check(&asked, status, &headers, None);
+        CONTRACT.check(&info, status, &headers, None);
     }
 }
 
 /// A connection without any library in between.
-pub struct Raw(pub TcpStream);
+pub struct RawConnection(pub TcpStream);
 
-impl Raw {
+impl RawConnection {
     pub async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }

@@ -12,26 +12,26 @@ use super::{
 use crate::{
     gc::ReplacedFile,
     index::IndexError,
-    keyspace::{Sweeps, intent_key, logical},
+    keyspace::{Sweeps, intent_key, logical_key},
     record::Record,
     view::{Latest, LatestChange, Memtable, live_below},
 };
 
-/// The most entries below an erased prefix that are removed at once; more are swept.
-const MAX_ERASED_AT_ONCE: usize = 1000;
+/// The maximum number of entries below an erased prefix that are removed directly; more are swept.
+const MAX_DIRECT_ERASES: usize = 1000;
 
 impl Checkpointer {
-    /// Applies the frozen memtable, if there is one, and lets go of the log that it stands for.
+    /// Applies the frozen memtable, if one exists, and retires its part of the log.
     pub(super) fn apply_frozen(&mut self) -> Result<(), IndexError> {
         let Ok(parts) = self.views.parts() else { return Ok(()) };
         let Some(frozen) = &parts.frozen else {
-            self.begin_verification();
+            self.start_verification();
             return Ok(());
         };
         let sweeps = self.apply_erased(frozen, &parts.sweeps)?;
         self.apply_changes(frozen, &sweeps)?;
         self.apply_intents(frozen)?;
-        self.writer.meta.applied = frozen.last_round().max(self.writer.meta.applied);
+        self.writer.meta.applied = frozen.last_group().max(self.writer.meta.applied);
         self.apply_batch(Changes::new())?;
         self.writer.sync()?;
         let applied = self.writer.meta.applied;
@@ -39,16 +39,16 @@ impl Checkpointer {
             parts.frozen = None;
             parts.sweeps = sweeps;
         });
-        self.clock.frozen = std::time::Instant::now();
+        self.timers.frozen = std::time::Instant::now();
         if let Err(error) = self.files.retire(applied) {
-            tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+            tracing::warn!(%error, "could not retire an applied part of the log");
         }
         self.applied.notify_waiters();
-        self.begin_verification();
+        self.start_verification();
         Ok(())
     }
 
-    /// Applies a batch, which the check and the copy that are under way follow.
+    /// Applies a batch, and reports it to the running verification and compaction.
     pub(super) fn apply_batch(&mut self, changes: Changes) -> Result<(), IndexError> {
         let mut followers: Vec<&mut dyn Follower> = Vec::new();
         if let VerifyState::Running(verification) = &mut self.verify {
@@ -64,26 +64,26 @@ impl Checkpointer {
         }
     }
 
-    /// Removes what lies below erased prefixes where that is little, and begins sweeps where it is much.
+    /// Removes the entries below erased prefixes if they are few, and starts sweeps if they are many.
     fn apply_erased(&mut self, frozen: &Memtable, sweeps: &Arc<Sweeps>) -> Result<Arc<Sweeps>, IndexError> {
         let mut erased = frozen.erased();
         erased.sort_by_key(|(number, _)| *number);
         let mut sweeps = Arc::clone(sweeps);
         for (number, prefix) in erased {
-            let found = live_below(&*self.writer.index, &sweeps, &prefix, MAX_ERASED_AT_ONCE)?;
-            if found.len() > MAX_ERASED_AT_ONCE || sweeps.0.iter().any(|sweep| sweep.number == number) {
-                sweeps = sweeps.with(number, &prefix);
-                let begun = sweeps.0.iter().find(|sweep| sweep.number == number);
-                let begun = begun.map(|sweep| (sweep.key(), Some(sweep.encode())));
-                self.apply_batch(begun.into_iter().collect())?;
+            let found = live_below(&*self.writer.index, &sweeps, &prefix, MAX_DIRECT_ERASES)?;
+            if found.len() > MAX_DIRECT_ERASES || sweeps.0.iter().any(|sweep| sweep.number == number) {
+                sweeps = sweeps.with_sweep(number, &prefix);
+                let started = sweeps.0.iter().find(|sweep| sweep.number == number);
+                let started = started.map(|sweep| (sweep.key(), Some(sweep.encode())));
+                self.apply_batch(started.into_iter().collect())?;
             } else {
-                self.erase_at_once(number, &prefix, frozen, found)?;
+                self.erase_directly(number, &prefix, frozen, found)?;
             }
         }
         Ok(sweeps)
     }
 
-    fn erase_at_once(
+    fn erase_directly(
         &mut self,
         number: u64,
         _prefix: &Prefix,
@@ -93,20 +93,20 @@ impl Checkpointer {
         let mut found = found.into_iter().peekable();
         while found.peek().is_some() {
             let limit = self.writer.limit();
-            let part: Vec<_> = found.by_ref().take(limit).collect();
-            let files = part.iter().filter_map(|(key, record)| self.file_before(number, key, record)).collect();
-            // What was set again since has its change applied afterwards, and its new value may be here already.
-            let set_again = |key: &Bytes| is_set(frozen, logical(key));
-            let changes = part.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
+            let batch: Vec<_> = found.by_ref().take(limit).collect();
+            let files = batch.iter().filter_map(|(key, record)| self.replaced_file_of(number, key, record)).collect();
+            // A key that was set again has a later change, and its new value may be in the index already.
+            let set_again = |key: &Bytes| is_set(frozen, logical_key(key));
+            let changes = batch.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
             self.apply_batch(changes.collect())?;
-            self.collector.replaced(number, files);
+            self.collector.remove_replaced(number, files);
         }
         Ok(())
     }
 
-    /// The file of an entry that an erase of this number concerns.
-    pub(super) fn file_before(&self, number: u64, physical: &[u8], record: &Bytes) -> Option<ReplacedFile> {
-        let record = Record::decode(logical(physical), record.clone(), self.store_id)?;
+    /// The value file that an erase with this number replaces.
+    pub(super) fn replaced_file_of(&self, number: u64, physical: &[u8], record: &Bytes) -> Option<ReplacedFile> {
+        let record = Record::decode(logical_key(physical), record.clone(), self.store_id)?;
         let file = record.file().filter(|_| record.commit < number)?;
         Some(ReplacedFile { id: file.id, size: file.size })
     }
@@ -119,18 +119,18 @@ impl Checkpointer {
             let Some(latest) = frozen.latest(&key, u64::MAX) else { continue };
             let record = self.encoded(&key, latest)?;
             bytes = bytes.saturating_add(record.as_ref().map_or(0, Bytes::len)).saturating_add(key.len());
-            if let Some(moved) = sweeps.moved_from(key.as_bytes()) {
+            if let Some(moved) = sweeps.old_physical_key(key.as_bytes()) {
                 batch.insert(moved, None);
             }
-            batch.insert(sweeps.place(key.as_bytes()), record);
+            batch.insert(sweeps.physical_key(key.as_bytes()), record);
             self.collect_erased_files(frozen, &key);
             if batch.len() >= self.writer.limit() || bytes >= MAX_BATCH_BYTES {
-                self.ballast.make_room(self.room_for_a_batch());
+                self.ballast.free_space(self.batch_space());
                 self.apply_batch(std::mem::take(&mut batch))?;
                 bytes = 0;
             }
         }
-        self.ballast.make_room(self.room_for_a_batch());
+        self.ballast.free_space(self.batch_space());
         self.apply_batch(batch)
     }
 
@@ -140,7 +140,7 @@ impl Checkpointer {
             bytes = bytes.saturating_add(record.as_ref().map_or(0, Bytes::len));
             batch.insert(intent_key(id), record);
             if bytes >= MAX_BATCH_BYTES {
-                self.ballast.make_room(self.room_for_a_batch());
+                self.ballast.free_space(self.batch_space());
                 self.apply_batch(std::mem::take(&mut batch))?;
                 bytes = 0;
             }
@@ -148,7 +148,7 @@ impl Checkpointer {
         if batch.is_empty() {
             return Ok(());
         }
-        self.ballast.make_room(self.room_for_a_batch());
+        self.ballast.free_space(self.batch_space());
         self.apply_batch(batch)
     }
 
@@ -165,7 +165,8 @@ impl Checkpointer {
         }
     }
 
-    /// Removes the files of versions that never reach the index, since a prefix was erased after them and in the same memtable.
+    /// Removes the files of values that never reach the index, because a prefix was erased after them in the same
+    /// memtable.
     fn collect_erased_files(&self, frozen: &Memtable, key: &str) {
         let erases = frozen.erases_of(key);
         if erases.is_empty() {
@@ -185,7 +186,7 @@ impl Checkpointer {
         for number in erases {
             let last = versions.iter().filter(|(version, _)| *version < number).max_by_key(|(version, _)| *version);
             if let Some((_, Some(file))) = last {
-                self.collector.replaced(number, vec![*file]);
+                self.collector.remove_replaced(number, vec![*file]);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Copying the index into a new generation, while the store is used.
+//! Compaction: copying the index into a new generation while the store is used.
 //!
-//! Neither index gives space back by itself: sled has no compaction, and redb's wants the database for itself. So the entries
-//! are copied in order into a new index; batches that change what was copied already are made in both. At the end the new one
-//! is synced, the pointer switched durably, and the old one removed as soon as no reader is in it.
+//! Neither index frees space by itself: sled has no compaction, and redb's needs exclusive access. The entries are
+//! copied in order into a new index; batches that change copied entries are applied to both. At the end the new index
+//! is synced, the pointer to it is switched durably, and the old one is removed when its last reader is done.
 
 use std::{fs, fs::File, path::PathBuf, sync::Arc};
 
@@ -24,67 +24,67 @@ use crate::{
 /// The progress of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactProgress {
-    /// The entries that were copied.
+    /// The number of entries copied.
     pub copied_entries: u64,
-    /// All entries, as of now.
+    /// The current number of all entries.
     pub total_entries: u64,
 }
 
-/// The space that an index took before and after a compaction.
+/// The space of an index before and after a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactReport {
-    /// The bytes that its files took on the disk.
+    /// The space of its files before, in bytes.
     pub before_bytes: u64,
-    /// The bytes that those of the new one take.
+    /// The space of its files after, in bytes.
     pub after_bytes: u64,
 }
 
-/// Errors of compacting an index. The old one is as it was.
+/// Errors of compacting an index, which is unchanged then.
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
-    /// The new index does not fit beside the old one.
-    #[error("compacting the index needs {needed} bytes of free space, and there are {free}")]
+    /// The new index does not fit next to the old one.
+    #[error("compacting the index needs {needed} bytes of free space; {free} are free")]
     NotEnoughSpace {
-        /// The bytes that it may take at its peak.
+        /// The maximum space that it needs, in bytes.
         needed: u64,
-        /// The bytes that are free.
+        /// The free space, in bytes.
         free: u64,
     },
-    /// It was given up.
-    #[error("the compaction was given up: {reason}")]
+    /// The compaction was aborted.
+    #[error("the compaction was aborted: {reason}")]
     Aborted {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// Another one is under way.
-    #[error("a compaction is under way already")]
+    /// Another compaction is running.
+    #[error("a compaction is already running")]
     AlreadyRunning,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A caller's request for a compaction.
+/// A request for a compaction.
 pub(crate) struct CompactRequest {
     pub(crate) progress: Box<dyn FnMut(&CompactProgress) + Send>,
     pub(crate) reply: oneshot::Sender<Result<CompactReport, CompactError>>,
 }
 
-/// An index that is being copied.
+/// A running compaction.
 pub(crate) struct Compaction {
     target: Box<dyn Index>,
     dir: PathBuf,
     /// The last key that was copied.
     cursor: Option<Bytes>,
     meta: Meta,
-    /// Changes of entries that were copied already.
-    behind: Vec<(Bytes, Option<Bytes>)>,
+    /// Changes of copied entries, not yet applied to the copy.
+    pending_changes: Vec<(Bytes, Option<Bytes>)>,
     before_bytes: u64,
 }
 
-/// The factor by which a new index may be larger than its entries.
-const OVERHEAD: u64 = 2;
-/// How many segments of sled's it may take beside.
+/// The maximum size of a new index relative to its entries.
+const MAX_SIZE_FACTOR: u64 = 2;
+/// The number of sled segments that it needs in addition.
 const SEGMENTS_NEEDED: u64 = 4;
 
 impl Follower for Compaction {
@@ -96,19 +96,23 @@ impl Follower for Compaction {
             if let Some(new) = new {
                 self.meta.add(key, new);
             }
-            self.behind.push((key.clone(), new.cloned()));
+            self.pending_changes.push((key.clone(), new.cloned()));
         }
         Ok(())
     }
 }
 
 impl Compaction {
-    /// Makes the changes that the old index has and the copy does not.
+    /// Applies pending changes to the copy.
     pub(super) fn catch_up(&mut self) -> Result<(), IndexError> {
-        if self.behind.is_empty() { Ok(()) } else { self.target.apply(std::mem::take(&mut self.behind)) }
+        if self.pending_changes.is_empty() {
+            Ok(())
+        } else {
+            self.target.apply(std::mem::take(&mut self.pending_changes))
+        }
     }
 
-    /// Copies the next entries; whether those were the last.
+    /// Copies the next entries. Returns true if those were the last.
     fn step(&mut self, index: &dyn Index, limit: usize) -> Result<bool, IndexError> {
         let from = first_after(self.cursor.as_ref());
         let (mut batch, mut bytes) = (Vec::new(), 0_usize);
@@ -122,7 +126,7 @@ impl Compaction {
             }
             bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
             last = Some(key.clone());
-            // The index's own entries change without being followed, so they are copied at the end.
+            // Changes of internal entries are not reported, so these are copied at the end.
             if !is_internal(&key) {
                 self.meta.add(&key, &value);
                 batch.push((key, Some(value)));
@@ -133,30 +137,30 @@ impl Compaction {
         Ok(done)
     }
 
-    /// Copies the index's own entries and makes the copy durable.
+    /// Copies the internal entries and makes the copy durable.
     fn complete(&mut self, index: &dyn Index, applied: u64) -> Result<(), IndexError> {
-        let mut own = Vec::new();
+        let mut internal = Vec::new();
         for entry in index.iter(b"")? {
             let (key, value) = entry?;
             if !is_internal(&key) {
                 break;
             }
             if key != META_KEY {
-                own.push((key, Some(value)));
+                internal.push((key, Some(value)));
             }
         }
         self.meta.applied = applied;
-        own.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
-        self.target.apply(own)?;
+        internal.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
+        self.target.apply(internal)?;
         self.target.sync()
     }
 }
 
 impl Checkpointer {
-    pub(super) fn begin_compaction(&mut self, request: CompactRequest) {
+    pub(super) fn start_compaction(&mut self, request: CompactRequest) {
         match self.new_compaction() {
             Ok(compaction) => self.compaction = Some((compaction, request)),
-            // The caller may have gone.
+            // The caller may be gone.
             Err(error) => drop(request.reply.send(Err(error))),
         }
     }
@@ -165,11 +169,11 @@ impl Checkpointer {
         if self.compaction.is_some() {
             return Err(CompactError::AlreadyRunning);
         }
-        self.failure.check()?;
-        let io = |error| StoreError::io("look at the index", error);
+        self.read_only.check()?;
+        let io = |error| StoreError::io("measure the index", error);
         let before_bytes = disk_bytes(&self.generations.dir()).map_err(io)?;
-        let needed = self.compaction_needs();
-        self.ballast.make_room(needed);
+        let needed = self.compaction_space();
+        self.ballast.free_space(needed);
         let free = self.directory.space().map_err(io)?.free;
         if free < needed {
             return Err(CompactError::NotEnoughSpace { needed, free });
@@ -179,15 +183,17 @@ impl Checkpointer {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         };
-        removed.and_then(|()| fs::create_dir_all(&dir)).map_err(|error| StoreError::io("make the new index", error))?;
+        removed
+            .and_then(|()| fs::create_dir_all(&dir))
+            .map_err(|error| StoreError::io("create the new index", error))?;
         let target = self.index_options.open(&dir).map_err(store_error)?;
-        Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), behind: Vec::new(), before_bytes })
+        Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), pending_changes: Vec::new(), before_bytes })
     }
 
-    /// How many bytes a new index takes at most.
-    pub(super) fn compaction_needs(&self) -> u64 {
+    /// The maximum space of a new index, in bytes.
+    pub(super) fn compaction_space(&self) -> u64 {
         let least = self.index_options.segment_bytes.saturating_mul(SEGMENTS_NEEDED);
-        self.writer.meta.bytes.saturating_mul(OVERHEAD).saturating_add(least)
+        self.writer.meta.bytes.saturating_mul(MAX_SIZE_FACTOR).saturating_add(least)
     }
 
     pub(super) fn compact_step(&mut self) -> Result<(), IndexError> {
@@ -201,14 +207,14 @@ impl Checkpointer {
         if done { self.switch() } else { Ok(()) }
     }
 
-    /// Makes the copy the index.
+    /// Switches to the copy.
     fn switch(&mut self) -> Result<(), IndexError> {
         let Some((mut compaction, request)) = self.compaction.take() else { return Ok(()) };
         let old_dir = self.generations.dir();
         match self.make_current(&mut compaction) {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
-                // The copy is not the current one, and is given up with everything else that waits for space.
+                // The copy is aborted together with everything else that waits for space.
                 self.compaction = Some((compaction, request));
                 return Err(error);
             }
@@ -218,18 +224,18 @@ impl Checkpointer {
         let target: Arc<dyn Index> = Arc::from(compaction.target);
         let old = std::mem::replace(&mut self.writer.index, Arc::clone(&target));
         self.views.replace(|parts| parts.index = target);
-        // A reader that began before has the old one open a moment longer.
+        // Earlier readers still have the old index open.
         self.retired.push((old, old_dir));
-        self.remove_retired();
+        self.remove_retired_generations();
         let after_bytes = disk_bytes(&compaction.dir).unwrap_or_default();
         let before_bytes = compaction.before_bytes;
-        self.clock.left = Some((after_bytes, self.writer.meta.bytes));
+        self.timers.compacted_size = Some((after_bytes, self.writer.meta.bytes));
         tracing::info!(before_bytes, after_bytes, "compacted the index");
         drop(request.reply.send(Ok(CompactReport { before_bytes, after_bytes })));
         Ok(())
     }
 
-    /// Completes the copy, and points to it durably.
+    /// Completes the copy and makes it the current generation, durably.
     fn make_current(&mut self, compaction: &mut Compaction) -> Result<(), IndexError> {
         compaction.complete(&*self.writer.index, self.writer.meta.applied)?;
         if !compaction.meta.same_entries(&self.writer.meta) {
@@ -240,8 +246,8 @@ impl Checkpointer {
         self.generations.switch().map_err(IndexError::Io)
     }
 
-    /// Removes old generations that no reader is in any more.
-    pub(super) fn remove_retired(&mut self) {
+    /// Removes old generations without readers.
+    pub(super) fn remove_retired_generations(&mut self) {
         let (unused, used): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retired).into_iter().partition(|(index, _)| Arc::strong_count(index) == 1);
         self.retired = used;
@@ -262,8 +268,8 @@ impl Checkpointer {
         }
     }
 
-    /// Gives a compaction up, if one is under way.
-    pub(super) fn abandon_compaction(&mut self, reason: &'static str) {
+    /// Aborts a running compaction.
+    pub(super) fn abort_compaction(&mut self, reason: &'static str) {
         let Some((compaction, request)) = self.compaction.take() else { return };
         let Compaction { target, dir, .. } = compaction;
         let closed = index::catch(|| {
@@ -271,7 +277,7 @@ impl Checkpointer {
             Ok(())
         });
         if closed.is_err() || fs::remove_dir_all(&dir).is_err() {
-            tracing::warn!(dir = %dir.display(), "could not remove a new index that was given up; the next start does");
+            tracing::warn!(dir = %dir.display(), "could not remove the index of an aborted compaction; the next start removes it");
         }
         drop(request.reply.send(Err(CompactError::Aborted { reason })));
     }

@@ -1,7 +1,7 @@
-//! Generations of the index, and the one durable pointer to the current one.
+//! Generations of the index, and the durable pointer to the current one.
 //!
-//! The file `generation` has the current one's number as text, with a checksum; without the file it is 0. Generation 0 is in the
-//! directory `index`, the others are in `index-<number>`.
+//! The file `generation` contains the number of the current generation as text, with a checksum; without the file it is
+//! 0. Generation 0 is in the directory `index`, the others are in `index-<number>`.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::{FileCorruption, OpenError, durable::write_durably, paths::Paths};
 
 const NAME: &str = "index";
-/// What the directory of a copy begins with that a start makes to check it.
+/// The name prefix of the copy that is checked when a store is opened.
 pub(crate) const CHECKED_COPY: &str = "check-";
 
-/// Which generation of a store's index is the current one.
+/// The current generation of a store's index.
 #[derive(Clone, Debug)]
 pub(crate) struct Generations {
     paths: Paths,
@@ -36,36 +36,37 @@ impl Generations {
         Ok(Self { paths: paths.clone(), current })
     }
 
-    /// The directory of the current one.
+    /// The directory of the current generation.
     pub(crate) fn dir(&self) -> PathBuf {
         self.dir_of(self.current)
     }
 
-    /// The directory of the one to be made next.
+    /// The directory of the next generation.
     pub(crate) fn next_dir(&self) -> PathBuf {
         self.dir_of(self.current.saturating_add(1))
     }
 
-    /// Makes the next generation, which is durable, the current one, durably. If there is no space for that, all is as before.
+    /// Makes the next generation, which is durable, the current one, durably. If no space is left, nothing changes.
     pub(crate) fn switch(&mut self) -> io::Result<()> {
         let next = self.current.saturating_add(1);
         write_durably(&self.paths.generation(), format(next).as_bytes())?;
-        // Either generation may be the current one if this fails, so it must not pass for a lack of space.
+        // If this fails, either generation may be current, so the error must not look like a lack of space.
         File::open(&self.paths.dir).and_then(|dir| dir.sync_all()).map_err(io::Error::other)?;
         self.current = next;
         Ok(())
     }
 
-    /// Removes what is left of other generations, which only a crash or a reader that was slow leaves.
+    /// Removes other generations, which only a crash or a slow reader leaves.
     pub(crate) fn remove_others(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.paths.dir)? {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let ours = name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
-            // A start that was killed may have left the copy that it checked.
-            let ours = ours || name.starts_with(CHECKED_COPY);
-            if ours && entry.path() != self.dir() {
+            let recognized =
+                name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
+            // A killed process may have left the copy that it checked.
+            let recognized = recognized || name.starts_with(CHECKED_COPY);
+            if recognized && entry.path() != self.dir() {
                 fs::remove_dir_all(entry.path())?;
             }
         }
@@ -77,7 +78,7 @@ impl Generations {
     }
 }
 
-/// The bytes that the files below a directory take on the disk.
+/// The disk space of all files below a directory, in bytes.
 pub(crate) fn disk_bytes(dir: &Path) -> io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut total = 0_u64;

@@ -1,9 +1,9 @@
-//! The checkpointer: one thread that brings the index up to the log, and does what the index needs besides.
+//! The checkpointer: one thread that applies the log to the index and maintains the index.
 //!
-//! It is the only one that changes the index. A frozen memtable is applied in batches of a few milliseconds, since sled lets
-//! nobody look anything up while it applies one; then the index is synced, the memtable dropped, and the log's segments
-//! retired. Between checkpoints it removes what lies below erased prefixes ([`sweep`]), compares the index's entries with what
-//! it says of itself after a crash ([`verify`]), and copies the index into a new generation ([`compact`]).
+//! It is the only writer of the index. It applies a frozen memtable in batches of a few milliseconds, because sled
+//! blocks readers while it applies one; then it syncs the index, drops the memtable, and retires the log's segments.
+//! Between checkpoints it removes the entries below erased prefixes ([`sweep`]), compares the index's entries with its
+//! metadata after a crash ([`verify`]), and copies the index into a new generation ([`compact`]).
 
 mod apply;
 mod compact;
@@ -44,23 +44,23 @@ use crate::{
     view::Views,
 };
 
-/// A request to the checkpointer.
-pub(crate) enum Work {
-    /// A memtable was frozen.
+/// A task for the checkpointer.
+pub(crate) enum CheckpointTask {
+    /// Applies the frozen memtable.
     Apply,
     Compact(CompactRequest),
-    /// Applies everything, syncs, and ends the thread.
+    /// Applies everything, syncs, and stops the thread.
     Stop,
 }
 
-/// The interval at which the checkpointer looks for work.
-const TICK: Duration = Duration::from_millis(200);
-/// The longest that changes stay in the active memtable while it is not full.
-const LONGEST_IN_MEMORY: Duration = Duration::from_secs(2);
-/// The time between two tries to open an index that has no space.
-const RETRY: Duration = Duration::from_millis(500);
+/// The interval at which the checkpointer polls for work.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The maximum time that changes stay in an active memtable that is not full.
+const MAX_MEMTABLE_AGE: Duration = Duration::from_secs(2);
+/// The interval between attempts to open an index that ran out of space.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// See the module's page.
+/// The state of the checkpointer thread.
 pub(crate) struct Checkpointer {
     pub(crate) paths: Paths,
     pub(crate) index_options: IndexOptions,
@@ -72,88 +72,96 @@ pub(crate) struct Checkpointer {
     pub(crate) collector: GarbageCollector,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) reserve: Reserve,
-    pub(crate) failure: Arc<ReadOnlyFlag>,
+    pub(crate) read_only: Arc<ReadOnlyFlag>,
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) writer: IndexWriter,
     pub(crate) generations: Generations,
-    /// Notified whenever a memtable has been dropped.
+    /// Notified when a memtable has been applied.
     pub(crate) applied: Arc<Notify>,
-    /// A check of all entries, to begin once what was replayed is applied.
+    /// The verification of all entries, which starts when the replayed groups are applied.
     pub(crate) verify: VerifyState,
     pub(crate) compaction: Option<(compact::Compaction, CompactRequest)>,
-    /// Old generations of the index that readers may still be in, with their directories.
+    /// Old generations of the index that may have readers, with their directories.
     pub(crate) retired: Vec<(Arc<dyn Index>, PathBuf)>,
-    /// The size of the segment that is prepared for the log.
+    /// The size of the log segment that is prepared in advance, in bytes.
     pub(crate) spare_bytes: u64,
-    pub(crate) clock: Clock,
+    pub(crate) timers: Timers,
 }
 
-/// The state of the check after a crash.
+/// The state of the verification after a crash.
 pub(crate) enum VerifyState {
-    /// The store was closed cleanly, or the check is done.
+    /// The store was closed cleanly, or the verification is complete.
     Done,
-    /// The replayed rounds have to be applied first.
+    /// The replayed groups are not applied yet.
     Waiting,
     Running(Verification),
 }
 
-/// When things were done last.
-pub(crate) struct Clock {
+/// The times of the last runs of periodic work.
+pub(crate) struct Timers {
     frozen: Instant,
-    housekept: Option<Instant>,
-    pruned: Option<Instant>,
-    compacted: Option<Instant>,
-    /// The bytes that the last compaction left on the disk, and those of the entries then.
-    left: Option<(u64, u64)>,
+    housekeeping: Option<Instant>,
+    prune: Option<Instant>,
+    compact: Option<Instant>,
+    /// The size of the index after the last compaction, and that of its entries then, in bytes.
+    compacted_size: Option<(u64, u64)>,
     retry_at: Option<Instant>,
 }
 
-impl Default for Clock {
+impl Default for Timers {
     fn default() -> Self {
-        Self { frozen: Instant::now(), housekept: None, pruned: None, compacted: None, left: None, retry_at: None }
+        Self {
+            frozen: Instant::now(),
+            housekeeping: None,
+            prune: None,
+            compact: None,
+            compacted_size: None,
+            retry_at: None,
+        }
     }
 }
 
 impl Checkpointer {
-    /// Starts the thread. It gives itself back when it ends, with whether the index has everything.
+    /// Starts the thread. Joining it returns the checkpointer, and whether the index has everything.
     pub(crate) fn start(
         self,
-        work: mpsc::Receiver<Work>,
+        tasks: mpsc::Receiver<CheckpointTask>,
     ) -> std::io::Result<JoinHandle<(Self, Result<(), StoreError>)>> {
-        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&work))
+        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&tasks))
     }
 
-    fn run(mut self, work: &mpsc::Receiver<Work>) -> (Self, Result<(), StoreError>) {
+    fn run(mut self, tasks: &mpsc::Receiver<CheckpointTask>) -> (Self, Result<(), StoreError>) {
         loop {
-            let next = if self.has_background_work() { work.try_recv().ok() } else { work.recv_timeout(TICK).ok() };
+            let next =
+                if self.has_background_work() { tasks.try_recv().ok() } else { tasks.recv_timeout(POLL_INTERVAL).ok() };
             match next {
-                Some(Work::Stop) => {
+                Some(CheckpointTask::Stop) => {
                     let result = self.finish();
                     return (self, result);
                 }
-                Some(Work::Compact(request)) => self.begin_compaction(request),
-                Some(Work::Apply) | None => {}
+                Some(CheckpointTask::Compact(request)) => self.start_compaction(request),
+                Some(CheckpointTask::Apply) | None => {}
             }
-            if self.failure.check().is_err() {
-                // Nothing is certain any more; what is visible stays so until the store is opened again.
-                thread::sleep(TICK);
+            if self.read_only.check().is_err() {
+                // After an unknown failure nothing is applied; readers still see the visible state.
+                thread::sleep(POLL_INTERVAL);
                 continue;
             }
             self.apply_if_frozen();
-            let began = Instant::now();
+            let started = Instant::now();
             let result = self.background_step();
             self.note(result);
-            // Half of the time belongs to others.
+            // Leave half of the time to readers.
             if self.has_background_work() {
-                thread::sleep(began.elapsed().min(TICK));
+                thread::sleep(started.elapsed().min(POLL_INTERVAL));
             }
             self.freeze_if_old();
-            self.keep_house();
+            self.run_housekeeping();
         }
     }
 
     fn has_background_work(&self) -> bool {
-        self.clock.retry_at.is_none()
+        self.timers.retry_at.is_none()
             && (matches!(self.verify, VerifyState::Running(_)) || self.compaction.is_some() || self.has_sweeps())
     }
 
@@ -161,20 +169,20 @@ impl Checkpointer {
         if !self.has_background_work() {
             return Ok(());
         }
-        self.ballast.make_room(self.room_for_a_batch());
+        self.ballast.free_space(self.batch_space());
         self.verify_step()?;
         self.sweep_step()?;
         self.compact_step()
     }
 
     fn apply_if_frozen(&mut self) {
-        if self.clock.retry_at.is_some_and(|at| at > Instant::now()) {
+        if self.timers.retry_at.is_some_and(|at| at > Instant::now()) {
             return;
         }
-        let waited = self.clock.retry_at.take().is_some();
+        let waited = self.timers.retry_at.take().is_some();
         if waited && let Err(error) = self.reopen() {
-            self.clock.retry_at = Instant::now().checked_add(RETRY);
-            self.ballast.restore_opening();
+            self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
+            self.ballast.restore_open_reserve();
             tracing::warn!(error = &error as &dyn std::error::Error, "the index cannot be opened yet");
             return;
         }
@@ -185,46 +193,46 @@ impl Checkpointer {
         self.note(result);
     }
 
-    /// Notes how something ended. A full disk is waited for; after anything else the store is read-only.
+    /// Handles the result of a step. A full disk is retried; any other error makes the store read-only.
     fn note(&mut self, result: Result<(), IndexError>) {
         match result {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
-                tracing::warn!("the index has no space; it goes on when there is some");
-                self.ballast.make_room(u64::MAX / 2);
-                self.abandon_compaction("there is no space for the new index");
-                self.clock.retry_at = Instant::now().checked_add(RETRY);
+                tracing::warn!("the index has no space; it continues when space is available");
+                self.ballast.free_space(u64::MAX / 2);
+                self.abort_compaction("no space is left for the new index");
+                self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }
-            Err(error) => self.failure.set(&error),
+            Err(error) => self.read_only.set(&error),
         }
     }
 
-    /// What has to be free for a batch, in bytes: sled takes a segment at a time.
-    fn room_for_a_batch(&self) -> u64 {
+    /// The free space that a batch needs, in bytes: sled allocates whole segments.
+    fn batch_space(&self) -> u64 {
         self.index_options.segment_bytes.saturating_mul(3)
     }
 
     fn freeze_if_old(&mut self) {
         let Ok(parts) = self.views.parts() else { return };
         if parts.active.is_empty() {
-            self.clock.frozen = Instant::now();
-        } else if parts.frozen.is_none() && self.clock.frozen.elapsed() > LONGEST_IN_MEMORY {
-            // The committer is gone only after the store was closed.
+            self.timers.frozen = Instant::now();
+        } else if parts.frozen.is_none() && self.timers.frozen.elapsed() > MAX_MEMTABLE_AGE {
+            // The committer stops only after the store was closed.
             let _ = self.requests.send(Request::Freeze);
         }
     }
 
-    /// Takes out what has to be closed last: the index, where it is, and what it holds.
+    /// Returns what is closed last: the index, its generations, and its metadata.
     pub(crate) fn into_parts(self) -> (Arc<dyn Index>, Generations, Meta) {
         (self.writer.index, self.generations, self.writer.meta)
     }
 
-    /// Applies all there is. The committer has ended.
+    /// Applies everything. The committer has stopped.
     fn finish(&mut self) -> Result<(), StoreError> {
-        self.abandon_compaction("the store was closed");
-        self.failure.check()?;
+        self.abort_compaction("the store was closed");
+        self.read_only.check()?;
         for _ in 0..2 {
-            if self.clock.retry_at.take().is_some() {
+            if self.timers.retry_at.take().is_some() {
                 self.reopen().map_err(crate::view::store_error)?;
             }
             self.apply_frozen().map_err(crate::view::store_error)?;

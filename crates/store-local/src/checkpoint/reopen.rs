@@ -1,4 +1,4 @@
-//! Opening the index again after it had no space: sled and redb take nothing more after a write that failed.
+//! Opening the index again after it ran out of space: sled and redb accept nothing after a failed write.
 
 use std::{
     sync::Arc,
@@ -13,10 +13,10 @@ use crate::{
     keyspace::{Meta, Sweeps},
 };
 
-/// The longest that readers may take to leave the index.
-const LONGEST_READ: Duration = Duration::from_secs(10);
+/// The maximum time to wait for readers to leave the index.
+const MAX_READER_WAIT: Duration = Duration::from_secs(10);
 
-/// Stands for an index while it is opened again.
+/// The placeholder for an index that is being opened again.
 struct Unavailable;
 
 impl Index for Unavailable {
@@ -38,18 +38,18 @@ impl Index for Unavailable {
 }
 
 impl Checkpointer {
-    /// Opens the index again after it had no space. Readers do not have it before [`publish_index`](Self::publish_index).
+    /// Opens the index again. Readers do not see it before [`publish_index`](Self::publish_index).
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
-        self.ballast.make_room(self.room_for_a_batch().saturating_mul(2));
-        self.ballast.make_room_to_open();
+        self.ballast.free_space(self.batch_space().saturating_mul(2));
+        self.ballast.free_open_space();
         let unavailable: Arc<dyn Index> = Arc::new(Unavailable);
         self.views.replace(|parts| parts.index = Arc::clone(&unavailable));
         let old = std::mem::replace(&mut self.writer.index, unavailable);
-        let began = Instant::now();
-        while Arc::strong_count(&old) > 1 && began.elapsed() < LONGEST_READ {
+        let started = Instant::now();
+        while Arc::strong_count(&old) > 1 && started.elapsed() < MAX_READER_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
-        // It failed before, so how it ends does not matter.
+        // The index failed before, so errors of closing it are irrelevant.
         let _ = index::catch(|| {
             drop(old);
             Ok(())
@@ -57,7 +57,7 @@ impl Checkpointer {
         let index: Arc<dyn Index> = Arc::from(self.index_options.open(&self.generations.dir())?);
         self.writer.meta = match Meta::read(&*index)? {
             Some(meta) => meta,
-            // Nothing was applied before; what the writer counted was never there.
+            // Nothing was ever applied; the writer's metadata describes changes that were lost.
             None => Meta::recount(&*index)?,
         };
         let sweeps = Arc::new(Sweeps::read(&*index)?);
@@ -69,12 +69,12 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Lets readers have the index that was opened again.
+    /// Makes the index that was opened again visible to readers.
     ///
-    /// Opening it gives back the piece of the ballast that the next start relies on. So that piece is taken again before anything
-    /// is answered: a process that is killed on an answer leaves a store that opens on a full disk.
+    /// Opening it uses the open reserve, which the next start depends on. The reserve is restored before any request is
+    /// answered, so that a process killed afterwards leaves a store that opens on a full disk.
     pub(super) fn publish_index(&self) {
-        self.ballast.restore_opening();
+        self.ballast.restore_open_reserve();
         self.views.replace(|parts| parts.index = Arc::clone(&self.writer.index));
     }
 }

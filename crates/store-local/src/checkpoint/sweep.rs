@@ -1,4 +1,4 @@
-//! Removing what lies below erased prefixes. See [`keyspace`](crate::keyspace) for how a sweep goes.
+//! Removing the entries below erased prefixes. [`keyspace`](crate::keyspace) describes the phases of a sweep.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Checkpointer, writer::Changes};
 use crate::{
     index::IndexError,
-    keyspace::{Phase, Sweep, Sweeps, logical, own_space},
+    keyspace::{Phase, Sweep, Sweeps, logical_key, sweep_space},
 };
 
 impl Checkpointer {
@@ -15,33 +15,33 @@ impl Checkpointer {
         self.views.parts().is_ok_and(|parts| !parts.sweeps.0.is_empty())
     }
 
-    /// Goes on with the oldest sweep.
+    /// Continues the oldest sweep.
     pub(super) fn sweep_step(&mut self) -> Result<(), IndexError> {
         let Ok(parts) = self.views.parts() else { return Ok(()) };
         let Some(sweep) = parts.sweeps.0.first() else { return Ok(()) };
         match sweep.phase {
-            Phase::Deleting => self.delete_some(sweep, &parts.sweeps),
-            Phase::Moving => self.move_some(sweep, &parts.sweeps),
+            Phase::Deleting => self.delete_batch(sweep, &parts.sweeps),
+            Phase::Moving => self.move_batch(sweep, &parts.sweeps),
         }
     }
 
-    fn delete_some(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
+    fn delete_batch(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
         let from = if sweep.prefix.is_root() { crate::keyspace::FIRST_KEY } else { sweep.prefix.as_bytes() };
-        let dead = self.some_entries(from, sweep.prefix.as_bytes())?;
+        let dead = self.read_entries(from, sweep.prefix.as_bytes())?;
         if dead.is_empty() {
-            return self.begin_moving(sweep, sweeps);
+            return self.start_moving(sweep, sweeps);
         }
-        let files = dead.iter().filter_map(|(key, record)| self.file_before(sweep.number, key, record)).collect();
+        let files = dead.iter().filter_map(|(key, record)| self.replaced_file_of(sweep.number, key, record)).collect();
         self.apply_batch(dead.into_iter().map(|(key, _)| (key, None)).collect())?;
-        self.collector.replaced(sweep.number, files);
+        self.collector.remove_replaced(sweep.number, files);
         Ok(())
     }
 
-    fn begin_moving(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
+    fn start_moving(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
         let moving = Sweep { phase: Phase::Moving, ..sweep.clone() };
         let mut all = sweeps.clone();
         all.0.iter_mut().filter(|other| other.number == sweep.number).for_each(|other| *other = moving.clone());
-        // Readers look at both places from now on. One that looks at one only must be done before anything is moved.
+        // From now on readers look at both locations. Readers of only one must finish before entries move.
         if !self.views.try_replace_when_stable(|parts| parts.sweeps = Arc::new(all)) {
             std::thread::sleep(std::time::Duration::from_millis(1));
             return Ok(());
@@ -49,9 +49,9 @@ impl Checkpointer {
         self.apply_batch(Changes::from([(moving.key(), Some(moving.encode()))]))
     }
 
-    fn move_some(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
-        let space = own_space(sweep.number);
-        let entries = self.some_entries(&space, &space)?;
+    fn move_batch(&mut self, sweep: &Sweep, sweeps: &Sweeps) -> Result<(), IndexError> {
+        let space = sweep_space(sweep.number);
+        let entries = self.read_entries(&space, &space)?;
         if entries.is_empty() {
             self.apply_batch(Changes::from([(sweep.key(), None)]))?;
             self.writer.sync()?;
@@ -62,10 +62,10 @@ impl Checkpointer {
         }
         let (mut changes, mut erased) = (Changes::new(), Vec::new());
         for (physical, record) in entries {
-            let key = logical(&physical);
+            let key = logical_key(&physical);
             match sweeps.covering(key).filter(|newest| newest.number != sweep.number) {
-                // It was erased again since.
-                Some(newer) => erased.push((newer.number, self.file_before(newer.number, &physical, &record))),
+                // The key was erased again since.
+                Some(newer) => erased.push((newer.number, self.replaced_file_of(newer.number, &physical, &record))),
                 None => {
                     changes.insert(Bytes::copy_from_slice(key), Some(record));
                 }
@@ -79,13 +79,13 @@ impl Checkpointer {
         };
         moved?;
         for (number, file) in erased {
-            self.collector.replaced(number, file.into_iter().collect());
+            self.collector.remove_replaced(number, file.into_iter().collect());
         }
         Ok(())
     }
 
-    /// As many entries as make a batch, from a physical key on, that begin with `prefix`.
-    fn some_entries(&self, from: &[u8], prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
+    /// The entries of one batch, from a physical key on, that begin with `prefix`.
+    fn read_entries(&self, from: &[u8], prefix: &[u8]) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
         let mut found = Vec::new();
         for entry in self.writer.index.iter(from)? {
             let (key, record) = entry?;

@@ -1,40 +1,40 @@
-//! The check of all entries after a crash, which runs while the store is used.
+//! The verification of all entries after a crash, which runs while the store is used.
 
 use bytes::Bytes;
 
 use super::{Checkpointer, VerifyState, writer::Follower};
 use crate::{
     index::{Index, IndexError},
-    keyspace::{Meta, first_after, is_internal, logical},
+    keyspace::{Meta, first_after, is_internal, logical_key},
     orphans::collect_orphans,
     record::{FileId, Record},
 };
 
-/// The entries of one step.
-const STEP: usize = 4096;
+/// The number of entries in one step.
+const ENTRIES_PER_STEP: usize = 4096;
 
-/// Counts all entries, while batches change those that were counted.
+/// Counts all entries, and follows the batches that change counted ones.
 #[derive(Default)]
 pub(crate) struct Verification {
     /// The last key that was counted.
     cursor: Option<Bytes>,
     counted: Meta,
-    /// The value files that the entries name.
+    /// The value files that entries refer to.
     files: Vec<FileId>,
-    damaged: u64,
+    corrupt: u64,
 }
 
 impl Verification {
-    /// Counts the next entries; whether those were the last.
+    /// Counts the next entries. Returns true if those were the last.
     pub(crate) fn step(&mut self, index: &dyn Index, store_id: u64) -> Result<bool, IndexError> {
         let from = first_after(self.cursor.as_ref());
-        let mut looked_at = 0_usize;
+        let mut checked = 0_usize;
         for entry in index.iter(&from)? {
             let (key, record) = entry?;
-            if looked_at >= STEP {
+            if checked >= ENTRIES_PER_STEP {
                 return Ok(false);
             }
-            looked_at = looked_at.saturating_add(1);
+            checked = checked.saturating_add(1);
             if !is_internal(&key) {
                 self.count(&key, &record, store_id);
             }
@@ -45,26 +45,26 @@ impl Verification {
 
     fn count(&mut self, key: &Bytes, record: &Bytes, store_id: u64) {
         self.counted.add(key, record);
-        match Record::decode(logical(key), record.clone(), store_id) {
+        match Record::decode(logical_key(key), record.clone(), store_id) {
             Some(record) => self.files.extend(record.file().map(|file| file.id)),
             None => {
-                self.damaged = self.damaged.saturating_add(1);
-                tracing::error!(key = %String::from_utf8_lossy(logical(key)), "the record of a key is damaged");
+                self.corrupt = self.corrupt.saturating_add(1);
+                tracing::error!(key = %String::from_utf8_lossy(logical_key(key)), "the record of a key is damaged");
             }
         }
     }
 
-    /// True if the index has what it says that it has.
+    /// True if the entries match the metadata of the index.
     pub(crate) fn agrees_with(&self, meta: &Meta) -> bool {
-        self.damaged == 0 && self.counted.same_entries(meta)
+        self.corrupt == 0 && self.counted.same_entries(meta)
     }
 
-    /// The number of entries that were counted.
+    /// The number of entries counted.
     pub(crate) fn entries(&self) -> u64 {
         self.counted.entries
     }
 
-    /// The value files that the entries name, sorted.
+    /// The value files that entries refer to, sorted.
     pub(crate) fn into_files(mut self) -> Vec<FileId> {
         self.files.sort_unstable();
         self.files
@@ -86,8 +86,8 @@ impl Follower for Verification {
 }
 
 impl Checkpointer {
-    /// Begins the check once what was replayed is applied: only then the index has what the log has.
-    pub(super) fn begin_verification(&mut self) {
+    /// Starts the verification when the replayed groups are applied, so that index and log agree.
+    pub(super) fn start_verification(&mut self) {
         if matches!(self.verify, VerifyState::Waiting) {
             self.verify = VerifyState::Running(Verification::default());
         }

@@ -1,4 +1,4 @@
-//! Changing the index: batches that keep its entry about itself true.
+//! Writing to the index in batches that update its metadata entry.
 
 use std::{
     collections::BTreeMap,
@@ -16,25 +16,25 @@ use crate::{
 /// Changes by physical key: the new value, or `None` to remove it.
 pub(crate) type Changes = BTreeMap<Bytes, Option<Bytes>>;
 
-/// The one writer of the index.
+/// The only writer of the index.
 pub(crate) struct IndexWriter {
     pub(crate) index: Arc<dyn Index>,
     pub(crate) meta: Meta,
-    /// The most changes of the next batch, so that it takes a few milliseconds.
+    /// The maximum number of changes in the next batch, adapted so that it takes a few milliseconds.
     limit: usize,
 }
 
-/// A follower of the writer's batches: a check or a copy of the entries up to some key.
+/// An observer of the writer's batches: a verification or a copy of the entries up to some key.
 pub(crate) trait Follower {
-    /// An entry was replaced or removed, or is new.
+    /// Reports that an entry was added, replaced or removed.
     fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError>;
 }
 
-/// The longest that a batch should take: readers of sled wait for it.
-const LONGEST_BATCH: Duration = Duration::from_millis(3);
-const LEAST_BATCH: usize = 16;
-const LARGEST_BATCH: usize = 1024;
-/// The most bytes of values in a batch.
+/// The target duration of a batch: readers of sled wait for it.
+const MAX_BATCH_DURATION: Duration = Duration::from_millis(3);
+const MIN_BATCH: usize = 16;
+const MAX_BATCH: usize = 1024;
+/// The maximum size of the values in a batch, in bytes.
 pub(crate) const MAX_BATCH_BYTES: usize = 256 << 10;
 
 impl IndexWriter {
@@ -42,12 +42,12 @@ impl IndexWriter {
         Self { index, meta, limit: 128 }
     }
 
-    /// The number of changes that make a batch now.
+    /// The maximum number of changes in the next batch.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Makes changes visible together.
+    /// Applies changes atomically.
     pub(crate) fn apply(&mut self, changes: Changes, followers: &mut [&mut dyn Follower]) -> Result<(), IndexError> {
         for (key, new) in changes.iter().filter(|(key, _)| !is_internal(key)) {
             let old = self.index.get(key)?;
@@ -64,13 +64,13 @@ impl IndexWriter {
         let count = changes.len();
         let mut batch: Vec<_> = changes.into_iter().collect();
         batch.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
-        let began = Instant::now();
+        let started = Instant::now();
         self.index.apply(batch)?;
-        let took = began.elapsed();
-        self.limit = if took > LONGEST_BATCH {
-            (self.limit / 2).max(LEAST_BATCH)
-        } else if count >= self.limit && took < LONGEST_BATCH / 3 {
-            self.limit.saturating_mul(2).min(LARGEST_BATCH)
+        let took = started.elapsed();
+        self.limit = if took > MAX_BATCH_DURATION {
+            (self.limit / 2).max(MIN_BATCH)
+        } else if count >= self.limit && took < MAX_BATCH_DURATION / 3 {
+            self.limit.saturating_mul(2).min(MAX_BATCH)
         } else {
             self.limit
         };

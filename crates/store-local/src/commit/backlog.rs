@@ -1,41 +1,41 @@
-//! The requests that the committer has not taken yet.
+//! The queue of the committer.
 
 use std::{collections::VecDeque, sync::mpsc};
 
 use super::Request;
 
-/// Requests that wait, in two queues: commits that share a round, and requests that need a round of their own. The
-/// committer takes from both in turn, so a small commit waits for one large commit at most, not for all that came before.
+/// Waiting requests in two queues: commits that share a group, and requests that need their own group. The committer
+/// takes from both in turn, so a small commit waits for at most one large commit, not for all that came before.
 #[derive(Default)]
 pub(super) struct Backlog {
     shared: VecDeque<Request>,
-    alone: VecDeque<Request>,
+    exclusive: VecDeque<Request>,
     stops: bool,
 }
 
 impl Backlog {
-    /// Takes in all that has been sent; waits for a request if there is none. False after the last one.
+    /// Receives all requests sent so far; waits for one if there are none. False after the last one.
     pub(super) fn wait(&mut self, requests: &mpsc::Receiver<Request>) -> bool {
-        if self.shared.is_empty() && self.alone.is_empty() {
+        if self.shared.is_empty() && self.exclusive.is_empty() {
             let Some(request) = (!self.stops).then(|| requests.recv().ok()).flatten() else { return false };
             self.push(request);
         }
         self.fill(requests);
-        !(self.stops && self.shared.is_empty() && self.alone.is_empty())
+        !(self.stops && self.shared.is_empty() && self.exclusive.is_empty())
     }
 
-    /// The next commit that shares a round with others, also one that was sent just now.
+    /// The next commit that shares a group with others, including those sent just now.
     pub(super) fn next_shared(&mut self, requests: &mpsc::Receiver<Request>) -> Option<Request> {
         self.fill(requests);
         self.shared.pop_front()
     }
 
-    /// The next request that needs a round of its own.
-    pub(super) fn next_alone(&mut self) -> Option<Request> {
-        self.alone.pop_front()
+    /// The next request that needs its own group.
+    pub(super) fn next_exclusive(&mut self) -> Option<Request> {
+        self.exclusive.pop_front()
     }
 
-    /// Takes in what has been sent before a request to stop.
+    /// Receives the requests sent before a request to stop.
     fn fill(&mut self, requests: &mpsc::Receiver<Request>) {
         while !self.stops
             && let Ok(request) = requests.try_recv()
@@ -47,7 +47,7 @@ impl Backlog {
     fn push(&mut self, request: Request) {
         match request {
             Request::Stop => self.stops = true,
-            request if request.is_alone() => self.alone.push_back(request),
+            request if request.is_exclusive() => self.exclusive.push_back(request),
             request => self.shared.push_back(request),
         }
     }
@@ -93,7 +93,7 @@ mod tests {
         let mut order = Vec::new();
         while order.len() < 6 && backlog.wait(&requests) {
             order.extend(std::iter::from_fn(|| backlog.next_shared(&requests)).map(|request| name(&request)));
-            order.extend(backlog.next_alone().as_ref().map(name));
+            order.extend(backlog.next_exclusive().as_ref().map(name));
             if order.len() == 3 {
                 sender.send(plain("c")).unwrap();
             }
@@ -111,7 +111,7 @@ mod tests {
         let mut order = Vec::new();
         while backlog.wait(&requests) {
             order.extend(backlog.next_shared(&requests).as_ref().map(name));
-            order.extend(backlog.next_alone().as_ref().map(name));
+            order.extend(backlog.next_exclusive().as_ref().map(name));
         }
         assert_eq!(order, ["a", "intent"]);
         assert!(requests.try_recv().is_ok_and(|request| name(&request) == "b"), "it is still to be refused");

@@ -1,4 +1,4 @@
-//! Large commits: prepared by their callers, joined by the committer.
+//! Large commits, which callers prepare and the committer only joins to the log.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use store::{IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,
-    judge::{Current, State, judge_change, judge_number_of_intents},
+    preconditions::{KeyState, State, check_change, check_intent_limit},
     recent::{Changed, Watcher},
 };
 use crate::{
@@ -14,23 +14,23 @@ use crate::{
     view::View,
 };
 
-/// The most changes of a commit that is written into the log itself.
+/// The maximum number of changes in a commit that is written into the log itself.
 const MAX_CHANGES: usize = 512;
-/// The most bytes of small values and keys of such a commit.
+/// The maximum size of the keys and small values of such a commit, in bytes.
 const MAX_BYTES: u64 = 192 << 10;
 
-/// A large commit that is durable but for its number.
+/// A large commit that is durable except for its number.
 pub(crate) struct Bulk {
     pub(super) changes: Vec<PlainChange>,
     /// The state of the changed keys, in the order of the changes.
-    pub(super) current: Vec<Option<Current>>,
+    pub(super) current: Vec<Option<KeyState>>,
     pub(super) prepared: PreparedBulk,
-    /// The position of each key among the changes.
-    places: HashMap<Key, usize>,
+    /// The index of each key's change.
+    positions: HashMap<Key, usize>,
     pub(super) watcher: Watcher,
 }
 
-/// True if a commit goes to a file of its own.
+/// True if a commit is written to a file of its own.
 pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
     let bytes = changes.iter().map(|change| match change {
         PlainChange::Key { key, action: Action::Set(value), .. } => {
@@ -45,72 +45,73 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
 }
 
 impl Bulk {
-    /// Joins the changes of a commit with the file that was written of them. `current` is the state of the changed keys, in
-    /// the order of the changes, and `watcher` retains what has changed since.
+    /// Combines the changes of a commit with the file that was written for them. `current` is the state of the changed
+    /// keys, in the order of the changes; `watcher` retains later changes.
     pub(crate) fn new(
         changes: Vec<PlainChange>,
-        current: Vec<Option<Current>>,
+        current: Vec<Option<KeyState>>,
         prepared: PreparedBulk,
         watcher: Watcher,
     ) -> Self {
-        let places = changes.iter().enumerate().filter_map(|(place, change)| Some((change.key()?.clone(), place)));
-        let places = places.collect();
-        Self { changes, current, prepared, places, watcher }
+        let positions = changes.iter().enumerate().filter_map(|(index, change)| Some((change.key()?.clone(), index)));
+        let positions = positions.collect();
+        Self { changes, current, prepared, positions, watcher }
     }
 
-    /// Judges again what has changed since, against what is visible now.
-    pub(super) fn judge_again(
+    /// Checks again the changes of keys that were changed since the commit was prepared.
+    pub(super) fn recheck(
         &mut self,
-        rounds: &[Arc<Vec<Changed>>],
+        groups: &[Arc<Vec<Changed>>],
         state: &impl State,
         store_id: u64,
     ) -> Result<(), StoreError> {
-        let mut again = Vec::new();
-        for changed in rounds.iter().flat_map(|round| round.iter()) {
+        let mut changed_positions = Vec::new();
+        for changed in groups.iter().flat_map(|group| group.iter()) {
             match changed {
-                Changed::Key(key) => again.extend(self.places.get(key).copied()),
+                Changed::Key(key) => changed_positions.extend(self.positions.get(key).copied()),
                 Changed::Bulk(bulk) => {
-                    again.extend(bulk.entries().iter().filter_map(|entry| self.places.get(&entry.key).copied()));
+                    changed_positions
+                        .extend(bulk.entries().iter().filter_map(|entry| self.positions.get(&entry.key).copied()));
                 }
-                Changed::Prefix(prefix) => again.extend(self.places_below(prefix)),
+                Changed::Prefix(prefix) => changed_positions.extend(self.positions_below(prefix)),
             }
         }
-        again.sort_unstable();
-        again.dedup();
+        changed_positions.sort_unstable();
+        changed_positions.dedup();
         let always = |change: &PlainChange| matches!(change, PlainChange::CheckEmpty(_) | PlainChange::Intent { .. });
-        let always_judged = self.changes.iter().enumerate().filter(|(_, change)| always(change));
-        // In the order of the changes, so that the first one that does not hold is named.
-        let mut all: Vec<usize> = always_judged.map(|(place, _)| place).chain(again).collect();
+        let always_checked = self.changes.iter().enumerate().filter(|(_, change)| always(change));
+        // In the order of the changes, so that the error names the first one that fails.
+        let mut all: Vec<usize> = always_checked.map(|(index, _)| index).chain(changed_positions).collect();
         all.sort_unstable();
-        for place in all {
-            let (Some(change), Some(current)) = (self.changes.get(place), self.current.get_mut(place)) else {
+        for index in all {
+            let (Some(change), Some(current)) = (self.changes.get(index), self.current.get_mut(index)) else {
                 continue;
             };
-            *current = judge_change(change, state, store_id)?;
+            *current = check_change(change, state, store_id)?;
         }
-        judge_number_of_intents(&self.changes, state)
+        check_intent_limit(&self.changes, state)
     }
 
-    fn places_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
-        self.places.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, place)| *place)
+    fn positions_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
+        self.positions.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, index)| *index)
     }
 
-    /// The places of the changes that have an entry in the file, by the order of the file.
+    /// The entries of the file, in the order of their keys.
     pub(super) fn entries(&self) -> &[BulkEntry] {
         self.prepared.entries()
     }
 
-    pub(super) fn place_of(&self, key: &Key) -> Option<usize> {
+    pub(super) fn position_of(&self, key: &Key) -> Option<usize> {
         self.entries().binary_search_by(|entry| entry.key.cmp(key)).ok()
     }
 }
 
-/// The visible state, without any round's changes.
-pub(crate) struct Visible<'v>(pub(crate) &'v View);
+/// The visible state, without the changes of any commit group.
+pub(crate) struct VisibleState<'v>(pub(crate) &'v View);
 
-impl State for Visible<'_> {
-    fn current(&self, key: &Key) -> Result<Option<Current>, StoreError> {
-        Ok(self.0.record(key)?.as_ref().map(Current::of))
+impl State for VisibleState<'_> {
+    fn current(&self, key: &Key) -> Result<Option<KeyState>, StoreError> {
+        Ok(self.0.record(key)?.as_ref().map(KeyState::of))
     }
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {

@@ -1,7 +1,7 @@
-//! The committer: one thread that makes the commits that wait durable together.
+//! The committer: one thread that makes waiting commits durable together (group commit).
 //!
-//! A round's order of writes is: directories of its value files → log (durable) → memtable → visible → acknowledged → replaced
-//! files removed.
+//! The steps of a group are: sync the directories of its value files → sync the log → insert into the memtable → make
+//! visible → acknowledge → remove replaced files.
 
 use std::{
     collections::BTreeSet,
@@ -14,12 +14,12 @@ use store::{ChangeOutcome, StoreError};
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,
     backlog::Backlog,
-    bulk::{Bulk, Visible},
-    needs_own_round,
-    round::Round,
+    bulk::{Bulk, VisibleState},
+    group::CommitGroup,
+    needs_own_group,
 };
 use crate::{
-    checkpoint::Work,
+    checkpoint::CheckpointTask,
     gc::GarbageCollector,
     log::{Log, LogFiles},
     read_only_flag::ReadOnlyFlag,
@@ -27,184 +27,190 @@ use crate::{
     view::{Memtable, Views},
 };
 
-/// The most commits in one round, which bounds how long the first of them waits.
-const MAX_ROUND: usize = 1024;
-/// The most bytes of small values and keys in one round, but for the last commit in it.
-const MAX_ROUND_BYTES: usize = 256 << 10;
+/// The maximum number of commits in one group. It bounds the latency of the first of them.
+const MAX_GROUP_COMMITS: usize = 1024;
+/// The size of keys and small values, in bytes, at which a group accepts no more commits.
+const MAX_GROUP_BYTES: usize = 256 << 10;
 
-/// The committer's state.
+/// The state of the committer thread.
 pub(crate) struct Committer {
     pub(crate) log: Log,
     pub(crate) directory: Directory,
-    pub(crate) failure: Arc<ReadOnlyFlag>,
+    pub(crate) read_only: Arc<ReadOnlyFlag>,
     pub(crate) recent: Arc<RecentChanges>,
     pub(crate) publisher: Publisher,
-    /// The number of the last change that was given out.
+    /// The number of the last change.
     pub(crate) number: u64,
     pub(crate) store_id: u64,
 }
 
-/// Shows what is durable, and passes memtables on to the checkpointer.
+/// Makes durable changes visible, and passes memtables on to the checkpointer.
 pub(crate) struct Publisher {
     pub(crate) views: Arc<Views>,
     pub(crate) files: Arc<LogFiles>,
     pub(crate) collector: GarbageCollector,
-    pub(crate) checkpointer: mpsc::Sender<Work>,
-    /// The bytes at which a memtable is frozen.
+    pub(crate) checkpointer: mpsc::Sender<CheckpointTask>,
+    /// The size of a memtable at which it is frozen, in bytes.
     pub(crate) freeze_bytes: u64,
-    /// The bytes of log at which a memtable is frozen.
+    /// The size of the log of a memtable at which it is frozen, in bytes.
     pub(crate) freeze_log_bytes: u64,
 }
 
 impl Committer {
-    /// Starts the thread. It ends with [`Request::Stop`].
+    /// Starts the thread, which runs until [`Request::Stop`].
     pub(crate) fn start(self, requests: mpsc::Receiver<Request>) -> std::io::Result<JoinHandle<()>> {
-        thread::Builder::new().name("zarrd-committer".into()).spawn(move || self.work(&requests))
+        thread::Builder::new().name("zarrd-committer".into()).spawn(move || self.run(&requests))
     }
 
-    fn work(mut self, requests: &mpsc::Receiver<Request>) {
+    fn run(mut self, requests: &mpsc::Receiver<Request>) {
         let mut backlog = Backlog::default();
         while backlog.wait(requests) {
-            let mut round = self.round();
-            while round.commits() < MAX_ROUND
-                && round.bytes < MAX_ROUND_BYTES
+            let mut group = self.new_group();
+            while group.commits() < MAX_GROUP_COMMITS
+                && group.bytes < MAX_GROUP_BYTES
                 && let Some(request) = backlog.next_shared(requests)
             {
-                round = self.take(round, request);
+                group = self.handle(group, request);
             }
-            self.finish(round);
+            self.finish(group);
             self.publisher.freeze_if_large();
-            if let Some(request) = backlog.next_alone() {
-                let round = self.round();
-                let round = self.take(round, request);
-                self.finish(round);
+            if let Some(request) = backlog.next_exclusive() {
+                let group = self.new_group();
+                let group = self.handle(group, request);
+                self.finish(group);
                 self.publisher.freeze_if_large();
             }
         }
         while let Ok(request) = requests.try_recv() {
-            request.refuse(StoreError::Closed);
+            request.reject(StoreError::Closed);
         }
     }
 
-    fn round(&self) -> Round {
-        Round::new(self.number, self.store_id)
+    fn new_group(&self) -> CommitGroup {
+        CommitGroup::new(self.number, self.store_id)
     }
 
-    fn take(&mut self, round: Round, request: Request) -> Round {
-        if let Err(error) = self.failure.check() {
-            request.refuse(error);
-            return round;
+    fn handle(&mut self, group: CommitGroup, request: Request) -> CommitGroup {
+        if let Err(error) = self.read_only.check() {
+            request.reject(error);
+            return group;
         }
         match request {
-            Request::Commit { changes, reply } => self.take_commit(round, changes, reply),
-            Request::Bulk { bulk, reply } => self.take_bulk(round, *bulk, reply),
+            Request::Commit { changes, reply } => self.add_commit(group, changes, reply),
+            Request::Bulk { bulk, reply } => self.add_bulk(group, *bulk, reply),
             Request::Freeze => {
-                self.finish(round);
+                self.finish(group);
                 self.publisher.freeze();
-                self.round()
+                self.new_group()
             }
-            Request::Stop => round,
+            Request::Stop => group,
         }
     }
 
-    fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) -> Round {
-        // What it changes is judged against as visible, too.
-        let alone = needs_own_round(&changes);
-        if alone && round.has_changes() {
-            self.finish(round);
-            round = self.round();
+    fn add_commit(
+        &mut self,
+        mut group: CommitGroup,
+        changes: Vec<PlainChange>,
+        reply: Reply<Vec<ChangeOutcome>>,
+    ) -> CommitGroup {
+        // Changes of prefixes and intents are checked against the visible state only, so such a commit is a group by
+        // itself.
+        let exclusive = needs_own_group(&changes);
+        if exclusive && group.has_changes() {
+            self.finish(group);
+            group = self.new_group();
         }
         match self.publisher.views.stable() {
-            Ok((view, _gate)) => round.take(&view, changes, reply),
+            Ok((view, _gate)) => group.add(&view, changes, reply),
             Err(error) => answer(reply, Err(error)),
         }
-        if alone {
-            self.finish(round);
-            round = self.round();
+        if exclusive {
+            self.finish(group);
+            group = self.new_group();
         }
-        round
+        group
     }
 
-    fn take_bulk(&mut self, round: Round, mut bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) -> Round {
-        self.finish(round);
-        let mut round = self.round();
-        let rounds = self.recent.since(&bulk.watcher);
+    fn add_bulk(&mut self, group: CommitGroup, mut bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) -> CommitGroup {
+        self.finish(group);
+        let mut group = self.new_group();
+        let groups = self.recent.since(&bulk.watcher);
         let view = self.publisher.views.stable();
-        let judged = view.and_then(|(view, _gate)| bulk.judge_again(&rounds, &Visible(&view), self.store_id));
-        match judged {
-            Ok(()) => round.take_bulk(bulk, reply),
+        let checked = view.and_then(|(view, _gate)| bulk.recheck(&groups, &VisibleState(&view), self.store_id));
+        match checked {
+            Ok(()) => group.add_bulk(bulk, reply),
             Err(error) => answer(reply, Err(error)),
         }
-        self.finish(round);
-        self.round()
+        self.finish(group);
+        self.new_group()
     }
 
-    /// Makes a round durable, visible and answered.
-    fn finish(&mut self, mut round: Round) {
-        if round.is_empty() {
+    /// Makes a group durable and visible, and acknowledges its commits.
+    fn finish(&mut self, mut group: CommitGroup) {
+        if group.is_empty() {
             return;
         }
-        if !round.has_changes() {
-            return round.answer(|| Ok(()));
+        if !group.has_changes() {
+            return group.answer(|| Ok(()));
         }
-        // Numbers are not given out again, whatever becomes of the round.
-        self.number = round.number;
-        match self.make_durable(&round) {
+        // Numbers are never reused, even if the group fails.
+        self.number = group.number;
+        match self.make_durable(&group) {
             Ok(()) => {
-                self.publisher.show(&round, self.log.next_round().saturating_sub(1));
-                self.recent.note(round.number, || round.changed());
-                round.answer(|| Ok(()));
-                self.publisher.collector.replaced(round.number, std::mem::take(&mut round.replaced));
+                self.publisher.publish(&group, self.log.next_group().saturating_sub(1));
+                self.recent.record(group.number, || group.changed());
+                group.answer(|| Ok(()));
+                self.publisher.collector.remove_replaced(group.number, std::mem::take(&mut group.replaced));
             }
-            Err(Undone::OutOfSpace) => round.answer(|| Err(StoreError::OutOfSpace)),
-            Err(Undone::Unknown(error)) => {
-                // The files stay: it is unknown whether the log on disk names them.
-                round.staged.iter().filter_map(|staged| staged.file()).for_each(StagedFile::keep);
-                self.failure.set(&error);
-                round.answer(|| Err(StoreError::ReadOnly));
+            Err(NotDurable::OutOfSpace) => group.answer(|| Err(StoreError::OutOfSpace)),
+            Err(NotDurable::Unknown(error)) => {
+                // Retain the files: the log on disk may refer to them.
+                group.staged.iter().filter_map(|staged| staged.file()).for_each(StagedFile::retain);
+                self.read_only.set(&error);
+                group.answer(|| Err(StoreError::ReadOnly));
             }
         }
     }
 
-    fn make_durable(&mut self, round: &Round) -> Result<(), Undone> {
-        let payload = round.encode();
-        self.log.make_room(payload.len() as u64).map_err(Undone::before_the_log)?;
-        let files = round.staged.iter().filter_map(|staged| staged.file());
+    fn make_durable(&mut self, group: &CommitGroup) -> Result<(), NotDurable> {
+        let payload = group.encode();
+        self.log.reserve(payload.len() as u64).map_err(NotDurable::before_log)?;
+        let files = group.staged.iter().filter_map(|staged| staged.file());
         let directories: BTreeSet<u8> = files.clone().map(|staged| staged.file.id.directory()).collect();
         for directory in directories {
-            self.directory.sync(directory).map_err(Undone::before_the_log)?;
+            self.directory.sync(directory).map_err(NotDurable::before_log)?;
         }
-        if let Some(bulk) = round.bulk() {
+        if let Some(bulk) = group.bulk() {
             bulk.retain();
         }
-        let number = self.log.append(&payload).map_err(Undone::Unknown)?;
-        files.for_each(StagedFile::keep);
-        self.publisher.files.note_round(number, payload.len() as u64, round.bulk().cloned());
+        let number = self.log.append(&payload).map_err(NotDurable::Unknown)?;
+        files.for_each(StagedFile::retain);
+        self.publisher.files.record_group(number, payload.len() as u64, group.bulk().cloned());
         Ok(())
     }
 }
 
-/// Errors of making a round durable.
-enum Undone {
-    /// There was no space, and nothing of it is in the log.
+/// Errors of making a group durable.
+enum NotDurable {
+    /// No space is left, and the log contains nothing of the group.
     OutOfSpace,
-    /// It is unknown what the disk has.
+    /// The state of the disk is unknown.
     Unknown(std::io::Error),
 }
 
-impl Undone {
-    fn before_the_log(error: std::io::Error) -> Self {
+impl NotDurable {
+    fn before_log(error: std::io::Error) -> Self {
         if crate::index::is_out_of_space(&error) { Self::OutOfSpace } else { Self::Unknown(error) }
     }
 }
 
 impl Publisher {
-    fn show(&self, round: &Round, log_round: u64) {
-        // Memtables are frozen by this thread alone, so this one is still the active one.
+    fn publish(&self, group: &CommitGroup, log_group: u64) {
+        // Only this thread freezes memtables, so this one is still active.
         let Ok(parts) = self.views.parts() else { return };
-        round.insert_into(&parts.active);
-        parts.active.finish_round(log_round);
-        self.views.publish(round.number);
+        group.insert_into(&parts.active);
+        parts.active.finish_group(log_group);
+        self.views.publish(group.number);
     }
 
     fn freeze_if_large(&self) {
@@ -215,8 +221,8 @@ impl Publisher {
         }
     }
 
-    /// Freezes the active memtable, unless there is a frozen one already or a reader is looking keys up: then the checkpointer
-    /// asks again.
+    /// Freezes the active memtable, unless a frozen one exists or a reader is looking up several keys; the checkpointer
+    /// requests it again then.
     fn freeze(&self) {
         let Ok(parts) = self.views.parts() else { return };
         if parts.frozen.is_some() || parts.active.is_empty() {
@@ -226,8 +232,8 @@ impl Publisher {
             parts.frozen = Some(std::mem::replace(&mut parts.active, Arc::new(Memtable::default())));
         });
         if frozen {
-            // The checkpointer is gone only after the store was closed.
-            let _ = self.checkpointer.send(Work::Apply);
+            // The checkpointer stops only after the store was closed.
+            let _ = self.checkpointer.send(CheckpointTask::Apply);
         }
     }
 }

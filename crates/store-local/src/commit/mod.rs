@@ -1,16 +1,16 @@
-//! Commits: judged, made durable in rounds, and shown.
+//! Commits: checking preconditions, and making changes durable in groups.
 //!
-//! A commit is **judged** against what is visible and what its round has changed already. One thread, the committer, takes all
-//! commits that wait as one round, writes it into the log with one sync, inserts it into the active memtable and answers. A
-//! large commit is prepared by its caller: judged, and written to a file of its own; the committer judges again only the keys
-//! that have changed since.
+//! A commit is **checked** against the visible state and the changes of its group. One thread, the committer, collects
+//! all waiting commits into a **group**, writes it to the log with one sync, inserts it into the active memtable and
+//! acknowledges the commits. A large commit is prepared by its caller, which checks it and writes it to a file of its
+//! own; the committer checks again only the keys that changed since.
 
 mod backlog;
 mod bulk;
 mod committer;
-mod judge;
+mod group;
+mod preconditions;
 mod recent;
-mod round;
 mod staged;
 
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, Visible, is_bulk},
+    bulk::{Bulk, VisibleState, is_bulk},
     committer::{Committer, Publisher},
-    judge::{Current, judge},
+    preconditions::{KeyState, check_changes},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
 
-/// One change, with its staged value taken out of its wrapping.
+/// A change whose staged value belongs to this store.
 pub(crate) enum PlainChange {
     Key {
         key: Key,
@@ -36,7 +36,7 @@ pub(crate) enum PlainChange {
     },
     ErasePrefix(Prefix),
     CheckEmpty(Prefix),
-    /// Adds an intent with this record, or settles it.
+    /// Adds an intent with this record, or removes it.
     Intent {
         id: IntentId,
         record: Option<Bytes>,
@@ -44,7 +44,7 @@ pub(crate) enum PlainChange {
 }
 
 impl PlainChange {
-    /// The key concerned, if it is one.
+    /// The key of the change, if it has one.
     pub(crate) fn key(&self) -> Option<&Key> {
         match self {
             Self::Key { key, .. } => Some(key),
@@ -53,7 +53,7 @@ impl PlainChange {
     }
 }
 
-/// An action on one key.
+/// A change of one key.
 pub(crate) enum Action {
     Set(Arc<StagedValue>),
     Erase,
@@ -70,27 +70,27 @@ pub(crate) enum Request {
         bulk: Box<Bulk>,
         reply: Reply<Vec<ChangeOutcome>>,
     },
-    /// Freezes the active memtable if it has anything, so that the index gets it.
+    /// Freezes the active memtable unless it is empty, so that it is applied to the index.
     Freeze,
-    /// Ends the committer once all that was asked before is done.
+    /// Stops the committer after all earlier requests.
     Stop,
 }
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
-    /// True if it needs a round of its own: what concerns ranges of keys or intents is judged against what is visible
-    /// alone, and a large commit has been written already.
-    fn is_alone(&self) -> bool {
+    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and a
+    /// large commit has been written already.
+    fn is_exclusive(&self) -> bool {
         match self {
-            Self::Commit { changes, .. } => needs_own_round(changes),
+            Self::Commit { changes, .. } => needs_own_group(changes),
             Self::Bulk { .. } | Self::Freeze => true,
             Self::Stop => false,
         }
     }
 
-    /// Answers a request that is not taken.
-    pub(crate) fn refuse(self, error: StoreError) {
+    /// Replies with an error.
+    pub(crate) fn reject(self, error: StoreError) {
         match self {
             Self::Commit { reply, .. } | Self::Bulk { reply, .. } => answer(reply, Err(error)),
             Self::Freeze | Self::Stop => {}
@@ -98,12 +98,12 @@ impl Request {
     }
 }
 
-/// True if changes are judged against what is visible alone.
-fn needs_own_round(changes: &[PlainChange]) -> bool {
+/// True if the changes concern key ranges or intents, which are validated only against what is visible.
+fn needs_own_group(changes: &[PlainChange]) -> bool {
     changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
-    // The caller may have gone; the commit stands all the same.
+    // If the caller is gone, the commit is still made.
     let _ = reply.send(result);
 }

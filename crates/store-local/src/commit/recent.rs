@@ -1,4 +1,4 @@
-//! Changes since large commits were judged.
+//! Recent changes, which large commits are checked against again.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,7 +10,7 @@ use store::{Key, Prefix};
 
 use crate::log::BulkCommit;
 
-/// The changes of the latest rounds, as long as a commit is being prepared.
+/// The changes of recent groups, retained while large commits are being prepared.
 #[derive(Default)]
 pub(crate) struct RecentChanges {
     state: Mutex<State>,
@@ -19,19 +19,19 @@ pub(crate) struct RecentChanges {
 #[derive(Default)]
 struct State {
     next: u64,
-    /// The commits that are being prepared, with the number that each was judged at.
+    /// The large commits being prepared, with the last change that each was checked against.
     watchers: BTreeMap<u64, u64>,
-    rounds: VecDeque<(u64, Arc<Vec<Changed>>)>,
+    groups: VecDeque<(u64, Arc<Vec<Changed>>)>,
 }
 
-/// A key, or keys, that a round changed.
+/// What a group changed.
 pub(crate) enum Changed {
     Key(Key),
     Prefix(Prefix),
     Bulk(Arc<BulkCommit>),
 }
 
-/// Retains what changes from now on. Dropping it ends that.
+/// Retains the changes of later groups until it is dropped.
 pub(crate) struct Watcher {
     number: u64,
     since: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Watcher {
 }
 
 impl RecentChanges {
-    /// Retains what changes after what `visible` gives.
+    /// Retains the changes after the number that `visible` returns.
     pub(crate) fn watch(self: &Arc<Self>, visible: impl FnOnce() -> u64) -> Watcher {
         let mut state = self.state.lock();
         let (number, since) = (state.next, visible());
@@ -48,18 +48,18 @@ impl RecentChanges {
         Watcher { number, since, recent: Arc::downgrade(self) }
     }
 
-    /// Notes a round that is visible up to `number` now.
-    pub(super) fn note(&self, number: u64, changed: impl FnOnce() -> Vec<Changed>) {
+    /// Records the changes of a group that is visible up to `number`.
+    pub(super) fn record(&self, number: u64, changed: impl FnOnce() -> Vec<Changed>) {
         let mut state = self.state.lock();
         if state.watchers.values().any(|since| *since < number) {
-            state.rounds.push_back((number, Arc::new(changed())));
+            state.groups.push_back((number, Arc::new(changed())));
         }
     }
 
-    /// The rounds since a watcher began.
+    /// The changes since a watcher was created.
     pub(super) fn since(&self, watcher: &Watcher) -> Vec<Arc<Vec<Changed>>> {
         let state = self.state.lock();
-        let later = state.rounds.iter().filter(|(number, _)| *number > watcher.since);
+        let later = state.groups.iter().filter(|(number, _)| *number > watcher.since);
         later.map(|(_, changed)| Arc::clone(changed)).collect()
     }
 }
@@ -70,8 +70,8 @@ impl Drop for Watcher {
         let mut state = recent.state.lock();
         state.watchers.remove(&self.number);
         let oldest = state.watchers.values().min().copied();
-        while state.rounds.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
-            state.rounds.pop_front();
+        while state.groups.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
+            state.groups.pop_front();
         }
     }
 }

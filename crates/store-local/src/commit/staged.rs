@@ -1,4 +1,4 @@
-//! Values that are to be committed.
+//! Staged values.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,27 +6,27 @@ use bytes::Bytes;
 use store::StoreError;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{record::Location, spill::Spilled, values::StagedFile};
+use crate::{record::Location, spill::SpilledValue, values::StagedFile};
 
-/// A value that is to be committed, once.
+/// A value that can be committed once.
 pub(crate) struct StagedValue {
     pub(crate) content: StagedContent,
-    /// Set by the committer alone, when the value goes into a round.
+    /// Set only by the committer, when the value joins a group.
     committed: AtomicBool,
 }
 
-/// The location of a staged value.
+/// The bytes of a staged value.
 pub(crate) enum StagedContent {
     Inline(InlineValue),
-    /// In the spill file: a small value for which there was no memory.
-    Spilled(Spilled),
+    /// In a spill file: a small value that did not fit into memory.
+    Spilled(SpilledValue),
     File(StagedFile),
 }
 
 /// A small value in memory.
 pub(crate) struct InlineValue {
     pub(crate) bytes: Bytes,
-    /// The right to hold that much.
+    /// The share of the memory limit that the value occupies.
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
@@ -43,7 +43,7 @@ impl StagedValue {
         }
     }
 
-    /// Fails if it was committed before.
+    /// Fails if the value was committed.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         if self.committed.load(Ordering::Relaxed) { Err(StoreError::InvalidStaged) } else { Ok(()) }
     }
@@ -52,7 +52,7 @@ impl StagedValue {
         self.committed.store(true, Ordering::Relaxed);
     }
 
-    /// The value's location once it is committed. Reads it if it was spilled.
+    /// The location of the value once it is committed. Reads a spilled value.
     pub(crate) fn location(&self) -> Result<Location, StoreError> {
         Ok(match &self.content {
             StagedContent::Inline(value) => Location::Inline(value.bytes.clone()),

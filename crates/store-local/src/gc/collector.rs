@@ -1,4 +1,4 @@
-//! The thread that removes files nothing refers to.
+//! The garbage collector thread, which removes unreferenced value files.
 
 use std::{
     sync::{Arc, Weak, mpsc},
@@ -9,10 +9,10 @@ use std::{
 use super::pins::{Pins, ReplacedFile};
 use crate::{record::FileId, values::Directory};
 
-/// The interval at which pins are looked over for ones that were left.
-const SWEEP: Duration = Duration::from_secs(1);
+/// The interval at which expired pins are looked for.
+const PIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Takes files to remove. Cheap to clone; its thread ends when the last one is gone.
+/// A handle of the garbage collector. Clones are cheap; the thread ends with the last one.
 #[derive(Clone)]
 pub(crate) struct GarbageCollector {
     jobs: mpsc::Sender<Job>,
@@ -21,9 +21,9 @@ pub(crate) struct GarbageCollector {
 
 enum Job {
     Remove(Vec<FileId>),
-    /// Files that a change replaced, removed unless a reader needs them.
+    /// Files that a change replaced, to be removed unless a reader needs them.
     Replaced(u64, Vec<ReplacedFile>),
-    /// Answers once all that was asked before is done.
+    /// Replies when all earlier jobs are done.
     Drain(mpsc::Sender<()>),
     Stop,
 }
@@ -34,61 +34,61 @@ impl GarbageCollector {
         let (sender, jobs) = mpsc::channel();
         let collector = Self { jobs: sender, directory: directory.clone() };
         let pins = Arc::downgrade(pins);
-        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || work(&directory, &pins, &jobs))?;
+        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || run(&directory, &pins, &jobs))?;
         Ok((collector, thread))
     }
 
-    /// Removes files, some time soon.
+    /// Removes files in the background.
     pub(crate) fn remove(&self, files: Vec<FileId>) {
         if !files.is_empty() {
             self.send(Job::Remove(files));
         }
     }
 
-    /// Removes the files that the change of this number replaced as soon as no reader needs them.
-    pub(crate) fn replaced(&self, number: u64, files: Vec<ReplacedFile>) {
+    /// Removes the files that the change with this number replaced, once no reader needs them.
+    pub(crate) fn remove_replaced(&self, number: u64, files: Vec<ReplacedFile>) {
         if !files.is_empty() {
             self.send(Job::Replaced(number, files));
         }
     }
 
-    /// Waits until all that was asked before is removed. Blocks.
+    /// Waits until all earlier jobs are done. Blocks.
     pub(crate) fn drain(&self) {
         let (sender, done) = mpsc::channel();
         self.send(Job::Drain(sender));
-        // An error means that the thread has ended, which it does only with nothing left to do.
+        // The thread only ends without remaining jobs.
         let _ = done.recv();
     }
 
-    /// Ends the thread once all that was asked before is done.
+    /// Stops the thread after all earlier jobs.
     pub(crate) fn stop(&self) {
         self.send(Job::Stop);
     }
 
     fn send(&self, job: Job) {
-        // After the thread has ended, what is left to remove is what was staged and never committed.
+        // After the thread has stopped, only files that were never committed are removed.
         if let Err(mpsc::SendError(Job::Remove(files))) = self.jobs.send(job) {
             remove(&self.directory, &files);
         }
     }
 }
 
-fn work(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
-    let mut swept = Instant::now();
+fn run(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
+    let mut last_check = Instant::now();
     loop {
-        // The clock decides when pins are looked over, however many files there are to remove.
-        let wait = SWEEP.saturating_sub(swept.elapsed());
+        // The clock determines when pins are checked, however many files are to be removed.
+        let wait = PIN_CHECK_INTERVAL.saturating_sub(last_check.elapsed());
         if wait.is_zero() {
-            swept = Instant::now();
+            last_check = Instant::now();
             if let Some(pins) = pins.upgrade() {
-                remove(directory, &pins.sweep());
+                remove(directory, &pins.end_expired());
             }
             continue;
         }
         match jobs.recv_timeout(wait) {
             Ok(Job::Remove(files)) => remove(directory, &files),
             Ok(Job::Replaced(number, files)) => match pins.upgrade() {
-                Some(pins) => remove(directory, &pins.replaced(number, &files)),
+                Some(pins) => remove(directory, &pins.release_replaced(number, &files)),
                 None => remove(directory, &files.iter().map(|file| file.id).collect::<Vec<_>>()),
             },
             Ok(Job::Drain(done)) => {
@@ -104,7 +104,7 @@ fn remove(directory: &Directory, files: &[FileId]) {
     for id in files {
         match directory.remove_file(*id) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(file = id.path(), %error, "could not remove a value file that nothing refers to");
+                tracing::warn!(file = id.path(), %error, "could not remove an unreferenced value file");
             }
             _ => {}
         }

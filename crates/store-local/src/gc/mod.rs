@@ -1,4 +1,4 @@
-//! Removing value files that nothing refers to any more.
+//! Garbage collection of value files.
 
 mod collector;
 mod pin;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::record::FileId;
 
-/// Retains what its reader needs. Dropping it ends it.
+/// Retains the files that one reader needs, until it is dropped.
 pub(crate) struct Pin {
     number: u64,
     status: Arc<PinStatus>,
@@ -17,7 +17,7 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// Pins what is visible now, which `visible` returns. Files that are looked up afterwards stay.
+    /// Pins the visible state, whose number `visible` returns. Files that are looked up afterwards are retained.
     pub(crate) fn new(pins: &Arc<Pins>, visible: impl FnOnce() -> u64, collector: GarbageCollector) -> Self {
         let (number, status) = pins.add(visible);
         Self { number, status, pins: Arc::clone(pins), collector }
@@ -63,12 +63,12 @@ mod tests {
     fn a_pin_retains_what_its_keys_had_and_nothing_else() {
         let (pins, collector, _dir) = pins(1000);
         let pin = Pin::new(&pins, || 5, collector);
-        // Before its keys are known, everything that is replaced later stays.
-        assert_eq!(pins.replaced(5, &[file(1)]), [FileId(1)]);
-        assert_eq!(pins.replaced(6, &[file(2), file(3)]), []);
+        // Before the keys are resolved, every file that is replaced later is retained.
+        assert_eq!(pins.release_replaced(5, &[file(1)]), [FileId(1)]);
+        assert_eq!(pins.release_replaced(6, &[file(2), file(3)]), []);
         pin.resolve(vec![FileId(3), FileId(4)]);
         assert_eq!(pins.retained_bytes(), 10);
-        assert_eq!(pins.replaced(7, &[file(4), file(5)]), [FileId(5)]);
+        assert_eq!(pins.release_replaced(7, &[file(4), file(5)]), [FileId(5)]);
         assert_eq!(pins.retained_bytes(), 20);
         drop(pin);
         assert_eq!(pins.retained_bytes(), 0);
@@ -81,8 +81,8 @@ mod tests {
         for (reader, id) in readers.iter().zip(1..) {
             reader.resolve(vec![FileId(id)]);
         }
-        assert_eq!(pins.replaced(1, &[file(1), file(2)]), []);
-        assert_eq!(pins.replaced(2, &[file(3)]), [FileId(1)]);
+        assert_eq!(pins.release_replaced(1, &[file(1), file(2)]), []);
+        assert_eq!(pins.release_replaced(2, &[file(3)]), [FileId(1)]);
         let held: Vec<bool> = readers.iter().map(Pin::touch).collect();
         assert_eq!(held, [false, true, true]);
     }

@@ -1,8 +1,8 @@
-//! Pins: what retains a replaced value file until no reader needs it.
+//! Pins, which retain replaced value files until no reader needs them.
 //!
-//! A pin stands for a reader of some keys as of one commit. It retains the files that those keys had then, and nothing else;
-//! until the reader has looked its keys up, which takes no waiting, it retains everything. A pin that is left without
-//! progress ends, and so does the oldest when too many bytes are retained.
+//! A pin represents a reader of some keys as of one commit. It retains the files that those keys had then; until the
+//! reader has looked up its keys, it retains all files. A pin without progress expires, and so does the oldest when too
+//! many bytes are retained.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,34 +21,34 @@ use crate::record::FileId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplacedFile {
     pub(crate) id: FileId,
-    /// The value's length in bytes.
+    /// The length of the value, in bytes.
     pub(crate) size: u64,
 }
 
 /// All pins of a store.
 pub(crate) struct Pins {
     state: Mutex<State>,
-    begin: Instant,
+    start: Instant,
     timeout: Duration,
-    /// The most bytes of replaced files that are retained.
+    /// The maximum size of retained files, in bytes.
     limit: u64,
 }
 
 #[derive(Default)]
 struct State {
     next_number: u64,
-    active: BTreeMap<u64, Active>,
+    active: BTreeMap<u64, ActivePin>,
     retained: HashMap<FileId, Retained>,
-    /// The bytes of all retained files.
+    /// The size of all retained files, in bytes.
     bytes: u64,
 }
 
-struct Active {
+struct ActivePin {
     /// The number of the last change that the reader sees, or an earlier one.
     since: u64,
-    /// The files of the reader's keys, sorted; `None` until it has looked them up.
+    /// The files of the reader's keys, sorted; `None` until they are looked up.
     files: Option<Box<[FileId]>>,
-    /// The replaced files that are retained for it.
+    /// The replaced files that are retained for the reader.
     retains: Vec<FileId>,
     status: Arc<PinStatus>,
 }
@@ -58,25 +58,25 @@ struct Retained {
     readers: u32,
 }
 
-/// The part of a pin that its reader changes without a lock.
+/// The part of a pin that its reader accesses without a lock.
 pub(super) struct PinStatus {
-    /// When the pin was last used, in milliseconds since [`Pins::begin`].
+    /// The time of the last use, in milliseconds since [`Pins::start`].
     used: AtomicU64,
     ended: AtomicBool,
 }
 
 impl Pins {
     pub(crate) fn new(timeout: Duration, limit: u64) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), begin: Instant::now(), timeout, limit })
+        Arc::new(Self { state: Mutex::default(), start: Instant::now(), timeout, limit })
     }
 
-    /// Adds a pin of what is visible now, which `visible` returns. Files that are looked up afterwards stay.
+    /// Adds a pin of the visible state, whose number `visible` returns.
     pub(super) fn add(&self, visible: impl FnOnce() -> u64) -> (u64, Arc<PinStatus>) {
         let mut state = self.state.lock();
         let number = state.next_number;
         state.next_number = number.wrapping_add(1);
         let status = Arc::new(PinStatus { used: AtomicU64::new(self.now()), ended: AtomicBool::new(false) });
-        let active = Active { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
+        let active = ActivePin { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
         state.active.insert(number, active);
         (number, status)
     }
@@ -104,8 +104,8 @@ impl Pins {
         self.state.lock().end(number)
     }
 
-    /// Notes files that the change of this number replaced; those that no reader needs.
-    pub(crate) fn replaced(&self, number: u64, files: &[ReplacedFile]) -> Vec<FileId> {
+    /// Retains the files that the change with this number replaced, and returns those that no reader needs.
+    pub(crate) fn release_replaced(&self, number: u64, files: &[ReplacedFile]) -> Vec<FileId> {
         let mut state = self.state.lock();
         let mut free = Vec::new();
         for file in files {
@@ -123,40 +123,40 @@ impl Pins {
                 state.retained.insert(file.id, Retained { size: file.size, readers });
             }
         }
-        free.extend(state.cut_off(self.limit));
+        free.extend(state.end_oldest(self.limit));
         free
     }
 
-    /// Ends pins that were left while something is retained for them; the files that nobody needs any more.
-    pub(crate) fn sweep(&self) -> Vec<FileId> {
+    /// Ends pins that retain files and made no progress. Returns the files that no reader needs any more.
+    pub(crate) fn end_expired(&self) -> Vec<FileId> {
         let now = self.now();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        let left = |active: &Active| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
-        let left = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && left(active));
-        let left: Vec<u64> = left.map(|(number, _)| *number).collect();
-        left.into_iter().flat_map(|number| state.end(number)).collect()
+        let expired = |active: &ActivePin| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
+        let expired = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && expired(active));
+        let expired: Vec<u64> = expired.map(|(number, _)| *number).collect();
+        expired.into_iter().flat_map(|number| state.end(number)).collect()
     }
 
-    /// The bytes of replaced files that are retained for readers.
+    /// The size of all retained files, in bytes.
     #[cfg(test)]
     pub(crate) fn retained_bytes(&self) -> u64 {
         self.state.lock().bytes
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Active {
+impl ActivePin {
     fn needs(&self, file: FileId) -> bool {
         self.files.as_ref().is_none_or(|files| files.binary_search(&file).is_ok())
     }
 }
 
 impl State {
-    /// Ends a pin; the files that nobody needs any more.
+    /// Ends a pin. Returns the files that no reader needs any more.
     fn end(&mut self, number: u64) -> Vec<FileId> {
         let Some(active) = self.active.remove(&number) else { return Vec::new() };
         active.status.ended.store(true, Ordering::Relaxed);
@@ -177,15 +177,15 @@ impl State {
         free
     }
 
-    /// Ends the oldest pins until no more than `limit` bytes are retained.
-    fn cut_off(&mut self, limit: u64) -> Vec<FileId> {
+    /// Ends the oldest pins until at most `limit` bytes are retained.
+    fn end_oldest(&mut self, limit: u64) -> Vec<FileId> {
         let mut free = Vec::new();
         while self.bytes > limit {
             let oldest = self.active.iter().find(|(_, active)| !active.retains.is_empty()).map(|(number, _)| *number);
             let Some(oldest) = oldest else { return free };
             tracing::warn!(
                 limit,
-                "cut off the oldest reader: too many bytes of replaced values are retained for readers"
+                "expired the oldest reader: too many bytes of replaced values are retained for readers"
             );
             free.extend(self.end(oldest));
         }

@@ -1,10 +1,10 @@
 //! The index: a sorted map from keys to records, changed by atomic batches.
 //!
-//! The log makes commits durable; the index only has to hold together. Batches are atomic and visible at once, and
-//! durable after [`Index::sync`]. After a crash an index is as of some batch at or after its last sync.
+//! Durability comes from the log; the index only has to be consistent. Batches are atomic and immediately visible, and
+//! durable after [`Index::sync`]. After a crash, an index has the state of some batch at or after its last sync.
 //!
-//! Physical keys are those of [`keyspace`](crate::keyspace): a store key, one of a sweep's own space, or an entry that the
-//! store keeps about itself, which begins with a NUL.
+//! [`keyspace`](crate::keyspace) describes the physical keys: store keys, keys in the space of a sweep, and internal
+//! entries, which begin with a NUL.
 
 mod redb;
 mod sled;
@@ -16,17 +16,17 @@ use store::IntentId;
 
 pub(crate) use self::{redb::RedbIndex, sled::SledIndex};
 
-/// Which index a store has.
+/// The kind of a store's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IndexKind {
     /// [sled](https://docs.rs/sled) 0.34.7, a log-structured tree.
     Sled,
-    /// [redb](https://docs.rs/redb), a copy-on-write B-tree: for stores beyond some ten million keys.
+    /// [redb](https://docs.rs/redb), a copy-on-write B-tree, for stores of more than some ten million keys.
     Redb,
 }
 
-/// An entry of an index: a physical key and what it has.
+/// An entry of an index: a physical key and its value.
 pub(crate) type IndexEntry = (Bytes, Bytes);
 
 /// Entries in the order of their keys.
@@ -34,22 +34,22 @@ pub(crate) type IndexIter<'i> = Box<dyn Iterator<Item = Result<IndexEntry, Index
 
 /// A sorted map from physical keys to bytes. All methods may block.
 pub(crate) trait Index: Send + Sync {
-    /// The value of a key.
+    /// Returns the value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError>;
 
-    /// Entries from the first at or after `from`. Batches that are applied meanwhile may be seen or not.
+    /// Iterates over the entries at or after `from`. Batches that are applied meanwhile may or may not be seen.
     fn iter(&self, from: &[u8]) -> Result<IndexIter<'_>, IndexError>;
 
-    /// Makes changes visible together: for each key its new value, or `None` to remove it. Not durable before
+    /// Applies changes atomically: for each key its new value, or `None` to remove it. Not durable before
     /// [`sync`](Self::sync).
     fn apply(&self, batch: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError>;
 
-    /// Makes everything that was applied durable. After an error it is unknown which batches will be found when the index is
-    /// opened again.
+    /// Makes all applied batches durable. After an error it is unknown which of them the index has when it is opened
+    /// again.
     fn sync(&self) -> Result<(), IndexError>;
 }
 
-/// An index failed.
+/// Errors of an index.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IndexError {
     #[error("sled failed")]
@@ -60,20 +60,18 @@ pub(crate) enum IndexError {
     Panicked(String),
     #[error("the index's files could not be written")]
     Io(#[source] io::Error),
-    #[error("the index's entry about itself is corrupt")]
+    #[error("the index's metadata entry is corrupt")]
     Meta,
     #[error("the record of the intent {0} in the index is damaged")]
     Intent(IntentId),
-    #[error(
-        "the index has {found} entries, of which some are missing, stale or not its own; it should have {expected}"
-    )]
+    #[error("the index has {found} entries instead of {expected}, or some of them are stale or foreign")]
     Entries { found: u64, expected: u64 },
-    #[error("the index is being opened again, since the disk was full")]
+    #[error("the index is being reopened, because the disk was full")]
     Reopening,
 }
 
 impl IndexError {
-    /// The system's error below it, if that is the cause.
+    /// The underlying error of the operating system.
     pub(crate) fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Io(error) | Self::Sled(::sled::Error::Io(error)) => Some(error),
@@ -86,16 +84,16 @@ impl IndexError {
         }
     }
 
-    /// True if the file system is full, or the owner's quota is.
+    /// True if the file system, or the owner's quota, is full.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        // sled and redb answer everything after a failed write with an error of their own, so the first one decides.
+        // After a failed write, sled and redb return errors of their own, so the first error counts.
         self.io().is_some_and(is_out_of_space)
     }
 }
 
-/// True if the system says that the file system is full, or that the owner's quota is.
+/// True if the file system, or the owner's quota, is full.
 pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
-    // sled makes new errors of the old ones' kinds and texts.
+    // sled copies the kinds and texts of errors.
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
@@ -103,14 +101,14 @@ pub(crate) fn is_out_of_space(error: &io::Error) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexOptions {
     pub(crate) kind: IndexKind,
-    /// The memory for its cache, in bytes.
+    /// The memory limit of its cache, in bytes.
     pub(crate) cache_bytes: u64,
-    /// The segments of a sled index that is made, in bytes.
+    /// The size of a segment of a new sled index, in bytes.
     pub(crate) segment_bytes: u64,
 }
 
 impl IndexOptions {
-    /// Opens the index in a directory, making it if it is missing. A panic inside is an error.
+    /// Opens the index in a directory, creating it if it is missing. A panic is turned into an error.
     pub(crate) fn open(self, dir: &Path) -> Result<Box<dyn Index>, IndexError> {
         catch(|| {
             Ok(match self.kind {
@@ -133,7 +131,7 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T
 }
 
 impl IndexKind {
-    /// The file that an index of this kind always has, within its directory.
+    /// The file that an index of this kind always has, relative to its directory.
     pub(crate) fn main_file(self) -> &'static str {
         match self {
             Self::Sled => sled::FILE,
@@ -141,7 +139,7 @@ impl IndexKind {
         }
     }
 
-    /// The name that the command line knows it by.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sled => "sled",

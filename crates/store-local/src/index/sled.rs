@@ -1,9 +1,9 @@
 //! The index in sled 0.34.7, with the patches in `vendor/sled`.
 //!
-//! As published, sled syncs its log `db` with `sync_file_range`, which makes neither the file's size nor new blocks durable and
-//! does not flush the drive's cache; then it writes into segments again whose pages it has moved, and a crash could lose them in
-//! both places. The patched one syncs whatever it has written before it counts on it, and its snapshots with their
-//! directory, so that a sync here is sled's flush.
+//! The published sled syncs its log `db` with `sync_file_range`, which makes neither the file size nor new blocks
+//! durable and does not flush the drive's cache. It then overwrites segments whose pages it has moved, so that a crash
+//! could lose both copies. The patched version syncs everything it depends on, including snapshots and their directory,
+//! so that a sync of the index is a flush of sled.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -13,40 +13,39 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Index, IndexError, IndexIter, catch, redb::caught};
+use super::{Index, IndexError, IndexIter, catch, redb::catch_next};
 
-/// The file of the settings that sled was made with.
-const SETTINGS: &str = "conf";
+/// The file with the settings that sled was created with.
+const SETTINGS_FILE: &str = "conf";
 
-/// The file that sled appends to, within its directory.
+/// The file that sled appends to, relative to its directory.
 pub(super) const FILE: &str = "db";
 
-/// See the module's page.
+/// A sled database.
 pub(crate) struct SledIndex {
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     db: Option<sled::Db>,
     /// Dropped after `db`.
-    _released: Released,
+    _unlock_waiter: UnlockWaiter,
 }
 
-/// Waits, when it is dropped, until sled has let go of its file.
+/// Waits on drop until sled has released its file lock.
 ///
-/// Tasks of sled's thread pool go on for a moment after its last handle is gone, and may still cut the file's free end off. They
-/// hold sled's lock on the file, so once that can be had nothing changes the file any more: it can be summed, or
-/// opened again.
-struct Released(PathBuf);
+/// Tasks of sled's thread pool run for a moment after its last handle is dropped, and may still truncate the file. They
+/// hold sled's lock on it, so when the lock is free the file no longer changes: it can be checksummed or opened again.
+struct UnlockWaiter(PathBuf);
 
-/// How long sled is waited for: far longer than any task takes.
-const LONGEST_RELEASE: Duration = Duration::from_secs(30);
+/// The maximum time to wait for sled, far longer than any of its tasks takes.
+const MAX_UNLOCK_WAIT: Duration = Duration::from_secs(30);
 
-impl Drop for Released {
+impl Drop for UnlockWaiter {
     fn drop(&mut self) {
-        let begin = Instant::now();
+        let start = Instant::now();
         while let Ok(file) = File::open(&self.0)
             && matches!(file.try_lock(), Err(TryLockError::WouldBlock))
         {
-            if begin.elapsed() > LONGEST_RELEASE {
-                tracing::warn!(file = %self.0.display(), "sled does not let go of its file");
+            if start.elapsed() > MAX_UNLOCK_WAIT {
+                tracing::warn!(file = %self.0.display(), "sled does not release its file");
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -55,10 +54,10 @@ impl Drop for Released {
 }
 
 impl SledIndex {
-    /// A page larger than a quarter of a segment goes to a file of its own; neither a leaf of 16 small values nor most nodes of
-    /// 256 keys come near that with segments of 1 MiB or more.
+    /// Opens the index. sled stores a page larger than a quarter of a segment in a file of its own; neither a leaf of
+    /// 16 small values nor most nodes of 256 keys come near that with segments of 1 MiB or more.
     pub(super) fn open(dir: &Path, cache_bytes: u64, segment_bytes: u64) -> Result<Self, IndexError> {
-        let segment_bytes = made_with(dir).unwrap_or(segment_bytes);
+        let segment_bytes = existing_segment_bytes(dir).unwrap_or(segment_bytes);
         let db = sled::Config::new()
             .path(dir)
             .mode(sled::Mode::HighThroughput)
@@ -66,8 +65,8 @@ impl SledIndex {
             .segment_size(usize::try_from(segment_bytes).unwrap_or(usize::MAX))
             .flush_every_ms(None)
             .open()?;
-        let index = Self { db: Some(db), _released: Released(dir.join(FILE)) };
-        // sled never syncs the entries of the files that it has made.
+        let index = Self { db: Some(db), _unlock_waiter: UnlockWaiter(dir.join(FILE)) };
+        // sled never syncs the directory entries of the files that it creates.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
         index.sync()?;
         Ok(index)
@@ -81,7 +80,7 @@ impl SledIndex {
 }
 
 impl Drop for SledIndex {
-    /// sled panics where it cannot sync once more at its end; what counts was synced before.
+    /// sled panics if its final sync fails; everything that counts was synced before.
     fn drop(&mut self) {
         let db = self.db.take();
         let closed = catch(|| {
@@ -89,14 +88,14 @@ impl Drop for SledIndex {
             Ok(())
         });
         if let Err(error) = closed {
-            tracing::warn!(error = &error as &dyn std::error::Error, "sled did not close in order");
+            tracing::warn!(error = &error as &dyn std::error::Error, "sled failed while closing");
         }
     }
 }
 
-/// The segments that an existing index was made with: sled opens it with no others.
-fn made_with(dir: &Path) -> Option<u64> {
-    let settings = fs::read(dir.join(SETTINGS)).ok()?;
+/// The segment size of an existing index: sled opens it with no other.
+fn existing_segment_bytes(dir: &Path) -> Option<u64> {
+    let settings = fs::read(dir.join(SETTINGS_FILE)).ok()?;
     let text = String::from_utf8_lossy(&settings);
     let size = text.lines().find_map(|line| line.strip_prefix("segment_size: "))?;
     size.parse().ok()
@@ -114,7 +113,7 @@ impl Index for SledIndex {
                 let entry = entries.next()?;
                 Some(entry.map(|(key, record)| (Bytes::from_owner(key), Bytes::from_owner(record))).map_err(Into::into))
             };
-            Ok(Box::new(std::iter::from_fn(caught(next))) as IndexIter<'_>)
+            Ok(Box::new(std::iter::from_fn(catch_next(next))) as IndexIter<'_>)
         })
     }
 

@@ -1,4 +1,4 @@
-//! Bulk commits: what a large commit carries, in a file of its own.
+//! Bulk commits: the changes of a large commit, in a file of their own.
 //!
 //! ```text
 //! entries, in the order of their keys, each
@@ -6,8 +6,8 @@
 //! kinds: 0 erased; 1 a small value, which follows; 2 a value file: id u64, size u64, trailer checksum u64
 //! ```
 //!
-//! The file is written and synced before the commit joins a round, whose frame names it with a checksum over its entries'
-//! checksums. Memory holds the keys and where each value is; the values are read from the file until the index has them.
+//! The file is written and synced before the commit joins a group, whose frame refers to it with a checksum over the
+//! checksums of its entries. The keys are in memory; small values are read from the file until the index has them.
 
 use std::{
     fs::{self, File},
@@ -25,31 +25,31 @@ use super::{LogFiles, bytes_reader::BytesReader};
 use crate::{
     FileCorruption, OpenError, ValueCorruption,
     gc::ReplacedFile,
-    keys::LogKey,
+    log_key::LogKey,
     record::{FileId, FileRef, Location, Record},
 };
 
 const ERASED: u8 = 0;
 const INLINE: u8 = 1;
 const FILE: u8 = 2;
-/// The length of an entry's fields before its key, in bytes.
+/// The length of the fields before an entry's key, in bytes.
 const ENTRY_HEADER: u64 = 15;
-/// The memory that an entry takes beside its key, in bytes.
+/// The memory of an entry in addition to its key, in bytes.
 const ENTRY_OVERHEAD: u64 = 112;
 
-/// A change in a bulk commit.
+/// One change of a bulk commit.
 #[derive(Clone, Debug)]
 pub(crate) struct BulkEntry {
     pub(crate) key: Key,
     modified: u64,
-    place: Place,
+    value: EntryValue,
 }
 
-/// The value of a key of a bulk commit.
+/// The value of a key in a bulk commit.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum EntryValue {
     Erased,
-    /// A small value, within the commit's file.
+    /// A small value in the commit's file.
     Inline {
         offset: u64,
         len: u32,
@@ -60,7 +60,7 @@ enum Place {
 /// Writes the file of a bulk commit, in the order of the keys.
 pub(crate) struct BulkWriter {
     file: io::BufWriter<File>,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
     key: LogKey,
     entries: Vec<BulkEntry>,
     sums: Xxh3,
@@ -70,22 +70,22 @@ pub(crate) struct BulkWriter {
 /// A bulk commit that is durable and has no number yet.
 pub(crate) struct PreparedBulk {
     file: File,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
     key: LogKey,
     entries: Vec<BulkEntry>,
     checksum: u64,
     file_bytes: u64,
 }
 
-/// A bulk commit that the log names, or is about to.
+/// A bulk commit that the log refers to, or is about to.
 pub(crate) struct BulkCommit {
     prepared: PreparedBulk,
-    /// The number before its first change's.
+    /// The number before that of its first change.
     number: u64,
 }
 
 /// Removes the file of a commit that was not made.
-struct Unlink {
+struct UnlinkOnDrop {
     id: u64,
     path: PathBuf,
     retained: AtomicBool,
@@ -95,22 +95,22 @@ impl BulkWriter {
     pub(crate) fn create(files: &LogFiles, key: LogKey, id: u64) -> io::Result<Self> {
         let path = path(files.dir(), id);
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        let guard = Unlink { id, path, retained: AtomicBool::new(false) };
+        let guard = UnlinkOnDrop { id, path, retained: AtomicBool::new(false) };
         let file = io::BufWriter::with_capacity(1 << 18, file);
         Ok(Self { file, guard, key, entries: Vec::new(), sums: Xxh3::new(), offset: 0 })
     }
 
-    /// Appends a key that has a value now, or none.
+    /// Appends a key with its new value, or `None` if it is erased.
     pub(crate) fn push(&mut self, key: &Key, modified: u64, value: Option<&Location>) -> io::Result<()> {
         let mut bytes = BytesMut::with_capacity(256);
-        let (kind, len, place) = match value {
-            None => (ERASED, 0, Place::Erased),
+        let (kind, len, entry_value) = match value {
+            None => (ERASED, 0, EntryValue::Erased),
             Some(Location::Inline(value)) => {
                 let len = u32::try_from(value.len()).unwrap_or(u32::MAX);
                 let before = ENTRY_HEADER.saturating_add(key.as_bytes().len() as u64);
-                (INLINE, len, Place::Inline { offset: self.offset.saturating_add(before), len })
+                (INLINE, len, EntryValue::Inline { offset: self.offset.saturating_add(before), len })
             }
-            Some(Location::File(file)) => (FILE, 24, Place::File(*file)),
+            Some(Location::File(file)) => (FILE, 24, EntryValue::File(*file)),
         };
         bytes.put_u8(kind);
         bytes.put_u64(modified);
@@ -130,11 +130,11 @@ impl BulkWriter {
         bytes.put_u64(sum);
         self.sums.update(&sum.to_be_bytes());
         self.offset = self.offset.saturating_add(bytes.len() as u64);
-        self.entries.push(BulkEntry { key: key.clone(), modified, place });
+        self.entries.push(BulkEntry { key: key.clone(), modified, value: entry_value });
         self.file.write_all(&bytes)
     }
 
-    /// Makes the file durable. Whatever fails here concerns this commit only.
+    /// Makes the file durable. Errors affect only this commit.
     pub(crate) fn finish(self, files: &LogFiles) -> io::Result<PreparedBulk> {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -155,12 +155,12 @@ impl PreparedBulk {
         &self.entries
     }
 
-    /// Gives its changes the numbers after this one.
-    pub(crate) fn numbered(self, number: u64) -> BulkCommit {
+    /// Assigns the numbers after this one to the changes.
+    pub(crate) fn with_number(self, number: u64) -> BulkCommit {
         BulkCommit { prepared: self, number }
     }
 
-    /// Reads the file that a round names.
+    /// Reads the file that a frame refers to.
     pub(crate) fn read(dir: &Path, key: LogKey, id: u64, entries: u32, checksum: u64) -> Result<Self, OpenError> {
         let path = path(dir, id);
         let damaged = |cause| OpenError::Corrupt { file: path.clone(), cause };
@@ -181,7 +181,7 @@ impl PreparedBulk {
         if found.len() as u64 != u64::from(entries) || sums.digest() != checksum {
             return Err(damaged(FileCorruption::ContentMismatch));
         }
-        let guard = Unlink { id, path, retained: AtomicBool::new(true) };
+        let guard = UnlinkOnDrop { id, path, retained: AtomicBool::new(true) };
         Ok(Self { file, guard, key, entries: found, checksum, file_bytes })
     }
 }
@@ -196,46 +196,46 @@ fn read_entry(reader: &mut BytesReader, key: LogKey, id: u64, offset: u64) -> Op
     if sum != key.checksum(id, &[&body]) {
         return None;
     }
-    let place = match kind {
-        ERASED => Place::Erased,
+    let value = match kind {
+        ERASED => EntryValue::Erased,
         INLINE => {
             let offset = offset.saturating_add(ENTRY_HEADER).saturating_add(name.len() as u64);
-            Place::Inline { offset, len }
+            EntryValue::Inline { offset, len }
         }
-        FILE => Place::File(FileRef { id: FileId(value.u64()?), size: value.u64()?, checksum: value.u64()? }),
+        FILE => EntryValue::File(FileRef { id: FileId(value.u64()?), size: value.u64()?, checksum: value.u64()? }),
         _ => return None,
     };
-    Some((BulkEntry { key: Key::from_bytes(&name).ok()?, modified, place }, sum))
+    Some((BulkEntry { key: Key::from_bytes(&name).ok()?, modified, value }, sum))
 }
 
 impl BulkEntry {
-    /// True if the key has a value, rather than none.
+    /// True if the key has a value.
     pub(crate) fn is_set(&self) -> bool {
-        !matches!(self.place, Place::Erased)
+        !matches!(self.value, EntryValue::Erased)
     }
 
     /// The value file that a later change of the key replaces.
     pub(crate) fn replaced_file(&self) -> Option<ReplacedFile> {
-        match self.place {
-            Place::File(file) => Some(ReplacedFile { id: file.id, size: file.size }),
-            Place::Erased | Place::Inline { .. } => None,
+        match self.value {
+            EntryValue::File(file) => Some(ReplacedFile { id: file.id, size: file.size }),
+            EntryValue::Erased | EntryValue::Inline { .. } => None,
         }
     }
 }
 
 impl BulkCommit {
-    /// The number of its last change.
+    /// The number of the last change.
     pub(crate) fn number(&self) -> u64 {
         self.number_of(self.prepared.entries.len().saturating_sub(1))
     }
 
-    /// The number before its first change's, as its frame has it.
+    /// The number before that of the first change, as in the frame.
     pub(crate) fn base(&self) -> u64 {
         self.number
     }
 
-    pub(crate) fn number_of(&self, place: usize) -> u64 {
-        self.number.saturating_add(place as u64).saturating_add(1)
+    pub(crate) fn number_of(&self, value: usize) -> u64 {
+        self.number.saturating_add(value as u64).saturating_add(1)
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -250,39 +250,39 @@ impl BulkCommit {
         &self.prepared.entries
     }
 
-    /// A key's change and its place.
+    /// The entry of a key, with its index.
     pub(crate) fn find(&self, key: &str) -> Option<(usize, &BulkEntry)> {
         let entries = &self.prepared.entries;
-        let place = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;
-        Some((place, entries.get(place)?))
+        let value = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;
+        Some((value, entries.get(value)?))
     }
 
     /// The first key at or after `from`.
     pub(crate) fn next_key(&self, from: &str) -> Option<&Key> {
-        let place = self.prepared.entries.partition_point(|entry| entry.key.as_str() < from);
-        self.prepared.entries.get(place).map(|entry| &entry.key)
+        let value = self.prepared.entries.partition_point(|entry| entry.key.as_str() < from);
+        self.prepared.entries.get(value).map(|entry| &entry.key)
     }
 
-    /// The record that a key has by this commit. Reads the file if the value is small.
-    pub(crate) fn record(&self, key: &Key, place: usize) -> Result<Record, StoreError> {
+    /// The record that the commit assigns to a key. Reads the file if the value is small.
+    pub(crate) fn record(&self, key: &Key, value: usize) -> Result<Record, StoreError> {
         let corrupt = || StoreError::corrupt(key.clone(), ValueCorruption::Record);
-        let entry = self.prepared.entries.get(place).ok_or_else(corrupt)?;
-        let location = match entry.place {
-            Place::Erased => return Err(corrupt()),
-            Place::File(file) => Location::File(file),
-            Place::Inline { offset, len } => {
+        let entry = self.prepared.entries.get(value).ok_or_else(corrupt)?;
+        let location = match entry.value {
+            EntryValue::Erased => return Err(corrupt()),
+            EntryValue::File(file) => Location::File(file),
+            EntryValue::Inline { offset, len } => {
                 Location::Inline(self.read_inline(&entry.key, offset, len)?.ok_or_else(corrupt)?)
             }
         };
-        Ok(Record { commit: self.number_of(place), modified: entry.modified, location })
+        Ok(Record { commit: self.number_of(value), modified: entry.modified, location })
     }
 
     fn read_inline(&self, key: &Key, offset: u64, len: u32) -> Result<Option<Bytes>, StoreError> {
         let before = ENTRY_HEADER.saturating_add(key.as_bytes().len() as u64);
         let value = usize::try_from(before.saturating_add(len.into())).unwrap_or(usize::MAX);
         let mut bytes = vec![0; value.saturating_add(8)];
-        let begin = offset.saturating_sub(before);
-        let read = self.prepared.file.read_exact_at(&mut bytes, begin);
+        let start = offset.saturating_sub(before);
+        let read = self.prepared.file.read_exact_at(&mut bytes, start);
         read.map_err(|error| StoreError::io("read the file of a large commit", error))?;
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else { return Ok(None) };
         if u64::from_be_bytes(*sum) != self.prepared.key.checksum(self.id(), &[body]) {
@@ -305,12 +305,12 @@ impl BulkCommit {
         &self.prepared.guard.path
     }
 
-    /// Keeps the file, since the log may name it.
+    /// Retains the file, since the log may refer to it.
     pub(crate) fn retain(&self) {
         self.prepared.guard.retained.store(true, Ordering::Relaxed);
     }
 
-    /// Removes the file, of which the index has everything. Whoever reads from it has it open.
+    /// Removes the file after the index has all of its entries. Readers still have it open.
     pub(crate) fn remove(&self) -> io::Result<()> {
         match fs::remove_file(&self.prepared.guard.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -319,10 +319,10 @@ impl BulkCommit {
     }
 }
 
-impl Drop for Unlink {
+impl Drop for UnlinkOnDrop {
     fn drop(&mut self) {
         if !*self.retained.get_mut() {
-            // A start removes what is left.
+            // The next start removes what is left.
             let _ = fs::remove_file(&self.path);
         }
     }

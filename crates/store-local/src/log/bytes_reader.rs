@@ -1,8 +1,8 @@
-//! Reading numbers and slices that may not be there.
+//! Bounds-checked parsing of numbers and slices.
 
 use bytes::Bytes;
 
-/// Takes fields off the front of bytes; `None` once there are too few.
+/// Splits fields off the front of bytes; `None` if too few are left.
 pub(super) struct BytesReader(pub(super) Bytes);
 
 impl BytesReader {

@@ -1,36 +1,36 @@
-//! Frames: a round as the log has it.
+//! Frames: commit groups in the log.
 //!
 //! ```text
-//! magic u32, payload length u32, round u64, checksum u64, payload, zeros up to a multiple of 8 bytes
+//! magic u32, payload length u32, group u64, checksum u64, payload, zeros up to a multiple of 8 bytes
 //! payload: operations, each
 //!   kind u8, number u64, key length u16, value length u32, key, value
 //! ```
 //!
-//! Numbers are big-endian. The checksum is seeded with a secret of the store and the segment's id, so that neither what a
-//! segment had before it was used again nor any value that a client sends can pass for a frame.
+//! Numbers are big-endian. The checksum is seeded with a secret of the store and the id of the segment, so that neither
+//! the former content of a recycled segment nor any value that a client sends is a valid frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use store::{IntentId, Key, Prefix};
 
 use super::bytes_reader::BytesReader;
-use crate::keys::LogKey;
+use crate::log_key::LogKey;
 
-/// The length of a frame's fields before its payload, in bytes.
+/// The length of the fields before a frame's payload, in bytes.
 pub(super) const FRAME_HEADER: usize = 24;
 const MAGIC: u32 = 0x5A41_4652;
 
-/// A change as the log has it.
+/// A change in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// A key has a new record.
+    /// Sets a key to a record.
     Set { key: Key, number: u64, record: Bytes },
-    /// A key was erased.
+    /// Erases a key.
     Erase { key: Key, number: u64 },
-    /// All keys below a prefix were erased.
+    /// Erases all keys below a prefix.
     ErasePrefix { prefix: Prefix, number: u64 },
-    /// A bulk commit, whose changes are in a file: `number` is the one before its first change.
+    /// A bulk commit, whose changes are in a file. `number` precedes that of its first change.
     Bulk { id: u64, number: u64, entries: u32, checksum: u64 },
-    /// An intent has this record, or was settled.
+    /// Adds an intent with this record, or removes it.
     Intent { id: IntentId, number: u64, record: Option<Bytes> },
 }
 
@@ -38,8 +38,8 @@ const SET: u8 = 1;
 const ERASE: u8 = 2;
 const ERASE_PREFIX: u8 = 3;
 const BULK: u8 = 4;
-const INTEND: u8 = 5;
-const SETTLE: u8 = 6;
+const ADD_INTENT: u8 = 5;
+const REMOVE_INTENT: u8 = 6;
 
 impl Operation {
     /// Appends the operation to a payload.
@@ -64,13 +64,13 @@ impl Operation {
                 put(BULK, *number, b"", &value);
             }
             Self::Intent { id, number, record: Some(record) } => {
-                put(INTEND, *number, &id.as_u128().to_be_bytes(), record);
+                put(ADD_INTENT, *number, &id.as_u128().to_be_bytes(), record);
             }
-            Self::Intent { id, number, record: None } => put(SETTLE, *number, &id.as_u128().to_be_bytes(), b""),
+            Self::Intent { id, number, record: None } => put(REMOVE_INTENT, *number, &id.as_u128().to_be_bytes(), b""),
         }
     }
 
-    /// The bytes that it takes in a payload.
+    /// The length of the operation in a payload, in bytes.
     pub(crate) fn encoded_len(&self) -> usize {
         const FIXED: usize = 15;
         match self {
@@ -97,8 +97,8 @@ impl Operation {
                 let mut value = BytesReader(value);
                 Self::Bulk { id: value.u64()?, number, entries: value.u32()?, checksum: value.u64()? }
             }
-            INTEND => Self::Intent { id: intent_id(&key)?, number, record: Some(value) },
-            SETTLE => Self::Intent { id: intent_id(&key)?, number, record: None },
+            ADD_INTENT => Self::Intent { id: intent_id(&key)?, number, record: Some(value) },
+            REMOVE_INTENT => Self::Intent { id: intent_id(&key)?, number, record: None },
             _ => return None,
         })
     }
@@ -108,7 +108,7 @@ fn intent_id(key: &[u8]) -> Option<IntentId> {
     Some(IntentId::from_u128(u128::from_be_bytes(key.try_into().ok()?)))
 }
 
-/// The operations of a payload; `None` if it is no sequence of them.
+/// The operations of a payload; `None` if it is malformed.
 pub(super) fn decode_payload(payload: Bytes) -> Option<Vec<Operation>> {
     let mut reader = BytesReader(payload);
     let mut operations = Vec::new();
@@ -118,41 +118,41 @@ pub(super) fn decode_payload(payload: Bytes) -> Option<Vec<Operation>> {
     Some(operations)
 }
 
-/// A round's frame in a segment.
-pub(super) fn encode_frame(key: LogKey, segment: u64, round: u64, payload: &[u8]) -> BytesMut {
+/// The frame of a group in a segment.
+pub(super) fn encode_frame(key: LogKey, segment: u64, group: u64, payload: &[u8]) -> BytesMut {
     let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     let mut frame = BytesMut::with_capacity(FRAME_HEADER.saturating_add(payload.len()).saturating_add(8));
     frame.put_u32(MAGIC);
     frame.put_u32(len);
-    frame.put_u64(round);
-    frame.put_u64(checksum(key, segment, len, round, payload));
+    frame.put_u64(group);
+    frame.put_u64(checksum(key, segment, len, group, payload));
     frame.put_slice(payload);
     frame.resize(frame.len().next_multiple_of(8), 0);
     frame
 }
 
-/// True if a frame may begin here, which is quick to see.
-pub(super) fn may_begin(bytes: &[u8]) -> bool {
+/// True if a frame may begin here; a cheap check.
+pub(super) fn is_frame_start(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC.to_be_bytes())
 }
 
-/// The frame at the beginning of `bytes`: its round, payload, and length with the padding. `None` if none reads there.
+/// Decodes the frame at the beginning of `bytes`: its group, payload, and padded length. `None` if it is not valid.
 pub(super) fn decode_frame(key: LogKey, segment: u64, bytes: &Bytes) -> Option<(u64, Bytes, usize)> {
     let mut reader = BytesReader(bytes.clone());
     if reader.u32()? != MAGIC {
         return None;
     }
-    let (len, round, sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
+    let (len, group, sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
     let payload = reader.take(usize::try_from(len).ok()?)?;
-    if sum != checksum(key, segment, len, round, &payload) {
+    if sum != checksum(key, segment, len, group, &payload) {
         return None;
     }
     let total = FRAME_HEADER.saturating_add(payload.len()).next_multiple_of(8);
-    Some((round, payload, total))
+    Some((group, payload, total))
 }
 
-fn checksum(key: LogKey, segment: u64, len: u32, round: u64, payload: &[u8]) -> u64 {
-    key.checksum(segment, &[&len.to_be_bytes(), &round.to_be_bytes(), payload])
+fn checksum(key: LogKey, segment: u64, len: u32, group: u64, payload: &[u8]) -> u64 {
+    key.checksum(segment, &[&len.to_be_bytes(), &group.to_be_bytes(), payload])
 }
 
 #[cfg(test)]
@@ -180,8 +180,8 @@ mod tests {
         operations.iter().for_each(|operation| operation.encode(&mut payload));
         assert_eq!(payload.len(), operations.iter().map(Operation::encoded_len).sum::<usize>());
         let frame = encode_frame(KEY, 4, 11, &payload).freeze();
-        let (round, read, len) = decode_frame(KEY, 4, &frame).unwrap();
-        assert_eq!((round, len), (11, frame.len()));
+        let (group, read, len) = decode_frame(KEY, 4, &frame).unwrap();
+        assert_eq!((group, len), (11, frame.len()));
         assert_eq!(decode_payload(read).unwrap(), operations);
         assert_eq!(decode_frame(KEY, 5, &frame), None);
         assert_eq!(decode_frame(LogKey::new(1, 3), 4, &frame), None);
@@ -201,7 +201,7 @@ mod tests {
         let mut payload = BytesMut::new();
         operations().iter().for_each(|operation| operation.encode(&mut payload));
         let payload = payload.freeze();
-        let whole = (0..payload.len()).filter(|len| decode_payload(payload.slice(..*len)).is_some()).count();
-        assert_eq!(whole, operations().len(), "only at the ends of operations");
+        let decodable = (0..payload.len()).filter(|len| decode_payload(payload.slice(..*len)).is_some()).count();
+        assert_eq!(decodable, operations().len(), "only at the ends of operations");
     }
 }

@@ -1,18 +1,18 @@
-//! The log: where commits become durable.
+//! The log, in which commits become durable.
 //!
 //! ```text
 //! log/<id>.log     a segment: a header of 4 KiB, then frames
-//! log/<id>.bulk    what one large commit carries, written and synced before the frame that names it
-//! log/spare-<id>   a segment that is not used yet, or no more
+//! log/<id>.bulk    the changes of one large commit, written and synced before the frame that refers to it
+//! log/spare-<id>   a segment that is not used yet, or no longer
 //! ```
 //!
-//! A **round** is the commits that one sync makes durable; it is one frame, with a checksum over all of it. Segments are
-//! filled with zeros, or used again, before frames are written into them: then a sync of a frame writes data only and no
-//! metadata of the file system. The next frame is written only after the last one was synced, so at most one frame is torn, at
-//! the end of the newest segment; anything else that does not read is damage, and refused.
+//! A **commit group** is the commits that one sync makes durable. It is one frame, with a checksum over all of it.
+//! Segments are filled with zeros, or recycled, before frames are written: a sync of a frame then writes data only and
+//! no metadata of the file system. Each frame is written after the previous one was synced, so at most one frame can be
+//! torn, at the end of the newest segment. Any other invalid frame is corruption, and the store does not open.
 //!
-//! Each start begins a new segment, whose header says where the one before it ends: a torn frame there stays behind that end
-//! for good. A segment is retired when the index durably has all of its rounds.
+//! Each start begins a new segment, whose header records the end of the previous one, so that a torn frame is ignored
+//! for good. A segment is retired when the index has all of its groups durably.
 
 mod bulk;
 mod bytes_reader;
@@ -39,25 +39,25 @@ use self::{
     frame::encode_frame,
     segment::{HEADER_BYTES, Header, Segment},
 };
-use crate::{faults::SyncFault, keys::LogKey, space::Ballast};
+use crate::{faults::SyncFault, log_key::LogKey, space::Ballast};
 
-/// The size of a new store's first segment, in bytes; later ones double up to the limit.
+/// The size of the first segment of a new store, in bytes; later ones double up to the limit.
 pub(crate) const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
-/// The size of a start's first segment if there is no space for one of the usual size.
-const SMALLEST_SEGMENT_BYTES: u64 = 64 << 10;
-/// The most segments that wait to be used again.
-const MAX_SPARES: usize = 4;
+/// The size of the first segment after opening a store on a full disk, in bytes.
+const MIN_SEGMENT_BYTES: u64 = 64 << 10;
+/// The maximum number of spare segments.
+const MAX_SPARE_SEGMENTS: usize = 4;
 
-/// The end of the log, which frames are appended to. Used by the committer only.
+/// The end of the log, to which the committer appends frames.
 pub(crate) struct Log {
     files: Arc<LogFiles>,
     key: LogKey,
     epoch: u64,
     current: Segment,
-    next_round: u64,
+    next_group: u64,
 }
 
-/// The log's files, which the committer makes and the checkpointer retires.
+/// The files of the log, which the committer creates and the checkpointer retires.
 pub(crate) struct LogFiles {
     dir: PathBuf,
     max_segment_bytes: u64,
@@ -68,23 +68,23 @@ pub(crate) struct LogFiles {
 
 #[derive(Default)]
 struct State {
-    /// Segments that are full, with the first round after each.
+    /// Full segments, each with the first group after it.
     closed: VecDeque<(u64, u64)>,
     spares: Vec<PathBuf>,
     next_spare: u64,
-    /// Files of bulk commits, by the round that names them.
+    /// Files of bulk commits, by the group that refers to them.
     bulk: BTreeMap<u64, Vec<Arc<BulkCommit>>>,
-    /// The bytes of each round that the index does not have yet.
+    /// The size of each group that is not yet in the index, in bytes.
     unapplied: BTreeMap<u64, u64>,
     unapplied_bytes: u64,
 }
 
-/// The point at which a log goes on.
+/// The point from which a log continues.
 pub(crate) struct LogStart {
     pub(crate) key: LogKey,
     pub(crate) epoch: u64,
-    pub(crate) next_round: u64,
-    /// The last segment, and where it ends.
+    pub(crate) next_group: u64,
+    /// The last segment, and its end.
     pub(crate) last: Option<(u64, u64)>,
 }
 
@@ -97,42 +97,43 @@ impl LogFiles {
         &self.dir
     }
 
-    /// Takes over what a start found: full segments, with the first round after each, and segments that wait to be used.
-    pub(crate) fn adopt(&self, closed: Vec<(u64, u64)>, spares: Vec<PathBuf>) {
+    /// Restores the state after a start: full segments, each with the first group after it, and spare segments.
+    pub(crate) fn restore(&self, closed: Vec<(u64, u64)>, spares: Vec<PathBuf>) {
         let mut state = self.state.lock();
         state.closed.extend(closed);
         let used = spares.iter().filter_map(|path| {
-            let number = path.file_name()?.to_str()?.strip_prefix(segment::SPARE)?;
+            let number = path.file_name()?.to_str()?.strip_prefix(segment::SPARE_PREFIX)?;
             u64::from_str_radix(number, 16).ok()
         });
         state.next_spare = used.max().unwrap_or_default();
         drop(state);
-        // A spare may be half filled, so it is not used: with holes in it, each sync would have to write metadata too.
+        // A spare may be partially filled, so it is not reused: with holes in it, each sync would write metadata as
+        // well.
         for path in spares {
             if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "could not remove an unused segment of the log");
+                tracing::warn!(%error, path = %path.display(), "could not remove a spare segment of the log");
             }
         }
     }
 
-    /// The bytes that the log has and the index does not have yet.
+    /// The size of the groups that are not yet in the index, in bytes.
     pub(crate) fn unapplied_bytes(&self) -> u64 {
         self.state.lock().unapplied_bytes
     }
 
-    /// Notes a round that the log has, and what it carries outside of its frame.
-    pub(crate) fn note_round(&self, round: u64, bytes: u64, bulk: Option<Arc<BulkCommit>>) {
+    /// Records a group that was appended, and its bulk commit.
+    pub(crate) fn record_group(&self, group: u64, bytes: u64, bulk: Option<Arc<BulkCommit>>) {
         let mut state = self.state.lock();
         let carried = bulk.as_ref().map_or(0, |bulk| bulk.file_bytes());
         let bytes = bytes.saturating_add(carried);
-        state.unapplied.insert(round, bytes);
+        state.unapplied.insert(group, bytes);
         state.unapplied_bytes = state.unapplied_bytes.saturating_add(bytes);
         if let Some(bulk) = bulk {
-            state.bulk.entry(round).or_default().push(bulk);
+            state.bulk.entry(group).or_default().push(bulk);
         }
     }
 
-    /// Lets go of what holds only rounds up to `applied`, which the index durably has.
+    /// Retires files that contain only groups up to `applied`, which the index has durably.
     pub(crate) fn retire(&self, applied: u64) -> io::Result<()> {
         let mut state = self.state.lock();
         let later = state.unapplied.split_off(&applied.saturating_add(1));
@@ -142,8 +143,8 @@ impl LogFiles {
         let later = state.bulk.split_off(&applied.saturating_add(1));
         let done = std::mem::replace(&mut state.bulk, later);
         let mut retired = Vec::new();
-        while let Some((id, next_round)) = state.closed.front().copied()
-            && next_round <= applied.saturating_add(1)
+        while let Some((id, next_group)) = state.closed.front().copied()
+            && next_group <= applied.saturating_add(1)
         {
             state.closed.pop_front();
             retired.push(id);
@@ -153,12 +154,12 @@ impl LogFiles {
             bulk.remove()?;
         }
         for id in retired {
-            self.make_spare(id)?;
+            self.recycle(id)?;
         }
         Ok(())
     }
 
-    /// Makes the segment that will be needed next, so that the committer does not have to.
+    /// Creates the next segment in advance, so that the committer does not have to.
     pub(crate) fn prepare_spare(&self, size: u64) -> io::Result<()> {
         if !self.state.lock().spares.is_empty() {
             return Ok(());
@@ -168,12 +169,12 @@ impl LogFiles {
         Ok(())
     }
 
-    /// A segment is renamed twice, with a sync of the directory after each, so that a header never stands under another
-    /// segment's name.
-    fn make_spare(&self, id: u64) -> io::Result<()> {
+    /// Turns a retired segment into a spare. A segment is renamed twice, with a sync of the directory after each, so
+    /// that a header is never found under the name of another segment.
+    fn recycle(&self, id: u64) -> io::Result<()> {
         let old = self.dir.join(segment::name(id));
         let len = fs::metadata(&old)?.len();
-        if self.state.lock().spares.len() >= MAX_SPARES || len > self.max_segment_bytes {
+        if self.state.lock().spares.len() >= MAX_SPARE_SEGMENTS || len > self.max_segment_bytes {
             return fs::remove_file(old);
         }
         let spare = self.spare_path();
@@ -186,21 +187,21 @@ impl LogFiles {
     fn spare_path(&self) -> PathBuf {
         let mut state = self.state.lock();
         state.next_spare = state.next_spare.saturating_add(1);
-        self.dir.join(format!("{}{:016x}", segment::SPARE, state.next_spare))
+        self.dir.join(format!("{}{:016x}", segment::SPARE_PREFIX, state.next_spare))
     }
 
     fn new_spare(&self, size: u64) -> io::Result<PathBuf> {
         let path = self.spare_path();
-        self.ballast.make_room(size);
+        self.ballast.free_space(size);
         segment::fill(&path, size).inspect_err(|_| {
-            // What is left of it would only take space.
+            // A partial file would only take space.
             let _ = fs::remove_file(&path);
         })?;
         Ok(path)
     }
 
-    /// A segment that has at least `needed` bytes; one that has to be made has `size`.
-    fn take_spare(&self, size: u64, needed: u64) -> io::Result<PathBuf> {
+    /// A segment of at least `needed` bytes; a new one has `size`.
+    fn acquire_spare(&self, size: u64, needed: u64) -> io::Result<PathBuf> {
         loop {
             let Some(spare) = self.state.lock().spares.pop() else { return self.new_spare(size.max(needed)) };
             if fs::metadata(&spare)?.len() >= needed {
@@ -210,7 +211,7 @@ impl LogFiles {
         }
     }
 
-    /// The size of a new store's first segment.
+    /// The size of the first segment of a new store.
     fn first_size(&self) -> u64 {
         FIRST_SEGMENT_BYTES.min(self.max_segment_bytes)
     }
@@ -221,43 +222,43 @@ impl LogFiles {
 }
 
 impl Log {
-    /// Begins an epoch with a new segment, durably.
-    pub(crate) fn begin(files: Arc<LogFiles>, start: LogStart) -> io::Result<Self> {
-        let LogStart { key, epoch, next_round, last } = start;
+    /// Starts an epoch with a new segment, durably.
+    pub(crate) fn create(files: Arc<LogFiles>, start: LogStart) -> io::Result<Self> {
+        let LogStart { key, epoch, next_group, last } = start;
         let (previous, previous_end) = last.unwrap_or_default();
-        let header = Header { id: previous.saturating_add(1), epoch, first_round: next_round, previous, previous_end };
+        let header = Header { id: previous.saturating_add(1), epoch, first_group: next_group, previous, previous_end };
         let current = match Self::new_segment(&files, key, header, files.first_size(), HEADER_BYTES) {
-            // A full disk may have room for a small one.
+            // A full disk may have space for a small one.
             Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-                let size = SMALLEST_SEGMENT_BYTES.min(files.first_size());
+                let size = MIN_SEGMENT_BYTES.min(files.first_size());
                 Self::new_segment(&files, key, header, size, HEADER_BYTES)?
             }
             current => current?,
         };
         if last.is_some() {
-            files.state.lock().closed.push_back((previous, next_round));
+            files.state.lock().closed.push_back((previous, next_group));
         }
-        Ok(Self { files, key, epoch, current, next_round })
+        Ok(Self { files, key, epoch, current, next_group })
     }
 
-    /// The number of the next round.
-    pub(crate) fn next_round(&self) -> u64 {
-        self.next_round
+    /// The number of the next group.
+    pub(crate) fn next_group(&self) -> u64 {
+        self.next_group
     }
 
     pub(crate) fn segment_size(&self) -> u64 {
         self.current.size
     }
 
-    /// Makes room for a round in the current segment, beginning a new one if there is too little. Fails with nothing changed.
-    pub(crate) fn make_room(&mut self, payload_bytes: u64) -> io::Result<()> {
+    /// Reserves space for a group in the current segment, or starts a new one. If it fails, nothing has changed.
+    pub(crate) fn reserve(&mut self, payload_bytes: u64) -> io::Result<()> {
         if self.current.has_room(payload_bytes) {
             return Ok(());
         }
         let header = Header {
             id: self.current.header.id.saturating_add(1),
             epoch: self.epoch,
-            first_round: self.next_round,
+            first_group: self.next_group,
             previous: self.current.header.id,
             previous_end: self.current.end,
         };
@@ -265,24 +266,25 @@ impl Log {
         let size = self.current.size.saturating_mul(2).min(self.files.max_segment_bytes);
         let next = Self::new_segment(&self.files, self.key, header, size, needed)?;
         let previous = std::mem::replace(&mut self.current, next);
-        self.files.state.lock().closed.push_back((previous.header.id, self.next_round));
+        self.files.state.lock().closed.push_back((previous.header.id, self.next_group));
         Ok(())
     }
 
-    /// Appends a round and makes it durable. After an error the log takes nothing more: it is unknown what the disk has.
+    /// Appends a group and makes it durable. After an error the state of the disk is unknown, and the log accepts
+    /// nothing more.
     pub(crate) fn append(&mut self, payload: &[u8]) -> io::Result<u64> {
-        let round = self.next_round;
-        let frame = encode_frame(self.key, self.current.header.id, round, payload);
+        let group = self.next_group;
+        let frame = encode_frame(self.key, self.current.header.id, group, payload);
         self.current.append(&frame, &self.files.fault)?;
-        self.next_round = round.saturating_add(1);
-        Ok(round)
+        self.next_group = group.saturating_add(1);
+        Ok(group)
     }
 
     fn new_segment(files: &LogFiles, key: LogKey, header: Header, size: u64, needed: u64) -> io::Result<Segment> {
-        let spare = files.take_spare(size, needed)?;
-        let segment = Segment::begin(&spare, key, header)?;
+        let spare = files.acquire_spare(size, needed)?;
+        let segment = Segment::create(&spare, key, header)?;
         fs::rename(&spare, files.dir.join(segment::name(header.id)))?;
-        // A segment that the directory may name must be gone on with, so this must not pass for a lack of space.
+        // If this fails, the directory may refer to the segment, so the error must not look like a lack of space.
         files.sync_dir().map_err(io::Error::other)?;
         Ok(segment)
     }

@@ -1,15 +1,15 @@
-//! A segment of the log: one file, filled with zeros or used again, with a header and frames.
+//! Segments of the log: files of zeros, or recycled ones, with a header and frames.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::frame::FRAME_HEADER;
-use crate::{faults::SyncFault, keys::LogKey, space::write_zeros};
+use crate::{faults::SyncFault, log_key::LogKey, space::write_zeros};
 
-/// The size of a header in bytes: a page, so that no frame shares it.
+/// The size of a header in bytes: a page, which it shares with no frame.
 pub(super) const HEADER_BYTES: u64 = 4096;
-pub(super) const SPARE: &str = "spare-";
+pub(super) const SPARE_PREFIX: &str = "spare-";
 const MAGIC: &[u8; 8] = b"ZARRDLOG";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 8 + 4 + 5 * 8 + 8;
@@ -19,15 +19,15 @@ const HEADER_LEN: usize = 8 + 4 + 5 * 8 + 8;
 pub(super) struct Header {
     pub(super) id: u64,
     pub(super) epoch: u64,
-    /// The round that its first frame has, if it has one.
-    pub(super) first_round: u64,
-    /// The segment before it, 0 if there is none.
+    /// The group of its first frame, if it has one.
+    pub(super) first_group: u64,
+    /// The previous segment, 0 if none exists.
     pub(super) previous: u64,
-    /// The end of that one, in bytes from its beginning.
+    /// The end of the previous segment, in bytes.
     pub(super) previous_end: u64,
 }
 
-/// The segment that is written.
+/// The segment that is being written.
 pub(super) struct Segment {
     file: File,
     pub(super) header: Header,
@@ -41,14 +41,14 @@ pub(super) fn name(id: u64) -> String {
     format!("{id:016x}.log")
 }
 
-/// The segment that a file name is of.
+/// Parses the file name of a segment.
 pub(super) fn id_of(name: &str) -> Option<u64> {
     let id = name.strip_suffix(".log")?;
     let number = u64::from_str_radix(id, 16).ok()?;
     (format!("{number:016x}") == id).then_some(number)
 }
 
-/// Makes a file of zeros, durable but for its directory's entry.
+/// Creates a file of zeros, durable except for its directory entry.
 pub(super) fn fill(path: &Path, size: u64) -> io::Result<()> {
     let mut file = File::create(path)?;
     write_zeros(&mut file, size)?;
@@ -60,7 +60,7 @@ impl Header {
         let mut bytes = BytesMut::with_capacity(HEADER_LEN);
         bytes.put_slice(MAGIC);
         bytes.put_u32(FORMAT);
-        for field in [self.id, self.epoch, self.first_round, self.previous, self.previous_end] {
+        for field in [self.id, self.epoch, self.first_group, self.previous, self.previous_end] {
             bytes.put_u64(field);
         }
         let sum = key.checksum(self.id, &[&bytes]);
@@ -68,7 +68,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header; `None` if it is corrupt or another store's.
+    /// Decodes a header; `None` if it is corrupt or another store's.
     pub(super) fn decode(bytes: &[u8], key: LogKey) -> Option<Self> {
         let (bytes, _) = bytes.split_first_chunk::<HEADER_LEN>()?;
         let (body, sum) = bytes.split_last_chunk::<8>()?;
@@ -79,7 +79,7 @@ impl Header {
         let header = Self {
             id: fields.get_u64(),
             epoch: fields.get_u64(),
-            first_round: fields.get_u64(),
+            first_group: fields.get_u64(),
             previous: fields.get_u64(),
             previous_end: fields.get_u64(),
         };
@@ -89,7 +89,7 @@ impl Header {
 
 impl Segment {
     /// Writes the header into a file of zeros or a retired segment, durably.
-    pub(super) fn begin(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(path)?;
         file.write_all_at(&header.encode(key), 0)?;
         file.sync_data()?;

@@ -1,13 +1,13 @@
-//! Stores of format 1, which had no log: reading what they say of themselves, and bringing them up to date.
+//! Reading and upgrading stores of format 1, which had no log.
 //!
-//! Nothing that the old program reads is changed before the new format's number is written, but for the index, which it opens
-//! after a crash as it is. So an interruption leaves a store that the old or the new program opens.
+//! Until the new format number is written, nothing that the old program reads changes, except the index, which it opens
+//! as after a crash. An interrupted upgrade therefore leaves a store that either program opens.
 
 use std::{fs, io, sync::Arc};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Identity, index_damage, log_key};
+use super::{Identity, index_open_error, log_key};
 use crate::{
     FileCorruption, OpenError,
     durable::remove_durably,
@@ -19,17 +19,17 @@ use crate::{
 
 const SLOT: usize = 4096;
 
-/// The progress of a store of format 1, by its file `progress`.
+/// The last acknowledged commit of a store of format 1, in the file `progress`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Progress {
+pub(super) struct CommitWatermark {
     pub(super) epoch: u64,
     commit: u64,
 }
 
-impl Progress {
-    /// The later of the two slots that can be read.
+impl CommitWatermark {
+    /// Reads the later of the two slots that are valid.
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
-        let path = paths.progress();
+        let path = paths.format_1_watermark();
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(OpenError::corrupt(path, FileCorruption::Missing));
@@ -50,11 +50,11 @@ impl Progress {
     }
 }
 
-/// Compares the entry about itself of an index of format 1 with its entries.
-pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) -> Result<Meta, OpenError> {
-    let found = Meta::recount(index).map_err(|error| index_damage(paths, error))?;
-    let own = index.get(FORMAT_1_META_KEY).map_err(|error| index_damage(paths, error))?;
-    let Some(own) = own else {
+/// Compares the metadata entry of an index of format 1 with its entries.
+pub(super) fn check_index(paths: &Paths, index: &dyn Index, watermark: CommitWatermark) -> Result<Meta, OpenError> {
+    let found = Meta::recount(index).map_err(|error| index_open_error(paths, error))?;
+    let entry = index.get(FORMAT_1_META_KEY).map_err(|error| index_open_error(paths, error))?;
+    let Some(entry) = entry else {
         // Nothing was ever committed.
         return if found == Meta::default() {
             Ok(found)
@@ -62,7 +62,7 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) 
             Err(OpenError::corrupt(paths.index(), FileCorruption::Missing))
         };
     };
-    let (body, sum) = own
+    let (body, sum) = entry
         .split_last_chunk::<8>()
         .ok_or_else(|| OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch))?;
     let fields: Vec<u64> = body.as_chunks::<8>().0.iter().map(|field| u64::from_be_bytes(*field)).collect();
@@ -72,8 +72,8 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) 
     if u64::from_be_bytes(*sum) != xxh3_64(body) {
         return Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch));
     }
-    if commit < progress.commit {
-        return Err(OpenError::StaleIndex { file: paths.index(), found: commit, expected: progress.commit });
+    if commit < watermark.commit {
+        return Err(OpenError::StaleIndex { file: paths.index(), found: commit, expected: watermark.commit });
     }
     if (found.entries, found.digest) != (keys, digest) {
         return Err(OpenError::corrupt(
@@ -84,28 +84,28 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) 
     Ok(found)
 }
 
-/// Brings a store of format 1 up to date. Blocks.
+/// Upgrades a store of format 1. Blocks.
 pub(super) fn upgrade(
     paths: &Paths,
     identity: Identity,
     index: IndexOptions,
     files: Arc<LogFiles>,
 ) -> Result<Identity, OpenError> {
-    let progress = Progress::read(paths)?;
-    remove_durably(&paths.seal(), &paths.dir)?;
-    let index = index.open(&paths.index()).map_err(|error| index_damage(paths, error))?;
-    check_index(paths, &*index, progress)?;
+    let watermark = CommitWatermark::read(paths)?;
+    remove_durably(&paths.format_1_clean_shutdown(), &paths.dir)?;
+    let index = index.open(&paths.index()).map_err(|error| index_open_error(paths, error))?;
+    check_index(paths, &*index, watermark)?;
     drop(index);
-    tracing::info!(dir = %paths.dir.display(), "bringing the store up to date: it gets a log");
-    // What an interrupted try left.
+    tracing::info!(dir = %paths.dir.display(), "upgrading the store from format 1 to format 2");
+    // Left by an interrupted upgrade.
     if paths.log().exists() {
         fs::remove_dir_all(paths.log()).map_err(OpenError::io("empty", paths.log()))?;
     }
-    fs::create_dir_all(paths.log()).map_err(OpenError::io("make", paths.log()))?;
-    let start = LogStart { key: log_key(&identity), epoch: progress.epoch, next_round: 1, last: None };
-    Log::begin(files, start).map_err(OpenError::io("make", paths.log()))?;
-    let identity = identity.of_this_format();
+    fs::create_dir_all(paths.log()).map_err(OpenError::io("create", paths.log()))?;
+    let start = LogStart { key: log_key(&identity), epoch: watermark.epoch, next_group: 1, last: None };
+    Log::create(files, start).map_err(OpenError::io("create", paths.log()))?;
+    let identity = identity.upgraded();
     identity.write(paths)?;
-    remove_durably(&paths.progress(), &paths.dir)?;
+    remove_durably(&paths.format_1_watermark(), &paths.dir)?;
     Ok(identity)
 }

@@ -1,4 +1,4 @@
-//! The file `zarrd.json`: what the store is.
+//! The file `zarrd.json`: the identity of a store.
 
 use std::fs;
 
@@ -11,30 +11,30 @@ use crate::{
     paths::Paths,
 };
 
-/// The layout that this version writes.
+/// The format that this version writes.
 const FORMAT: u32 = 2;
-/// The one before, without a log.
+/// The previous format, without a log.
 const FORMAT_1: u32 = 1;
 
-/// The identity of a store. It never changes.
+/// The identity of a store, which never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
-    /// A random number, which the versions of the store's values are made with.
+    /// A random number, which versions are derived from.
     #[serde(with = "hex")]
     pub(crate) id: u64,
-    /// Another, which its cursors are sealed with. Versions are shown to everybody, this is not.
+    /// A random number, which cursors are signed with. Unlike versions, it is never sent to clients.
     #[serde(with = "hex")]
     pub(crate) secret: u64,
     pub(crate) index: IndexKind,
-    /// Of all the above, since a wrong id would make everything else look damaged.
+    /// The checksum of the other members: with a wrong id, everything else would look damaged.
     #[serde(with = "hex")]
     checksum: u64,
 }
 
-/// What the file says in every format.
+/// The member that all formats share.
 #[derive(Deserialize)]
-struct OfAnyFormat {
+struct FormatProbe {
     format: u32,
 }
 
@@ -48,7 +48,7 @@ impl Identity {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
-        let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
             return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
@@ -59,13 +59,13 @@ impl Identity {
         Ok(identity)
     }
 
-    /// True if the store has the layout before this one.
+    /// True if the store has the previous format.
     pub(super) fn is_format_1(&self) -> bool {
         self.format == FORMAT_1
     }
 
-    /// The same store with the layout that this version writes.
-    pub(super) fn of_this_format(self) -> Self {
+    /// The identity of the same store in the current format.
+    pub(super) fn upgraded(self) -> Self {
         let identity = Self { format: FORMAT, ..self };
         Self { checksum: identity.sum(), ..identity }
     }
@@ -84,7 +84,7 @@ impl Identity {
     }
 }
 
-/// Numbers as hexadecimal text, since JSON's own lose digits in many readers.
+/// Numbers as hexadecimal text, since many JSON readers lose digits of large numbers.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -1,4 +1,4 @@
-//! One process at a time.
+//! The lock of a store's directory.
 
 use std::{
     fs::{File, TryLockError},
@@ -8,9 +8,9 @@ use std::{
 
 use crate::OpenError;
 
-/// The lock on a store, released when it is dropped or the process ends.
+/// The lock of a store, released when it is dropped or the process ends.
 pub(crate) struct Lock {
-    /// `None` if there was no file to lock and none may be made.
+    /// `None` if no lock file exists and none may be created.
     _file: Option<File>,
 }
 
@@ -29,14 +29,14 @@ impl Lock {
             Err(TryLockError::Error(source)) => return Err(OpenError::io("lock", path)(source)),
         }
         let pid = std::process::id();
-        // It is for messages only: a full disk must not keep a store from opening.
+        // The pid is for messages only: a full disk must not prevent opening.
         if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{pid}")) {
-            tracing::debug!(%error, "could not note the process in the lock file");
+            tracing::debug!(%error, "could not write the process id to the lock file");
         }
         Ok(Self { _file: Some(file) })
     }
 
-    /// Keeps writers out, and lets other readers in. Writes nothing.
+    /// Takes a shared lock, which excludes writers only. Writes nothing.
     pub(super) fn take_shared(dir: &Path, path: &Path) -> Result<Self, OpenError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { _file: None }),
@@ -52,7 +52,7 @@ impl Lock {
 
 fn locked(dir: &Path, file: File) -> OpenError {
     let mut pid = String::new();
-    // A pid that cannot be read is left out of the message.
+    // An unreadable pid is omitted from the message.
     let _ = file.take(32).read_to_string(&mut pid);
     OpenError::Locked { dir: dir.to_owned(), pid: pid.trim().parse().ok() }
 }

@@ -1,8 +1,8 @@
 //! Opening a store.
 //!
-//! A start locks the directory, reads the log, removes the mark of a clean stop, opens the index, and applies to it, in memory at
-//! first, what the log has and it has not. In any state that a crash, a signal or a full disk can leave, that succeeds with all
-//! that was acknowledged. What is refused is a store that something else has changed; it is left as it was.
+//! Opening locks the directory, reads the log, removes the clean-shutdown marker, opens the index, and loads the
+//! commits that the index does not have into a memtable. After a crash, a signal or a full disk this always succeeds,
+//! with all acknowledged commits. A store that something else has changed is rejected and left unchanged.
 
 mod create;
 mod format_1;
@@ -30,16 +30,16 @@ use crate::{
     checkpoint::{CHECKED_COPY, Generations, Verification},
     clean_shutdown::{self, CleanShutdown},
     index::{Index, IndexError, IndexOptions},
-    keys::LogKey,
     keyspace::{Meta, Sweeps},
     log::{Log, LogFiles, LogStart, Replayed, replay},
+    log_key::LogKey,
     paths::Paths,
     space::{Ballast, Sizes, Space},
     values::Directory,
     view::Memtable,
 };
 
-/// A store's parts, of a new epoch.
+/// The parts of a store that was opened for writing, in a new epoch.
 pub(crate) struct Opened {
     pub(crate) lock: Lock,
     pub(crate) paths: Paths,
@@ -53,33 +53,33 @@ pub(crate) struct Opened {
     pub(crate) meta: Meta,
     pub(crate) sweeps: Sweeps,
     pub(crate) generations: Generations,
-    /// The rounds that the index does not have yet.
+    /// The commit groups that are not yet in the index.
     pub(crate) replayed: Memtable,
     pub(crate) epoch: u64,
     pub(crate) directory: Directory,
-    /// True if all entries have to be checked.
+    /// True if all entries of the index have to be verified.
     pub(crate) verify: bool,
 }
 
-/// Opens a store, making it if the directory is missing or empty. Blocks.
+/// Opens a store, creating it if the directory is missing or empty. Blocks.
 pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
-    fs::create_dir_all(dir).map_err(OpenError::io("make", dir))?;
+    fs::create_dir_all(dir).map_err(OpenError::io("create", dir))?;
     if !paths.identity().exists() {
-        refuse_foreign_files(&paths)?;
+        reject_foreign_files(&paths)?;
     }
     let lock = Lock::take(dir, &paths.lock())?;
     let sizes = sizes(&paths, options)?;
     let index_options = index_options(options, &sizes);
-    let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.opening));
+    let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.open_reserve));
     let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), options.sync_fault());
-    incomplete::judge(&paths, options.purpose)?;
+    incomplete::check_purpose(&paths, options.purpose)?;
     if !paths.identity().exists() {
         create::create(&paths, index_options, &files)?;
     }
     let mut identity = Identity::read(&paths)?;
     check_kind(dir, &identity, options)?;
-    ballast.make_room_to_open();
+    ballast.free_open_space();
     if identity.is_format_1() {
         identity = format_1::upgrade(&paths, identity, index_options, Arc::clone(&files))?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let replayed = replay(&paths.log(), key)?;
     let generations = Generations::read(&paths)?;
     let clean =
-        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_round.saturating_sub(1))?;
+        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_group.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
@@ -95,28 +95,28 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     if clean == CleanShutdown::Disagrees {
         check_copy(&paths, &identity, &generations.dir(), &replayed, index_options)?;
     }
-    // From here on files are changed.
+    // Files are changed from here on.
     clean_shutdown::remove(&paths)?;
     let index = index_options.open(&generations.dir());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_damage(&paths, error))?);
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
     let (meta, sweeps) = read_index(&paths, &*index)?;
-    check_order(&paths, &replayed, &meta)?;
+    check_log_matches_index(&paths, &replayed, &meta)?;
     let epoch = replayed.epoch.saturating_add(1);
     let last = replayed.last;
     crate::log::replay::rewrite_tail(files.dir(), last).map_err(OpenError::io("write", files.dir()))?;
-    let next_round = replayed.next_round;
+    let next_group = replayed.next_group;
     let memtable = replay_into(&files, key, replayed, meta.applied)?;
-    let start = LogStart { key, epoch, next_round, last: Some(last) };
-    let log = Log::begin(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
-    // What was opened is durable, so a store that is only opened and closed does not pile segments up.
+    let start = LogStart { key, epoch, next_group, last: Some(last) };
+    let log = Log::create(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
+    // Everything opened is durable, so a store that is repeatedly opened and closed does not accumulate segments.
     if let Err(error) = files.retire(meta.applied) {
-        tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+        tracing::warn!(%error, "could not retire an applied part of the log");
     }
     if let Err(error) = generations.remove_others() {
-        tracing::warn!(%error, "could not remove what is left of other generations of the index");
+        tracing::warn!(%error, "could not remove old generations of the index");
     }
     let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
-    ballast.restore_opening();
+    ballast.restore_open_reserve();
     let verify = clean == CleanShutdown::Absent;
     Ok(Opened {
         lock,
@@ -138,14 +138,14 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     })
 }
 
-/// Says that a store has all that it was to be filled with. Blocks.
+/// Marks a store as filled completely. Blocks.
 pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
     incomplete::remove(paths)
 }
 
 fn sizes(paths: &Paths, options: &Options) -> Result<Sizes, OpenError> {
     let space = File::open(&paths.dir).and_then(|dir| Space::of(&dir));
-    Ok(Sizes::new(space.map_err(OpenError::io("look at", &paths.dir))?.total, options))
+    Ok(Sizes::new(space.map_err(OpenError::io("inspect", &paths.dir))?.total, options))
 }
 
 fn index_options(options: &Options, sizes: &Sizes) -> IndexOptions {
@@ -163,7 +163,7 @@ fn log_key(identity: &Identity) -> LogKey {
     LogKey::new(identity.id, identity.secret)
 }
 
-/// Reads the index's entries about itself. An index that was made by format 1, or has had nothing yet, is counted.
+/// Reads the internal entries of the index. The metadata of an index of format 1, or of an empty one, is computed.
 fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenError> {
     let read = || {
         let meta = match Meta::read(index)? {
@@ -172,12 +172,12 @@ fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenEr
         };
         Ok((meta, Sweeps::read(index)?))
     };
-    read().map_err(|error| index_damage(paths, error))
+    read().map_err(|error| index_open_error(paths, error))
 }
 
-/// Refuses an index and a log that do not belong together: something is missing between them.
-fn check_order(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
-    let (first, last) = (replayed.first_round, replayed.next_round.saturating_sub(1));
+/// Rejects an index and a log with a gap between them.
+fn check_log_matches_index(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
+    let (first, last) = (replayed.first_group, replayed.next_group.saturating_sub(1));
     if meta.applied.saturating_add(1) < first {
         return Err(OpenError::StaleIndex {
             file: paths.index(),
@@ -191,7 +191,7 @@ fn check_order(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), Op
     Ok(())
 }
 
-/// Checks an index that something else has changed: on a copy, so that one that is refused stays as it is.
+/// Checks an index that something else has changed, on a copy, so that a rejected one is unchanged.
 fn check_copy(
     paths: &Paths,
     identity: &Identity,
@@ -200,20 +200,20 @@ fn check_copy(
     index_options: IndexOptions,
 ) -> Result<(), OpenError> {
     let copy = tempfile::Builder::new().prefix(CHECKED_COPY).tempdir_in(&paths.dir);
-    let copy = copy.map_err(OpenError::io("make a directory in", &paths.dir))?;
+    let copy = copy.map_err(OpenError::io("create a directory in", &paths.dir))?;
     read_only::copy_dir(index, copy.path())?;
     let index = index_options.open(copy.path());
-    let index = index.map_err(|error| index_damage(paths, error))?;
+    let index = index.map_err(|error| index_open_error(paths, error))?;
     let (meta, _) = read_index(paths, &*index)?;
-    check_order(paths, replayed, &meta)?;
+    check_log_matches_index(paths, replayed, &meta)?;
     check_entries(paths, &*index, &meta, identity.id)
 }
 
-/// Reads every entry of the index and compares them, all together, with what the index says of itself.
+/// Reads all entries of the index and compares them with its metadata.
 fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -> Result<(), OpenError> {
-    tracing::warn!("the index is not as it was when the store was closed: checking all of its entries");
+    tracing::warn!("the index was changed after the store was closed; checking all of its entries");
     let mut verification = Verification::default();
-    while !verification.step(index, store_id).map_err(|error| index_damage(paths, error))? {}
+    while !verification.step(index, store_id).map_err(|error| index_open_error(paths, error))? {}
     if verification.agrees_with(meta) {
         return Ok(());
     }
@@ -223,27 +223,27 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
     ))
 }
 
-fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
+fn reject_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     let entries = fs::read_dir(&paths.dir).map_err(OpenError::io("list", &paths.dir))?;
-    let ours = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
-    let foreign = entries.flatten().any(|entry| !ours(&entry.file_name()));
-    if foreign && !paths.making().exists() {
+    let recognized = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
+    let foreign = entries.flatten().any(|entry| !recognized(&entry.file_name()));
+    if foreign && !paths.creation_marker().exists() {
         return Err(OpenError::NotAStore { dir: paths.dir.clone() });
     }
     Ok(())
 }
 
-/// True if an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
-/// ones' kinds and texts, so there may be no number.
-fn is_of_the_system(error: &io::Error) -> bool {
+/// True if the operating system failed, rather than the content of a file being invalid. sled copies kinds and texts of
+/// errors, so the error number may be missing.
+fn is_system_error(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     error.raw_os_error().is_some() || !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
 
-/// The error of an index that does not open: the system failed it, or it is damaged.
-fn index_damage(paths: &Paths, error: IndexError) -> OpenError {
+/// The error of an index that does not open: the operating system failed, or the index is damaged.
+fn index_open_error(paths: &Paths, error: IndexError) -> OpenError {
     match error.io() {
-        Some(source) if is_of_the_system(source) => {
+        Some(source) if is_system_error(source) => {
             let source = io::Error::new(source.kind(), source.to_string());
             OpenError::Io { action: "open", path: paths.index(), source }
         }

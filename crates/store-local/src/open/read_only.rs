@@ -1,12 +1,12 @@
-//! Opening a store without writing anything into its directory.
+//! Opening a store without writing into its directory.
 
 use std::{fs, path::Path, sync::Arc};
 
 use tempfile::TempDir;
 
 use super::{
-    Identity, Lock, check_kind, check_order, format_1, incomplete, index_damage, index_options, log_key, read_index,
-    replayed::replay_read_only, sizes,
+    Identity, Lock, check_kind, check_log_matches_index, format_1, incomplete, index_open_error, index_options,
+    log_key, read_index, replayed::replay_read_only, sizes,
 };
 use crate::{
     FileCorruption, OpenError, Options, Purpose,
@@ -21,7 +21,7 @@ use crate::{
     view::Memtable,
 };
 
-/// A store's parts, for reading only.
+/// The parts of a store that was opened read-only.
 pub(crate) struct OpenedReadOnly {
     pub(crate) lock: Lock,
     pub(crate) paths: Paths,
@@ -30,7 +30,7 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) files: Arc<LogFiles>,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) index: Arc<dyn Index>,
-    /// Holds the copy of the index that is read: sled and redb write when they open one.
+    /// The copy of the index that is read, since sled and redb write when they open one.
     pub(crate) copy: TempDir,
     pub(crate) sweeps: Sweeps,
     pub(crate) replayed: Memtable,
@@ -38,11 +38,11 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) directory: Directory,
 }
 
-/// Opens a store that exists. Blocks.
+/// Opens an existing store. Blocks.
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedReadOnly, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     let lock = Lock::take_shared(dir, &paths.lock())?;
-    incomplete::judge(&paths, Purpose::Use)?;
+    incomplete::check_purpose(&paths, Purpose::Use)?;
     if !paths.identity().exists() {
         return Err(OpenError::NotAStore { dir: dir.to_owned() });
     }
@@ -58,20 +58,20 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
-    let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;
+    let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
     copy_dir(&generations.dir(), copy.path())?;
     let index = index_options.open(copy.path());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_damage(&paths, error))?);
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
     let (sweeps, replayed, epoch) = if identity.is_format_1() {
-        let progress = format_1::Progress::read(&paths)?;
-        format_1::check_index(&paths, &*index, progress)?;
-        (Sweeps::default(), Memtable::default(), progress.epoch)
+        let watermark = format_1::CommitWatermark::read(&paths)?;
+        format_1::check_index(&paths, &*index, watermark)?;
+        (Sweeps::default(), Memtable::default(), watermark.epoch)
     } else {
         let key = log_key(&identity);
         let replayed = replay(&paths.log(), key)?;
         let (meta, sweeps) = read_index(&paths, &*index)?;
-        check_order(&paths, &replayed, &meta)?;
-        let last = replayed.next_round.saturating_sub(1);
+        check_log_matches_index(&paths, &replayed, &meta)?;
+        let last = replayed.next_group.saturating_sub(1);
         if clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)? == CleanShutdown::Disagrees {
             super::check_entries(&paths, &*index, &meta, identity.id)?;
         }
@@ -85,9 +85,9 @@ pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(from).map_err(OpenError::io("list", from))? {
         let entry = entry.map_err(OpenError::io("list", from))?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(OpenError::io("look at", &path))?;
+        let kind = entry.file_type().map_err(OpenError::io("inspect", &path))?;
         if kind.is_dir() {
-            fs::create_dir(&copy).map_err(OpenError::io("make", &copy))?;
+            fs::create_dir(&copy).map_err(OpenError::io("create", &copy))?;
             copy_dir(&path, &copy)?;
         } else {
             fs::copy(&path, &copy).map_err(OpenError::io("copy", &path))?;

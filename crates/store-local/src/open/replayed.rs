@@ -1,16 +1,16 @@
-//! Bringing what the log has into memory.
+//! Loading the log into a memtable.
 
 use std::{collections::HashSet, fs, sync::Arc};
 
 use crate::{
     OpenError,
-    keys::LogKey,
-    log::{BulkCommit, LogFiles, Operation, PreparedBulk, Replayed, replay::ReplayedRound},
+    log::{BulkCommit, LogFiles, Operation, PreparedBulk, Replayed, replay::ReplayedGroup},
+    log_key::LogKey,
     view::Memtable,
 };
 
-/// The rounds that the index does not have yet, as a memtable; and hands the log's files over to their owner. Removes files of
-/// bulk commits that no such round names.
+/// Loads the groups that are not yet in the index into a memtable, and registers the log's files. Removes files of bulk
+/// commits that no such group refers to.
 pub(super) fn replay_into(
     files: &LogFiles,
     key: LogKey,
@@ -19,21 +19,21 @@ pub(super) fn replay_into(
 ) -> Result<Memtable, OpenError> {
     let memtable = Memtable::default();
     let mut named = HashSet::new();
-    for round in replayed.rounds.iter().filter(|round| round.round > applied) {
-        let bulk = insert_round(files, key, round, &memtable)?;
+    for group in replayed.groups.iter().filter(|group| group.group > applied) {
+        let bulk = insert_group(files, key, group, &memtable)?;
         if let Some(bulk) = &bulk {
             named.insert(bulk.path().to_owned());
         }
-        files.note_round(round.round, round.bytes, bulk);
+        files.record_group(group.group, group.bytes, bulk);
     }
     for path in replayed.bulk.iter().filter(|path| !named.contains(*path)) {
         fs::remove_file(path).map_err(OpenError::io("remove", path))?;
     }
-    files.adopt(replayed.closed, replayed.spares);
+    files.restore(replayed.closed, replayed.spares);
     Ok(memtable)
 }
 
-/// The same for a store that is only read.
+/// Loads the groups of a store that is opened read-only.
 pub(super) fn replay_read_only(
     files: &LogFiles,
     key: LogKey,
@@ -41,27 +41,28 @@ pub(super) fn replay_read_only(
     applied: u64,
 ) -> Result<Memtable, OpenError> {
     let memtable = Memtable::default();
-    for round in replayed.rounds.iter().filter(|round| round.round > applied) {
-        insert_round(files, key, round, &memtable)?;
+    for group in replayed.groups.iter().filter(|group| group.group > applied) {
+        insert_group(files, key, group, &memtable)?;
     }
     Ok(memtable)
 }
 
-fn insert_round(
+fn insert_group(
     files: &LogFiles,
     key: LogKey,
-    round: &ReplayedRound,
+    group: &ReplayedGroup,
     memtable: &Memtable,
 ) -> Result<Option<Arc<BulkCommit>>, OpenError> {
-    let bulk = round.operations.iter().find_map(|operation| match operation {
+    let bulk = group.operations.iter().find_map(|operation| match operation {
         Operation::Bulk { id, number, entries, checksum } => Some(
-            PreparedBulk::read(files.dir(), key, *id, *entries, *checksum).map(|bulk| Arc::new(bulk.numbered(*number))),
+            PreparedBulk::read(files.dir(), key, *id, *entries, *checksum)
+                .map(|bulk| Arc::new(bulk.with_number(*number))),
         ),
         Operation::Set { .. } | Operation::Erase { .. } => None,
         Operation::ErasePrefix { .. } | Operation::Intent { .. } => None,
     });
     let bulk = bulk.transpose()?;
-    memtable.insert_operations(&round.operations, bulk.as_ref());
-    memtable.finish_round(round.round);
+    memtable.insert_operations(&group.operations, bulk.as_ref());
+    memtable.finish_group(group.group);
     Ok(bulk)
 }

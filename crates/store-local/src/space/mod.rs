@@ -1,4 +1,4 @@
-//! Disk space: what values may not take, and what the index gets back when there is none.
+//! Disk space: the reserve that values may not use, and the ballast for a full disk.
 
 mod ballast;
 mod reserve;
@@ -13,14 +13,14 @@ pub(crate) use self::{ballast::Ballast, reserve::Reserve};
 /// The space of a file system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space {
-    /// The bytes that files can still take.
+    /// The free space, in bytes.
     pub(crate) free: u64,
-    /// Its whole size in bytes.
+    /// The total size, in bytes.
     pub(crate) total: u64,
 }
 
 impl Space {
-    /// Asks the file system that a file or directory is on.
+    /// The space of the file system of a file or directory.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         let stat = rustix::fs::fstatvfs(file)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
@@ -28,25 +28,25 @@ impl Space {
     }
 }
 
-/// The sizes of a store's parts that grow with the file system, in bytes.
+/// Sizes that depend on the file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
-    /// The most memory that commits take which the index does not have yet.
+    /// The maximum memory of commits that are not yet in the index.
     pub(crate) commit_buffer: u64,
-    /// The largest segment of the log.
+    /// The maximum size of a log segment.
     pub(crate) segment: u64,
-    /// The most bytes of replaced values that readers hold.
+    /// The maximum size of replaced values that are retained for readers.
     pub(crate) pinned: u64,
-    /// What is given back while the store is open.
+    /// The ballast of an open store.
     pub(crate) ballast: u64,
-    /// What is given back to open it: sled writes a snapshot and begins a segment, and so does the log.
-    pub(crate) opening: u64,
-    /// The segments of a new sled index.
+    /// The ballast for opening a store: sled writes a snapshot and starts a segment, and so does the log.
+    pub(crate) open_reserve: u64,
+    /// The segment size of a new sled index.
     pub(crate) index_segment: u64,
 }
 
 impl Sizes {
-    /// The sizes for a file system of `total` bytes, but for those that the options set.
+    /// The sizes for a file system of `total` bytes, unless the options set them.
     pub(crate) fn new(total: u64, options: &crate::Options) -> Self {
         let index_segment = options.index_segment_bytes.unwrap_or(if total < 1 << 30 { 1 << 20 } else { 4 << 20 });
         let commit_buffer = options.commit_buffer_bytes.unwrap_or_else(|| (total / 64).clamp(1 << 20, 32 << 20));
@@ -54,21 +54,22 @@ impl Sizes {
             commit_buffer,
             segment: options.segment_bytes.unwrap_or_else(|| (total / 128).clamp(1 << 20, 16 << 20)),
             pinned: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
-            // What applying a full buffer takes: sled writes a page anew after some changes of it, and frees the old ones later.
+            // The space for applying a full buffer: sled rewrites a page after some changes, and frees the old one
+            // later.
             ballast: commit_buffer.saturating_mul(4).min(total / 12),
-            opening: index_segment.saturating_mul(4).min(total / 12),
+            open_reserve: index_segment.saturating_mul(4).min(total / 12),
             index_segment,
         }
     }
 }
 
-/// Appends zeros to a file, which takes real blocks for them. Nothing is synced.
+/// Appends zeros to a file, which allocates disk blocks. Nothing is synced.
 pub(crate) fn write_zeros(file: &mut File, mut bytes: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 18];
     while bytes > 0 {
-        let part = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
-        file.write_all(zeros.get(..part).unwrap_or_default())?;
-        bytes = bytes.saturating_sub(part as u64);
+        let chunk = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(zeros.get(..chunk).unwrap_or_default())?;
+        bytes = bytes.saturating_sub(chunk as u64);
     }
     Ok(())
 }

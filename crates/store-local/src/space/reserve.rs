@@ -4,10 +4,11 @@ use store::StoreError;
 
 use super::Space;
 
-const LEAST: u64 = 16 << 20;
-const MOST: u64 = 1 << 30;
+const MIN_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 1 << 30;
 
-/// Space that values may not take, so that the index can always go on and erasing works on a full disk. The ballast is part of it.
+/// Space that values may not use, so that the index can be written and keys can be erased on a full disk. The ballast
+/// is part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserve(Option<u64>);
 
@@ -16,10 +17,10 @@ impl Reserve {
         Self(bytes)
     }
 
-    /// Fails with [`StoreError::OutOfSpace`] where `bytes` more would cut into the reserve, of which the ballast holds
-    /// `ballast` bytes.
+    /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would use the reserve. `ballast` is the size of the
+    /// ballast.
     pub(crate) fn check(self, space: Space, ballast: u64, bytes: u64) -> Result<(), StoreError> {
-        let reserve = self.0.unwrap_or_else(|| (space.total / 20).clamp(LEAST, MOST).min(space.total / 4));
+        let reserve = self.0.unwrap_or_else(|| (space.total / 20).clamp(MIN_BYTES, MAX_BYTES).min(space.total / 4));
         let reserve = reserve.saturating_sub(ballast);
         if space.free < reserve.saturating_add(bytes) { Err(StoreError::OutOfSpace) } else { Ok(()) }
     }

@@ -2,12 +2,12 @@
 
 use store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
-use super::core::Core;
+use super::inner::StoreInner;
 
 /// A page of the keys below a prefix.
-pub(super) fn list_prefix(core: &Core, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {
-    let from = core.begin_of(ListingKind::Keys, prefix, page)?;
-    let (view, _gate) = core.views.stable()?;
+pub(super) fn list_prefix(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {
+    let from = inner.page_start(ListingKind::Keys, prefix, page)?;
+    let (view, _gate) = inner.views.stable()?;
     let mut entries = view.entries(prefix, &from)?;
     let mut keys: Vec<Entry> = Vec::new();
     let mut more = false;
@@ -16,17 +16,17 @@ pub(super) fn list_prefix(core: &Core, prefix: &Prefix, page: &PageRequest) -> R
             more = true;
             break;
         }
-        keys.push(Entry { key, meta: record.meta(core.store_id()) });
+        keys.push(Entry { key, meta: record.meta(inner.store_id()) });
     }
     let last = keys.last().filter(|_| more);
-    let cursor = last.map(|last| core.cursors.sign(ListingKind::Keys, prefix, last.key.as_str()));
+    let cursor = last.map(|last| inner.cursors.sign(ListingKind::Keys, prefix, last.key.as_str()));
     Ok(KeyPage { keys, cursor })
 }
 
-/// A page of the keys and prefixes directly below a prefix. Passes over what lies below each child.
-pub(super) fn list_dir(core: &Core, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
-    let from = core.begin_of(ListingKind::Dir, prefix, page)?;
-    let (view, _gate) = core.views.stable()?;
+/// A page of the keys and prefixes directly below a prefix. Skips the keys below each child.
+pub(super) fn list_dir(inner: &StoreInner, prefix: &Prefix, page: &PageRequest) -> Result<DirPage, StoreError> {
+    let from = inner.page_start(ListingKind::Dir, prefix, page)?;
+    let (view, _gate) = inner.views.stable()?;
     let mut entries = view.entries(prefix, &from)?;
     let mut found = DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None };
     let mut last = String::new();
@@ -39,7 +39,7 @@ pub(super) fn list_dir(core: &Core, prefix: &Prefix, page: &PageRequest) -> Resu
         let name = key.as_str().get(prefix.as_str().len()..).unwrap_or_default();
         let Some((child, _)) = name.split_once('/') else {
             key.as_str().clone_into(&mut last);
-            found.keys.push(Entry { key, meta: record.meta(core.store_id()) });
+            found.keys.push(Entry { key, meta: record.meta(inner.store_id()) });
             continue;
         };
         last = format!("{prefix}{child}/");
@@ -48,16 +48,16 @@ pub(super) fn list_dir(core: &Core, prefix: &Prefix, page: &PageRequest) -> Resu
         found.prefixes.push(child);
         entries.seek(&end)?;
     }
-    found.cursor = more.then(|| core.cursors.sign(ListingKind::Dir, prefix, &last));
+    found.cursor = more.then(|| inner.cursors.sign(ListingKind::Dir, prefix, &last));
     Ok(found)
 }
 
-impl Core {
-    /// Where a page begins.
-    fn begin_of(&self, listing: ListingKind, prefix: &Prefix, page: &PageRequest) -> Result<String, StoreError> {
+impl StoreInner {
+    /// The first key of a page.
+    fn page_start(&self, listing: ListingKind, prefix: &Prefix, page: &PageRequest) -> Result<String, StoreError> {
         let Some(cursor) = &page.cursor else { return Ok(prefix.as_str().to_owned()) };
         let last = self.cursors.verify(listing, prefix, cursor)?;
-        // After a prefix comes what follows all keys below it; after a key, its first possible successor.
+        // After a prefix, continue above all keys below it; after a key, at its first possible successor.
         Ok(match last.strip_suffix('/') {
             Some(prefix) => format!("{prefix}0"),
             None => format!("{last}\0"),

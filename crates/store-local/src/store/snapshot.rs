@@ -1,4 +1,4 @@
-//! The values of some keys as of one commit.
+//! Snapshots of the values of some keys.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,40 +6,40 @@ use async_trait::async_trait;
 use store::{ByteRange, GetResult, Key, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{core::Core, read::value_of};
+use super::{inner::StoreInner, read::open_value};
 use crate::{
     error::is_missing_file,
     gc::Pin,
     record::{Location, Record},
 };
 
-/// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin on the files they name.
+/// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin of their files.
 pub(crate) struct LocalSnapshot {
-    core: Arc<Core>,
+    inner: Arc<StoreInner>,
     entries: HashMap<Key, Option<Entry>>,
     pin: Pin,
-    /// The right to hold the small values in memory.
+    /// The share of the memory limit for small values.
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
 /// The value of a key in a snapshot.
 enum Entry {
     Record(Record),
-    /// A small value for which there was no memory: it is looked up again, and gone if the key was changed.
-    NotHeld(ValueMeta),
+    /// A small value beyond the memory limit: it is looked up again, and expired if the key was changed.
+    NotBuffered(ValueMeta),
 }
 
-/// The bytes of small values that are accounted at a time.
-const PERMITS: u32 = 64 << 10;
+/// The unit in which the memory of small values is accounted, in bytes.
+const PERMIT_BYTES: u32 = 64 << 10;
 
 impl LocalSnapshot {
-    /// Looks the keys up. Blocks.
-    pub(crate) fn take(core: Arc<Core>, keys: Vec<Key>) -> Result<Self, StoreError> {
-        let pin = core.pin();
+    /// Looks up the keys. Blocks.
+    pub(crate) fn new(inner: Arc<StoreInner>, keys: Vec<Key>) -> Result<Self, StoreError> {
+        let pin = inner.pin();
         let mut entries = HashMap::with_capacity(keys.len());
-        let (mut files, mut permits, mut held) = (Vec::new(), Vec::new(), 0_u64);
+        let (mut files, mut permits, mut buffered) = (Vec::new(), Vec::new(), 0_u64);
         {
-            let (view, _gate) = core.views.stable()?;
+            let (view, _gate) = inner.views.stable()?;
             for key in keys {
                 let record = view.record(&key)?;
                 let entry = record.map(|record| match &record.location {
@@ -48,18 +48,18 @@ impl LocalSnapshot {
                         Entry::Record(record)
                     }
                     Location::Inline(bytes) => {
-                        if held < bytes.len() as u64
-                            && let Ok(permit) = Arc::clone(&core.snapshots).try_acquire_many_owned(PERMITS)
+                        if buffered < bytes.len() as u64
+                            && let Ok(permit) = Arc::clone(&inner.snapshots).try_acquire_many_owned(PERMIT_BYTES)
                         {
                             permits.push(permit);
-                            held = held.saturating_add(PERMITS.into());
+                            buffered = buffered.saturating_add(PERMIT_BYTES.into());
                         }
-                        match held.checked_sub(bytes.len() as u64) {
+                        match buffered.checked_sub(bytes.len() as u64) {
                             Some(rest) => {
-                                held = rest;
+                                buffered = rest;
                                 Entry::Record(record)
                             }
-                            None => Entry::NotHeld(record.meta(core.store_id())),
+                            None => Entry::NotBuffered(record.meta(inner.store_id())),
                         }
                     }
                 });
@@ -67,7 +67,7 @@ impl LocalSnapshot {
             }
         }
         pin.resolve(files);
-        Ok(Self { core, entries, pin, _permits: permits })
+        Ok(Self { inner, entries, pin, _permits: permits })
     }
 
     fn entry(&self, key: &Key) -> Result<Option<&Entry>, StoreError> {
@@ -79,8 +79,8 @@ impl LocalSnapshot {
 impl Snapshot for LocalSnapshot {
     fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(self.entry(key)?.map(|entry| match entry {
-            Entry::Record(record) => record.meta(self.core.store_id()),
-            Entry::NotHeld(meta) => *meta,
+            Entry::Record(record) => record.meta(self.inner.store_id()),
+            Entry::NotBuffered(meta) => *meta,
         }))
     }
 
@@ -91,14 +91,14 @@ impl Snapshot for LocalSnapshot {
         let record = match self.entry(key)? {
             None => return Ok(None),
             Some(Entry::Record(record)) => record.clone(),
-            Some(Entry::NotHeld(meta)) => {
-                let current = self.core.record(key)?;
-                let same = current.filter(|record| record.meta(self.core.store_id()).version == meta.version);
+            Some(Entry::NotBuffered(meta)) => {
+                let current = self.inner.record(key)?;
+                let same = current.filter(|record| record.meta(self.inner.store_id()).version == meta.version);
                 same.ok_or(StoreError::SnapshotExpired)?
             }
         };
-        match value_of(&self.core, key, &record, range).await {
-            // The pin may have ended just now, and the file gone with it.
+        match open_value(&self.inner, key, &record, range).await {
+            // The pin may have expired just now, and the file was removed.
             Err(error) if is_missing_file(&error) && !self.pin.touch() => Err(StoreError::SnapshotExpired),
             result => result.map(Some),
         }

@@ -1,4 +1,4 @@
-//! Taking in a value.
+//! Receiving a value.
 
 use std::sync::Arc;
 
@@ -6,161 +6,161 @@ use bytes::Bytes;
 use futures::StreamExt;
 use store::{Key, Payload, StoreError, UploadError};
 
-use super::core::Core;
+use super::inner::StoreInner;
 use crate::{
     blocking::run_blocking,
     commit::{InlineValue, StagedContent, StagedValue},
-    record::MAX_INLINE,
-    values::{Buffer, Buffers, FinishError, PIECE, Writer},
+    record::MAX_INLINE_BYTES,
+    values::{BUFFER_BYTES, Buffer, Buffers, FinishError, Writer},
 };
 
-/// A value on its way into the store.
+/// A value being received.
 struct Upload {
-    core: Arc<Core>,
-    /// What came since the last write began. One write is under way while the next piece is gathered, so an upload holds
+    inner: Arc<StoreInner>,
+    /// The data received since the last write began. One write runs while the next buffer is filled, so an upload uses
     /// at most two buffers.
-    gathered: Gathered,
+    buffered: UploadBuffer,
     received: u64,
     announced: Option<u64>,
-    file: File,
+    file: UploadFile,
 }
 
-/// The file of a value that is on its way, if it has one yet.
-enum File {
+/// The file of a value being received, if it has one.
+enum UploadFile {
     None,
     Writing(tokio::task::JoinHandle<Result<Writer, StoreError>>),
 }
 
-/// Bytes that are gathered. An upload takes a buffer only once it has brought more than a few bytes, so that many slow
-/// ones do not hold many buffers.
+/// Received data. An upload takes a buffer from the pool only after [`SMALL_BUFFER_BYTES`], so that many slow uploads
+/// do not occupy many buffers.
 #[derive(Default)]
-struct Gathered {
-    few: Vec<u8>,
+struct UploadBuffer {
+    small: Vec<u8>,
     buffer: Option<Buffer>,
     len: usize,
 }
 
-/// How many bytes are few.
-const FEW: usize = 32 << 10;
+/// The data that an upload collects before it takes a buffer from the pool, in bytes.
+const SMALL_BUFFER_BYTES: usize = 32 << 10;
 
-/// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
-/// directory's entry.
-pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Payload) -> Result<StagedValue, StoreError> {
-    core.failure.check()?;
+/// Writes a value without making it visible: to memory if it is small, else to a file that is durable except for its
+/// directory entry.
+pub(super) async fn stage(inner: &Arc<StoreInner>, key: &Key, mut content: Payload) -> Result<StagedValue, StoreError> {
+    inner.read_only.check()?;
     let announced = content.size.unwrap_or_default();
-    if core.has_space(announced).is_err() {
-        let core = Arc::clone(core);
-        run_blocking(move || core.check_space(announced)).await?;
+    if inner.has_space(announced).is_err() {
+        let inner = Arc::clone(inner);
+        run_blocking(move || inner.check_space(announced)).await?;
     }
     let mut upload = Upload {
-        core: Arc::clone(core),
-        gathered: Gathered::default(),
+        inner: Arc::clone(inner),
+        buffered: UploadBuffer::default(),
         received: 0,
         announced: content.size,
-        file: File::None,
+        file: UploadFile::None,
     };
-    while let Some(piece) = content.stream.next().await {
-        upload.take(&piece?).await?;
+    while let Some(chunk) = content.stream.next().await {
+        upload.append(&chunk?).await?;
     }
     upload.finish(key).await
 }
 
 impl Upload {
-    async fn take(&mut self, mut piece: &[u8]) -> Result<(), StoreError> {
-        self.received = self.received.saturating_add(piece.len() as u64);
+    async fn append(&mut self, mut chunk: &[u8]) -> Result<(), StoreError> {
+        self.received = self.received.saturating_add(chunk.len() as u64);
         if self.announced.is_some_and(|announced| self.received > announced) {
-            return Err(self.wrong_length());
+            return Err(self.length_mismatch());
         }
         loop {
-            piece = self.gathered.take(piece, &self.core.buffers);
-            if piece.is_empty() {
+            chunk = self.buffered.append(chunk, &self.inner.buffers);
+            if chunk.is_empty() {
                 return Ok(());
             }
-            self.write_gathered().await?;
+            self.write_buffered().await?;
         }
     }
 
-    /// Waits for the write that is under way and begins that of what was gathered.
-    async fn write_gathered(&mut self) -> Result<(), StoreError> {
+    /// Waits for the running write and starts the next one.
+    async fn write_buffered(&mut self) -> Result<(), StoreError> {
         let writer = self.writer().await?;
-        let mut gathered = std::mem::take(&mut self.gathered);
-        let core = Arc::clone(&self.core);
-        self.file = File::Writing(tokio::task::spawn_blocking(move || {
-            core.check_space(gathered.len as u64)?;
-            let mut writer = core.writer(writer)?;
-            writer.write(gathered.bytes())?;
+        let mut buffered = std::mem::take(&mut self.buffered);
+        let inner = Arc::clone(&self.inner);
+        self.file = UploadFile::Writing(tokio::task::spawn_blocking(move || {
+            inner.check_space(buffered.len as u64)?;
+            let mut writer = inner.writer(writer)?;
+            writer.write(buffered.bytes())?;
             Ok(writer)
         }));
         Ok(())
     }
 
     async fn writer(&mut self) -> Result<Option<Writer>, StoreError> {
-        match std::mem::replace(&mut self.file, File::None) {
-            File::None => Ok(None),
-            File::Writing(task) => task.await.map_err(|_| StoreError::Closed)?.map(Some),
+        match std::mem::replace(&mut self.file, UploadFile::None) {
+            UploadFile::None => Ok(None),
+            UploadFile::Writing(task) => task.await.map_err(|_| StoreError::Closed)?.map(Some),
         }
     }
 
     async fn finish(mut self, key: &Key) -> Result<StagedValue, StoreError> {
         if self.announced.is_some_and(|announced| self.received != announced) {
-            return Err(self.wrong_length());
+            return Err(self.length_mismatch());
         }
         let writer = self.writer().await?;
-        if writer.is_none() && self.gathered.len <= MAX_INLINE {
-            let bytes = Bytes::copy_from_slice(self.gathered.bytes());
-            return self.core.small(bytes).await.map(StagedValue::new);
+        if writer.is_none() && self.buffered.len <= MAX_INLINE_BYTES {
+            let bytes = Bytes::copy_from_slice(self.buffered.bytes());
+            return self.inner.stage_small(bytes).await.map(StagedValue::new);
         }
-        let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
+        let (inner, key, mut buffered) = (self.inner, key.clone(), self.buffered);
         run_blocking(move || {
-            let mut writer = core.writer(writer)?;
-            writer.write(gathered.bytes())?;
-            match writer.finish(&key, core.epoch_start) {
+            let mut writer = inner.writer(writer)?;
+            writer.write(buffered.bytes())?;
+            match writer.finish(&key, inner.epoch_start) {
                 Ok(staged) => Ok(StagedValue::new(StagedContent::File(staged))),
                 Err(FinishError::Store(error)) => Err(error),
-                Err(FinishError::Sync(error)) => Err(core.sync_failed(error)),
+                Err(FinishError::Sync(error)) => Err(inner.sync_failed(error)),
             }
         })
         .await
     }
 
-    fn wrong_length(&self) -> StoreError {
+    fn length_mismatch(&self) -> StoreError {
         let announced = self.announced.unwrap_or_default();
         UploadError::LengthMismatch { announced, received: self.received }.into()
     }
 }
 
-impl Gathered {
-    /// Takes as much of `piece` as there is room for, and gives back the rest.
-    fn take<'p>(&mut self, piece: &'p [u8], buffers: &Buffers) -> &'p [u8] {
-        let (now, rest) = piece.split_at(piece.len().min(PIECE.saturating_sub(self.len)));
-        let (start, end) = (self.len, self.len.saturating_add(now.len()));
+impl UploadBuffer {
+    /// Appends as much of `chunk` as fits, and returns the rest.
+    fn append<'p>(&mut self, chunk: &'p [u8], buffers: &Buffers) -> &'p [u8] {
+        let (head, rest) = chunk.split_at(chunk.len().min(BUFFER_BYTES.saturating_sub(self.len)));
+        let (start, end) = (self.len, self.len.saturating_add(head.len()));
         self.len = end;
-        if end <= FEW {
-            self.few.extend_from_slice(now);
+        if end <= SMALL_BUFFER_BYTES {
+            self.small.extend_from_slice(head);
             return rest;
         }
-        let few = &self.few;
+        let small = &self.small;
         let buffer = self.buffer.get_or_insert_with(|| {
             let mut buffer = buffers.take();
-            buffer.part(0, few.len()).copy_from_slice(few);
+            buffer.slice_mut(0, small.len()).copy_from_slice(small);
             buffer
         });
-        buffer.part(start, end).copy_from_slice(now);
+        buffer.slice_mut(start, end).copy_from_slice(head);
         rest
     }
 
     fn bytes(&mut self) -> &[u8] {
         match &mut self.buffer {
-            Some(buffer) => buffer.part(0, self.len),
-            None => &self.few,
+            Some(buffer) => buffer.slice_mut(0, self.len),
+            None => &self.small,
         }
     }
 }
 
-impl Core {
-    /// A small value: in memory if there is room for it, else spilled.
-    async fn small(self: Arc<Self>, bytes: Bytes) -> Result<StagedContent, StoreError> {
-        // A value without bytes takes memory as well.
+impl StoreInner {
+    /// Stages a small value: in memory if it fits, else in a spill file.
+    async fn stage_small(self: Arc<Self>, bytes: Bytes) -> Result<StagedContent, StoreError> {
+        // An empty value takes memory as well.
         let permits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(64);
         match Arc::clone(&self.inline).try_acquire_many_owned(permits) {
             Ok(permit) => Ok(StagedContent::Inline(InlineValue { bytes, _permit: permit })),
@@ -168,7 +168,7 @@ impl Core {
         }
     }
 
-    /// Goes on with a file, or makes one. Blocks.
+    /// Returns the open file, or creates it. Blocks.
     fn writer(&self, writer: Option<Writer>) -> Result<Writer, StoreError> {
         match writer {
             Some(writer) => Ok(writer),
@@ -176,12 +176,12 @@ impl Core {
         }
     }
 
-    /// A full disk concerns only the value at hand; any other failure to sync concerns them all.
+    /// A full disk affects only this value; any other failed sync makes the store read-only.
     fn sync_failed(&self, error: std::io::Error) -> StoreError {
         match StoreError::io("sync a value file", error) {
             StoreError::OutOfSpace => StoreError::OutOfSpace,
             error => {
-                self.failure.set(&error);
+                self.read_only.set(&error);
                 StoreError::ReadOnly
             }
         }

@@ -1,4 +1,4 @@
-//! Starting what keeps an opened store going.
+//! Starting the threads of an opened store.
 
 use std::{
     io,
@@ -9,30 +9,30 @@ use parking_lot::Mutex;
 use store::CursorSigner;
 use tokio::sync::{Notify, Semaphore};
 
-use super::core::{Core, Threads};
+use super::inner::{StoreInner, Threads};
 use crate::{
     Options,
-    checkpoint::{Checkpointer, Clock, IndexWriter, VerifyState, Work},
+    checkpoint::{CheckpointTask, Checkpointer, IndexWriter, Timers, VerifyState},
     commit::{Committer, Publisher, RecentChanges},
     gc::{GarbageCollector, Pins},
-    keys::LogKey,
+    log_key::LogKey,
     open::{Opened, OpenedReadOnly},
     read_only_flag::ReadOnlyFlag,
     record::FileId,
     space::Reserve,
-    spill::Spill,
+    spill::SpillFiles,
     values::Buffers,
     view::{Memtable, Parts, Views},
 };
 
-/// How much may be read ahead of answers, over all readers, in KiB.
-const AHEAD_KIB: usize = 32 << 10;
-/// How much memory small staged values may take, in bytes; beyond it they are spilled.
+/// The limit of prefetched data, over all readers, in KiB.
+const PREFETCH_KIB: usize = 32 << 10;
+/// The limit of small staged values in memory, in bytes; beyond it they are spilled.
 const INLINE_BYTES: usize = 16 << 20;
-/// How much memory the small values of snapshots may take, in bytes; beyond it a value that was replaced is gone.
+/// The limit of small values that snapshots retain in memory, in bytes; beyond it replaced values expire.
 const SNAPSHOT_BYTES: usize = 64 << 20;
 
-impl Core {
+impl StoreInner {
     pub(super) fn start(opened: Opened, options: &Options) -> io::Result<Self> {
         let Opened { lock, paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
         let Opened { index_options, generations, replayed, epoch, directory, verify, .. } = opened;
@@ -47,22 +47,22 @@ impl Core {
         let views = Arc::new(Views::new(parts, epoch_start, identity.id));
         let pins = Pins::new(options.pin_timeout, sizes.pinned);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
-        let failure = Arc::new(ReadOnlyFlag::new(false));
+        let read_only = Arc::new(ReadOnlyFlag::new(false));
         let recent = Arc::new(RecentChanges::default());
         let applied = Arc::new(Notify::new());
         let (requests, received) = mpsc::channel();
-        let (work, received_work) = mpsc::channel();
+        let (tasks, received_tasks) = mpsc::channel();
         let spare_bytes = log.segment_size().saturating_mul(2).min(sizes.segment);
         let committer = Committer {
             log,
             directory: directory.clone(),
-            failure: Arc::clone(&failure),
+            read_only: Arc::clone(&read_only),
             recent: Arc::clone(&recent),
             publisher: Publisher {
                 views: Arc::clone(&views),
                 files: Arc::clone(&files),
                 collector: collector.clone(),
-                checkpointer: work.clone(),
+                checkpointer: tasks.clone(),
                 freeze_bytes: sizes.commit_buffer / 4,
                 freeze_log_bytes: sizes.commit_buffer,
             },
@@ -80,7 +80,7 @@ impl Core {
             collector: collector.clone(),
             ballast: Arc::clone(&ballast),
             reserve: Reserve::new(options.reserve_bytes),
-            failure: Arc::clone(&failure),
+            read_only: Arc::clone(&read_only),
             requests: requests.clone(),
             writer: IndexWriter::new(index, meta),
             generations,
@@ -89,20 +89,20 @@ impl Core {
             compaction: None,
             retired: Vec::new(),
             spare_bytes,
-            clock: Clock::default(),
+            timers: Timers::default(),
         };
         let threads = Threads::Writing {
             committer: committer.start(received)?,
-            checkpointer: checkpointer.start(received_work)?,
+            checkpointer: checkpointer.start(received_tasks)?,
             collector: collector_thread,
             lock,
         };
-        // What was replayed is applied at once.
-        let _ = work.send(Work::Apply);
+        // Apply the replayed groups now.
+        let _ = tasks.send(CheckpointTask::Apply);
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
             log_key: LogKey::new(identity.id, identity.secret),
-            spill: Spill::new(paths.log()),
+            spill: SpillFiles::new(paths.log()),
             paths,
             identity,
             views,
@@ -112,20 +112,20 @@ impl Core {
             buffers: Buffers::default(),
             pins,
             collector,
-            failure,
+            read_only,
             reserve: Reserve::new(options.reserve_bytes),
             ballast,
             next_file: AtomicU64::new(epoch_start),
             epoch_start,
             epoch,
-            ahead: Arc::new(Semaphore::new(AHEAD_KIB)),
+            prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
             snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
             commit_buffer: sizes.commit_buffer,
             applied,
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
-            work: Mutex::new(Some(work)),
+            tasks: Mutex::new(Some(tasks)),
         })
     }
 
@@ -146,7 +146,7 @@ impl Core {
         } = opened;
         let parts =
             Parts { active: Arc::new(replayed), frozen: None, index: Arc::clone(&index), sweeps: Arc::new(sweeps) };
-        // Every number that was given out is visible.
+        // All numbers assigned so far are visible.
         let visible = FileId::first_of(epoch.saturating_add(1));
         let pins = Pins::new(options.pin_timeout, sizes.pinned);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
@@ -155,7 +155,7 @@ impl Core {
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
             log_key: LogKey::new(identity.id, identity.secret),
-            spill: Spill::new(paths.log()),
+            spill: SpillFiles::new(paths.log()),
             views: Arc::new(Views::new(parts, visible, identity.id)),
             paths,
             identity,
@@ -165,20 +165,20 @@ impl Core {
             buffers: Buffers::default(),
             pins,
             collector,
-            failure: Arc::new(ReadOnlyFlag::new(true)),
+            read_only: Arc::new(ReadOnlyFlag::new(true)),
             reserve: Reserve::new(options.reserve_bytes),
             ballast,
             next_file: AtomicU64::new(visible),
             epoch_start: visible,
             epoch,
-            ahead: Arc::new(Semaphore::new(AHEAD_KIB)),
+            prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
             snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
             commit_buffer: sizes.commit_buffer,
             applied: Arc::new(Notify::new()),
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
-            work: Mutex::new(None),
+            tasks: Mutex::new(None),
         })
     }
 }

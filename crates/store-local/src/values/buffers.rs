@@ -1,23 +1,23 @@
-//! Buffers that are used again, since making and clearing fresh ones costs as much as reading into them.
+//! A pool of buffers, since allocating and clearing a buffer costs as much as reading into it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The size of a buffer: what is read or written of a value at a time.
-pub(crate) const PIECE: usize = 512 << 10;
-/// How many buffers are kept while nobody uses them.
-const KEPT: usize = 32;
+/// The size of a buffer in bytes, which is the unit of reads and writes.
+pub(crate) const BUFFER_BYTES: usize = 512 << 10;
+/// The maximum number of unused buffers in the pool.
+const MAX_POOLED_BUFFERS: usize = 32;
 
-/// Buffers of [`PIECE`] bytes.
+/// A pool of buffers of [`BUFFER_BYTES`].
 #[derive(Clone, Default)]
 pub(crate) struct Buffers(Arc<Mutex<Vec<Box<[u8]>>>>);
 
-/// A buffer that goes back when it is dropped.
+/// A buffer that returns to the pool on drop.
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
-    home: Buffers,
+    pool: Buffers,
 }
 
 /// The filled part of a buffer.
@@ -28,21 +28,21 @@ struct Filled {
 }
 
 impl Buffers {
-    /// A buffer with any content.
+    /// A buffer with arbitrary content.
     pub(crate) fn take(&self) -> Buffer {
-        let kept = self.0.lock().pop();
-        Buffer { bytes: kept.unwrap_or_else(|| vec![0; PIECE].into_boxed_slice()), home: self.clone() }
+        let pooled = self.0.lock().pop();
+        Buffer { bytes: pooled.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice()), pool: self.clone() }
     }
 }
 
 impl Buffer {
-    /// The bytes from `start` on, up to `end` or the buffer's own end.
-    pub(crate) fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+    /// The bytes from `start` to `end`, or to the end of the buffer.
+    pub(crate) fn slice_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
         let end = end.min(self.bytes.len());
         self.bytes.get_mut(start..end).unwrap_or_default()
     }
 
-    /// Turns `start..end` into shared bytes; the buffer goes back when the last of them is dropped.
+    /// Turns `start..end` into shared bytes. The buffer returns to the pool with the last of them.
     pub(crate) fn freeze(self, start: usize, end: usize) -> Bytes {
         Bytes::from_owner(Filled { buffer: self, start, end })
     }
@@ -56,9 +56,9 @@ impl AsRef<[u8]> for Filled {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut kept = self.home.0.lock();
-        if kept.len() < KEPT {
-            kept.push(std::mem::take(&mut self.bytes));
+        let mut pooled = self.pool.0.lock();
+        if pooled.len() < MAX_POOLED_BUFFERS {
+            pooled.push(std::mem::take(&mut self.bytes));
         }
     }
 }

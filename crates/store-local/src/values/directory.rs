@@ -22,55 +22,54 @@ use crate::{
     space::Space,
 };
 
-/// The longest that a file waits for a descriptor. Those who read and write values have them for a short time each.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// The time until the system is asked once more, which does not say when it has descriptors again.
-const ASK_AGAIN: Duration = Duration::from_millis(10);
-/// The descriptors that are left to everything that is neither a value file nor a connection: the index, the log, the
-/// program's own.
-const RESERVED: u64 = 32;
-/// The fewest value files that may be open at a time.
-const LEAST: u64 = 4;
+/// The maximum time that a file waits for a descriptor. Readers and writers hold theirs for a short time.
+const MAX_DESCRIPTOR_WAIT: Duration = Duration::from_secs(2);
+/// The interval at which the system is asked for a descriptor again.
+const DESCRIPTOR_RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// The descriptors reserved for everything except value files and connections: the index, the log, and the program.
+const RESERVED_DESCRIPTORS: u64 = 32;
+/// The minimum number of value files that may be open.
+const MIN_DESCRIPTORS: u64 = 4;
 
-/// The directory `values` of a store, and the handle that its files are opened through.
+/// The directory `values` of a store.
 #[derive(Clone)]
-pub(crate) struct Directory(Arc<Inner>);
+pub(crate) struct Directory(Arc<DirectoryInner>);
 
-struct Inner {
+struct DirectoryInner {
     path: PathBuf,
-    /// The directory itself, which files are opened relative to.
+    /// The directory itself, relative to which files are opened.
     root: File,
     descriptors: Arc<Descriptors>,
 }
 
-/// A value file that is open.
+/// An open value file.
 pub(crate) struct ValueFile {
-    /// Closed before its descriptor counts as free.
+    /// Closed before its descriptor is released.
     file: File,
     _descriptor: Descriptor,
 }
 
-/// The descriptors that value files may take. However many are asked for, the index finds one when it needs it, where a
-/// failure would be one of the whole store.
+/// The descriptors that value files may use, limited so that the index always gets one: its failure would be that of
+/// the whole store.
 struct Descriptors {
     free: Mutex<u64>,
     freed: Condvar,
 }
 
-/// The right to have a value file open.
+/// The permit of an open value file.
 struct Descriptor(Arc<Descriptors>);
 
-/// How a file was opened without waiting for the disk.
-pub(crate) enum Quick<T> {
-    /// It was in memory.
+/// The result of an attempt without disk access.
+pub(crate) enum ImmediateOrBlocking<T> {
+    /// The data was in memory.
     Done(T),
-    /// The disk may be needed; ask again where waiting is allowed.
-    WouldWait,
+    /// Disk access may be needed; repeat the operation where blocking is allowed.
+    WouldBlock,
 }
 
 impl Directory {
-    /// Makes the 256 directories, durably. They are never made or removed afterwards, so a file's own directory entry
-    /// is all that its making has to sync.
+    /// Creates the 256 directories, durably. They are never created or removed afterwards, so that a new file needs
+    /// only its own directory entry synced.
     pub(crate) fn create(path: &Path) -> io::Result<()> {
         fs::create_dir_all(path)?;
         for directory in 0..=u8::MAX {
@@ -86,52 +85,53 @@ impl Directory {
             }
         }
         let descriptors = Arc::new(Descriptors::new(getrlimit(Resource::Nofile).current));
-        Ok(Self(Arc::new(Inner { path: path.to_owned(), root: File::open(path)?, descriptors })))
+        Ok(Self(Arc::new(DirectoryInner { path: path.to_owned(), root: File::open(path)?, descriptors })))
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }
 
-    /// Makes a file. Blocks, also where there is no descriptor for it; fails with `EMFILE` where there is none for long.
+    /// Creates a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn create_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
         self.with_descriptor(|| OpenOptions::new().write(true).create_new(true).open(&path))
     }
 
-    /// Opens a file. Blocks, also where there is no descriptor for it; fails with `EMFILE` where there is none for long.
+    /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn open_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
         self.with_descriptor(|| File::open(&path))
     }
 
-    /// Opens a file if that takes no disk access, so that it may be called on an async thread.
+    /// Opens a file if that needs no disk access, so that async threads may call it.
     #[cfg(target_os = "linux")]
-    pub(crate) fn open_file_quickly(&self, id: FileId) -> Quick<ValueFile> {
+    pub(crate) fn try_open_file(&self, id: FileId) -> ImmediateOrBlocking<ValueFile> {
         use rustix::fs::{ResolveFlags, openat2};
-        let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else { return Quick::WouldWait };
+        let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else {
+            return ImmediateOrBlocking::WouldBlock;
+        };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         match openat2(&self.0.root, id.path(), flags, Mode::empty(), ResolveFlags::CACHED) {
-            Ok(file) => Quick::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
-            Err(_) => Quick::WouldWait,
+            Ok(file) => ImmediateOrBlocking::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
+            Err(_) => ImmediateOrBlocking::WouldBlock,
         }
     }
 
-    /// Opens a file if that takes no disk access, which only Linux can tell.
+    /// Opens a file if that needs no disk access, which only Linux reports.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn open_file_quickly(&self, _id: FileId) -> Quick<ValueFile> {
-        Quick::WouldWait
+    pub(crate) fn try_open_file(&self, _id: FileId) -> ImmediateOrBlocking<ValueFile> {
+        ImmediateOrBlocking::WouldBlock
     }
 
-    /// Makes the entries of the files that were made in a directory durable.
+    /// Makes the entries of new files in a directory durable.
     ///
-    /// The directory is opened for it, which takes 3 µs where its sync takes 130 and more; to hold all 256 open would take
-    /// as many descriptors.
+    /// Opening the directory takes 3 µs, its sync 130 µs and more; keeping all 256 open would take as many descriptors.
     pub(crate) fn sync(&self, directory: u8) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.0.root, directory_name(directory), flags, Mode::empty()) {
             Ok(opened) => File::from(opened).sync_all(),
-            // A sync that fails ends all writing, so it must not fail for want of a descriptor.
+            // A failed sync makes the store read-only, so it must not fail for lack of a descriptor.
             #[cfg(target_os = "linux")]
             Err(Errno::MFILE | Errno::NFILE) => Ok(rustix::fs::syncfs(&self.0.root)?),
             Err(error) => Err(error.into()),
@@ -148,14 +148,14 @@ impl Directory {
     }
 
     fn with_descriptor(&self, open: impl Fn() -> io::Result<File>) -> io::Result<ValueFile> {
-        let deadline = Instant::now() + LONGEST_WAIT;
+        let deadline = Instant::now() + MAX_DESCRIPTOR_WAIT;
         let opened = Descriptors::take(&self.0.descriptors, deadline).ok_or_else(|| Errno::MFILE.into());
         let opened = opened.and_then(|descriptor| {
             loop {
                 match open() {
-                    // Others than value files may have taken all that there are.
+                    // Descriptors may be used up outside of this limit.
                     Err(error) if is_out_of_descriptors(&error) && Instant::now() < deadline => {
-                        thread::sleep(ASK_AGAIN)
+                        thread::sleep(DESCRIPTOR_RETRY_INTERVAL)
                     }
                     opened => return Ok(ValueFile { file: opened?, _descriptor: descriptor }),
                 }
@@ -163,17 +163,18 @@ impl Directory {
         });
         opened.inspect_err(|error| {
             if is_out_of_descriptors(error) {
-                tracing::warn!(%error, "a value was refused; more files may be open with a higher limit (ulimit -n)");
+                tracing::warn!(%error, "a value was rejected: too many open files; raise the limit (ulimit -n)");
             }
         })
     }
 }
 
 impl Descriptors {
-    /// Those of a process that may have `limit` files open: half of what is not reserved, since connections need them
-    /// too.
+    /// The limit of a process that may open `limit` files: half of what is not reserved, since connections need
+    /// descriptors too.
     fn new(limit: Option<u64>) -> Self {
-        let free = limit.map_or(u64::MAX, |limit| (limit.saturating_sub(RESERVED) / 2).max(LEAST));
+        let free =
+            limit.map_or(u64::MAX, |limit| (limit.saturating_sub(RESERVED_DESCRIPTORS) / 2).max(MIN_DESCRIPTORS));
         Self { free: Mutex::new(free), freed: Condvar::new() }
     }
 
@@ -216,21 +217,21 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|error| errors.contains(&error))
 }
 
-/// Reads at an offset if the bytes are in memory, so that it may be called on an async thread.
+/// Reads at an offset if the bytes are in memory, so that async threads may call it.
 #[cfg(target_os = "linux")]
-pub(crate) fn read_quickly(file: &File, buffer: &mut [u8], offset: u64) -> Quick<()> {
+pub(crate) fn try_read(file: &File, buffer: &mut [u8], offset: u64) -> ImmediateOrBlocking<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
     let len = buffer.len();
     match preadv2(file, &mut [io::IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT) {
-        Ok(read) if read == len => Quick::Done(()),
-        _ => Quick::WouldWait,
+        Ok(read) if read == len => ImmediateOrBlocking::Done(()),
+        _ => ImmediateOrBlocking::WouldBlock,
     }
 }
 
-/// Reads at an offset if the bytes are in memory, which only Linux can tell.
+/// Reads at an offset if the bytes are in memory, which only Linux reports.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn read_quickly(_file: &File, _buffer: &mut [u8], _offset: u64) -> Quick<()> {
-    Quick::WouldWait
+pub(crate) fn try_read(_file: &File, _buffer: &mut [u8], _offset: u64) -> ImmediateOrBlocking<()> {
+    ImmediateOrBlocking::WouldBlock
 }
 
 #[cfg(test)]
@@ -243,19 +244,20 @@ mod tests {
         Directory::create(&path).unwrap();
         let root = File::open(&path).unwrap();
         let descriptors = Arc::new(Descriptors::new(Some(limit)));
-        (dir, Directory(Arc::new(Inner { path, root, descriptors })))
+        (dir, Directory(Arc::new(DirectoryInner { path, root, descriptors })))
     }
 
     #[test]
     fn a_file_waits_until_another_is_closed() {
-        let (_dir, directory) = directory(RESERVED + 2 * LEAST);
-        let mut open: Vec<ValueFile> = (0..LEAST).map(|id| directory.create_file(FileId(id)).unwrap()).collect();
-        assert!(matches!(directory.open_file_quickly(FileId(0)), Quick::WouldWait));
-        let refused = directory.create_file(FileId(LEAST)).err().unwrap();
+        let (_dir, directory) = directory(RESERVED_DESCRIPTORS + 2 * MIN_DESCRIPTORS);
+        let mut open: Vec<ValueFile> =
+            (0..MIN_DESCRIPTORS).map(|id| directory.create_file(FileId(id)).unwrap()).collect();
+        assert!(matches!(directory.try_open_file(FileId(0)), ImmediateOrBlocking::WouldBlock));
+        let refused = directory.create_file(FileId(MIN_DESCRIPTORS)).err().unwrap();
         assert!(is_out_of_descriptors(&refused), "{refused:?}");
         let waiting = {
             let directory = directory.clone();
-            thread::spawn(move || directory.create_file(FileId(LEAST)).map(drop))
+            thread::spawn(move || directory.create_file(FileId(MIN_DESCRIPTORS)).map(drop))
         };
         thread::sleep(Duration::from_millis(100));
         assert!(!waiting.is_finished());

@@ -1,4 +1,4 @@
-//! Value files: written once, never changed, checked whenever they are read.
+//! Value files: written once, never changed, and checked on every read.
 //!
 //! ```text
 //! values/xx/<id>    xx: bits 8 to 15 of the id, both in hexadecimal
@@ -10,9 +10,9 @@
 //!           checksum u64: xxh3 of the page sums and the footer up to here
 //! ```
 //!
-//! Numbers are big-endian. The commit is the last one at the time of writing. The index's record of a key holds the footer's
-//! checksum, which covers the page sums, which cover the sums, which cover the data: so a reader checks any range by
-//! reading the blocks it touches, a page of 4 KiB for every 64 MiB of data, and the footer.
+//! Numbers are big-endian. The commit is the last one when the file was written. The record of a key contains the
+//! checksum of the footer, which covers the page sums, which cover the sums, which cover the data. A reader therefore
+//! checks any range by reading its blocks, a page of 4 KiB for every 64 MiB of data, and the footer.
 
 mod buffers;
 mod directory;
@@ -21,11 +21,11 @@ mod trailer;
 mod writer;
 
 pub(crate) use self::{
-    buffers::{Buffer, Buffers, PIECE},
+    buffers::{BUFFER_BYTES, Buffer, Buffers},
     directory::Directory,
     reader::{OpenValue, verify},
     writer::{FinishError, StagedFile, Writer},
 };
 
 /// The data that one checksum covers, in bytes.
-pub(crate) const BLOCK: u64 = 128 << 10;
+pub(crate) const BLOCK_BYTES: u64 = 128 << 10;

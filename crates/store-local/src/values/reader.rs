@@ -1,4 +1,4 @@
-//! Reading a value file: every block is checked before any of its bytes leave.
+//! Reading a value file. Every block is checked before its bytes are returned.
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
@@ -7,9 +7,9 @@ use store::{Key, StoreError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
-    BLOCK, Buffers,
-    buffers::PIECE,
-    directory::{Directory, Quick, ValueFile, read_quickly},
+    BLOCK_BYTES, Buffers,
+    buffers::BUFFER_BYTES,
+    directory::{Directory, ImmediateOrBlocking, ValueFile, try_read},
     trailer::{Footer, Layout, PAGE_SUMS, PageSums, to_usize},
 };
 use crate::{ValueCorruption, blocking::run_blocking, record::FileRef};
@@ -22,24 +22,24 @@ pub(crate) struct OpenValue {
     name: Arc<str>,
     layout: Layout,
     page_sums: Arc<PageSums>,
-    /// The page of block sums that was read last.
+    /// The page of block checksums that was read last.
     page: Option<(u64, Arc<Vec<u64>>)>,
     buffers: Buffers,
 }
 
-/// How a read may go about it.
+/// The mode of a read.
 #[derive(Clone, Copy)]
-enum Wait {
-    /// Without waiting for the disk.
-    Never,
-    /// As long as it takes, on a thread that may block.
-    AsLongAsItTakes,
+enum ReadMode {
+    /// Fails if the disk would be accessed.
+    NonBlocking,
+    /// Blocks the thread.
+    Blocking,
 }
 
-/// What kept a read from succeeding.
+/// Errors of a read.
 enum ReadError {
-    /// The disk is needed.
-    WouldWait,
+    /// Disk access is needed.
+    WouldBlock,
     Failed(StoreError),
 }
 
@@ -50,39 +50,39 @@ impl From<StoreError> for ReadError {
 }
 
 impl OpenValue {
-    /// Opens the file that a record of `key` names and checks its footer.
+    /// Opens the file of a record and checks its footer.
     pub(crate) async fn open(
         directory: &Directory,
         key: &Key,
         file: FileRef,
         buffers: &Buffers,
     ) -> Result<Self, StoreError> {
-        match Self::open_with(directory, key, file, buffers, Wait::Never) {
+        match Self::open_with(directory, key, file, buffers, ReadMode::NonBlocking) {
             Ok(open) => return Ok(open),
             Err(ReadError::Failed(error)) => return Err(error),
-            Err(ReadError::WouldWait) => {}
+            Err(ReadError::WouldBlock) => {}
         }
         let (directory, key, buffers) = (directory.clone(), key.clone(), buffers.clone());
         run_blocking(move || Self::open_now(&directory, &key, file, &buffers)).await
     }
 
-    /// As [`OpenValue::open`], on a thread that may block.
+    /// Opens the file like [`OpenValue::open`], blocking.
     pub(crate) fn open_now(
         directory: &Directory,
         key: &Key,
         file: FileRef,
         buffers: &Buffers,
     ) -> Result<Self, StoreError> {
-        Self::open_with(directory, key, file, buffers, Wait::AsLongAsItTakes).map_err(ReadError::into_store_error)
+        Self::open_with(directory, key, file, buffers, ReadMode::Blocking).map_err(ReadError::into_store_error)
     }
 
-    /// The next bytes of a range that is not empty: at most one piece, which ends with a block or with the range. The
-    /// range is cut to what is left of it.
+    /// Reads the next bytes of a range that is not empty: at most one buffer, ending with a block or the range. Removes
+    /// them from the range.
     pub(crate) async fn read(&mut self, range: &mut Range<u64>) -> Result<Bytes, StoreError> {
-        match self.read_with(range, Wait::Never) {
+        match self.read_with(range, ReadMode::NonBlocking) {
             Ok(bytes) => return Ok(bytes),
             Err(ReadError::Failed(error)) => return Err(error),
-            Err(ReadError::WouldWait) => {}
+            Err(ReadError::WouldBlock) => {}
         }
         let (mut this, mut rest) = (self.clone(), range.clone());
         let (bytes, this, rest) = run_blocking(move || Ok((this.read_now(&mut rest)?, this, rest))).await?;
@@ -91,9 +91,9 @@ impl OpenValue {
         Ok(bytes)
     }
 
-    /// As [`OpenValue::read`], on a thread that may block.
+    /// Reads like [`OpenValue::read`], blocking.
     pub(crate) fn read_now(&mut self, range: &mut Range<u64>) -> Result<Bytes, StoreError> {
-        self.read_with(range, Wait::AsLongAsItTakes).map_err(ReadError::into_store_error)
+        self.read_with(range, ReadMode::Blocking).map_err(ReadError::into_store_error)
     }
 
     fn open_with(
@@ -101,16 +101,16 @@ impl OpenValue {
         key: &Key,
         file: FileRef,
         buffers: &Buffers,
-        wait: Wait,
+        wait: ReadMode,
     ) -> Result<Self, ReadError> {
         let name: Arc<str> = format!("values/{}", file.id.path()).into();
         let corrupt = |damage: ValueCorruption| ReadError::Failed(StoreError::corrupt(key.clone(), damage));
         let handle = match wait {
-            Wait::Never => match directory.open_file_quickly(file.id) {
-                Quick::Done(handle) => handle,
-                Quick::WouldWait => return Err(ReadError::WouldWait),
+            ReadMode::NonBlocking => match directory.try_open_file(file.id) {
+                ImmediateOrBlocking::Done(handle) => handle,
+                ImmediateOrBlocking::WouldBlock => return Err(ReadError::WouldBlock),
             },
-            Wait::AsLongAsItTakes => directory.open_file(file.id).map_err(|error| match error.kind() {
+            ReadMode::Blocking => directory.open_file(file.id).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => corrupt(ValueCorruption::MissingFile { file: name.to_string() }),
                 _ => ReadError::Failed(StoreError::io("open a value file", error)),
             })?,
@@ -127,19 +127,19 @@ impl OpenValue {
         Ok(Self { file, key: key.clone(), name, layout, page_sums, page: None, buffers: buffers.clone() })
     }
 
-    fn read_with(&mut self, range: &mut Range<u64>, wait: Wait) -> Result<Bytes, ReadError> {
-        // Whole blocks around the beginning of the range, as many as a buffer holds.
-        let first = range.start / BLOCK;
-        let begin = first.saturating_mul(BLOCK);
-        let last = range.end.div_ceil(BLOCK).saturating_mul(BLOCK).min(self.layout.size);
-        let end = last.min(begin.saturating_add(PIECE as u64));
+    fn read_with(&mut self, range: &mut Range<u64>, wait: ReadMode) -> Result<Bytes, ReadError> {
+        // Complete blocks from the beginning of the range, as many as fit into a buffer.
+        let first = range.start / BLOCK_BYTES;
+        let begin = first.saturating_mul(BLOCK_BYTES);
+        let last = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES).min(self.layout.size);
+        let end = last.min(begin.saturating_add(BUFFER_BYTES as u64));
         let mut buffer = self.buffers.take();
-        let blocks = buffer.part(0, to_usize(end.saturating_sub(begin)));
+        let blocks = buffer.slice_mut(0, to_usize(end.saturating_sub(begin)));
         let expected = self.layout.file_len();
         read_at(&self.file, blocks, begin, wait, |found| {
             self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })
         })?;
-        for (block, bytes) in (first..).zip(blocks.chunks(to_usize(BLOCK))) {
+        for (block, bytes) in (first..).zip(blocks.chunks(to_usize(BLOCK_BYTES))) {
             if self.sum_of(block, wait)? != Some(xxh3_64(bytes)) {
                 return Err(self.corrupt(ValueCorruption::Block { file: self.name.to_string(), block }));
             }
@@ -150,12 +150,12 @@ impl OpenValue {
         Ok(bytes)
     }
 
-    /// The checksum that a block should have; `None` where the file has no such block.
-    fn sum_of(&mut self, block: u64, wait: Wait) -> Result<Option<u64>, ReadError> {
+    /// The expected checksum of a block; `None` if the file has no such block.
+    fn sum_of(&mut self, block: u64, wait: ReadMode) -> Result<Option<u64>, ReadError> {
         let number = block / PAGE_SUMS;
         let at = to_usize(block % PAGE_SUMS);
-        if let Some((held, sums)) = &self.page
-            && *held == number
+        if let Some((cached, sums)) = &self.page
+            && *cached == number
         {
             return Ok(sums.get(at).copied());
         }
@@ -182,12 +182,12 @@ impl ReadError {
     fn into_store_error(self) -> StoreError {
         match self {
             Self::Failed(error) => error,
-            Self::WouldWait => StoreError::io("read a value file", io::ErrorKind::WouldBlock.into()),
+            Self::WouldBlock => StoreError::io("read a value file", io::ErrorKind::WouldBlock.into()),
         }
     }
 }
 
-/// Reads and checks a whole value file. Blocks.
+/// Reads and checks a complete value file. Blocks.
 pub(crate) fn verify(directory: &Directory, key: &Key, file: FileRef, buffers: &Buffers) -> Result<(), StoreError> {
     let mut open = OpenValue::open_now(directory, key, file, buffers)?;
     let mut range = 0..file.size;
@@ -197,20 +197,20 @@ pub(crate) fn verify(directory: &Directory, key: &Key, file: FileRef, buffers: &
     Ok(())
 }
 
-/// Fills `buffer` from `offset`, or fails with what `short` makes of the file's length.
+/// Fills `buffer` from `offset`. If the file is too short, fails with the error that `short` returns for its length.
 fn read_at(
     file: &File,
     buffer: &mut [u8],
     offset: u64,
-    wait: Wait,
+    wait: ReadMode,
     short: impl FnOnce(u64) -> ReadError,
 ) -> Result<(), ReadError> {
     match wait {
-        Wait::Never => match read_quickly(file, buffer, offset) {
-            Quick::Done(()) => Ok(()),
-            Quick::WouldWait => Err(ReadError::WouldWait),
+        ReadMode::NonBlocking => match try_read(file, buffer, offset) {
+            ImmediateOrBlocking::Done(()) => Ok(()),
+            ImmediateOrBlocking::WouldBlock => Err(ReadError::WouldBlock),
         },
-        Wait::AsLongAsItTakes => file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
+        ReadMode::Blocking => file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => short(file.metadata().map_or(0, |metadata| metadata.len())),
             _ => ReadError::Failed(StoreError::io("read a value file", error)),
         }),

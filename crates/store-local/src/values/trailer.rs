@@ -1,29 +1,29 @@
-//! The part of a value file that follows its data.
+//! The trailer of a value file: checksums and footer.
 
 use store::Key;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::BLOCK;
+use super::BLOCK_BYTES;
 use crate::record::FileId;
 
 const MAGIC: [u8; 8] = *b"ZARRDVAL";
-/// Checksums on one page.
+/// The number of checksums on one page.
 pub(super) const PAGE_SUMS: u64 = 512;
-/// The footer without its key.
-const FOOTER: usize = 2 + 8 + 8 + 8 + 8 + 8;
+/// The length of the footer without its key, in bytes.
+const FOOTER_LEN: usize = 2 + 8 + 8 + 8 + 8 + 8;
 
-/// Where the parts of a value file's trailer are, by the length of its data and key. Offsets are in bytes from the file's start.
+/// The layout of a value file, by the lengths of its data and key. Offsets are in bytes from the start of the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) size: u64,
     key_len: u64,
 }
 
-/// The checked end of a trailer: the sums of its pages.
+/// The checked end of a trailer: the checksums of its pages.
 #[derive(Debug)]
 pub(super) struct PageSums(Vec<u64>);
 
-/// What a footer tells.
+/// The content of a footer.
 pub(super) struct Footer<'k> {
     pub(super) key: &'k Key,
     pub(super) id: FileId,
@@ -37,37 +37,37 @@ impl Layout {
     }
 
     pub(super) fn blocks(&self) -> u64 {
-        self.size.div_ceil(BLOCK)
+        self.size.div_ceil(BLOCK_BYTES)
     }
 
     pub(super) fn pages(&self) -> u64 {
         self.blocks().div_ceil(PAGE_SUMS)
     }
 
-    /// Where the page of sums of this number is, and its length.
+    /// The offset and length of a page of checksums.
     pub(super) fn page(&self, page: u64) -> (u64, usize) {
         let sums = self.blocks().saturating_sub(page.saturating_mul(PAGE_SUMS)).min(PAGE_SUMS);
         (self.size.saturating_add(page.saturating_mul(PAGE_SUMS * 8)), to_usize(sums.saturating_mul(8)))
     }
 
-    /// Where the page sums begin.
+    /// The offset of the page checksums.
     pub(super) fn end_offset(&self) -> u64 {
         self.size.saturating_add(self.blocks().saturating_mul(8))
     }
 
-    /// The length of page sums and footer.
+    /// The length of page checksums and footer.
     pub(super) fn end_len(&self) -> usize {
-        to_usize(self.pages().saturating_mul(8).saturating_add(self.key_len)).saturating_add(FOOTER)
+        to_usize(self.pages().saturating_mul(8).saturating_add(self.key_len)).saturating_add(FOOTER_LEN)
     }
 
-    /// The whole file's length.
+    /// The length of the file.
     pub(super) fn file_len(&self) -> u64 {
         self.end_offset().saturating_add(self.end_len() as u64)
     }
 }
 
 impl PageSums {
-    /// Checks page sums and footer against the checksum in the index's record and against what they should say.
+    /// Checks page checksums and footer against the checksum in the index's record and the expected content.
     pub(super) fn parse(end: &[u8], expected: &Footer<'_>, checksum: u64) -> Option<Self> {
         let (body, sum) = end.split_last_chunk::<8>()?;
         if u64::from_be_bytes(*sum) != checksum || xxh3_64(body) != checksum {
@@ -78,7 +78,7 @@ impl PageSums {
         (footer == expected.encode(footer_commit(footer)?)).then(|| Self(decode_sums(sums)))
     }
 
-    /// The sums on a page, checked.
+    /// The checksums on a page, after checking it.
     pub(super) fn page(&self, number: u64, page: &[u8]) -> Option<Vec<u64>> {
         let expected = self.0.get(to_usize(number))?;
         (xxh3_64(page) == *expected).then(|| decode_sums(page))
@@ -86,7 +86,7 @@ impl PageSums {
 }
 
 impl Footer<'_> {
-    /// The trailer of a file whose blocks have these sums, and its checksum.
+    /// The trailer of a file with these block checksums, and its checksum.
     pub(super) fn trailer(&self, block_sums: &[u64]) -> (Vec<u8>, u64) {
         let mut trailer = Vec::with_capacity(block_sums.len().saturating_mul(8).saturating_add(2048));
         let mut page_sums = Vec::new();
@@ -102,7 +102,7 @@ impl Footer<'_> {
         (trailer, checksum)
     }
 
-    /// The footer up to its checksum.
+    /// The footer without its checksum.
     fn encode(&self, commit: u64) -> Vec<u8> {
         let key = self.key.as_bytes();
         let mut bytes = key.to_vec();
@@ -115,7 +115,7 @@ impl Footer<'_> {
     }
 }
 
-/// The commit that a footer tells, which no reader knows beforehand.
+/// The commit number in a footer, which readers do not know in advance.
 fn footer_commit(footer: &[u8]) -> Option<u64> {
     let (rest, _magic) = footer.split_last_chunk::<8>()?;
     Some(u64::from_be_bytes(*rest.last_chunk::<8>()?))

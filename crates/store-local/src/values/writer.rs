@@ -9,7 +9,7 @@ use std::{
 use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{BLOCK, Directory, directory::ValueFile, trailer::Footer};
+use super::{BLOCK_BYTES, Directory, directory::ValueFile, trailer::Footer};
 use crate::{
     gc::GarbageCollector,
     record::{FileId, FileRef},
@@ -18,31 +18,31 @@ use crate::{
 /// A value file being written. Dropping it removes the file.
 pub(crate) struct Writer {
     file: ValueFile,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
     size: u64,
     block: Xxh3,
     sums: Vec<u64>,
 }
 
-/// A value file that is durable but for its directory's entry. Dropping it removes the file.
+/// A value file that is durable except for its directory entry. Dropping it removes the file.
 pub(crate) struct StagedFile {
     pub(crate) file: FileRef,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
 }
 
-/// Removes a file that nothing refers to.
-struct Unlink {
+/// Removes an unreferenced file on drop.
+struct UnlinkOnDrop {
     id: FileId,
     collector: GarbageCollector,
-    /// True if the index may refer to it.
-    kept: AtomicBool,
+    /// True if the index may refer to the file.
+    retained: AtomicBool,
 }
 
 impl Writer {
-    /// Makes the file. Blocks.
+    /// Creates the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
-        let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
-        let guard = Unlink { id, collector, kept: AtomicBool::new(false) };
+        let file = directory.create_file(id).map_err(|error| StoreError::io("create a value file", error))?;
+        let guard = UnlinkOnDrop { id, collector, retained: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
 
@@ -53,9 +53,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the trailer and makes the file durable, but for its directory's entry. Blocks.
+    /// Writes the trailer and makes the file durable, except for its directory entry. Blocks.
     pub(crate) fn finish(mut self, key: &Key, commit: u64) -> Result<StagedFile, FinishError> {
-        if !self.size.is_multiple_of(BLOCK) {
+        if !self.size.is_multiple_of(BLOCK_BYTES) {
             self.sums.push(self.block.digest());
         }
         let id = self.guard.id;
@@ -66,27 +66,27 @@ impl Writer {
         Ok(StagedFile { file: FileRef { id, size: self.size, checksum }, guard: self.guard })
     }
 
-    fn sum(&mut self, mut piece: &[u8]) {
-        while !piece.is_empty() {
-            let room = BLOCK.saturating_sub(self.size % BLOCK);
-            let take = piece.len().min(super::trailer::to_usize(room));
-            let (now, rest) = piece.split_at(take);
+    fn sum(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            let room = BLOCK_BYTES.saturating_sub(self.size % BLOCK_BYTES);
+            let take = chunk.len().min(super::trailer::to_usize(room));
+            let (now, rest) = chunk.split_at(take);
             self.block.update(now);
             self.size = self.size.saturating_add(take as u64);
-            if self.size.is_multiple_of(BLOCK) {
+            if self.size.is_multiple_of(BLOCK_BYTES) {
                 self.sums.push(self.block.digest());
                 self.block.reset();
             }
-            piece = rest;
+            chunk = rest;
         }
     }
 }
 
-/// Why a value file could not be finished.
+/// Errors of finishing a value file.
 pub(crate) enum FinishError {
     /// Writing failed.
     Store(StoreError),
-    /// Syncing failed, after which the system may have dropped what was written.
+    /// The sync failed, after which the kernel may have dropped the written data.
     Sync(io::Error),
 }
 
@@ -97,15 +97,15 @@ impl From<StoreError> for FinishError {
 }
 
 impl StagedFile {
-    /// Keeps the file, since the index refers to it now, or may.
-    pub(crate) fn keep(&self) {
-        self.guard.kept.store(true, Ordering::Relaxed);
+    /// Retains the file, since the index may refer to it now.
+    pub(crate) fn retain(&self) {
+        self.guard.retained.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Unlink {
+impl Drop for UnlinkOnDrop {
     fn drop(&mut self) {
-        if !*self.kept.get_mut() {
+        if !*self.retained.get_mut() {
             self.collector.remove(vec![self.id]);
         }
     }

@@ -1,10 +1,11 @@
-//! The prefixes that a memtable has erased.
+//! The prefixes that were erased in a memtable.
 
 use std::collections::HashMap;
 
 use store::Prefix;
 
-/// Erased prefixes with the numbers of their erases. A key is looked up by the prefixes above it, so that it takes as long however many were erased.
+/// Erased prefixes with the numbers of their erases. A lookup checks the ancestors of a key, so its cost does not
+/// depend on the number of prefixes.
 #[derive(Default)]
 pub(super) struct ErasedPrefixes {
     prefixes: HashMap<Box<str>, Erases>,
@@ -17,7 +18,7 @@ struct Erases {
 }
 
 impl ErasedPrefixes {
-    /// Adds an erase, whose number is above those of all before.
+    /// Adds an erase with the highest number so far.
     pub(super) fn add(&mut self, number: u64, prefix: Prefix) {
         let erases = self.prefixes.entry(prefix.as_str().into());
         erases.or_insert_with(|| Erases { prefix, numbers: Vec::new() }).numbers.push(number);
@@ -34,18 +35,18 @@ impl ErasedPrefixes {
         self.above(key).flat_map(|erases| erases.numbers.iter().copied()).collect()
     }
 
-    /// The shortest prefix that was erased up to `at` and that a key lies below.
+    /// The shortest prefix that was erased up to `at` and contains a key.
     pub(super) fn covering(&self, key: &str, at: u64) -> Option<&Prefix> {
         let is_erased = |erases: &&Erases| erases.numbers.first().is_some_and(|first| *first <= at);
         self.above(key).find(is_erased).map(|erases| &erases.prefix)
     }
 
-    /// All erases with their numbers, in no order.
+    /// All erases with their numbers, unordered.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Prefix)> {
         self.prefixes.values().flat_map(|erases| erases.numbers.iter().map(|number| (*number, &erases.prefix)))
     }
 
-    /// The erased prefixes that a key lies below, the shortest first.
+    /// The erased prefixes that contain a key, the shortest first.
     fn above<'a, 'k>(&'a self, key: &'k str) -> impl Iterator<Item = &'a Erases> + use<'a, 'k> {
         let none = self.prefixes.is_empty();
         let ends = key.bytes().enumerate().filter(|(_, byte)| *byte == b'/').map(|(at, _)| at.saturating_add(1));
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// As with a list that is gone through.
+        /// Compares the lookups with a linear search.
         #[test]
         fn keys_are_erased_by_the_prefixes_above_them(
             erases in prop::collection::vec("([ab]/){0,3}", 0..12),

@@ -1,4 +1,4 @@
-//! Entries of a view in the order of their keys: the memtables' and the index's, merged.
+//! The entries of a view in the order of their keys, merged from the memtables and the index.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use store::{Key, Prefix, StoreError};
 use super::{View, store_error};
 use crate::{
     index::{Index, IndexError, IndexIter},
-    keyspace::{Phase, Sweeps, own_space},
+    keyspace::{Phase, Sweeps, sweep_space},
     record::Record,
 };
 
-/// The keys of a view below a prefix, with their records. Holds nothing but iterators of the index.
+/// The keys of a view below a prefix, with their records.
 pub(crate) struct Entries<'v> {
     view: &'v View,
     prefix: Prefix,
-    /// Every key before it has been passed.
+    /// All keys before this one have been passed.
     from: String,
-    spaces: Vec<Space<'v>>,
+    cursors: Vec<KeyspaceCursor<'v>>,
 }
 
-/// The plain keys of the index, or the own space of a sweep.
-struct Space<'v> {
-    /// What the memtables of this view have erased is dead in the index.
+/// A cursor over the plain keys of the index, or over the space of a sweep.
+struct KeyspaceCursor<'v> {
+    /// The view whose memtables may have erased entries of the index.
     view: Option<&'v View>,
     index: &'v dyn Index,
     sweeps: &'v Sweeps,
-    /// The sweep's number; `None` for the plain keys.
+    /// The number of the sweep; `None` for the plain keys.
     sweep: Option<u64>,
-    /// The common beginning of its physical keys.
-    begin: Bytes,
+    /// The common prefix of its physical keys.
+    key_prefix: Bytes,
     iter: Option<IndexIter<'v>>,
     head: Option<(Arc<str>, Bytes)>,
 }
@@ -38,17 +38,17 @@ struct Space<'v> {
 impl<'v> Entries<'v> {
     pub(super) fn new(view: &'v View, prefix: &Prefix, from: &str) -> Result<Self, StoreError> {
         let parts = &*view.parts;
-        let spaces = spaces(Some(view), &*parts.index, &parts.sweeps, prefix);
-        let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), spaces };
+        let cursors = cursors(Some(view), &*parts.index, &parts.sweeps, prefix);
+        let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), cursors };
         entries.seek(from)?;
         Ok(entries)
     }
 
-    /// Passes over everything before `to`.
+    /// Skips all keys before `to`.
     pub(crate) fn seek(&mut self, to: &str) -> Result<(), StoreError> {
         to.clone_into(&mut self.from);
-        for space in &mut self.spaces {
-            space.seek(to, &self.prefix).map_err(store_error)?;
+        for cursor in &mut self.cursors {
+            cursor.seek(to, &self.prefix).map_err(store_error)?;
         }
         Ok(())
     }
@@ -58,15 +58,15 @@ impl<'v> Entries<'v> {
         loop {
             let Some(name) = self.next_key() else { return Ok(None) };
             let mut record = None;
-            for space in &mut self.spaces {
-                if space.head.as_ref().is_some_and(|(key, _)| *key == name) {
-                    // A key that is just being moved may be in both; the plain one is the later.
-                    record = space.head.take().map(|(_, record)| record);
-                    space.advance(&self.prefix).map_err(store_error)?;
+            for cursor in &mut self.cursors {
+                if cursor.head.as_ref().is_some_and(|(key, _)| *key == name) {
+                    // A key that is being moved may be in both spaces; the plain one is newer.
+                    record = cursor.head.take().map(|(_, record)| record);
+                    cursor.advance(&self.prefix).map_err(store_error)?;
                 }
             }
             self.from = format!("{name}\0");
-            // The memtables and the index have nothing but keys.
+            // Memtables and index contain only valid keys.
             let Ok(key) = Key::parse(&name) else { continue };
             let record = match (self.view.latest(&name), record) {
                 (Some(latest), _) => self.view.decode_latest(&key, latest)?,
@@ -79,18 +79,18 @@ impl<'v> Entries<'v> {
         }
     }
 
-    /// The next key that anything knows of.
+    /// The next key in any source, visible or not.
     fn next_key(&self) -> Option<Arc<str>> {
         let parts = &*self.view.parts;
         let tables = [Some(&parts.active), parts.frozen.as_ref()];
         let changed = tables.into_iter().flatten().filter_map(|table| table.next_key(&self.from));
         let changed = changed.filter(|key| key.starts_with(self.prefix.as_str()));
-        let indexed = self.spaces.iter().filter_map(|space| space.head.as_ref().map(|(key, _)| Arc::clone(key)));
+        let indexed = self.cursors.iter().filter_map(|cursor| cursor.head.as_ref().map(|(key, _)| Arc::clone(key)));
         changed.chain(indexed).min()
     }
 }
 
-/// The physical keys and records of an index below a prefix that no sweep concerns, up to one more than `limit`.
+/// The live entries of an index below a prefix, at most one more than `limit`.
 pub(crate) fn live_below(
     index: &dyn Index,
     sweeps: &Sweeps,
@@ -98,27 +98,32 @@ pub(crate) fn live_below(
     limit: usize,
 ) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
     let mut found = Vec::new();
-    for mut space in spaces(None, index, sweeps, prefix) {
-        space.seek(prefix.as_str(), prefix)?;
-        while let Some((key, record)) = space.head.take() {
+    for mut cursor in cursors(None, index, sweeps, prefix) {
+        cursor.seek(prefix.as_str(), prefix)?;
+        while let Some((key, record)) = cursor.head.take() {
             if found.len() > limit {
                 return Ok(found);
             }
-            found.push(([&*space.begin, key.as_bytes()].concat().into(), record));
-            space.advance(prefix)?;
+            found.push(([&*cursor.key_prefix, key.as_bytes()].concat().into(), record));
+            cursor.advance(prefix)?;
         }
     }
     Ok(found)
 }
 
-/// The places where an index has keys below a prefix.
-fn spaces<'v>(view: Option<&'v View>, index: &'v dyn Index, sweeps: &'v Sweeps, prefix: &Prefix) -> Vec<Space<'v>> {
-    let space = |sweep: Option<u64>| Space {
+/// Cursors over all spaces that can contain keys below a prefix.
+fn cursors<'v>(
+    view: Option<&'v View>,
+    index: &'v dyn Index,
+    sweeps: &'v Sweeps,
+    prefix: &Prefix,
+) -> Vec<KeyspaceCursor<'v>> {
+    let cursor = |sweep: Option<u64>| KeyspaceCursor {
         view,
         index,
         sweeps,
         sweep,
-        begin: sweep.map_or_else(Bytes::new, own_space),
+        key_prefix: sweep.map_or_else(Bytes::new, sweep_space),
         iter: None,
         head: None,
     };
@@ -126,10 +131,10 @@ fn spaces<'v>(view: Option<&'v View>, index: &'v dyn Index, sweeps: &'v Sweeps, 
         let (sweep, prefix) = (sweep.prefix.as_str(), prefix.as_str());
         sweep.starts_with(prefix) || prefix.starts_with(sweep)
     });
-    concerned.map(|sweep| space(Some(sweep.number))).chain([space(None)]).collect()
+    concerned.map(|sweep| cursor(Some(sweep.number))).chain([cursor(None)]).collect()
 }
 
-impl Space<'_> {
+impl KeyspaceCursor<'_> {
     fn seek(&mut self, to: &str, prefix: &Prefix) -> Result<(), IndexError> {
         if self.iter.is_some() && self.head.as_ref().is_none_or(|(key, _)| &**key >= to) {
             return Ok(());
@@ -139,8 +144,8 @@ impl Space<'_> {
     }
 
     fn reposition(&mut self, to: &str) -> Result<(), IndexError> {
-        let mut from = self.begin.to_vec();
-        // The index's own entries come before all keys.
+        let mut from = self.key_prefix.to_vec();
+        // Internal entries precede all keys.
         from.extend_from_slice(if to.is_empty() && self.sweep.is_none() {
             crate::keyspace::FIRST_KEY
         } else {
@@ -151,28 +156,28 @@ impl Space<'_> {
         Ok(())
     }
 
-    /// Goes to the next entry that is alive, as far as the index knows.
+    /// Advances to the next entry that the index considers live.
     fn advance(&mut self, prefix: &Prefix) -> Result<(), IndexError> {
         self.head = None;
         loop {
             let Some(entry) = self.iter.as_mut().and_then(Iterator::next) else { return Ok(()) };
             let (physical, record) = entry?;
-            let key = physical.strip_prefix(&*self.begin).and_then(|key| std::str::from_utf8(key).ok());
+            let key = physical.strip_prefix(&*self.key_prefix).and_then(|key| std::str::from_utf8(key).ok());
             let Some(key) = key.filter(|key| key.starts_with(prefix.as_str())) else { return Ok(()) };
-            match self.dead(key).map(|dead| dead.upper_bound()) {
+            match self.erased_prefix(key).map(|erased_prefix| erased_prefix.upper_bound()) {
                 None => {
                     self.head = Some((key.into(), record));
                     return Ok(());
                 }
                 Some(Some(end)) => self.reposition(&end)?,
-                // Everything is dead.
+                // No live entry is left.
                 Some(None) => return Ok(()),
             }
         }
     }
 
-    /// The prefix of dead entries that a key of this space lies below.
-    fn dead(&self, key: &str) -> Option<Prefix> {
+    /// The prefix of dead entries that contains a key of this space.
+    fn erased_prefix(&self, key: &str) -> Option<Prefix> {
         let erased = self.view.and_then(|View { parts, at, .. }| {
             let mut tables = [Some(&parts.active), parts.frozen.as_ref()].into_iter().flatten();
             tables.find_map(|table| table.erased_above(key, *at))

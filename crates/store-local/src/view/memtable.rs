@@ -1,4 +1,4 @@
-//! Commits that the log has and the index does not have yet, in memory.
+//! Memtables: commits that are in the log and not yet in the index.
 
 use std::{
     cmp::Reverse,
@@ -18,37 +18,37 @@ use store::{IntentId, Key, Prefix};
 use super::erased::ErasedPrefixes;
 use crate::log::{BulkCommit, Operation};
 
-/// The changes of some rounds, each with its number, so that a reader sees those up to its own.
+/// The changes of some commit groups, each with its number, so that a reader sees those up to its own.
 ///
-/// An entry is never removed or replaced: a later one of the same key stands before it. What is inserted is durable.
+/// Entries are never removed or replaced: a later change of a key precedes the earlier ones. All changes are durable.
 #[derive(Default)]
 pub(crate) struct Memtable {
     changes: SkipMap<Versioned, Option<Bytes>>,
     ranges: RwLock<Ranges>,
-    /// True if there is anything in `ranges`, so that most look-ups need no lock.
+    /// True if `ranges` is not empty, so that most lookups need no lock.
     has_ranges: AtomicBool,
     /// Changes of intents, in the order of their numbers.
     intents: RwLock<Vec<IntentChange>>,
     bytes: AtomicU64,
-    /// The last round that it has changes of.
-    last_round: AtomicU64,
+    /// The last group with changes in the memtable.
+    last_group: AtomicU64,
 }
 
-/// Changes that concern many keys.
+/// Changes of many keys.
 #[derive(Default)]
 struct Ranges {
     erased: ErasedPrefixes,
     bulk: Vec<Arc<BulkCommit>>,
 }
 
-/// A change of an intent: its record, or `None` if it was settled.
+/// A change of an intent: its record, or `None` if it was removed.
 struct IntentChange {
     number: u64,
     id: IntentId,
     record: Option<Bytes>,
 }
 
-/// A key and the number of one of its changes; of one key the latest comes first.
+/// A key and the number of one of its changes, ordered by key and then by descending number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Versioned {
     key: Arc<str>,
@@ -62,18 +62,18 @@ pub(crate) struct Latest {
     pub(crate) change: LatestChange,
 }
 
-/// The effect of the last change of a key.
+/// The effect of a key's last change.
 #[derive(Clone)]
 pub(crate) enum LatestChange {
-    /// It has this record.
+    /// The key has this record.
     Record(Bytes),
-    /// It has the record at this place of a bulk commit.
+    /// The key has the record at this index of a bulk commit.
     InBulk(Arc<BulkCommit>, usize),
-    /// It has no value.
+    /// The key has no value.
     Erased,
 }
 
-/// The memory that an entry takes beside its key and record, in bytes; measured with keys of 40 bytes.
+/// The memory of an entry in addition to its key and record, in bytes; measured with keys of 40 bytes.
 const ENTRY_OVERHEAD: u64 = 160;
 
 impl Memtable {
@@ -124,15 +124,15 @@ impl Memtable {
         self.intents.write().push(IntentChange { number, id, record });
     }
 
-    pub(crate) fn finish_round(&self, round: u64) {
-        self.last_round.store(round, Ordering::Release);
+    pub(crate) fn finish_group(&self, group: u64) {
+        self.last_group.store(group, Ordering::Release);
     }
 
-    pub(crate) fn last_round(&self) -> u64 {
-        self.last_round.load(Ordering::Acquire)
+    pub(crate) fn last_group(&self) -> u64 {
+        self.last_group.load(Ordering::Acquire)
     }
 
-    /// The memory that it takes, nearly.
+    /// The approximate memory use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -141,7 +141,7 @@ impl Memtable {
         self.changes.is_empty() && !self.has_ranges.load(Ordering::Acquire) && self.intents.read().is_empty()
     }
 
-    /// The last change of a key that a reader at `at` sees.
+    /// The last change of a key that is visible at `at`.
     pub(crate) fn latest(&self, key: &str, at: u64) -> Option<Latest> {
         let found = self.changes.lower_bound(Bound::Included(&Versioned::new(key, at)));
         let found = found.filter(|entry| &*entry.key().key == key).map(|entry| Latest {
@@ -154,15 +154,15 @@ impl Memtable {
         let ranges = self.ranges.read();
         let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
         let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
-            let (place, entry) = bulk.find(key)?;
+            let (index, entry) = bulk.find(key)?;
             let change =
-                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), place) } else { LatestChange::Erased };
-            Some(Latest { number: bulk.number_of(place), change })
+                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), index) } else { LatestChange::Erased };
+            Some(Latest { number: bulk.number_of(index), change })
         });
         found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
     }
 
-    /// The first key at or after `from` that has any change, visible or not.
+    /// The first key at or after `from` with any change, visible or not.
     pub(crate) fn next_key(&self, from: &str) -> Option<Arc<str>> {
         let change = self.changes.lower_bound(Bound::Included(&Versioned::new(from, u64::MAX)));
         let change = change.map(|entry| Arc::clone(&entry.key().key));
@@ -174,7 +174,7 @@ impl Memtable {
         change.into_iter().chain(bulk).min()
     }
 
-    /// The prefixes that were erased, with the numbers of their erases.
+    /// The erased prefixes, with the numbers of their erases.
     pub(crate) fn erased(&self) -> Vec<(u64, Prefix)> {
         if !self.has_ranges.load(Ordering::Acquire) {
             return Vec::new();
@@ -190,7 +190,7 @@ impl Memtable {
         self.ranges.read().erased.all_of(key)
     }
 
-    /// The shortest prefix that was erased up to `at` and that a key lies below.
+    /// The shortest prefix that was erased up to `at` and contains a key.
     pub(crate) fn erased_above(&self, key: &str, at: u64) -> Option<Prefix> {
         if !self.has_ranges.load(Ordering::Acquire) {
             return None;
@@ -198,19 +198,19 @@ impl Memtable {
         self.ranges.read().erased.covering(key, at).cloned()
     }
 
-    /// The intents that were changed up to `at`: their records, or `None` if they were settled.
+    /// The intents that were changed up to `at`: their records, or `None` if they were removed.
     pub(crate) fn intents(&self, at: u64) -> BTreeMap<IntentId, Option<Bytes>> {
         let changes = self.intents.read();
         let seen = changes.iter().filter(|change| change.number <= at);
         seen.map(|change| (change.id, change.record.clone())).collect()
     }
 
-    /// The bulk commits in it.
+    /// The bulk commits.
     pub(crate) fn bulk(&self) -> Vec<Arc<BulkCommit>> {
         self.ranges.read().bulk.clone()
     }
 
-    /// Every version of a key in single changes, the latest first, with the numbers.
+    /// The single changes of a key with their numbers, the latest first.
     pub(crate) fn versions(&self, key: &str) -> Vec<(u64, Option<Bytes>)> {
         let all = self.changes.range(Versioned::new(key, u64::MAX)..=Versioned::new(key, 0));
         all.map(|entry| (entry.key().number.0, entry.value().clone())).collect()

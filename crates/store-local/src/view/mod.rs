@@ -1,12 +1,12 @@
-//! Views: the memtables, and the index below them, as readers see them.
+//! Views: the state that a reader sees, from the memtables and the index.
 //!
-//! Commits go to the **active** memtable when the log has them durably. A checkpoint **freezes** it, applies it to the index
-//! in small batches, and drops it. A reader asks the active memtable, then the frozen one, then the index; so a key whose
-//! change is being applied is found in the frozen memtable, whatever the index has by then.
+//! Durable commits go to the **active** memtable. A checkpoint **freezes** it, applies it to the index in small
+//! batches, and drops it. A lookup asks the active memtable, then the frozen one, then the index; a key whose change is
+//! being applied is therefore found in the frozen memtable, whatever the index has.
 //!
-//! A reader of several keys sees those up to one number. The index could hold later changes only if a memtable that was
-//! active when the reader began had been frozen and applied since, so such a reader holds [`Views::stable`] while it looks
-//! its keys up, which keeps memtables from being frozen.
+//! A reader of several keys sees the changes up to one number. The index could have later ones if a memtable was frozen
+//! and applied after the reader began, so such a reader holds [`Views::stable`] during its lookups, which prevents
+//! freezing.
 
 mod erased;
 mod iter;
@@ -36,7 +36,7 @@ use crate::{
     record::{Location, Record},
 };
 
-/// The parts that readers look into. A new one is made whenever one of them is replaced.
+/// The sources of a view. They are replaced as a whole.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) active: Arc<Memtable>,
@@ -45,22 +45,23 @@ pub(crate) struct Parts {
     pub(crate) sweeps: Arc<Sweeps>,
 }
 
-/// Gives views to readers, and replaces what they see.
+/// Creates views for readers, and replaces their sources.
 pub(crate) struct Views {
     /// `None` after the store was closed.
     parts: RwLock<Option<Arc<Parts>>>,
-    /// The number of the last change that is visible.
+    /// The number of the last visible change.
     visible: AtomicU64,
-    /// Held for reading while several keys are looked up, and for writing while a memtable is frozen, or a sweep begins to move
-    /// or moves some keys: an iterator that has passed their new place would not find them at the old one.
+    /// Locked for reading while several keys are looked up. Locked for writing while a memtable is frozen, and while a
+    /// sweep starts moving or moves keys, because an iterator that has passed their new location would not find them at
+    /// the old one.
     gate: RwLock<()>,
     store_id: u64,
 }
 
-/// The store as of one number.
+/// The state of the store at one number.
 pub(crate) struct View {
     pub(crate) parts: Arc<Parts>,
-    /// The number of the last change that it sees.
+    /// The number of the last change that the view sees.
     pub(crate) at: u64,
     pub(crate) store_id: u64,
 }
@@ -75,14 +76,14 @@ impl Views {
         }
     }
 
-    /// The store as it is, for one look-up.
+    /// The current state, for one lookup.
     pub(crate) fn now(&self) -> Result<View, StoreError> {
         let at = self.visible();
         let parts = self.parts.read().clone().ok_or(StoreError::Closed)?;
         Ok(View { parts, at, store_id: self.store_id })
     }
 
-    /// The store as of its last commit, for several look-ups. Nothing must wait for anything else while the guard is held.
+    /// The state after the last commit, for several lookups. Do not wait for anything while the guard is held.
     pub(crate) fn stable(&self) -> Result<(View, RwLockReadGuard<'_, ()>), StoreError> {
         let guard = self.gate.read_recursive();
         let at = self.visible();
@@ -99,12 +100,12 @@ impl Views {
         self.visible.store(number, Ordering::Release);
     }
 
-    /// The parts as they are.
+    /// The current sources.
     pub(crate) fn parts(&self) -> Result<Arc<Parts>, StoreError> {
         self.parts.read().clone().ok_or(StoreError::Closed)
     }
 
-    /// Replaces some of the parts.
+    /// Replaces some of the sources.
     pub(crate) fn replace(&self, change: impl FnOnce(&mut Parts)) {
         let mut current = self.parts.write();
         if let Some(parts) = &*current {
@@ -114,27 +115,28 @@ impl Views {
         }
     }
 
-    /// The same while no reader looks several keys up. Fails, with nothing changed, if one does.
+    /// Replaces sources if no reader is looking up several keys. Returns false, without a change, otherwise.
     pub(crate) fn try_replace_when_stable(&self, change: impl FnOnce(&mut Parts)) -> bool {
         let Some(_gate) = self.gate.try_write() else { return false };
         self.replace(change);
         true
     }
 
-    /// Does something that no reader of several keys may see the middle of. `None`, with nothing done, if there is one.
+    /// Runs `work` atomically to readers of several keys. Returns `None`, without running it, if there is such a
+    /// reader.
     pub(crate) fn try_when_stable<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let _gate = self.gate.try_write()?;
         Some(work())
     }
 
-    /// Takes everything away: readers fail with [`StoreError::Closed`] from now on.
+    /// Closes the views: readers fail with [`StoreError::Closed`] from now on.
     pub(crate) fn close(&self) -> Option<Arc<Parts>> {
         self.parts.write().take()
     }
 }
 
 impl View {
-    /// The record of a key.
+    /// Looks up the record of a key.
     pub(crate) fn record(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         if let Some(latest) = self.latest(key.as_str()) {
             return self.decode_latest(key, latest);
@@ -143,7 +145,7 @@ impl View {
         found.map(|bytes| self.decode(key, bytes)).transpose()
     }
 
-    /// The entries from a key on, in order.
+    /// The entries below a prefix, from a key on.
     pub(crate) fn entries(&self, prefix: &Prefix, from: &str) -> Result<Entries<'_>, StoreError> {
         Entries::new(self, prefix, from)
     }
@@ -153,7 +155,7 @@ impl View {
         Ok(self.entries(prefix, prefix.as_str())?.next()?.map(|(key, _)| key))
     }
 
-    /// True if an intent is there.
+    /// True if an intent exists.
     pub(crate) fn has_intent(&self, id: IntentId) -> Result<bool, StoreError> {
         match self.latest_intents().remove(&id) {
             Some(latest) => Ok(latest.is_some()),
@@ -170,11 +172,11 @@ impl View {
             records.insert(id, Some(record));
         }
         records.extend(self.latest_intents());
-        let there = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
-        there.map(|(id, record)| self.decode_intent(id, record)).collect()
+        let present = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
+        present.map(|(id, record)| self.decode_intent(id, record)).collect()
     }
 
-    /// The changes of intents that the index may not have.
+    /// The changes of intents that may not be in the index.
     fn latest_intents(&self) -> BTreeMap<IntentId, Option<Bytes>> {
         let mut latest = self.parts.frozen.as_ref().map(|frozen| frozen.intents(self.at)).unwrap_or_default();
         latest.extend(self.parts.active.intents(self.at));
@@ -188,14 +190,14 @@ impl View {
         }
     }
 
-    /// The last change of a key that the index may not have.
+    /// The last change of a key that may not be in the index.
     pub(crate) fn latest(&self, key: &str) -> Option<Latest> {
         let latest = self.parts.active.latest(key, self.at);
         latest.or_else(|| self.parts.frozen.as_ref()?.latest(key, self.at))
     }
 
-    /// True if a sweep's deleting phase decided the place at which a key was looked up: it may have begun to move since.
-    pub(crate) fn relies_on_deleting(&self, key: &Key) -> bool {
+    /// True if the lookup of a key depends on a sweep being in its deleting phase, which may have ended since.
+    pub(crate) fn depends_on_deleting_phase(&self, key: &Key) -> bool {
         self.parts.sweeps.covering(key.as_bytes()).is_some_and(|sweep| sweep.phase == Phase::Deleting)
     }
 
@@ -203,7 +205,7 @@ impl View {
         match latest.change {
             LatestChange::Erased => Ok(None),
             LatestChange::Record(bytes) => self.decode(key, bytes).map(Some),
-            LatestChange::InBulk(bulk, place) => bulk.record(key, place).map(Some),
+            LatestChange::InBulk(bulk, index) => bulk.record(key, index).map(Some),
         }
     }
 
@@ -213,13 +215,13 @@ impl View {
     }
 }
 
-/// The time that opening an index again takes, nearly.
-const REOPENING: Duration = Duration::from_secs(1);
+/// The approximate time of opening an index again.
+const REOPEN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) fn store_error(error: IndexError) -> StoreError {
     match error {
-        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPENING) },
-        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPENING) },
+        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
+        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
         error => StoreError::backend(BackendErrorKind::Internal, IndexFailure(error)),
     }
 }

@@ -11,20 +11,20 @@ use super::{
 };
 use crate::{Payload, Precondition};
 
-/// Content that stops after some pieces and never goes on.
-fn stalling_content(payload: TestValue, pieces: usize) -> Payload {
-    let begin: Vec<_> = payload.pieces().take(pieces).map(Ok).collect();
+/// A payload that yields some chunks and then never continues.
+fn stalling_payload(payload: TestValue, chunks: usize) -> Payload {
+    let begin: Vec<_> = payload.chunks().take(chunks).map(Ok).collect();
     Payload { size: Some(payload.len), stream: stream::iter(begin).chain(stream::pending()).boxed() }
 }
 
-pub(super) async fn a_set_that_is_dropped_midway_changes_nothing(store: impl Storage) {
+pub(super) async fn a_set_cancelled_midway_changes_nothing(store: impl Storage) {
     let old = TestValue::new(1, 7_000);
     put(&store, "a/old", old.payload()).await;
-    for (size, pieces) in [(10, 0), (10_000, 2), (1 << 20, 3), (4 << 20, 60)] {
+    for (size, chunks) in [(10, 0), (10_000, 2), (1 << 20, 3), (4 << 20, 60)] {
         let payload = TestValue::new(2, size);
         for at in ["a/old", "a/absent"] {
             let at = key(at);
-            let set = store.set(&at, stalling_content(payload, pieces), Precondition::none());
+            let set = store.set(&at, stalling_payload(payload, chunks), Precondition::none());
             let ended = tokio::time::timeout(Duration::from_millis(100), set).await;
             assert!(ended.is_err(), "a set ended without its content: {ended:?}");
         }
@@ -39,7 +39,7 @@ pub(super) async fn a_set_that_is_dropped_midway_changes_nothing(store: impl Sto
     assert_has(&store, "a/old", new).await;
 }
 
-/// Polls the future so many times, a little apart, and drops it; whether it had ended.
+/// Polls the future up to `polls` times with pauses, and drops it. Returns true if it completed.
 pub(super) async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     for _ in 0..polls {
@@ -51,13 +51,13 @@ pub(super) async fn drop_after<T>(polls: usize, future: impl Future<Output = T>)
     None
 }
 
-pub(super) async fn a_set_that_is_dropped_anywhere_is_made_or_not_made(store: impl Storage) {
+pub(super) async fn a_set_cancelled_anywhere_is_atomic(store: impl Storage) {
     let (old, new) = (TestValue::new(1, 9_000), TestValue::new(2, 300_000));
     for polls in 0..20 {
         let at = format!("a/{polls}");
         let version = put(&store, &at, old.payload()).await;
         let ended = drop_after(polls, store.set(&key(&at), new.payload(), Precondition::none())).await;
-        // A remote store may make the change later than now, so it is looked at more than once.
+        // A remote store may make the change later, so check more than once.
         for _ in 0..3 {
             let value = store.get(&key(&at), None).await.unwrap().expect("the old value or the new one");
             if value.meta.version == version {
@@ -71,7 +71,7 @@ pub(super) async fn a_set_that_is_dropped_anywhere_is_made_or_not_made(store: im
     }
 }
 
-pub(super) async fn an_erase_that_is_dropped_anywhere_is_made_or_not_made(store: impl Storage) {
+pub(super) async fn an_erase_cancelled_anywhere_is_atomic(store: impl Storage) {
     let payload = TestValue::new(1, 9_000);
     for polls in 0..10 {
         let at = format!("a/{polls}");
@@ -87,14 +87,14 @@ pub(super) async fn an_erase_that_is_dropped_anywhere_is_made_or_not_made(store:
     }
 }
 
-pub(super) async fn a_value_that_is_dropped_midway_harms_nothing(store: impl Storage) {
+pub(super) async fn dropping_a_value_midway_has_no_effect(store: impl Storage) {
     let payload = TestValue::new(1, 4 << 20);
     put(&store, "a", payload.payload()).await;
     for _ in 0..20 {
         let unread = store.get(&key("a"), None).await.unwrap().unwrap();
-        let mut begun = store.get(&key("a"), None).await.unwrap().unwrap();
-        assert!(begun.stream.try_next().await.unwrap().is_some());
-        drop((unread, begun));
+        let mut started = store.get(&key("a"), None).await.unwrap().unwrap();
+        assert!(started.stream.try_next().await.unwrap().is_some());
+        drop((unread, started));
     }
     assert_has(&store, "a", payload).await;
     put(&store, "a", "new").await;

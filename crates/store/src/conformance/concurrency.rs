@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent operations.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{ByteRange, Precondition, PutResult, StoreError, Version};
 
-/// Runs so many tasks that begin at the same time, and gives what they return.
+/// Runs `count` tasks that start at the same time, and returns their results.
 pub(super) async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
 where
     S: Storage,
@@ -94,7 +94,7 @@ pub(super) async fn compare_and_swap_loses_no_increment(store: impl Storage) {
     assert_eq!(get(&store, "counter").await.unwrap(), (TASKS * EACH).to_string());
 }
 
-/// Tries to add one to the counter; whether no other writer came between.
+/// Tries to add one to the counter. Returns true if no other writer interfered.
 async fn increment(store: &impl Storage) -> bool {
     let (count, version) = match store.get(&key("counter"), None).await.unwrap() {
         Some(value) => {
@@ -112,7 +112,7 @@ async fn increment(store: &impl Storage) -> bool {
     }
 }
 
-pub(super) async fn sets_of_one_key_come_one_after_the_other(store: impl Storage) {
+pub(super) async fn sets_of_one_key_are_serialized(store: impl Storage) {
     for round in 0..4 {
         let at = format!("a/{round}");
         let written: HashMap<Version, (u64, PutResult)> = at_once(&store, 12, |store, number| {
@@ -139,21 +139,21 @@ pub(super) async fn sets_of_one_key_come_one_after_the_other(store: impl Storage
     }
 }
 
-/// What the writers of [`readers_see_whole_values`] set. The length tells the seed, so that a reader knows what to
-/// expect, and goes back and forth over the sizes at which stores change their ways.
-fn self_telling(seed: u64) -> TestValue {
+/// A value of [`readers_never_see_partial_values`]. Its length determines the seed, so that a reader knows what to
+/// expect, and alternates over the sizes at which stores change their representation.
+fn value_of_seed(seed: u64) -> TestValue {
     let size = [10, 4_090, 60_000, 131_000, 400_000][usize::try_from(seed % 5).unwrap()];
     TestValue::new(seed, size + seed)
 }
 
-fn told_by(size: u64) -> TestValue {
-    let seeds = (0..60).map(self_telling);
+fn value_of_size(size: u64) -> TestValue {
+    let seeds = (0..60).map(value_of_seed);
     let mut fitting = seeds.filter(|payload| payload.len == size);
     fitting.next().unwrap_or_else(|| panic!("no value of {size} bytes was ever set"))
 }
 
-pub(super) async fn readers_see_whole_values(store: impl Storage) {
-    put(&store, "a", self_telling(0).payload()).await;
+pub(super) async fn readers_never_see_partial_values(store: impl Storage) {
+    put(&store, "a", value_of_seed(0).payload()).await;
     let stop = Arc::new(AtomicBool::new(false));
     let mut readers = JoinSet::new();
     for reader in 0..4 {
@@ -164,7 +164,7 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
                 let range =
                     [None, Some(ByteRange::From(7)), Some(ByteRange::last(5_000).unwrap())][(reader + seen) % 3];
                 if let Some(value) = store.get(&key("a"), range).await.expect("get") {
-                    told_by(value.meta.size).assert_is(value).await;
+                    value_of_size(value.meta.size).assert_is(value).await;
                 }
                 seen += 1;
                 tokio::task::yield_now().await;
@@ -174,7 +174,7 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
     let versions: Vec<Vec<Version>> = at_once(&store, 2, |store, writer| async move {
         let mut versions = Vec::new();
         for seed in (1 + writer..60).step_by(2) {
-            versions.push(put(&store, "a", self_telling(seed).payload()).await);
+            versions.push(put(&store, "a", value_of_seed(seed).payload()).await);
             if seed % 10 == 0 {
                 store.erase(&key("a"), Precondition::none()).await.expect("erase");
             }
@@ -189,7 +189,7 @@ pub(super) async fn readers_see_whole_values(store: impl Storage) {
     }
 }
 
-pub(super) async fn writers_read_what_they_wrote(store: impl Storage) {
+pub(super) async fn writers_read_their_writes(store: impl Storage) {
     at_once(&store, 8, |store, writer| async move {
         let (below, at) = (format!("{writer}/"), format!("{writer}/key"));
         for step in 0..5 {

@@ -1,4 +1,4 @@
-//! What is seen of commits while the disk has not made them durable, and after it failed to.
+//! Visibility of commits before they are durable, and after a failed sync.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::{
     Change, ChangeOutcome, Precondition, ReadableStore, StoreError, TransactionalStore, Version, WriteableStore,
 };
 
-/// How often everything is read while a commit is held up.
-const READS: usize = 2_000;
-/// How long a commit takes at most that nothing holds up.
-const MOMENT: Duration = Duration::from_millis(200);
+/// The number of reads while a commit is paused.
+const READS_WHILE_PAUSED: usize = 2_000;
+/// The time within which a commit completes if its sync is not paused.
+const SETTLE_TIME: Duration = Duration::from_millis(200);
 
 type Commit = JoinHandle<Result<Vec<ChangeOutcome>, StoreError>>;
 
-/// Three keys, which have their own names for values, and the version of the first.
+/// Sets three keys to their own names. Returns the version of the first.
 async fn old(store: &impl Storage) -> Version {
     put_names(store, &["replaced", "erased", "below/erased"]).await;
     store.head(&key("replaced")).await.unwrap().unwrap().version
@@ -42,8 +42,8 @@ fn commit<S: Storage + TransactionalStore>(store: &S, changes: Vec<Change>) -> C
     tokio::spawn(async move { store.commit(changes).await })
 }
 
-/// Fails unless everything is as before the changes, by all ways of asking.
-async fn assert_old(store: &(impl Storage + TransactionalStore), version: Version) {
+/// Asserts that reads, listings and snapshots show the state before the changes.
+async fn assert_unchanged_state(store: &(impl Storage + TransactionalStore), version: Version) {
     for at in ["replaced", "erased", "below/erased"] {
         assert_eq!(get(store, at).await.as_deref(), Some(at.as_bytes()), "{at:?}");
     }
@@ -57,67 +57,69 @@ async fn assert_old(store: &(impl Storage + TransactionalStore), version: Versio
     assert_eq!(snapshot.head(&key("added/small")).unwrap(), None);
 }
 
-async fn assert_new(store: &impl Storage) {
+async fn assert_changed_state(store: &impl Storage) {
     assert_eq!(list_keys(store, "").await, ["added/large", "added/small", "replaced"]);
     assert_eq!(get(store, "replaced").await.as_deref(), Some(&b"new"[..]));
 }
 
-pub(super) async fn what_is_not_durable_is_not_seen<F: FaultInjection + Factory<Store: TransactionalStore>>(
+pub(super) async fn changes_are_invisible_until_durable<F: FaultInjection + Factory<Store: TransactionalStore>>(
     factory: &F,
 ) {
-    let (store, keep) = factory.create().await;
+    let (store, fixture) = factory.create().await;
     let version = old(&store).await;
     let changes = change_all(&store).await;
-    factory.pause_syncs(&keep);
+    factory.pause_syncs(&fixture);
     let committing = commit(&store, changes);
-    tokio::time::sleep(MOMENT).await;
-    for _ in 0..READS {
-        assert_old(&store, version).await;
+    tokio::time::sleep(SETTLE_TIME).await;
+    for _ in 0..READS_WHILE_PAUSED {
+        assert_unchanged_state(&store, version).await;
     }
     assert!(!committing.is_finished(), "a commit was answered before it was durable");
-    factory.resume_syncs(&keep);
+    factory.resume_syncs(&fixture);
     committing.await.unwrap().unwrap();
-    assert_new(&store).await;
+    assert_changed_state(&store).await;
 }
 
-/// A commit that is judged behind another one is answered after it: a refusal shows what the other one has done.
-pub(super) async fn what_is_not_durable_decides_nothing<F: FaultInjection + Factory<Store: TransactionalStore>>(
+/// A rejection reveals the conflicting commit, so it waits until that commit is durable.
+pub(super) async fn rejections_wait_until_the_conflicting_commit_is_durable<
+    F: FaultInjection + Factory<Store: TransactionalStore>,
+>(
     factory: &F,
 ) {
-    let (store, keep) = factory.create().await;
+    let (store, fixture) = factory.create().await;
     let version = old(&store).await;
-    let (changes, refused) = wait_behind_another(factory, &store, &keep, version).await;
-    assert_old(&store, version).await;
-    factory.resume_syncs(&keep);
+    let (changes, rejected) = queue_behind_commit(factory, &store, &fixture, version).await;
+    assert_unchanged_state(&store, version).await;
+    factory.resume_syncs(&fixture);
     changes.await.unwrap().unwrap();
-    for commit in refused {
+    for commit in rejected {
         let refusal = commit.await.unwrap();
         assert!(matches!(refusal, Err(StoreError::PreconditionFailed { .. })), "{refusal:?}");
     }
 }
 
-pub(super) async fn what_waits_for_a_commit_that_fails_is_not_answered_by_it<F>(factory: &F)
+pub(super) async fn rejections_fail_if_the_conflicting_commit_does<F>(factory: &F)
 where
     F: FaultInjection + Factory<Store: TransactionalStore>,
 {
-    let (store, keep) = factory.create().await;
+    let (store, fixture) = factory.create().await;
     let version = old(&store).await;
-    let (changes, refused) = wait_behind_another(factory, &store, &keep, version).await;
-    factory.fail_syncs(&keep);
+    let (changes, rejected) = queue_behind_commit(factory, &store, &fixture, version).await;
+    factory.fail_syncs(&fixture);
     let failed = changes.await.unwrap();
     assert!(matches!(failed, Err(StoreError::ReadOnly)), "{failed:?}");
-    for commit in refused {
+    for commit in rejected {
         let refusal = commit.await.unwrap();
         assert!(matches!(refusal, Err(StoreError::ReadOnly)), "{refusal:?}");
     }
-    assert_old(&store, version).await;
+    assert_unchanged_state(&store, version).await;
 }
 
-/// Two changes and commits that they would refuse, all of them waiting together to become durable.
-async fn wait_behind_another<F: FaultInjection + Factory<Store: TransactionalStore>>(
+/// Two changes, and commits that conflict with them, all waiting to become durable.
+async fn queue_behind_commit<F: FaultInjection + Factory<Store: TransactionalStore>>(
     factory: &F,
     store: &F::Store,
-    keep: &F::Fixture,
+    fixture: &F::Fixture,
     version: Version,
 ) -> (Commit, Vec<Commit>) {
     put(store, "first", "first").await;
@@ -127,46 +129,46 @@ async fn wait_behind_another<F: FaultInjection + Factory<Store: TransactionalSto
     let stale = vec![Change::Check { key: key("replaced"), precondition }, set(store, "other", "other").await];
     let precondition = Precondition::absent();
     let second = vec![Change::Check { key: key("added/small"), precondition }, set(store, "another", "other").await];
-    factory.pause_syncs(keep);
+    factory.pause_syncs(fixture);
     let first = commit(store, first);
-    tokio::time::sleep(MOMENT).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let changes = commit(store, changes);
-    tokio::time::sleep(MOMENT).await;
-    let refused: Vec<_> = [stale, second].into_iter().map(|changes| commit(store, changes)).collect();
-    tokio::time::sleep(MOMENT).await;
-    // Now the first is durable, and all that came meanwhile is judged.
-    factory.allow_one_sync(keep);
-    tokio::time::sleep(MOMENT).await;
+    tokio::time::sleep(SETTLE_TIME).await;
+    let rejected: Vec<_> = [stale, second].into_iter().map(|changes| commit(store, changes)).collect();
+    tokio::time::sleep(SETTLE_TIME).await;
+    // The first commit becomes durable, and the others are checked.
+    factory.allow_one_sync(fixture);
+    tokio::time::sleep(SETTLE_TIME).await;
     assert!(first.is_finished(), "the first commit was not answered");
     assert!(!changes.is_finished(), "a commit was answered before it was durable");
-    assert!(!refused.iter().any(JoinHandle::is_finished), "a commit was refused for one that is not durable");
-    (changes, refused)
+    assert!(!rejected.iter().any(JoinHandle::is_finished), "a commit was refused for one that is not durable");
+    (changes, rejected)
 }
 
-pub(super) async fn a_commit_that_failed_is_not_seen_before_a_restart<F>(factory: &F)
+pub(super) async fn a_failed_sync_is_invisible_until_reopened<F>(factory: &F)
 where
     F: FaultInjection + Factory<Store: TransactionalStore>,
 {
-    let (store, keep) = factory.create().await;
+    let (store, fixture) = factory.create().await;
     let version = old(&store).await;
     let changes = change_all(&store).await;
-    factory.fail_syncs(&keep);
+    factory.fail_syncs(&fixture);
     let failed = commit(&store, changes).await.unwrap();
     assert!(matches!(failed, Err(StoreError::ReadOnly)), "{failed:?}");
-    for _ in 0..READS / 10 {
-        assert_old(&store, version).await;
+    for _ in 0..READS_WHILE_PAUSED / 10 {
+        assert_unchanged_state(&store, version).await;
     }
     let set = store.set(&key("replaced"), "later".into(), Precondition::none()).await;
     assert!(matches!(set, Err(StoreError::ReadOnly)), "{set:?}");
     let erased = store.erase(&key("erased"), Precondition::none()).await;
     assert!(matches!(erased, Err(StoreError::ReadOnly)), "{erased:?}");
-    assert_old(&store, version).await;
-    let (store, _keep) = factory.reopen(store, keep).await;
-    // Whether the disk has it is unknown; it has all of it or nothing.
+    assert_unchanged_state(&store, version).await;
+    let (store, _fixture) = factory.reopen(store, fixture).await;
+    // The disk may have the commit or not, but not a part of it.
     if store.head(&key("added/small")).await.unwrap().is_some() {
-        assert_new(&store).await;
+        assert_changed_state(&store).await;
     } else {
-        assert_old(&store, version).await;
+        assert_unchanged_state(&store, version).await;
     }
     put(&store, "replaced", "later").await;
 }

@@ -29,14 +29,14 @@ pub(super) fn settle(intent: &Intent) -> Change {
     Change::RemoveIntent { id: intent.id }
 }
 
-/// Fails unless these are all intents.
+/// Asserts that exactly these intents exist.
 pub(super) async fn assert_intents(store: &impl TransactionalStore, expected: &[&Intent]) {
     let mut expected: Vec<Intent> = expected.iter().map(|intent| (*intent).clone()).collect();
     expected.sort_by_key(|intent| intent.id);
     assert_eq!(store.intents().await.unwrap(), expected);
 }
 
-pub(super) async fn an_intent_stays_until_it_is_settled(store: impl Storage + TransactionalStore) {
+pub(super) async fn an_intent_persists_until_it_is_removed(store: impl Storage + TransactionalStore) {
     assert_intents(&store, &[]).await;
     let intents = [intent("one"), intent(""), intent(vec![7; MAX_INTENT_LEN])];
     let [one, two, three] = &intents;
@@ -46,7 +46,7 @@ pub(super) async fn an_intent_stays_until_it_is_settled(store: impl Storage + Tr
     let outcomes = store.commit(vec![set(&store, "a", "1").await, settle(two), check_empty("b/")]).await.unwrap();
     assert_eq!(outcomes[1..], [ChangeOutcome::IntentRemoved, ChangeOutcome::Checked]);
     assert_intents(&store, &[one, three]).await;
-    // One may take the place of another.
+    // One may replace another.
     let four = intent("four");
     assert_eq!(
         store.commit(vec![settle(one), intend(&four)]).await.unwrap(),
@@ -57,7 +57,7 @@ pub(super) async fn an_intent_stays_until_it_is_settled(store: impl Storage + Tr
     assert_intents(&store, &[]).await;
 }
 
-pub(super) async fn an_intent_is_settled_once(store: impl Storage + TransactionalStore) {
+pub(super) async fn an_intent_is_removed_once(store: impl Storage + TransactionalStore) {
     let (one, never) = (intent("one"), intent("never"));
     store.commit(vec![intend(&one)]).await.unwrap();
     store.commit(vec![settle(&one)]).await.unwrap();
@@ -114,8 +114,8 @@ pub(super) async fn an_intent_is_in_a_commit_of_many_changes(store: impl Storage
         changes.push(set(&store, &format!("m/{number:04}"), "v").await);
     }
     changes.push(intend(&two));
-    let refused = [changes.clone(), vec![check("x", Precondition::present())]].concat();
-    assert_fails!(store.commit(refused).await, StoreError::PreconditionFailed { .. });
+    let rejected = [changes.clone(), vec![check("x", Precondition::present())]].concat();
+    assert_fails!(store.commit(rejected).await, StoreError::PreconditionFailed { .. });
     assert_intents(&store, &[]).await;
     let outcomes = store.commit(changes).await.unwrap();
     assert_eq!((outcomes[0], outcomes[1_503]), (ChangeOutcome::IntentAdded, ChangeOutcome::IntentAdded));
@@ -127,7 +127,7 @@ pub(super) async fn an_intent_is_in_a_commit_of_many_changes(store: impl Storage
     assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::NotFound { .. }));
 }
 
-pub(super) async fn intents_are_no_keys(store: impl Storage + TransactionalStore) {
+pub(super) async fn intents_are_not_keys(store: impl Storage + TransactionalStore) {
     let intents = [intent("one"), intent("two")];
     store.commit(intents.iter().map(intend).collect()).await.unwrap();
     let [one, two] = &intents;
@@ -144,7 +144,7 @@ pub(super) async fn intents_are_no_keys(store: impl Storage + TransactionalStore
     assert_intents(&store, &[two, &three]).await;
 }
 
-pub(super) async fn the_limits_of_intents_are_kept(store: impl Storage + TransactionalStore) {
+pub(super) async fn too_many_or_too_long_intents_are_rejected(store: impl Storage + TransactionalStore) {
     let long = intent(vec![1; MAX_INTENT_LEN + 1]);
     let changes = vec![set(&store, "a", "1").await, intend(&long)];
     assert_fails!(store.commit(changes).await, StoreError::Intent(IntentError::TooLong { len, limit: MAX_INTENT_LEN })
@@ -168,12 +168,12 @@ pub(super) async fn the_limits_of_intents_are_kept(store: impl Storage + Transac
     assert_intents(&store, &[&one]).await;
 }
 
-pub(super) async fn an_intent_that_is_dropped_is_added_or_not_added(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_cancelled_add_of_an_intent_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let one = intent(format!("{polls}"));
         let changes = vec![intend(&one), set(&store, "a", polls.to_string()).await];
         let ended = drop_after(polls, store.commit(changes)).await;
-        // What was dropped may still be made, so it is decided by a commit after it.
+        // The cancelled commit may still be made; a later commit decides.
         put(&store, "b", "after").await;
         let there = store.intents().await.unwrap().contains(&one);
         let set = get(&store, "a").await.as_deref() == Some(polls.to_string().as_bytes());
@@ -182,8 +182,8 @@ pub(super) async fn an_intent_that_is_dropped_is_added_or_not_added(store: impl 
     }
 }
 
-pub(super) async fn intents_stay<F: Reopen<Store: TransactionalStore>>(factory: &F) {
-    let (mut store, mut keep) = factory.create().await;
+pub(super) async fn intents_persist<F: Reopen<Store: TransactionalStore>>(factory: &F) {
+    let (mut store, mut fixture) = factory.create().await;
     let mut there: Vec<Intent> = Vec::new();
     let mut ids = BTreeSet::new();
     for round in 0..6 {
@@ -199,7 +199,7 @@ pub(super) async fn intents_stay<F: Reopen<Store: TransactionalStore>>(factory: 
         store.commit(changes).await.unwrap();
         there.extend(new);
         assert_intents(&store, &there.iter().collect::<Vec<_>>()).await;
-        (store, keep) = factory.reopen(store, keep).await;
+        (store, fixture) = factory.reopen(store, fixture).await;
         assert_intents(&store, &there.iter().collect::<Vec<_>>()).await;
         assert_holds(&store, &[], &[("a/b", &round.to_string())]).await;
         for gone in &settled {
@@ -207,6 +207,6 @@ pub(super) async fn intents_stay<F: Reopen<Store: TransactionalStore>>(factory: 
         }
     }
     store.commit(there.iter().map(settle).collect()).await.unwrap();
-    let (store, _keep) = factory.reopen(store, keep).await;
+    let (store, _fixture) = factory.reopen(store, fixture).await;
     assert_intents(&store, &[]).await;
 }

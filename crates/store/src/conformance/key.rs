@@ -1,4 +1,4 @@
-//! Keys of all kinds.
+//! Valid keys of all kinds.
 
 use super::{
     Storage,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{MAX_KEY_LEN, Precondition};
 
-pub(super) async fn case_matters_as_in_the_specification(store: impl Storage) {
+pub(super) async fn keys_are_case_sensitive(store: impl Storage) {
     put(&store, "foo", "a").await;
     put(&store, "FOO", "b").await;
     assert_eq!(get(&store, "foo").await.as_deref(), Some(&b"a"[..]));
@@ -32,7 +32,7 @@ pub(super) async fn a_key_and_a_prefix_may_share_a_name(store: impl Storage) {
     assert_eq!(list_keys(&store, "").await, ["a/b/c"]);
 }
 
-/// Keys that are allowed, and that something on the way may take for something else.
+/// Valid keys that a layer in between could misinterpret.
 fn unusual_keys() -> Vec<String> {
     let mut keys: Vec<String> = [
         "...",
@@ -138,7 +138,7 @@ pub(super) async fn keys_at_the_limits_of_the_grammar(store: impl Storage) {
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 
-/// Texts that compare equal after case folding, Unicode normalisation, trimming or decoding.
+/// Keys that are equal after case folding, Unicode normalisation, trimming or decoding.
 pub(super) async fn similar_keys_are_different_keys(store: impl Storage) {
     let groups: [&[&str]; 6] = [
         &["é", "e\u{301}", "É", "e"],

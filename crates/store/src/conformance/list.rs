@@ -22,7 +22,7 @@ pub(super) async fn an_empty_store_lists_as_empty(store: impl Storage) {
 }
 
 /// "If a store contains the keys "a/b", "a/c/d" and "e/f/g", then `list_prefix("a/")` would return "a/b" and "a/c/d"."
-pub(super) async fn list_prefix_as_in_the_specification(store: impl Storage) {
+pub(super) async fn list_prefix_follows_the_specification(store: impl Storage) {
     put_names(&store, &["a/b", "a/c/d", "e/f/g"]).await;
     assert_eq!(list_keys(&store, "a/").await, ["a/b", "a/c/d"]);
     assert_eq!(list_keys(&store, "a/c/").await, ["a/c/d"]);
@@ -33,7 +33,7 @@ pub(super) async fn list_prefix_as_in_the_specification(store: impl Storage) {
 
 /// "If a store contains the keys "a/b", "a/c", "a/d/e", "a/f/g", then `list_dir("a/")` would return keys "a/b" and "a/c"
 /// and prefixes "a/d/" and "a/f/". `list_dir("b/")` would return the empty set."
-pub(super) async fn list_dir_as_in_the_specification(store: impl Storage) {
+pub(super) async fn list_dir_follows_the_specification(store: impl Storage) {
     put_names(&store, &["a/b", "a/c", "a/d/e", "a/f/g"]).await;
     let page = store.list_dir(&prefix("a/"), PageRequest::first(100)).await.unwrap();
     assert_eq!(page.keys.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["a/b", "a/c"]);
@@ -46,7 +46,7 @@ pub(super) async fn list_dir_as_in_the_specification(store: impl Storage) {
 }
 
 /// The example of "Discover children of a group".
-pub(super) async fn children_of_a_group_as_in_the_specification(store: impl Storage) {
+pub(super) async fn children_of_a_group_follow_the_specification(store: impl Storage) {
     put_names(&store, &["foo/bar/zarr.json", "foo/baz/qux/zarr.json"]).await;
     assert_eq!(list_children(&store, "foo/").await, ["foo/bar/", "foo/baz/"]);
     assert_eq!(list_children(&store, "foo/baz/").await, ["foo/baz/qux/"]);
@@ -61,7 +61,7 @@ pub(super) async fn list_is_list_prefix_of_the_root(store: impl Storage) {
             let pages =
                 (store.list(all.clone()).await.unwrap(), store.list_prefix(&prefix(""), root.clone()).await.unwrap());
             assert_eq!(pages.0.keys, pages.1.keys);
-            // They are one listing, so each takes the other's cursor.
+            // `list` and `list_prefix` of the root share their cursors.
             match (pages.0.cursor, pages.1.cursor) {
                 (Some(first), Some(second)) => {
                     (all, root) = (PageRequest::after(limit, second), PageRequest::after(limit, first))
@@ -101,7 +101,7 @@ pub(super) async fn siblings_of_a_prefix_are_not_below_it(store: impl Storage) {
     assert_eq!(list_children(&store, "f/").await, ["f/oo/"]);
 }
 
-/// The order is that of the bytes of UTF-8: not of UTF-16, which puts U+10000 before U+E000, nor of any language.
+/// Keys are ordered by the bytes of UTF-8: neither by UTF-16, where U+10000 precedes U+E000, nor by any language.
 pub(super) async fn listings_are_sorted_by_bytes(store: impl Storage) {
     let sorted = [
         " ",
@@ -147,8 +147,8 @@ pub(super) async fn listings_are_sorted_by_bytes(store: impl Storage) {
     assert_ascending(&keys);
 }
 
-/// `-` and `.` come before `/`, and `0` after it, so a prefix does not directly follow the key of its name.
-pub(super) async fn children_are_in_joint_order(store: impl Storage) {
+/// `-` and `.` precede `/`, and `0` follows it, so a prefix does not directly follow the key of its name.
+pub(super) async fn keys_and_prefixes_are_listed_in_one_order(store: impl Storage) {
     let keys = ["d/a", "d/a!", "d/a-b", "d/a.b", "d/a/x", "d/a/y/z", "d/a0", "d/ab", "d/b/c", "d/c"];
     put_names(&store, &keys).await;
     let joint = ["d/a", "d/a!", "d/a-b", "d/a.b", "d/a/", "d/a0", "d/ab", "d/b/", "d/c"];
@@ -173,7 +173,7 @@ pub(super) async fn a_deep_prefix_is_one_child(store: impl Storage) {
     assert_eq!(list_keys(&store, "d/deep/").await.len(), 150);
 }
 
-pub(super) async fn walk_yields_every_key_once(store: impl Storage) {
+pub(super) async fn list_all_yields_every_key_once(store: impl Storage) {
     put_names(&store, &["a", "b/c", "b/d/e", "b-", "c"]).await;
     for (below, expected) in [("", vec!["a", "b-", "b/c", "b/d/e", "c"]), ("b/", vec!["b/c", "b/d/e"]), ("x/", vec![])]
     {

@@ -1,8 +1,7 @@
-//! The suite that every implementation of the traits passes.
+//! The conformance suite, which every implementation of the traits passes.
 //!
-//! A store is tested through a [`Factory`], which makes new, empty stores of its kind. One whose values outlive it
-//! implements [`Reopen`] too. Then [`conformance_tests!`](crate::conformance_tests) makes a test of each check of the
-//! capabilities that it has:
+//! A [`Factory`] creates new, empty stores. If their values survive a restart, it implements [`Reopen`] as well.
+//! [`conformance_tests!`](crate::conformance_tests) defines a test for each check of the given capabilities:
 //!
 //! ```
 //! use store::{MemoryStore, conformance::Factory};
@@ -21,7 +20,7 @@
 //! store::conformance_tests!(Memory => readable_writeable_listable, transactional);
 //! ```
 //!
-//! | capability | what the factory needs |
+//! | capability | requirement |
 //! |---|---|
 //! | `readable_writeable_listable` | [`Factory`] |
 //! | `transactional` | [`Factory`] of a [`TransactionalStore`](crate::TransactionalStore) |
@@ -29,10 +28,10 @@
 //! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //! | `faulty` | [`FaultInjection`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //!
-//! The functions of the same names give the checks as a [`Suite`] instead, to be run in one go.
+//! The functions of the same names return the checks as a [`Suite`], which can be run at once.
 //!
-//! The checks of the first and third row keep to what a remote store can show as well; where the way to it may have
-//! hidden an error's kind, they take the kinds that it may have become.
+//! The checks of the first and third row apply to remote stores as well: if the connection can hide the kind of an
+//! error, they accept the kinds that it can turn into.
 
 #![allow(
     clippy::unwrap_used,
@@ -73,42 +72,42 @@ use std::future::Future;
 
 use crate::{ListableStore, ReadableStore, WriteableStore};
 
-/// A store that reads, writes and lists: what the specification asks of a store, and what any check needs.
+/// A store that reads, writes and lists, as the specification requires. Every check needs one.
 ///
-/// Clones are the same store. Whatever has the three capabilities is one.
+/// Clones share one store. The trait is implemented for every type with the three capabilities.
 pub trait Storage: ReadableStore + WriteableStore + ListableStore + Clone + 'static {}
 
 impl<S: ReadableStore + WriteableStore + ListableStore + Clone + 'static> Storage for S {}
 
-/// Makes the stores that are tested.
+/// Creates the stores under test.
 pub trait Factory {
-    /// The kind of store.
+    /// The type of store.
     type Store: Storage;
 
-    /// What has to live as long as a store does: its directory, the server that it asks. `()` where there is nothing.
+    /// A resource that must live as long as the store, such as its directory or its server; `()` if it needs none.
     type Fixture;
 
-    /// A new, empty store, which shares nothing with another one.
+    /// Creates a new, empty store, independent of all others.
     fn create(&self) -> impl Future<Output = (Self::Store, Self::Fixture)>;
 }
 
-/// Makes stores whose values are still there when the store has been closed and opened again.
+/// Creates stores whose values survive closing and reopening.
 pub trait Reopen: Factory {
-    /// Closes the store, of which no other clone is left, and opens what it leaves behind.
-    fn reopen(&self, store: Self::Store, keep: Self::Fixture) -> impl Future<Output = (Self::Store, Self::Fixture)>;
+    /// Closes the store, which has no other clone, and opens it again.
+    fn reopen(&self, store: Self::Store, fixture: Self::Fixture) -> impl Future<Output = (Self::Store, Self::Fixture)>;
 }
 
-/// Makes stores on a disk whose syncs can be held up and can fail.
+/// Creates stores on a disk whose syncs can be paused and can fail.
 pub trait FaultInjection: Reopen {
-    /// Lets what makes commits durable wait from now on.
-    fn pause_syncs(&self, keep: &Self::Fixture);
+    /// Pauses all syncs that make commits durable.
+    fn pause_syncs(&self, fixture: &Self::Fixture);
 
-    /// Lets the next commits that wait, as many as are made durable together, go on.
-    fn allow_one_sync(&self, keep: &Self::Fixture);
+    /// Lets one sync complete, with all commits that it makes durable.
+    fn allow_one_sync(&self, fixture: &Self::Fixture);
 
-    /// Lets nothing wait any more.
-    fn resume_syncs(&self, keep: &Self::Fixture);
+    /// Resumes all syncs.
+    fn resume_syncs(&self, fixture: &Self::Fixture);
 
-    /// Lets it fail to make commits durable, those that wait included, until the store is opened again.
-    fn fail_syncs(&self, keep: &Self::Fixture);
+    /// Lets all syncs fail, including paused ones, until the store is opened again.
+    fn fail_syncs(&self, fixture: &Self::Fixture);
 }

@@ -1,4 +1,4 @@
-//! Random operations, compared with the same on a `BTreeMap`.
+//! Random operations, compared with a model.
 
 use std::{
     any::Any,
@@ -26,7 +26,7 @@ use crate::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch
 
 const CASES: u32 = 64;
 const OPERATIONS: usize = 60;
-/// How many shorter sequences are tried where one fails.
+/// The number of shorter sequences that are tried after a failure.
 const SHRINKS: usize = 300;
 
 /// An operation on the store and on its model.
@@ -40,7 +40,7 @@ pub(super) enum Operation {
     ListDir { below: String, limit: usize },
 }
 
-/// A precondition in terms of what the model knows of the key.
+/// A precondition in terms of the model's versions of the key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Condition {
     None,
@@ -52,18 +52,18 @@ pub(super) enum Condition {
     NotOther,
 }
 
-/// What a store should hold: the truth that it is compared with.
+/// The expected content of a store.
 #[derive(Default)]
 pub(super) struct Model {
     values: BTreeMap<String, (Version, Bytes)>,
-    /// The version of the last set of any key, erased or replaced or not.
+    /// The version of the last set of any key, even if it was erased or replaced.
     last: Option<Version>,
-    /// All versions that there were.
+    /// All versions assigned so far.
     given: HashSet<Version>,
     sets: u64,
 }
 
-/// A few names with many prefixes in common, among them neighbours of `/` in the order of bytes.
+/// Names with many prefixes in common, including neighbours of `/` in the order of bytes.
 fn segments() -> impl Strategy<Value = &'static str> {
     prop_oneof![3 => Just("a"), 4 => select(vec!["b", "a-", "a0", "é"])]
 }
@@ -72,7 +72,7 @@ pub(super) fn keys() -> impl Strategy<Value = String> {
     vec(segments(), 1..=4).prop_map(|segments| segments.join("/"))
 }
 
-/// Prefixes of such keys: the root, and others within each other up to three deep.
+/// Prefixes of such keys: the root, and up to three nested ones.
 pub(super) fn prefixes() -> impl Strategy<Value = String> {
     let below_root = vec(segments(), 1..=3).prop_map(|segments| segments.join("/") + "/");
     prop_oneof![1 => Just(String::new()), 5 => below_root]
@@ -123,7 +123,7 @@ pub(super) async fn operations_agree_with_a_model(store: impl Storage) {
     .await;
 }
 
-/// Tries so many sequences of operations, and where one fails, looks for the shortest that does.
+/// Runs random sequences of operations. After a failure, searches for the shortest sequence that fails.
 pub(super) async fn check_sequences<T, F>(cases: u32, operations: impl Strategy<Value = T>, check: impl Fn(Vec<T>) -> F)
 where
     T: std::fmt::Debug,
@@ -174,8 +174,8 @@ impl Model {
         TestValue::new(self.sets, len)
     }
 
-    /// Fails where one of the versions of a commit was there before it.
-    pub(super) fn assert_new(&mut self, versions: impl IntoIterator<Item = Version>) {
+    /// Fails if a commit reused a version.
+    pub(super) fn assert_changed_state(&mut self, versions: impl IntoIterator<Item = Version>) {
         let versions: HashSet<_> = versions.into_iter().collect();
         assert!(self.given.is_disjoint(&versions), "a version was given twice");
         self.given.extend(versions);
@@ -190,14 +190,14 @@ impl Model {
         self.values.remove(at).is_some()
     }
 
-    /// Erases what is below; how many keys that was.
+    /// Erases the keys below a prefix and returns their number.
     pub(super) fn erase_prefix(&mut self, below: &str) -> u64 {
         let before = self.values.len();
         self.values.retain(|at, _| !at.starts_with(below));
         (before - self.values.len()) as u64
     }
 
-    /// The first key below.
+    /// The first key below a prefix.
     pub(super) fn first_below(&self, below: &str) -> Option<&str> {
         self.values.keys().map(String::as_str).find(|at| at.starts_with(below))
     }
@@ -274,7 +274,7 @@ impl Model {
         match store.set(&key(at), payload.payload(), precondition).await {
             Ok(written) => {
                 assert_eq!((true, written.replaced), (holds, self.version(at).is_some()), "set {at} {condition:?}");
-                self.assert_new([written.version]);
+                self.assert_changed_state([written.version]);
                 self.set(at, written.version, payload);
             }
             Err(error) => assert_condition_failed(&error, holds, &(at, condition)),

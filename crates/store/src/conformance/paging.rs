@@ -1,4 +1,4 @@
-//! Listings page by page.
+//! Listings in several pages.
 
 use std::{
     collections::BTreeSet,
@@ -35,7 +35,7 @@ pub(super) async fn pages_of_any_size_make_up_the_listing(store: impl Storage) {
     }
 }
 
-pub(super) async fn a_page_of_zero_is_a_page_of_one(store: impl Storage) {
+pub(super) async fn a_limit_of_zero_means_one(store: impl Storage) {
     put_names(&store, &["a", "b/c"]).await;
     let page = store.list_prefix(&prefix(""), PageRequest::first(0)).await.unwrap();
     assert_eq!(page.keys.len(), 1);
@@ -46,7 +46,7 @@ pub(super) async fn a_page_of_zero_is_a_page_of_one(store: impl Storage) {
     assert_eq!((children(&page), page.cursor), (vec!["b/".to_owned()], None));
 }
 
-pub(super) async fn a_page_goes_on_where_its_last_key_was_erased(store: impl Storage) {
+pub(super) async fn paging_continues_after_the_last_key_is_erased(store: impl Storage) {
     put_names(&store, &["d/a", "d/b", "d/c", "d/d"]).await;
     let keys = store.list_prefix(&prefix("d/"), PageRequest::first(2)).await.unwrap();
     let dir = store.list_dir(&prefix("d/"), PageRequest::first(2)).await.unwrap();
@@ -62,7 +62,7 @@ pub(super) async fn a_page_goes_on_where_its_last_key_was_erased(store: impl Sto
     assert_eq!(children(&page), ["d/bb", "d/c", "d/d"]);
 }
 
-pub(super) async fn a_page_goes_on_where_its_last_prefix_was_erased(store: impl Storage) {
+pub(super) async fn paging_continues_after_the_last_prefix_is_erased(store: impl Storage) {
     put_names(&store, &["d/a/x", "d/b/x", "d/b/y", "d/c/x"]).await;
     let dir = store.list_dir(&prefix("d/"), PageRequest::first(2)).await.unwrap();
     let keys = store.list_prefix(&prefix("d/"), PageRequest::first(2)).await.unwrap();
@@ -72,29 +72,29 @@ pub(super) async fn a_page_goes_on_where_its_last_prefix_was_erased(store: impl 
     assert_eq!(children(&page), ["d/b0", "d/c/"]);
     let page = store.list_prefix(&prefix("d/"), PageRequest::after(10, keys.cursor.unwrap())).await.unwrap();
     assert_eq!(page.keys.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["d/b0", "d/c/x"]);
-    // With everything erased, the listing just ends.
+    // With everything erased, the listing ends.
     let dir = store.list_dir(&prefix("d/"), PageRequest::first(1)).await.unwrap();
     store.erase_prefix(&prefix("")).await.unwrap();
     let page = store.list_dir(&prefix("d/"), PageRequest::after(10, dir.cursor.unwrap())).await.unwrap();
     assert_eq!(page, DirPage { keys: vec![], prefixes: vec![], cursor: None });
 }
 
-/// Fails unless both listings of the prefix refuse the cursor.
-async fn assert_refused(store: &impl Storage, below: &str, cursor: &str) {
+/// Asserts that both listings of the prefix reject the cursor.
+async fn assert_rejected(store: &impl Storage, below: &str, cursor: &str) {
     let page = || PageRequest::after(10, Cursor::from_text(cursor));
     assert_fails!(store.list_prefix(&prefix(below), page()).await, StoreError::InvalidCursor);
     assert_fails!(store.list_dir(&prefix(below), page()).await, StoreError::InvalidCursor);
 }
 
-pub(super) async fn cursors_that_were_not_issued_are_refused(store: impl Storage) {
+pub(super) async fn forged_cursors_are_rejected(store: impl Storage) {
     put_names(&store, &["d/a", "d/b", "d/c"]).await;
     let long = "A".repeat(2_000);
     let garbage = ["", "d/a", "0", "AAAA", "AAAAAAAAAAA", "AAAAAAAAAAAAAAAA", "../..", "ä=&%2F#?", " ", "null", &long];
     for text in garbage {
-        assert_refused(&store, "d/", text).await;
-        assert_refused(&store, "none/", text).await;
+        assert_rejected(&store, "d/", text).await;
+        assert_rejected(&store, "none/", text).await;
     }
-    // A cursor that was tampered with, in any of its characters, is refused or, at worst, means the same.
+    // A cursor with any character changed is rejected, unless it decodes to the same bytes.
     let keys = store.list_prefix(&prefix("d/"), PageRequest::first(1)).await.unwrap();
     let cursor = keys.cursor.unwrap();
     let next = store.list_prefix(&prefix("d/"), PageRequest::after(1, cursor.clone())).await.unwrap();
@@ -109,17 +109,17 @@ pub(super) async fn cursors_that_were_not_issued_are_refused(store: impl Storage
     }
     let mut shortened = cursor.as_str().to_owned();
     while shortened.pop().is_some() {
-        assert_refused(&store, "d/", &shortened).await;
+        assert_rejected(&store, "d/", &shortened).await;
     }
 }
 
-pub(super) async fn cursors_of_other_listings_are_refused(store: impl Storage) {
+pub(super) async fn cursors_of_other_listings_are_rejected(store: impl Storage) {
     put_names(&store, &["d/a", "d/b", "d/e/a", "d/e/b", "f/a", "f/b"]).await;
     let keys = store.list_prefix(&prefix("d/"), PageRequest::first(1)).await.unwrap().cursor.unwrap();
     let dir = store.list_dir(&prefix("d/"), PageRequest::first(1)).await.unwrap().cursor.unwrap();
     for other in ["", "d/e/", "f/", "none/"] {
-        assert_refused(&store, other, keys.as_str()).await;
-        assert_refused(&store, other, dir.as_str()).await;
+        assert_rejected(&store, other, keys.as_str()).await;
+        assert_rejected(&store, other, dir.as_str()).await;
     }
     let result = store.list_dir(&prefix("d/"), PageRequest::after(1, keys)).await;
     assert_fails!(result, StoreError::InvalidCursor);
@@ -127,19 +127,19 @@ pub(super) async fn cursors_of_other_listings_are_refused(store: impl Storage) {
     assert_fails!(result, StoreError::InvalidCursor);
 }
 
-pub(super) async fn cursors_of_another_store_are_refused(store: impl Storage, other: impl Storage) {
+pub(super) async fn cursors_of_another_store_are_rejected(store: impl Storage, other: impl Storage) {
     put_names(&store, &["a", "b"]).await;
     put_names(&other, &["a", "b"]).await;
     let keys = other.list(PageRequest::first(1)).await.unwrap().cursor.unwrap();
     let dir = other.list_dir(&prefix(""), PageRequest::first(1)).await.unwrap().cursor.unwrap();
-    assert_refused(&store, "", keys.as_str()).await;
-    assert_refused(&store, "", dir.as_str()).await;
+    assert_rejected(&store, "", keys.as_str()).await;
+    assert_rejected(&store, "", dir.as_str()).await;
 }
 
-/// How many keys, or prefixes, stay while others come and go around them.
+/// The number of keys, or prefixes, that exist throughout while others are set and erased.
 const STABLE: usize = 60;
 
-/// Runs `pager` again and again while writers set, replace and erase the keys that `busy` names for a number.
+/// Runs `pager` repeatedly while writers set, replace and erase the keys that `busy` returns.
 async fn while_writers_run<S: Storage>(store: S, busy: fn(usize) -> Vec<String>, pager: impl AsyncFn(S, usize)) {
     let (stop, changes) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let mut writers = JoinSet::new();
@@ -147,7 +147,7 @@ async fn while_writers_run<S: Storage>(store: S, busy: fn(usize) -> Vec<String>,
         let (store, stop, changes) = (store.clone(), stop.clone(), changes.clone());
         writers.spawn(async move {
             for step in (writer..).step_by(3).take_while(|_| !stop.load(Ordering::Relaxed)) {
-                // Steps through all numbers in an order that is not sorted.
+                // Visit all numbers in an unsorted order.
                 for name in busy(step * 37 % STABLE) {
                     put(&store, &name, "busy").await;
                     put(&store, &name, "busier").await;
@@ -179,7 +179,7 @@ fn assert_holds(found: &[String], stable: &BTreeSet<String>, limit: usize) {
     assert!(lost.is_empty(), "pages of {limit} lost {lost:?}");
 }
 
-pub(super) async fn key_pages_hold_while_writers_run(store: impl Storage) {
+pub(super) async fn key_pages_are_consistent_while_writers_run(store: impl Storage) {
     let stable: BTreeSet<_> = (0..STABLE).map(|number| format!("d/{number:03}")).collect();
     for name in &stable {
         put(&store, name, "stable").await;
@@ -193,7 +193,7 @@ pub(super) async fn key_pages_hold_while_writers_run(store: impl Storage) {
     .await;
 }
 
-pub(super) async fn dir_pages_hold_while_writers_run(store: impl Storage) {
+pub(super) async fn dir_pages_are_consistent_while_writers_run(store: impl Storage) {
     let stable: BTreeSet<_> = (0..STABLE).map(|number| format!("d/{number:03}/")).collect();
     for name in &stable {
         put(&store, &format!("{name}stable"), "stable").await;

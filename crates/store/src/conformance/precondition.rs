@@ -1,4 +1,4 @@
-//! Preconditions, one writer at a time.
+//! Preconditions with a single writer.
 
 use super::{
     Storage,
@@ -6,18 +6,19 @@ use super::{
 };
 use crate::{Precondition, StoreError, Version, VersionMatch};
 
-/// One form of a precondition, on a key that has a value or had one.
+/// A precondition on a key that has a value or had one.
 #[derive(Debug)]
 struct Case {
     at: String,
     current: Option<Version>,
     precondition: Precondition,
-    /// True if it holds. This is written down, not asked of [`Precondition::is_met_by`], which a store may be built on.
+    /// True if the precondition holds. It is stated here rather than computed by [`Precondition::is_met_by`], which the
+    /// store may use.
     holds: bool,
 }
 
-/// The forms of either member, about a key whose version is, or was at last, `current`, and before that `stale`; and
-/// whether they match it while it has its value. No form matches a key without one.
+/// Conditions on a key whose version is, or last was, `current`, and before that `stale`; each with whether it matches
+/// the key while it has its value. No condition matches a key without one.
 fn members(current: Version, stale: Version) -> [(Option<VersionMatch>, bool); 6] {
     [
         (None, false),
@@ -29,7 +30,7 @@ fn members(current: Version, stale: Version) -> [(Option<VersionMatch>, bool); 6
     ]
 }
 
-/// Every pair of forms, on a key that has a value and on one that has none any more.
+/// Every pair of conditions, on a key with a value and on an erased one.
 async fn cases(store: &impl Storage) -> Vec<Case> {
     let mut cases = Vec::new();
     for number in 0..36 {
@@ -49,17 +50,17 @@ async fn cases(store: &impl Storage) -> Vec<Case> {
     cases
 }
 
-/// Fails unless the key is as it was before a change that its precondition forbids.
+/// Asserts that a rejected change left the key unchanged.
 async fn assert_unchanged(store: &impl Storage, at: &str, current: Option<Version>, error: StoreError) {
-    // A store need not tell the version, but may not tell a wrong one.
-    let told = matches!(&error, StoreError::PreconditionFailed { key: told, current: version }
-        if *told == key(at) && (version.is_none() || *version == current));
-    assert!(told, "{at}: {error:?}");
+    // A store may omit the current version, but must not report a wrong one.
+    let reported = matches!(&error, StoreError::PreconditionFailed { key: reported, current: version }
+        if *reported == key(at) && (version.is_none() || *version == current));
+    assert!(reported, "{at}: {error:?}");
     assert_eq!(store.head(&key(at)).await.unwrap().map(|meta| meta.version), current, "{at}");
     assert_eq!(get(store, at).await.as_deref(), current.map(|_| &b"current"[..]), "{at}");
 }
 
-pub(super) async fn all_forms_on_sets(store: impl Storage) {
+pub(super) async fn every_precondition_applies_to_sets(store: impl Storage) {
     for case in cases(&store).await {
         let at = case.at.as_str();
         match store.set(&key(at), "new".into(), case.precondition.clone()).await {
@@ -76,7 +77,7 @@ pub(super) async fn all_forms_on_sets(store: impl Storage) {
     }
 }
 
-pub(super) async fn all_forms_on_erases(store: impl Storage) {
+pub(super) async fn every_precondition_applies_to_erases(store: impl Storage) {
     for case in cases(&store).await {
         let at = case.at.as_str();
         match store.erase(&key(at), case.precondition.clone()).await {

@@ -14,8 +14,8 @@ use crate::{
     Version,
 };
 
-/// Fails unless these keys, each with the text that follows it, are all there is, by all ways of asking. `known` are
-/// keys that may have been there before.
+/// Asserts by all operations that exactly these keys exist, each with the text that follows it. `known` are keys that
+/// may have existed before.
 pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected: &[(&str, &str)]) {
     let mut prefixes = BTreeSet::from([String::new()]);
     for at in known.iter().copied().chain(expected.iter().map(|(at, _)| *at)) {
@@ -81,7 +81,7 @@ pub(super) async fn a_commit_replaces_what_is_below_a_prefix(store: impl Storage
     }
 }
 
-pub(super) async fn keys_below_an_erased_prefix_are_judged_before(store: impl Storage + TransactionalStore) {
+pub(super) async fn preconditions_see_keys_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a/b", "a/c", "a/d"]).await;
     let version = store.head(&key("a/d")).await.unwrap().unwrap().version;
     for wrong in [check("a/b", Precondition::absent()), erase_if("a/e", Precondition::present())] {
@@ -145,7 +145,7 @@ pub(super) async fn a_prefix_is_empty_as_long_as_no_key_is_below(store: impl Sto
     put_names(&store, &SUBTREE).await;
     let changes = vec![check_empty("b/"), check_empty("a/b/c/"), check_empty("a-/x/"), check_empty("A/")];
     assert_eq!(store.commit(changes).await.unwrap(), [ChangeOutcome::Checked; 4]);
-    // What the commit itself sets does not count.
+    // Sets of the same commit do not count.
     let changes = vec![set(&store, "c/d/e", "1").await, check_empty("c/d/"), check_empty("c/")];
     assert_eq!(store.commit(changes).await.unwrap()[1..], [ChangeOutcome::Checked; 2]);
     assert_fails!(store.commit(vec![check_empty("c/")]).await, StoreError::NotEmpty { key: found, .. }
@@ -185,8 +185,8 @@ pub(super) async fn one_creator_below_an_empty_prefix_wins(store: impl Storage +
     }
 }
 
-/// Each set says whether it found a value, and so does each erase: together they make up the history of the key.
-pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: impl Storage + TransactionalStore) {
+/// Each set and erase reports whether the key had a value; together these results must form a consistent history.
+pub(super) async fn sets_and_prefix_erases_are_serialized(store: impl Storage + TransactionalStore) {
     let (mut sets, mut erases) = (0, 0);
     for _ in 0..10 {
         let results = at_once(&store, 12, |store, task| async move {
@@ -209,7 +209,7 @@ pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: 
     }
 }
 
-pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Storage + TransactionalStore) {
+pub(super) async fn writers_read_their_changes_below_a_prefix(store: impl Storage + TransactionalStore) {
     at_once(&store, 6, |store, task| async move {
         let below = format!("w/{task}/");
         for step in 0..6 {
@@ -231,7 +231,7 @@ pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Stora
     .await;
 }
 
-pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_commit_erases_more_keys_than_are_counted(store: impl Storage + TransactionalStore) {
     let half = MAX_COUNTED_KEYS / 2 + 1;
     for half_number in 0..2 {
         let mut changes = Vec::with_capacity(half);
@@ -246,8 +246,8 @@ pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: i
     assert_holds(&store, &["m/0/00000", "m/1/49999"], &["m", "m-", "m0"].map(|at| (at, at))).await;
 }
 
-/// An erase that sets a key below the prefix as well is made as a whole, or not made.
-pub(super) async fn an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made(store: impl Storage + TransactionalStore) {
+/// A commit that erases a prefix and sets a key below it is atomic.
+pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<String> = (0..50).map(|number| format!("{polls}/{number:02}")).collect();
         let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -278,7 +278,7 @@ pub(super) async fn an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made(sto
     }
 }
 
-/// The steps in which prefixes within each other are set and erased, in either order of nesting.
+/// The order in which nested prefixes are set and erased.
 pub(super) const NESTINGS: [[&str; 4]; 4] = [
     ["a/", "a/b/", "a/b/c/", ""],
     ["a/b/c/", "a/b/", "a/", "a/b/"],
@@ -288,7 +288,7 @@ pub(super) const NESTINGS: [[&str; 4]; 4] = [
 
 pub(super) const NESTED: [&str; 6] = ["a/b/c/d", "a/b/c/e", "a/b/f", "a/g", "a0", "b/h"];
 
-/// Sets the nested keys, but for some that differ from step to step, and gives what is there then.
+/// Sets the nested keys, except some that differ between steps, and returns what exists then.
 pub(super) async fn set_some_nested(
     store: &impl Storage,
     step: usize,
@@ -329,7 +329,7 @@ pub(super) fn borrowed<'s>(there: &'s [(&'static str, String)]) -> Vec<(&'static
     there.iter().map(|(at, text)| (*at, text.as_str())).collect()
 }
 
-/// What is erased below a prefix is gone for every later change, not only for readers.
+/// Keys below an erased prefix do not exist for later changes either.
 pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let version = put(&store, "a/b", "old").await;
     put_names(&store, &["a/c", "a/d"]).await;
@@ -345,8 +345,8 @@ pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Stor
     assert_holds(&store, &["a/c", "a/d"], &[("a/b", "new")]).await;
 }
 
-/// A listing whose cursor lies before, in or behind a prefix that is erased meanwhile goes on with the rest.
-pub(super) async fn a_listing_goes_on_behind_an_erased_prefix(store: impl Storage + TransactionalStore) {
+/// A listing continues if its cursor is before, in or behind a prefix that is erased meanwhile.
+pub(super) async fn a_listing_continues_after_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let names: Vec<String> =
         ["l/a", "l/b", "l/c"].iter().flat_map(|at| (0..4).map(move |n| format!("{at}/{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

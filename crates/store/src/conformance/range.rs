@@ -1,4 +1,4 @@
-//! Reading parts of values.
+//! Reading byte ranges.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ fn last(count: u64) -> ByteRange {
     ByteRange::last(count).unwrap()
 }
 
-/// Reads the range, which must be these bytes of the payload, or none of it.
+/// Asserts that the range yields these bytes of the payload, or is not satisfiable.
 async fn assert_range(store: &impl Storage, payload: TestValue, range: ByteRange, expected: Option<Range<u64>>) {
     let result = store.get(&key("a"), Some(range)).await;
     let Some(expected) = expected else {
         let meta = store.head(&key("a")).await.unwrap().unwrap();
-        assert_fails!(result, StoreError::RangeNotSatisfiable { meta: told } if told == meta);
+        assert_fails!(result, StoreError::RangeNotSatisfiable { meta: reported } if reported == meta);
         return;
     };
     let value = result.unwrap_or_else(|error| panic!("{range:?} of {payload:?}: {error:?}")).unwrap();
@@ -30,9 +30,9 @@ async fn assert_range(store: &impl Storage, payload: TestValue, range: ByteRange
     payload.assert_is(value).await;
 }
 
-/// The specification's `get_partial_values`: pairs of keys and ranges, a key several times, missing keys, and the
-/// range `[0, none]`, which is the whole value.
-pub(super) async fn partial_values_as_in_the_specification(store: impl Storage) {
+/// The specification's `get_partial_values`: pairs of keys and ranges, with repeated and missing keys, and the range
+/// `[0, none]`, which is the complete value.
+pub(super) async fn partial_values_follow_the_specification(store: impl Storage) {
     put(&store, "a/b", "0123456789").await;
     put(&store, "a/c", "abcdefghij").await;
     for (at, range, expected) in [
@@ -52,7 +52,7 @@ pub(super) async fn partial_values_as_in_the_specification(store: impl Storage) 
     }
 }
 
-pub(super) async fn ranges_and_their_edges(store: impl Storage) {
+pub(super) async fn ranges_are_clipped_to_the_value(store: impl Storage) {
     const MAX: u64 = u64::MAX;
     for len in [1_u64, 10, 4_096, 4_097, 131_072, 131_073] {
         let payload = TestValue::new(len, len);

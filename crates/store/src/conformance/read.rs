@@ -1,4 +1,4 @@
-//! Reading whole values.
+//! Reading complete values.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +21,7 @@ pub(super) async fn an_absent_key_has_no_value(store: impl Storage) {
     }
 }
 
-pub(super) async fn a_pure_prefix_has_no_value(store: impl Storage) {
+pub(super) async fn a_prefix_has_no_value(store: impl Storage) {
     put_names(&store, &["a/b/c"]).await;
     for pure in ["a", "a/b"] {
         assert_absent(&store, pure).await;
@@ -31,7 +31,7 @@ pub(super) async fn a_pure_prefix_has_no_value(store: impl Storage) {
     assert_eq!(get(&store, "a/b/c").await.as_deref(), Some(&b"a/b/c"[..]));
 }
 
-pub(super) async fn a_value_comes_with_what_is_known_of_it(store: impl Storage) {
+pub(super) async fn get_returns_the_metadata(store: impl Storage) {
     let payload = TestValue::new(1, 10_000);
     let version = put(&store, "a/b", payload.payload()).await;
     let value = store.get(&key("a/b"), None).await.unwrap().unwrap();
@@ -61,7 +61,7 @@ pub(super) async fn get_head_and_listings_agree(store: impl Storage) {
 }
 
 pub(super) async fn the_time_is_that_of_the_set(store: impl Storage) {
-    // Other machines' clocks, and file systems, may be a little off.
+    // Allow for clocks of other machines and file systems.
     let off = Duration::from_secs(2);
     let mut last = SystemTime::now() - off;
     for round in 0..3 {
@@ -111,9 +111,9 @@ pub(super) async fn an_open_value_outlives_its_replacement(store: impl Storage) 
         let version = put(&store, "a", old.payload()).await;
         let unread = store.get(&key("a"), None).await.unwrap().unwrap();
         let part = store.get(&key("a"), Some(ByteRange::From(size / 2))).await.unwrap().unwrap();
-        let mut begun = store.get(&key("a"), None).await.unwrap().unwrap();
-        let mut reader = old.reader(&begun);
-        reader.take(&begun.stream.try_next().await.unwrap().expect("a first piece"));
+        let mut started = store.get(&key("a"), None).await.unwrap().unwrap();
+        let mut reader = old.reader(&started);
+        reader.take(&started.stream.try_next().await.unwrap().expect("a first piece"));
 
         put(&store, "a", new.payload()).await;
         put(&store, "a", new.payload()).await;
@@ -121,8 +121,8 @@ pub(super) async fn an_open_value_outlives_its_replacement(store: impl Storage) 
         assert_eq!(unread.meta.version, version);
         old.assert_is(unread).await;
         old.assert_is(part).await;
-        while let Some(piece) = begun.stream.try_next().await.unwrap() {
-            reader.take(&piece);
+        while let Some(chunk) = started.stream.try_next().await.unwrap() {
+            reader.take(&chunk);
         }
         reader.finish();
         assert_has(&store, "a", new).await;

@@ -1,4 +1,4 @@
-//! Many keys as of one commit.
+//! Snapshots.
 
 use std::sync::{
     Arc,
@@ -21,7 +21,7 @@ async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Sna
     store.snapshot(&keys).await.expect("a snapshot")
 }
 
-/// The key's value in the snapshot, as text.
+/// The value of the key in the snapshot, as text.
 async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
     let value = snapshot.get(&key(at), None).await.expect("a value of the snapshot")?;
     let bytes = value.bytes().await.expect("the value can be read");
@@ -32,7 +32,7 @@ pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + Tra
     let payload = TestValue::new(1, 140_000);
     put(&store, "a", payload.payload()).await;
     put(&store, "empty", "").await;
-    // A key may be named twice, in any order.
+    // Keys may be repeated, in any order.
     let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
     for at in ["a", "empty", "none"] {
         let meta = store.head(&key(at)).await.unwrap();
@@ -75,26 +75,26 @@ pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + Tran
     put(&store, "a", payload.payload()).await;
     let snapshot = snapshot(&store, &["a"]).await;
     let unread = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut begun = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut reader = payload.reader(&begun);
-    reader.take(&begun.stream.try_next().await.unwrap().unwrap());
+    let mut started = snapshot.get(&key("a"), None).await.unwrap().unwrap();
+    let mut reader = payload.reader(&started);
+    reader.take(&started.stream.try_next().await.unwrap().unwrap());
     put(&store, "a", "new").await;
     drop(snapshot);
     put(&store, "a", "newer").await;
     payload.assert_is(unread).await;
-    while let Some(piece) = begun.stream.try_next().await.unwrap() {
-        reader.take(&piece);
+    while let Some(chunk) = started.stream.try_next().await.unwrap() {
+        reader.take(&chunk);
     }
     reader.finish();
 }
 
-pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "a/b", "b"]).await;
     let some = snapshot(&store, &["a", "none"]).await;
     for other in ["a/b", "b", "none/either"] {
-        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
         let result = some.get(&key(other), None).await;
-        assert_fails!(result, StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == key(other));
     }
     assert_eq!(some.head(&key("none")).unwrap(), None);
     let empty = snapshot(&store, &[]).await;
@@ -103,8 +103,8 @@ pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + Tra
 
 const GENERATION_KEYS: usize = 20;
 
-/// Every commit sets or erases all the keys; no snapshot sees more than one generation.
-pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalStore) {
+/// Every commit sets or erases all keys; no snapshot sees more than one generation.
+pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -145,7 +145,7 @@ pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalSt
 const ACCOUNTS: u64 = 5;
 const BALANCE: u64 = 100;
 
-/// Moves something between two accounts; whether nobody else changed them meanwhile.
+/// Moves an amount between two accounts. Returns true if no other writer interfered.
 async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
     let names = [format!("account/{from}"), format!("account/{to}")];
     let snapshot = snapshot(store, &[&names[0], &names[1]]).await;
@@ -200,7 +200,7 @@ pub(super) async fn transfers_keep_the_sum(store: impl Storage + TransactionalSt
     }
 }
 
-/// Snapshots of values of 1 MiB are read, slowly, while each of their keys is replaced and erased several times.
+/// Snapshots of values of 1 MiB are read slowly while their keys are replaced and erased several times.
 pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..4).map(|number| format!("l/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -218,8 +218,8 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
             for (number, key) in (0..).zip(&read) {
                 let mut value = snapshot.get(key, None).await.expect("get").expect("a value");
                 let mut reader = payload(generation, number).reader(&value);
-                while let Some(piece) = value.stream.try_next().await.expect("a piece") {
-                    reader.take(&piece);
+                while let Some(chunk) = value.stream.try_next().await.expect("a piece") {
+                    reader.take(&chunk);
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
                 reader.finish();
@@ -237,10 +237,10 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
 }
 
 /// Erasing a prefix is one commit.
-pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
-    // The ends of the prefix, and one between, tell whether a part of it is gone; few keys make for quick looks.
+    // The first, last and a middle key reveal a partial erase; few keys make for fast reads.
     let some = [&names[0], &names[KEYS / 2], &names[KEYS - 1]].map(|name| key(name));
     for _ in 0..8 {
         let mut changes = Vec::new();
@@ -258,7 +258,7 @@ pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + Transaction
             if ended {
                 break;
             }
-            // Looks follow each other closely, but give way where there is but one thread.
+            // Yield now and then, in case there is only one thread.
             if look % 64 == 0 {
                 tokio::task::yield_now().await;
             }
@@ -267,9 +267,9 @@ pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + Transaction
     }
 }
 
-/// A prefix is erased and set anew in one commit, again and again; no snapshot sees more than one generation.
-pub(super) async fn a_replaced_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
-    // The keys of the generations differ, but for one.
+/// A prefix is erased and set again in one commit, repeatedly; no snapshot sees more than one generation.
+pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
+    // The generations share one key.
     let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
     let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -312,7 +312,7 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
         put(&store, name, TestValue::new(seed, size).payload()).await;
     }
     let snapshot = store.snapshot(&keys).await.unwrap();
-    let begun = snapshot.get(&keys[8], None).await.unwrap().unwrap();
+    let started = snapshot.get(&keys[8], None).await.unwrap().unwrap();
     let before: Vec<_> = keys.iter().map(|key| snapshot.head(key).unwrap()).collect();
     for round in 0..3 {
         if round == 1 {
@@ -333,5 +333,5 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
     }
     assert_eq!(keys.iter().map(|key| snapshot.head(key).unwrap()).collect::<Vec<_>>(), before);
     drop(snapshot);
-    TestValue::new(8, SIZES[8]).assert_is(begun).await;
+    TestValue::new(8, SIZES[8]).assert_is(started).await;
 }

@@ -1,4 +1,4 @@
-//! The checks of each capability, and how they are run.
+//! The checks of each capability, and running them.
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::TransactionalStore;
 
-/// How long one check may take. A store that never answers is told so.
-const LIMIT: Duration = Duration::from_secs(180);
+/// The time limit of one check.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The checks of one capability, for the stores of one factory.
 pub struct Suite<'f, F> {
@@ -27,25 +27,25 @@ struct Check<F> {
 }
 
 impl<F> Suite<'_, F> {
-    /// Runs all the checks, one after the other.
+    /// Runs all checks in sequence.
     ///
     /// # Panics
     ///
-    /// Where a check fails, naming it.
+    /// If a check fails, with its name.
     pub async fn run(&self) {
         for check in &self.checks {
             check.run(self.factory).await;
         }
     }
 
-    /// Runs the check of this name in a runtime of its own.
+    /// Runs one check in its own runtime.
     ///
     /// # Panics
     ///
-    /// Where the check fails, naming it.
+    /// If the check fails, with its name.
     pub fn test(&self, name: &str) {
         let check = self.checks.iter().find(|check| check.name == name);
-        let check = check.unwrap_or_else(|| panic!("there is no conformance check {name}"));
+        let check = check.unwrap_or_else(|| panic!("the conformance check {name} does not exist"));
         let runtime = runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
         runtime.expect("a runtime").block_on(check.run(self.factory));
     }
@@ -54,16 +54,16 @@ impl<F> Suite<'_, F> {
 impl<F> Check<F> {
     async fn run(&self, factory: &F) {
         let name = self.name;
-        match tokio::time::timeout(LIMIT, AssertUnwindSafe((self.run)(factory)).catch_unwind()).await {
+        match tokio::time::timeout(TIMEOUT, AssertUnwindSafe((self.run)(factory)).catch_unwind()).await {
             Ok(Ok(())) => {}
             Ok(Err(cause)) => panic!("the conformance check {name} failed: {}", panic_message(&*cause)),
-            Err(_) => panic!("the conformance check {name} did not come to an end within {LIMIT:?}"),
+            Err(_) => panic!("the conformance check {name} did not finish within {TIMEOUT:?}"),
         }
     }
 }
 
-/// The one list of all checks by capability, which both the suites and the tests are made from. It is handed to the
-/// macro `then`, after `with`. Before each check stands what it is given:
+/// The list of all checks by capability, from which both the suites and the tests are made. It is passed to the macro
+/// `then`, after `with`. The word before each check is its argument:
 ///
 /// - `fresh`: a new store
 /// - `pair`: two new stores
@@ -74,67 +74,67 @@ macro_rules! conformance_checks {
     (readable_writeable_listable, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
             fresh read::an_absent_key_has_no_value;
-            fresh read::a_pure_prefix_has_no_value;
-            fresh read::a_value_comes_with_what_is_known_of_it;
+            fresh read::a_prefix_has_no_value;
+            fresh read::get_returns_the_metadata;
             fresh read::get_head_and_listings_agree;
             fresh read::the_time_is_that_of_the_set;
             fresh read::values_of_every_size_are_read_as_written;
             fresh read::a_value_of_64_mib_streams_in_and_out;
             fresh read::an_open_value_outlives_its_replacement;
             fresh read::an_open_value_outlives_its_erasure;
-            fresh range::partial_values_as_in_the_specification;
-            fresh range::ranges_and_their_edges;
+            fresh range::partial_values_follow_the_specification;
+            fresh range::ranges_are_clipped_to_the_value;
             fresh range::ranges_of_an_empty_value;
             fresh range::ranges_across_blocks;
-            fresh key::case_matters_as_in_the_specification;
+            fresh key::keys_are_case_sensitive;
             fresh key::a_key_and_a_prefix_may_share_a_name;
             fresh key::keys_at_the_limits_of_the_grammar;
             fresh key::similar_keys_are_different_keys;
             fresh write::a_set_replaces_the_whole_value;
             fresh write::every_set_gives_a_new_version;
             fresh write::a_reset_key_gets_a_new_version;
-            fresh write::erase_tells_whether_there_was_a_value;
-            fresh write::erase_prefix_erases_what_lies_below_and_counts_it;
+            fresh write::erase_returns_whether_the_key_had_a_value;
+            fresh write::erase_prefix_erases_and_counts_the_keys_below;
             fresh write::erase_prefix_of_nothing_erases_nothing;
             fresh write::erase_prefix_of_the_root_erases_all;
-            fresh write::a_new_store_takes_sets;
-            fresh upload::content_may_come_in_any_pieces;
-            fresh upload::content_that_breaks_off_changes_nothing;
-            fresh upload::content_that_is_short_changes_nothing;
-            fresh upload::content_that_is_long_changes_nothing;
-            fresh precondition::all_forms_on_sets;
-            fresh precondition::all_forms_on_erases;
+            fresh write::a_new_store_is_writable;
+            fresh upload::payloads_may_have_chunks_of_any_size;
+            fresh upload::an_aborted_payload_changes_nothing;
+            fresh upload::a_short_payload_changes_nothing;
+            fresh upload::a_long_payload_changes_nothing;
+            fresh precondition::every_precondition_applies_to_sets;
+            fresh precondition::every_precondition_applies_to_erases;
             fresh precondition::a_version_of_another_key_does_not_match;
-            fresh cancel::a_set_that_is_dropped_midway_changes_nothing;
-            fresh cancel::a_set_that_is_dropped_anywhere_is_made_or_not_made;
-            fresh cancel::an_erase_that_is_dropped_anywhere_is_made_or_not_made;
-            fresh cancel::a_value_that_is_dropped_midway_harms_nothing;
+            fresh cancel::a_set_cancelled_midway_changes_nothing;
+            fresh cancel::a_set_cancelled_anywhere_is_atomic;
+            fresh cancel::an_erase_cancelled_anywhere_is_atomic;
+            fresh cancel::dropping_a_value_midway_has_no_effect;
             fresh list::an_empty_store_lists_as_empty;
-            fresh list::list_prefix_as_in_the_specification;
-            fresh list::list_dir_as_in_the_specification;
-            fresh list::children_of_a_group_as_in_the_specification;
+            fresh list::list_prefix_follows_the_specification;
+            fresh list::list_dir_follows_the_specification;
+            fresh list::children_of_a_group_follow_the_specification;
             fresh list::list_is_list_prefix_of_the_root;
             fresh list::listings_follow_sets_and_erases;
             fresh list::siblings_of_a_prefix_are_not_below_it;
             fresh list::listings_are_sorted_by_bytes;
-            fresh list::children_are_in_joint_order;
+            fresh list::keys_and_prefixes_are_listed_in_one_order;
             fresh list::a_deep_prefix_is_one_child;
-            fresh list::walk_yields_every_key_once;
+            fresh list::list_all_yields_every_key_once;
             fresh paging::pages_of_any_size_make_up_the_listing;
-            fresh paging::a_page_of_zero_is_a_page_of_one;
-            fresh paging::a_page_goes_on_where_its_last_key_was_erased;
-            fresh paging::a_page_goes_on_where_its_last_prefix_was_erased;
-            fresh paging::cursors_that_were_not_issued_are_refused;
-            fresh paging::cursors_of_other_listings_are_refused;
-            pair paging::cursors_of_another_store_are_refused;
-            fresh paging::key_pages_hold_while_writers_run;
-            fresh paging::dir_pages_hold_while_writers_run;
+            fresh paging::a_limit_of_zero_means_one;
+            fresh paging::paging_continues_after_the_last_key_is_erased;
+            fresh paging::paging_continues_after_the_last_prefix_is_erased;
+            fresh paging::forged_cursors_are_rejected;
+            fresh paging::cursors_of_other_listings_are_rejected;
+            pair paging::cursors_of_another_store_are_rejected;
+            fresh paging::key_pages_are_consistent_while_writers_run;
+            fresh paging::dir_pages_are_consistent_while_writers_run;
             fresh concurrency::one_creator_wins;
             fresh concurrency::one_eraser_wins;
             fresh concurrency::compare_and_swap_loses_no_increment;
-            fresh concurrency::sets_of_one_key_come_one_after_the_other;
-            fresh concurrency::readers_see_whole_values;
-            fresh concurrency::writers_read_what_they_wrote;
+            fresh concurrency::sets_of_one_key_are_serialized;
+            fresh concurrency::readers_never_see_partial_values;
+            fresh concurrency::writers_read_their_writes;
             pair write::stores_share_nothing;
             fresh model::operations_agree_with_a_model;
         }
@@ -144,84 +144,84 @@ macro_rules! conformance_checks {
             fresh transaction::a_staged_value_is_invisible;
             fresh transaction::a_staged_value_that_is_dropped_is_discarded;
             fresh transaction::staged_values_of_every_size_can_be_committed;
-            fresh transaction::a_commit_that_fails_leaves_staged_values_as_they_were;
+            fresh transaction::a_failed_commit_leaves_staged_values_unchanged;
             fresh transaction::a_staged_value_is_committed_once;
             fresh transaction::staged_values_can_be_read;
-            fresh transaction::outcomes_stand_in_the_order_of_the_changes;
+            fresh transaction::outcomes_are_in_the_order_of_the_changes;
             fresh transaction::an_empty_commit_changes_nothing;
-            fresh transaction::a_commit_that_fails_changes_nothing;
-            fresh transaction::preconditions_are_judged_before_the_commit;
+            fresh transaction::a_failed_commit_changes_nothing;
+            fresh transaction::preconditions_see_the_state_before_the_commit;
             fresh transaction::checks_guard_a_commit;
-            fresh transaction::a_key_named_twice_is_refused;
-            fresh transaction::the_limit_of_changes_is_kept;
-            fresh transaction::staging_fails_as_sets_do;
+            fresh transaction::duplicate_keys_are_rejected;
+            fresh transaction::too_many_changes_are_rejected;
+            fresh transaction::staging_fails_like_sets;
             fresh transaction::many_keys_in_one_commit;
             fresh transaction::one_of_overlapping_commits_wins;
-            fresh transaction::a_commit_that_is_dropped_is_made_or_not_made;
-            pair transaction::values_that_another_store_staged_are_refused;
+            fresh transaction::a_cancelled_commit_is_atomic;
+            pair transaction::values_staged_by_another_store_are_rejected;
             fresh prefixes::a_commit_erases_a_prefix;
             fresh prefixes::a_commit_replaces_what_is_below_a_prefix;
-            fresh prefixes::keys_below_an_erased_prefix_are_judged_before;
+            fresh prefixes::preconditions_see_keys_below_an_erased_prefix;
             fresh prefixes::a_prefix_may_be_named_more_than_once;
             fresh prefixes::a_prefix_that_is_not_empty_fails_the_commit;
             fresh prefixes::a_prefix_is_empty_as_long_as_no_key_is_below;
             fresh prefixes::one_creator_below_an_empty_prefix_wins;
-            fresh prefixes::sets_and_erases_of_prefixes_come_one_after_the_other;
-            fresh prefixes::writers_read_what_they_left_below_a_prefix;
-            fresh prefixes::more_keys_than_are_counted_are_erased_in_one_commit;
-            fresh prefixes::an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made;
+            fresh prefixes::sets_and_prefix_erases_are_serialized;
+            fresh prefixes::writers_read_their_changes_below_a_prefix;
+            fresh prefixes::a_commit_erases_more_keys_than_are_counted;
+            fresh prefixes::a_cancelled_prefix_erase_is_atomic;
             fresh prefixes::prefixes_within_each_other_are_set_and_erased;
             fresh prefixes::writers_find_nothing_below_an_erased_prefix;
-            fresh prefixes::a_listing_goes_on_behind_an_erased_prefix;
-            fresh intents::an_intent_stays_until_it_is_settled;
-            fresh intents::an_intent_is_settled_once;
+            fresh prefixes::a_listing_continues_after_an_erased_prefix;
+            fresh intents::an_intent_persists_until_it_is_removed;
+            fresh intents::an_intent_is_removed_once;
             fresh intents::an_intent_is_added_with_its_commit_or_not_at_all;
             fresh intents::an_intent_is_in_a_commit_of_many_changes;
-            fresh intents::intents_are_no_keys;
-            fresh intents::the_limits_of_intents_are_kept;
-            fresh intents::an_intent_that_is_dropped_is_added_or_not_added;
+            fresh intents::intents_are_not_keys;
+            fresh intents::too_many_or_too_long_intents_are_rejected;
+            fresh intents::a_cancelled_add_of_an_intent_is_atomic;
             fresh watermark::every_commit_gives_a_new_watermark;
             fresh watermark::a_watermark_stays_while_nothing_is_committed;
-            fresh watermark::what_is_read_between_equal_watermarks_is_of_one_commit;
+            fresh watermark::reads_between_equal_watermarks_see_one_commit;
             fresh snapshot::a_snapshot_reads_as_the_store_does;
             fresh snapshot::a_snapshot_stays_while_its_keys_change;
             fresh snapshot::a_value_of_a_snapshot_outlives_it;
-            fresh snapshot::a_snapshot_knows_its_own_keys_only;
-            fresh snapshot::commits_are_seen_whole;
+            fresh snapshot::a_snapshot_has_only_its_keys;
+            fresh snapshot::commits_are_atomic_to_readers;
             fresh snapshot::transfers_keep_the_sum;
             fresh snapshot::large_values_stay_while_writers_replace_and_erase;
-            fresh snapshot::erase_prefix_is_seen_whole;
-            fresh snapshot::a_replaced_prefix_is_seen_whole;
+            fresh snapshot::erase_prefix_is_atomic_to_readers;
+            fresh snapshot::replacing_a_prefix_is_atomic_to_readers;
             fresh snapshot::a_snapshot_outlives_the_erase_of_its_prefix;
             fresh transaction_model::commits_agree_with_a_model;
         }
     };
     (persistent, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
-            reopen persistence::values_versions_and_times_stay;
+            reopen persistence::values_versions_and_times_persist;
             reopen persistence::erased_keys_stay_erased;
-            reopen persistence::versions_are_never_given_again;
-            reopen persistence::a_store_can_be_opened_many_times;
-            reopen persistence::what_was_sent_in_part_is_gone;
+            reopen persistence::versions_are_never_reused;
+            reopen persistence::a_store_can_be_reopened_many_times;
+            reopen persistence::partial_uploads_do_not_persist;
         }
     };
     (persistent_transactional, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
-            reopen persistence::commits_stay;
-            reopen persistence::staged_values_do_not_stay;
+            reopen persistence::commits_persist;
+            reopen persistence::staged_values_do_not_persist;
             reopen persistence::erased_prefixes_stay_erased;
             reopen persistence::a_large_prefix_stays_erased;
-            reopen intents::intents_stay;
-            reopen watermark::watermarks_are_never_given_again;
+            reopen intents::intents_persist;
+            reopen watermark::watermarks_are_never_reused;
             reopen transaction_model::commits_agree_with_a_model_when_reopened;
         }
     };
     (faulty, [$($then:tt)+], $with:tt) => {
         $($then)+! { $with
-            reopen faults::what_is_not_durable_is_not_seen;
-            reopen faults::what_is_not_durable_decides_nothing;
-            reopen faults::a_commit_that_failed_is_not_seen_before_a_restart;
-            reopen faults::what_waits_for_a_commit_that_fails_is_not_answered_by_it;
+            reopen faults::changes_are_invisible_until_durable;
+            reopen faults::rejections_wait_until_the_conflicting_commit_is_durable;
+            reopen faults::a_failed_sync_is_invisible_until_reopened;
+            reopen faults::rejections_fail_if_the_conflicting_commit_does;
         }
     };
 }
@@ -241,13 +241,13 @@ macro_rules! suite {
 macro_rules! run_check {
     (fresh, $factory:ident, $check:path) => {
         async move {
-            let (store, _keep) = $factory.create().await;
+            let (store, _fixture) = $factory.create().await;
             $check(store).await;
         }
     };
     (pair, $factory:ident, $check:path) => {
         async move {
-            let (store, _keep) = $factory.create().await;
+            let (store, _fixture) = $factory.create().await;
             let (other, _other_keep) = $factory.create().await;
             $check(store, other).await;
         }
@@ -257,35 +257,35 @@ macro_rules! run_check {
     };
 }
 
-/// What every store does.
+/// The checks of every store.
 pub fn readable_writeable_listable<F: Factory>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(readable_writeable_listable, [suite], [factory])
 }
 
-/// What a store does that changes many keys in one commit.
+/// The checks of a transactional store.
 pub fn transactional<F: Factory<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(transactional, [suite], [factory])
 }
 
-/// What a store does whose values outlive it.
+/// The checks of a store whose values survive a restart.
 pub fn persistent<F: Reopen>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(persistent, [suite], [factory])
 }
 
-/// What a transactional store does whose values outlive it.
+/// The checks of a transactional store whose values survive a restart.
 pub fn persistent_transactional<F: Reopen<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(persistent_transactional, [suite], [factory])
 }
 
-/// What a transactional store does on a disk that is slow or fails.
+/// The checks of a transactional store on a slow or failing disk.
 pub fn faulty<F: FaultInjection<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(faulty, [suite], [factory])
 }
 
-/// Makes a test of each check of the given capabilities, for the stores of the given factory.
+/// Defines a test for each check of the given capabilities, for the stores of the given factory.
 ///
-/// The tests bear the names of the checks, so where there are several factories, each goes into a module of its own.
-/// See [`conformance`](crate::conformance) for an example.
+/// The tests have the names of the checks, so each factory needs a module of its own. See
+/// [`conformance`](crate::conformance) for an example.
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr => $($capability:ident),+ $(,)?) => {

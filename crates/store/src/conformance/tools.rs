@@ -1,4 +1,4 @@
-//! What many checks need.
+//! Helpers of many checks.
 
 use std::any::Any;
 
@@ -9,7 +9,7 @@ use crate::{
     DirPage, Entry, Key, KeyPage, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Version,
 };
 
-/// Fails unless the result is an error of this form.
+/// Asserts that the result is an error of this form.
 macro_rules! assert_fails {
     ($result:expr, $form:pat $(if $guard:expr)?) => {
         match $result {
@@ -19,7 +19,7 @@ macro_rules! assert_fails {
     };
 }
 
-/// The sizes about which stores change their ways: empty, inline, blocks and their edges.
+/// The sizes around which stores change their representation: empty, inline, blocks and their edges.
 pub(super) const SIZES: [u64; 9] = [0, 1, 4_095, 4_096, 4_097, 131_071, 131_072, 131_073, 1_048_576];
 
 pub(super) fn key(text: &str) -> Key {
@@ -30,7 +30,7 @@ pub(super) fn prefix(text: &str) -> Prefix {
     Prefix::parse(text).unwrap_or_else(|error| panic!("{text:?} is no prefix: {error}"))
 }
 
-/// Sets the key, whatever it had.
+/// Sets the key unconditionally.
 pub(super) async fn put(store: &impl Storage, at: &str, content: impl Into<Payload>) -> Version {
     put_written(store, at, content).await.version
 }
@@ -47,19 +47,19 @@ pub(super) async fn put_names(store: &impl Storage, keys: &[&str]) {
     }
 }
 
-/// The value of the key, whole.
+/// The complete value of the key.
 pub(super) async fn get(store: &(impl ReadableStore + ?Sized), at: &str) -> Option<Bytes> {
     let value = store.get(&key(at), None).await.unwrap_or_else(|error| panic!("could not get {at:?}: {error:?}"))?;
     Some(value.bytes().await.unwrap_or_else(|error| panic!("could not read {at:?}: {error:?}")))
 }
 
-/// Fails unless the key has this payload for its value.
+/// Asserts that the key has this value.
 pub(super) async fn assert_has(store: &impl ReadableStore, at: &str, payload: TestValue) {
     let value = store.get(&key(at), None).await.unwrap_or_else(|error| panic!("could not get {at:?}: {error:?}"));
     payload.assert_is(value.unwrap_or_else(|| panic!("{at:?} has no value"))).await;
 }
 
-/// Fails unless the key has no value, by all ways of asking.
+/// Asserts by all operations that the key has no value.
 pub(super) async fn assert_absent(store: &impl Storage, at: &str) {
     assert_eq!(get(store, at).await, None, "{at:?} has a value");
     assert_eq!(store.head(&key(at)).await.unwrap(), None, "{at:?} has a head");
@@ -67,12 +67,12 @@ pub(super) async fn assert_absent(store: &impl Storage, at: &str) {
     assert!(!listed.contains(&at.to_owned()), "{at:?} is listed");
 }
 
-/// The keys below the prefix, all of them.
+/// All keys below the prefix.
 pub(super) async fn list_keys(store: &impl Storage, below: &str) -> Vec<String> {
     key_pages(store, below, 1_000).await.concat().iter().map(|entry| entry.key.to_string()).collect()
 }
 
-/// The children of the prefix, all of them, in their joint order.
+/// All children of the prefix, keys and prefixes in one order.
 pub(super) async fn list_children(store: &impl Storage, below: &str) -> Vec<String> {
     dir_pages(store, below, 1_000).await.iter().flat_map(children).collect()
 }
@@ -103,8 +103,8 @@ pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -
     }
 }
 
-/// Fails unless the page is within its limit, in order, and all after the last name of the page before: so a listing
-/// comes to an end.
+/// Asserts that the page is within its limit, sorted, and after the last name of the previous page, so that the listing
+/// ends.
 fn assert_follows(last: &mut String, names: &[String], limit: usize) {
     let most = PageRequest::first(limit).limit();
     assert!(names.len() <= most, "a page has {} names, where the limit is {limit}", names.len());
@@ -117,7 +117,7 @@ fn assert_follows(last: &mut String, names: &[String], limit: usize) {
     }
 }
 
-/// The keys and prefixes of a page in their joint order. Fails unless each are in order themselves.
+/// The keys and prefixes of a page in one order. Asserts that each list is sorted.
 pub(super) fn children(page: &DirPage) -> Vec<String> {
     let keys: Vec<_> = page.keys.iter().map(|entry| entry.key.to_string()).collect();
     let prefixes: Vec<_> = page.prefixes.iter().map(ToString::to_string).collect();
@@ -128,7 +128,7 @@ pub(super) fn children(page: &DirPage) -> Vec<String> {
     all
 }
 
-/// Fails unless each name comes after the one before it, by their bytes.
+/// Asserts that the names are sorted by their bytes, without duplicates.
 pub(super) fn assert_ascending(names: &[String]) {
     for pair in names.windows(2) {
         assert!(pair[0].as_bytes() < pair[1].as_bytes(), "{:?} is listed before {:?}", pair[0], pair[1]);

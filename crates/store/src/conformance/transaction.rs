@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::{
     Storage,
     cancel::drop_after,
-    test_value::{TestValue, broken_content},
+    test_value::{TestValue, broken_payload},
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
 };
 
-/// Stages a value and makes the change that sets it.
+/// Stages a value and returns the change that sets it.
 pub(super) async fn set(store: &impl TransactionalStore, at: &str, content: impl Into<Payload>) -> Change {
     set_if(store, at, content, Precondition::none()).await
 }
@@ -70,7 +70,7 @@ pub(super) async fn a_staged_value_is_invisible(store: impl Storage + Transactio
     assert_absent(&store, "a/c").await;
     assert_eq!(list_keys(&store, "").await, ["a/b"]);
     assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), KeyCount::exact(0));
-    // Neither another writer of the key nor an erase hinders it from being committed.
+    // Neither another writer of the key nor an erase prevents the commit.
     assert!(store.erase(&key("a/b"), Precondition::none()).await.unwrap());
     let changes = staged.into_iter().map(|staged| Change::Set { staged, precondition: Precondition::none() });
     store.commit(changes.collect()).await.unwrap();
@@ -108,7 +108,7 @@ pub(super) async fn staged_values_of_every_size_can_be_committed(store: impl Sto
     }
 }
 
-pub(super) async fn a_commit_that_fails_leaves_staged_values_as_they_were(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_failed_commit_leaves_staged_values_unchanged(store: impl Storage + TransactionalStore) {
     put(&store, "guard", "1").await;
     let mut staged = Vec::new();
     for (seed, size) in (0..).zip(SIZES) {
@@ -178,7 +178,7 @@ pub(super) async fn staged_values_can_be_read(store: impl Storage + Transactiona
     assert_absent(&store, "a").await;
 }
 
-pub(super) async fn outcomes_stand_in_the_order_of_the_changes(store: impl Storage + TransactionalStore) {
+pub(super) async fn outcomes_are_in_the_order_of_the_changes(store: impl Storage + TransactionalStore) {
     let before: HashSet<Version> = [put(&store, "z", "1").await, put(&store, "y", "1").await].into();
     let changes = vec![
         set(&store, "z", "2").await,
@@ -207,7 +207,7 @@ pub(super) async fn an_empty_commit_changes_nothing(store: impl Storage + Transa
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 
-pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_failed_commit_changes_nothing(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "b", "c"]).await;
     let before = key_pages(&store, "", 10).await;
     let wrong = [erase_if as fn(&str, Precondition) -> Change, check as fn(&str, Precondition) -> Change];
@@ -216,13 +216,13 @@ pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + Tr
             let mut changes = vec![set(&store, "a", "new").await, erase("b"), set(&store, "d/new", "new").await];
             changes.insert(place, wrong("c", Precondition::absent()));
             let result = store.commit(changes).await;
-            assert_fails!(result, StoreError::PreconditionFailed { key: told, current: Some(_) } if told == key("c"));
+            assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: Some(_) } if reported == key("c"));
             assert_eq!(key_pages(&store, "", 10).await, before, "change {number} failed in place {place}");
         }
         let mut changes = vec![set(&store, "a", "new").await, erase("b")];
         changes.insert(place % 3, set_if(&store, "e", "new", Precondition::present()).await);
         let result = store.commit(changes).await;
-        assert_fails!(result, StoreError::PreconditionFailed { key: told, current: None } if told == key("e"));
+        assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: None } if reported == key("e"));
         assert_eq!(key_pages(&store, "", 10).await, before, "a set failed in place {place}");
     }
     for name in ["a", "b", "c"] {
@@ -230,8 +230,9 @@ pub(super) async fn a_commit_that_fails_changes_nothing(store: impl Storage + Tr
     }
 }
 
-/// The first change whose precondition fails is the one that is told, and no change of a commit counts for another.
-pub(super) async fn preconditions_are_judged_before_the_commit(store: impl Storage + TransactionalStore) {
+/// The error names the first change whose precondition fails, and changes of one commit do not affect each other's
+/// preconditions.
+pub(super) async fn preconditions_see_the_state_before_the_commit(store: impl Storage + TransactionalStore) {
     let version = put(&store, "b", "old").await;
     let changes = vec![
         set_if(&store, "a", "new", Precondition::absent()).await,
@@ -239,7 +240,7 @@ pub(super) async fn preconditions_are_judged_before_the_commit(store: impl Stora
         check("b", Precondition::absent()),
     ];
     let result = store.commit(changes).await;
-    assert_fails!(result, StoreError::PreconditionFailed { key: told, current: None } if told == key("c"));
+    assert_fails!(result, StoreError::PreconditionFailed { key: reported, current: None } if reported == key("c"));
     let changes = vec![
         erase_if("b", Precondition::at(version)),
         set_if(&store, "a", "new", Precondition::absent()).await,
@@ -261,11 +262,11 @@ pub(super) async fn checks_guard_a_commit(store: impl Storage + TransactionalSto
     let newer = put(&store, "guard", "2").await;
     let changes = vec![set(&store, "a", "2").await, check("guard", Precondition::at(version))];
     let result = store.commit(changes).await;
-    assert_fails!(result, StoreError::PreconditionFailed { current: Some(told), .. } if told == newer);
+    assert_fails!(result, StoreError::PreconditionFailed { current: Some(reported), .. } if reported == newer);
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"1"[..]));
 }
 
-pub(super) async fn a_key_named_twice_is_refused(store: impl Storage + TransactionalStore) {
+pub(super) async fn duplicate_keys_are_rejected(store: impl Storage + TransactionalStore) {
     put(&store, "a", "old").await;
     for pair in [
         [set(&store, "a", "1").await, set(&store, "a", "2").await],
@@ -276,13 +277,13 @@ pub(super) async fn a_key_named_twice_is_refused(store: impl Storage + Transacti
     ] {
         let [first, second] = pair;
         let changes = vec![first, set(&store, "b", "new").await, second];
-        assert_fails!(store.commit(changes).await, StoreError::DuplicateKey { key: told } if told == key("a"));
+        assert_fails!(store.commit(changes).await, StoreError::DuplicateKey { key: reported } if reported == key("a"));
     }
     assert_eq!(get(&store, "a").await.as_deref(), Some(&b"old"[..]));
     assert_absent(&store, "b").await;
 }
 
-pub(super) async fn the_limit_of_changes_is_kept(store: impl Storage + TransactionalStore) {
+pub(super) async fn too_many_changes_are_rejected(store: impl Storage + TransactionalStore) {
     put_names(&store, &["k/5", "other"]).await;
     let erases = |count: usize| (0..count).map(|number| erase(&format!("k/{number}"))).collect::<Vec<_>>();
     let result = store.commit(erases(MAX_COMMIT_CHANGES + 1)).await;
@@ -295,22 +296,22 @@ pub(super) async fn the_limit_of_changes_is_kept(store: impl Storage + Transacti
     assert_eq!(list_keys(&store, "").await, ["other"]);
 }
 
-pub(super) async fn staging_fails_as_sets_do(store: impl Storage + TransactionalStore) {
+pub(super) async fn staging_fails_like_sets(store: impl Storage + TransactionalStore) {
     for (size, announced) in [(9, 10), (11, 10), (5_000, 4_999), (5_000, 5_001), (1 << 20, 1 << 21)] {
         let content = || Payload { size: Some(announced), ..TestValue::new(1, size).payload() };
-        // What is too long may be told as soon as it is.
+        // A payload that is too long may be rejected early.
         let fits = |received: u64| {
             if size < announced { received == size } else { (announced + 1..=size).contains(&received) }
         };
         let result = store.stage(&key("a"), content()).await;
-        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: told, received })
-            if told == announced && fits(received));
+        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
+            if reported == announced && fits(received));
         let result = store.set(&key("a"), content(), Precondition::none()).await;
-        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: told, received })
-            if told == announced && fits(received));
+        assert_fails!(result, StoreError::Upload(UploadError::LengthMismatch { announced: reported, received })
+            if reported == announced && fits(received));
     }
     for size in [10, 10_000, 1 << 20] {
-        let content = || broken_content(TestValue::new(1, size), 3, UploadError::TimedOut.into());
+        let content = || broken_payload(TestValue::new(1, size), 3, UploadError::TimedOut.into());
         assert_fails!(store.stage(&key("a"), content()).await, StoreError::Upload(UploadError::TimedOut));
         let result = store.set(&key("a"), content(), Precondition::none()).await;
         assert_fails!(result, StoreError::Upload(UploadError::TimedOut));
@@ -318,7 +319,7 @@ pub(super) async fn staging_fails_as_sets_do(store: impl Storage + Transactional
     assert_absent(&store, "a").await;
 }
 
-/// More keys than one page has.
+/// More keys than fit on one page.
 pub(super) async fn many_keys_in_one_commit(store: impl Storage + TransactionalStore) {
     const KEYS: usize = MAX_PAGE_ENTRIES + 50;
     let mut changes = Vec::with_capacity(KEYS);
@@ -368,7 +369,7 @@ pub(super) async fn one_of_overlapping_commits_wins(store: impl Storage + Transa
     }
 }
 
-pub(super) async fn a_commit_that_is_dropped_is_made_or_not_made(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_cancelled_commit_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<_> = (0..10).map(|number| format!("{polls}/{number}")).collect();
         let mut changes = Vec::new();
@@ -386,7 +387,7 @@ pub(super) async fn a_commit_that_is_dropped_is_made_or_not_made(store: impl Sto
     }
 }
 
-pub(super) async fn values_that_another_store_staged_are_refused(
+pub(super) async fn values_staged_by_another_store_are_rejected(
     store: impl Storage + TransactionalStore,
     other: impl Storage + TransactionalStore,
 ) {

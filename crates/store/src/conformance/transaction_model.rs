@@ -1,4 +1,4 @@
-//! Random commits, single operations and snapshots, compared with the same on a `BTreeMap`.
+//! Random commits, operations and snapshots, compared with a model.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use super::{
 };
 use crate::{Change, ChangeOutcome, Key, Snapshot, StoreError, TransactionalStore};
 
-/// A step stages and commits several values, so there are fewer sequences of them than of single operations.
+/// Steps of several staged values are slow, so this runs fewer sequences than the model of single operations.
 const CASES: u32 = 40;
 
-/// The limits of the pages in which all keys are listed after each step, in turn.
+/// The page limits with which all keys are listed after each step, in turn.
 const LIMITS: [usize; 5] = [1, 3, 1_000, 2, 7];
 
 #[derive(Clone, Debug)]
 enum Step {
     Commit {
         keys: BTreeMap<String, (Action, Condition)>,
-        /// Each with the place where it stands among the others, as far as there is such a place.
+        /// Each with its position among the other changes, if such a position exists.
         prefixes: Vec<(usize, PrefixAction, String)>,
     },
     Operation(Operation),
-    /// Takes a snapshot of these keys. It is compared again after every later step, until the next is taken.
+    /// Takes a snapshot of these keys, which is compared after every later step until the next is taken.
     Snapshot(Vec<String>),
     /// Closes the store and opens it again.
     Reopen,
@@ -50,24 +50,24 @@ enum PrefixAction {
     CheckEmpty,
 }
 
-/// A change in the terms of the model.
+/// A change in terms of the model.
 #[derive(Debug)]
 enum Planned {
     Key { at: String, action: Action, condition: Condition, payload: TestValue },
     Prefix { below: String, action: PrefixAction },
 }
 
-/// A snapshot, and what it should hold.
-struct Taken {
+/// A snapshot, and its expected content.
+struct TakenChange {
     snapshot: Box<dyn Snapshot>,
     values: Vec<(String, Option<bytes::Bytes>)>,
 }
 
-/// A store, and what it should hold.
+/// A store, and its expected content.
 struct Run<S> {
     store: S,
     model: Model,
-    taken: Option<Taken>,
+    taken: Option<TakenChange>,
     steps: usize,
 }
 
@@ -85,7 +85,7 @@ fn commits() -> impl Strategy<Value = Step> {
         2 => Just(Action::Erase),
         1 => Just(Action::Check),
     ];
-    // Most changes are unconditional, so that most commits of several succeed.
+    // Most changes are unconditional, so that most commits succeed.
     let condition = prop_oneof![4 => Just(Condition::None), 1 => conditions()];
     let prefix_action = prop_oneof![3 => Just(PrefixAction::Erase), 1 => Just(PrefixAction::CheckEmpty)];
     let keys = btree_map(keys(), (action, condition), 0..6);
@@ -113,19 +113,19 @@ where
 {
     let steps = prop_oneof![9 => steps(), 1 => Just(Step::Reopen)];
     check_sequences(CASES / 2, steps, |steps| async move {
-        let (store, mut keep) = factory.create().await;
+        let (store, mut fixture) = factory.create().await;
         let mut run = Run::new(store);
         for step in steps.into_iter().chain([Step::Reopen]) {
             if let Step::Reopen = step {
                 let (store, model) = (run.store, run.model);
                 drop(run.taken);
-                let reopened = factory.reopen(store, keep).await;
-                keep = reopened.1;
+                let reopened = factory.reopen(store, fixture).await;
+                fixture = reopened.1;
                 run = Run { model, ..Run::new(reopened.0) };
             }
             run.step(step).await;
         }
-        drop((run, keep));
+        drop((run, fixture));
     })
     .await;
 }
@@ -135,7 +135,7 @@ impl<S: Storage + TransactionalStore> Run<S> {
         Self { store, model: Model::default(), taken: None, steps: 0 }
     }
 
-    /// Does the step, and compares all that is visible afterwards.
+    /// Runs the step, and compares all that is visible afterwards.
     async fn step(&mut self, step: Step) {
         let Self { store, model, taken, steps } = self;
         match step {
@@ -174,7 +174,7 @@ fn plan(
     planned
 }
 
-/// The changes, and the error that the first of them which does not hold stands for: its key, and the prefix that is
+/// The changes, and the expected error: the key of the first change whose precondition fails, and the prefix that is
 /// not empty.
 async fn changes(
     store: &impl TransactionalStore,
@@ -223,7 +223,7 @@ async fn compare_commit(store: &impl TransactionalStore, model: &mut Model, plan
 
 fn apply(model: &mut Model, planned: Vec<Planned>, outcomes: Vec<ChangeOutcome>) {
     assert_eq!(outcomes.len(), planned.len());
-    model.assert_new(outcomes.iter().filter_map(|outcome| match outcome {
+    model.assert_changed_state(outcomes.iter().filter_map(|outcome| match outcome {
         ChangeOutcome::Set(written) => Some(written.version),
         _ => None,
     }));
@@ -259,13 +259,13 @@ fn apply(model: &mut Model, planned: Vec<Planned>, outcomes: Vec<ChangeOutcome>)
     }
 }
 
-async fn take(store: &impl TransactionalStore, model: &Model, keys: Vec<String>) -> Taken {
+async fn take(store: &impl TransactionalStore, model: &Model, keys: Vec<String>) -> TakenChange {
     let parsed: Vec<Key> = keys.iter().map(|at| key(at)).collect();
     let values = keys.iter().map(|at| (at.clone(), model.bytes(at).cloned())).collect();
-    Taken { snapshot: store.snapshot(&parsed).await.expect("a snapshot"), values }
+    TakenChange { snapshot: store.snapshot(&parsed).await.expect("a snapshot"), values }
 }
 
-impl Taken {
+impl TakenChange {
     async fn compare(&self) {
         for (at, expected) in &self.values {
             let found = match self.snapshot.get(&key(at), None).await.expect("get") {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
 
-/// The watermark, which must not have been there before.
+/// The current watermark. Asserts that it was not used before.
 async fn new_one(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
     assert!(seen.insert(store.watermark().await.unwrap()), "the watermark is not another one after {after}");
 }
@@ -58,14 +58,14 @@ pub(super) async fn a_watermark_stays_while_nothing_is_committed(store: impl Sto
         list_children(&store, "b/").await;
         drop(store.snapshot(&[key("a")]).await.unwrap());
         drop(set(&store, "a", "staged").await);
-        let refused = store.commit(vec![set(&store, "a", "2").await, check("b/c", Precondition::at(version))]).await;
-        assert_fails!(refused, StoreError::PreconditionFailed { .. });
+        let rejected = store.commit(vec![set(&store, "a", "2").await, check("b/c", Precondition::at(version))]).await;
+        assert_fails!(rejected, StoreError::PreconditionFailed { .. });
         assert_eq!(store.watermark().await.unwrap(), before);
     }
 }
 
-/// What is read between two equal watermarks is of one commit.
-pub(super) async fn what_is_read_between_equal_watermarks_is_of_one_commit(store: impl Storage + TransactionalStore) {
+/// Reads between two equal watermarks see one commit.
+pub(super) async fn reads_between_equal_watermarks_see_one_commit(store: impl Storage + TransactionalStore) {
     const ROUNDS: usize = 300;
     let written = |round: usize| format!("{round}");
     for at in ["p/a", "p/z"] {
@@ -97,7 +97,7 @@ pub(super) async fn what_is_read_between_equal_watermarks_is_of_one_commit(store
             if round == ROUNDS {
                 return equal;
             }
-            // A store in memory never makes anybody wait, and the writer needs a thread.
+            // A store in memory never waits, and the writer needs a thread.
             tokio::task::yield_now().await;
         }
     })
@@ -105,11 +105,11 @@ pub(super) async fn what_is_read_between_equal_watermarks_is_of_one_commit(store
     assert!(equal.iter().sum::<u32>() > 0, "no two watermarks were equal");
 }
 
-pub(super) async fn watermarks_are_never_given_again<F>(factory: &F)
+pub(super) async fn watermarks_are_never_reused<F>(factory: &F)
 where
     F: Reopen + Factory<Store: TransactionalStore>,
 {
-    let (mut store, mut keep) = factory.create().await;
+    let (mut store, mut fixture) = factory.create().await;
     let mut seen = HashSet::new();
     for _ in 0..3 {
         for at in ["a", "a", "b"] {
@@ -118,7 +118,7 @@ where
         }
         store.erase(&key("a"), Precondition::none()).await.unwrap();
         new_one(&store, &mut seen, "an erase").await;
-        (store, keep) = factory.reopen(store, keep).await;
+        (store, fixture) = factory.reopen(store, fixture).await;
     }
-    drop((store, keep));
+    drop((store, fixture));
 }

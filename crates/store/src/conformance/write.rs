@@ -41,7 +41,7 @@ pub(super) async fn a_reset_key_gets_a_new_version(store: impl Storage) {
     }
 }
 
-pub(super) async fn erase_tells_whether_there_was_a_value(store: impl Storage) {
+pub(super) async fn erase_returns_whether_the_key_had_a_value(store: impl Storage) {
     put_names(&store, &["a", "a/b"]).await;
     assert!(!store.erase(&key("none"), Precondition::none()).await.unwrap());
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
@@ -52,7 +52,7 @@ pub(super) async fn erase_tells_whether_there_was_a_value(store: impl Storage) {
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
 }
 
-pub(super) async fn erase_prefix_erases_what_lies_below_and_counts_it(store: impl Storage) {
+pub(super) async fn erase_prefix_erases_and_counts_the_keys_below(store: impl Storage) {
     let above = ["fo", "foo", "foo-bar/x", "foo.zarr", "foo0", "foo2", "foo2/a", "foobar", "goo/foo/a", "FOO/a"];
     let below = ["foo/a", "foo/b", "foo/b/c", "foo/b/d/e", "foo/foo/foo", "foo/ ", "foo/\u{10ffff}"];
     put_names(&store, &above).await;
@@ -92,7 +92,7 @@ pub(super) async fn erase_prefix_of_the_root_erases_all(store: impl Storage) {
     assert_eq!(list_keys(&store, "").await, ["a"]);
 }
 
-pub(super) async fn a_new_store_takes_sets(store: impl Storage) {
+pub(super) async fn a_new_store_is_writable(store: impl Storage) {
     store.check_writable().await.expect("a new store is writable");
     put_names(&store, &["a"]).await;
     store.check_writable().await.expect("and stays so");

@@ -1,4 +1,4 @@
-//! The memory that values occupy.
+//! Accounting of the memory that values occupy.
 
 use std::sync::{
     Arc,
@@ -13,33 +13,33 @@ use crate::{Key, Payload, StoreError, UploadError};
 /// The limits of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// The size of one value at most, in bytes; a larger one fails with [`UploadError::TooLarge`].
+    /// The maximum size of one value, in bytes. A larger one fails with [`UploadError::TooLarge`].
     pub value_bytes: u64,
-    /// The size of all values and keys at most, in bytes; a set beyond it fails with [`StoreError::OutOfSpace`].
+    /// The maximum size of all keys and values, in bytes. A set beyond it fails with [`StoreError::OutOfSpace`].
     pub total_bytes: u64,
 }
 
 impl Default for MemoryLimits {
-    /// 1 GiB a value, 4 GiB in all.
+    /// 1 GiB per value, 4 GiB in total.
     fn default() -> Self {
         Self { value_bytes: 1 << 30, total_bytes: 4 << 30 }
     }
 }
 
-/// The memory that a store may fill.
+/// The memory budget of a store.
 pub(super) struct Space {
     pub(super) limits: MemoryLimits,
     used: Arc<AtomicU64>,
 }
 
-/// The memory behind the `Bytes` of a value, which is released with the last of them.
-struct Held {
+/// The bytes of a value, released with the last `Bytes` that refers to them.
+struct TrackedBytes {
     bytes: Vec<u8>,
-    taken: Taken,
+    reservation: Reservation,
 }
 
-/// A part of a store's space.
-struct Taken {
+/// A part of the budget, released on drop.
+struct Reservation {
     bytes: u64,
     used: Arc<AtomicU64>,
 }
@@ -53,36 +53,37 @@ impl Space {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Reads the whole content into memory, which is counted from here on.
-    pub(super) async fn receive(&self, key: &Key, content: Payload) -> Result<Bytes, StoreError> {
-        let Payload { size: announced, mut stream } = content;
+    /// Reads a payload into memory, counting each chunk before it is stored.
+    pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Bytes, StoreError> {
+        let Payload { size: announced, mut stream } = payload;
         let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;
         if announced.is_some_and(|size| size > limit) {
             return Err(UploadError::TooLarge { limit }.into());
         }
-        let mut held = Held { bytes: Vec::new(), taken: Taken { bytes: 0, used: self.used.clone() } };
-        held.taken.grow(key.as_bytes().len() as u64, total)?;
+        let mut tracked =
+            TrackedBytes { bytes: Vec::new(), reservation: Reservation { bytes: 0, used: self.used.clone() } };
+        tracked.reservation.grow(key.as_bytes().len() as u64, total)?;
         let mut received = 0_u64;
-        while let Some(piece) = stream.try_next().await? {
-            received = received.saturating_add(piece.len() as u64);
+        while let Some(chunk) = stream.try_next().await? {
+            received = received.saturating_add(chunk.len() as u64);
             if let Some(announced) = announced.filter(|announced| received > *announced) {
                 return Err(UploadError::LengthMismatch { announced, received }.into());
             }
             if received > limit {
                 return Err(UploadError::TooLarge { limit }.into());
             }
-            held.taken.grow(piece.len() as u64, total)?;
-            held.bytes.extend_from_slice(&piece);
+            tracked.reservation.grow(chunk.len() as u64, total)?;
+            tracked.bytes.extend_from_slice(&chunk);
         }
         if let Some(announced) = announced.filter(|announced| received < *announced) {
             return Err(UploadError::LengthMismatch { announced, received }.into());
         }
-        held.bytes.shrink_to_fit();
-        Ok(Bytes::from_owner(held))
+        tracked.bytes.shrink_to_fit();
+        Ok(Bytes::from_owner(tracked))
     }
 }
 
-impl Taken {
+impl Reservation {
     fn grow(&mut self, bytes: u64, total: u64) -> Result<(), StoreError> {
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= total);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_| StoreError::OutOfSpace)?;
@@ -91,13 +92,13 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for TrackedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

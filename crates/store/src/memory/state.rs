@@ -10,7 +10,7 @@ use crate::{
     StoreError, ValueMeta, Version,
 };
 
-/// The values by their keys.
+/// The values, intents and counters of a store.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
@@ -18,7 +18,7 @@ pub(super) struct State {
     pub(super) intents: BTreeMap<IntentId, Bytes>,
     /// The number of commits.
     pub(super) commits: u64,
-    /// The number of values ever set, from which versions are made.
+    /// The number of sets, from which versions are derived.
     sets: u64,
 }
 
@@ -36,8 +36,8 @@ pub(super) enum Child {
 }
 
 impl State {
-    /// True if the key has a value. Fails if the precondition does.
-    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
+    /// Checks a precondition. Returns true if the key has a value.
+    pub(super) fn check_precondition(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.meta.version);
         if precondition.is_met_by(current) {
             return Ok(current.is_some());
@@ -45,7 +45,7 @@ impl State {
         Err(StoreError::PreconditionFailed { key: key.clone(), current })
     }
 
-    /// Fails if a key lies below the prefix.
+    /// Fails if any key is below the prefix.
     pub(super) fn check_empty(&self, prefix: &Prefix) -> Result<(), StoreError> {
         match self.below(prefix, Bound::Included(prefix.as_str())).next() {
             Some((key, _)) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key: key.clone() }),
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// The number of keys below the prefix, counted up to a limit.
+    /// Counts the keys below the prefix, up to [`MAX_COUNTED_KEYS`].
     pub(super) fn count(&self, prefix: &Prefix) -> KeyCount {
         let mut found = self.below(prefix, Bound::Included(prefix.as_str()));
         let count = found.by_ref().take(MAX_COUNTED_KEYS).count() as u64;
@@ -76,7 +76,7 @@ impl State {
         PutResult { version, replaced }
     }
 
-    /// The keys below `prefix`, in order, from one of them on.
+    /// The keys below `prefix` in order, starting at a bound.
     pub(super) fn below<'s>(
         &'s self,
         prefix: &'s Prefix,
@@ -85,7 +85,7 @@ impl State {
         self.values.range::<str, _>((from, Bound::Unbounded)).take_while(|(key, _)| prefix.contains(key))
     }
 
-    /// The first child of `prefix` after `last`, which may have been erased meanwhile.
+    /// The first child of `prefix` after `last`, which may have been erased in the meantime.
     pub(super) fn next_child(&self, prefix: &Prefix, last: Option<&str>) -> Option<Child> {
         let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.upper_bound());
         let from = match (&past_last, last) {
@@ -111,7 +111,7 @@ impl Stored {
         };
         // The value is in memory, so the ends of the range fit into `usize`.
         let bytes = bytes.slice(range.start as usize..range.end as usize);
-        let piece = (!bytes.is_empty()).then_some(Ok(bytes));
-        Ok(GetResult { meta: meta, range, stream: stream::iter(piece).boxed() })
+        let chunk = (!bytes.is_empty()).then_some(Ok(bytes));
+        Ok(GetResult { meta, range, stream: stream::iter(chunk).boxed() })
     }
 }

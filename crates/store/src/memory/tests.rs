@@ -8,22 +8,22 @@ fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
 }
 
-/// So many bytes in pieces of 10, their number not announced.
+/// A payload of `len` bytes in chunks of 10, without an announced size.
 fn streamed(len: usize) -> Payload {
-    let pieces: Vec<_> = vec![7_u8; len].chunks(10).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    Payload::from_stream(stream::iter(pieces))
+    let chunks: Vec<_> = vec![7_u8; len].chunks(10).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
+    Payload::from_stream(stream::iter(chunks))
 }
 
-async fn set(store: &MemoryStore, at: &str, content: Payload) -> Result<PutResult, StoreError> {
-    store.set(&key(at), content, Precondition::none()).await
+async fn set(store: &MemoryStore, at: &str, payload: Payload) -> Result<PutResult, StoreError> {
+    store.set(&key(at), payload, Precondition::none()).await
 }
 
 #[tokio::test]
 async fn a_value_has_a_limit() {
     let store = MemoryStore::with_limits(MemoryLimits { value_bytes: 100, total_bytes: 10_000 });
     set(&store, "a", streamed(100)).await.unwrap();
-    for content in [streamed(101), vec![0; 101].into(), Payload { size: Some(101), ..streamed(0) }] {
-        let error = set(&store, "a", content).await.unwrap_err();
+    for payload in [streamed(101), vec![0; 101].into(), Payload { size: Some(101), ..streamed(0) }] {
+        let error = set(&store, "a", payload).await.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 100 })), "{error:?}");
     }
     assert_eq!(store.head(&key("a")).await.unwrap().unwrap().size, 100);
@@ -35,8 +35,8 @@ async fn the_total_has_a_limit_and_what_is_erased_is_free_again() {
     set(&store, "a", streamed(100)).await.unwrap();
     set(&store, "b", streamed(100)).await.unwrap();
     assert!(matches!(store.check_writable().await, Err(StoreError::OutOfSpace)));
-    for (at, content) in [("a", streamed(100)), ("c", vec![0; 1].into()), ("c", Payload::from_bytes(""))] {
-        assert!(matches!(set(&store, at, content).await, Err(StoreError::OutOfSpace)));
+    for (at, payload) in [("a", streamed(100)), ("c", vec![0; 1].into()), ("c", Payload::from_bytes(""))] {
+        assert!(matches!(set(&store, at, payload).await, Err(StoreError::OutOfSpace)));
     }
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
     store.check_writable().await.unwrap();
@@ -72,8 +72,8 @@ async fn space_is_taken_as_long_as_anybody_holds_the_bytes() {
 async fn content_that_is_too_long_is_refused_while_it_streams() {
     let store = MemoryStore::new();
     let endless = stream::repeat_with(|| Ok(Bytes::from_static(&[0; 10])));
-    let content = Payload { size: Some(25), ..Payload::from_stream(endless) };
-    let error = set(&store, "a", content).await.unwrap_err();
+    let payload = Payload { size: Some(25), ..Payload::from_stream(endless) };
+    let error = set(&store, "a", payload).await.unwrap_err();
     let expected = matches!(error, StoreError::Upload(UploadError::LengthMismatch { announced: 25, received: 30 }));
     assert!(expected, "{error:?}");
 }

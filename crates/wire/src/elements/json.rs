@@ -1,4 +1,4 @@
-//! Elements as JSON: nested lists in the shape that they have, or one value for all of them.
+//! Elements as JSON: nested lists in their shape, or one value for all elements.
 
 use std::fmt;
 
@@ -18,18 +18,18 @@ const MEMBER: usize = 20 * size_of::<Value>();
 /// The result of parsing JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Elements in this shape. They were handed on in C order.
+    /// Elements in this shape, passed to the callback in C order.
     Nested {
-        /// The shape; where nothing could be said of an open dimension, it is 0 there.
+        /// The shape; an open dimension that is nested in an empty one has extent 0.
         shape: Vec<u64>,
     },
-    /// One element for the whole selection. Nothing was handed on.
+    /// One element for the whole selection. The callback was not called.
     Scalar(Vec<u8>),
 }
 
-/// More elements came than there is room for.
+/// The elements exceed the available memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the elements take too much room")]
+#[error("the elements exceed the available memory")]
 pub struct Full;
 
 /// The reason why JSON is not the requested elements.
@@ -39,7 +39,7 @@ pub enum JsonError {
     #[error("the body is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
     /// A list has another length than the shape says.
-    #[error("the list at {} has {found} entries, and the shape has {expected} there", Place(at))]
+    #[error("the list at {} has {found} entries, but the shape needs {expected}", Place(at))]
     Length {
         /// The indices of the list, from the outside in.
         at: Vec<u64>,
@@ -49,14 +49,14 @@ pub enum JsonError {
         found: u64,
     },
     /// A value other than a list where the shape requires one.
-    #[error("at {} a list is expected, for a shape of {rank} dimensions", Place(at))]
+    #[error("expected a list at {}, for a shape of {rank} dimensions", Place(at))]
     NotAList {
         /// The indices of the value, the outermost dimension first.
         at: Vec<u64>,
         /// The number of dimensions of the shape.
         rank: usize,
     },
-    /// A value is none of the data type.
+    /// A value that the data type cannot represent.
     #[error("the element at {}: {source}", Place(at))]
     Element {
         /// Its indices.
@@ -70,12 +70,12 @@ pub enum JsonError {
         /// Its indices.
         at: Vec<u64>,
     },
-    /// There was no room for all elements.
+    /// The elements exceed the available memory.
     #[error(transparent)]
     Full(Full),
 }
 
-/// Shows indices, of which there may be none.
+/// The display form of indices, which may be empty.
 struct Place<'a>(&'a [u64]);
 
 impl fmt::Display for Place<'_> {

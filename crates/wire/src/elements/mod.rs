@@ -1,4 +1,4 @@
-//! Elements as bodies have them: [`.npy` files](npy) and [JSON](json).
+//! Formats of elements in bodies: [`.npy` files](npy) and [JSON](json).
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The head of a [`.npy` file](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html), read and written.
+//! Headers of [`.npy` files](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 
 use meta::{
     data_type::{DataType, StoredOrder, TypeError, V2Context, parse_v2},
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::python;
 pub use super::python::LiteralError;
 
-/// The most bytes that a head has.
+/// The maximum length of a header in bytes.
 pub const MAX_HEAD: usize = 64 << 10;
 
 /// The alignment to which headers are padded.
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 3] = ["descr", "fortran_order", "shape"];
 pub struct Head {
     /// The type of the elements.
     pub data_type: DataType,
-    /// The byte order that they are in.
+    /// The byte order of the elements.
     pub order: StoredOrder,
     /// True if the first index changes fastest (Fortran order).
     pub fortran_order: bool,
@@ -38,37 +38,37 @@ pub struct Head {
 /// The reason why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// It does not begin as such files do.
-    #[error("this is no .npy file: it does not begin with \\x93NUMPY")]
+    /// The file does not begin with the magic string.
+    #[error("not a .npy file: it does not begin with \\x93NUMPY")]
     Magic,
-    /// It is of another version than 1, 2 and 3.
-    #[error("this is a .npy file of version {0}.{1}, which is not known")]
+    /// The version is not 1, 2 or 3.
+    #[error("unsupported version {0}.{1} of the .npy format")]
     Version(u8, u8),
-    /// The head is too long.
-    #[error("the head of the .npy file has {len} bytes, more than {MAX_HEAD}")]
+    /// The header is too long.
+    #[error("the header of the .npy file has {len} bytes, more than {MAX_HEAD}")]
     TooLong {
         /// Its length in bytes.
         len: u64,
     },
-    /// The file ends within its head.
-    #[error("the .npy file ends within its head")]
+    /// The file ends within its header.
+    #[error("the .npy file ends within its header")]
     Ended,
     /// The text is neither Latin-1 nor, in version 3, UTF-8.
-    #[error("the head of the .npy file is not UTF-8")]
+    #[error("the header of the .npy file is not UTF-8")]
     Encoding,
-    /// The text is no dictionary.
-    #[error("the head of the .npy file is no dictionary of Python: {0}")]
+    /// The text is not a dictionary.
+    #[error("the header of the .npy file is not a Python dictionary: {0}")]
     Literal(#[from] LiteralError),
-    /// A member is missing, is not known, or is not what it has to be.
-    #[error("in the head of the .npy file, {name} {reason}")]
+    /// A member is missing, unknown or invalid.
+    #[error("in the header of the .npy file, {name} {reason}")]
     Member {
         /// The member.
         name: String,
         /// The error, which continues the name.
         reason: &'static str,
     },
-    /// The type of the elements is none that is known.
-    #[error("the elements of the .npy file are not understood: {0}")]
+    /// The data type is unknown.
+    #[error("the data type of the .npy file is unknown: {0}")]
     Type(#[source] TypeError),
 }
 

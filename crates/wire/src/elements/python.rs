@@ -1,4 +1,4 @@
-//! The literals of Python that the head of a `.npy` file has: texts, numbers, truth values, lists, tuples and one dictionary.
+//! Python literals in the header of a `.npy` file: strings, numbers, booleans, lists, tuples and one dictionary.
 
 use serde_json::{Map, Number, Value};
 
@@ -7,7 +7,7 @@ const MAX_DEPTH: usize = 32;
 
 /// The reason why a text is no literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at character {at}, {expected} is expected")]
+#[error("expected {expected} at character {at}")]
 pub struct LiteralError {
     /// The position, in characters.
     pub at: usize,

@@ -10,9 +10,9 @@ use crate::{
 
 /// The selection, as text.
 pub const SELECT: &str = "select";
-/// In which format.
+/// The format.
 pub const FORMAT: &str = "format";
-/// Of the node of which dialect.
+/// The dialect of the node.
 pub const DIALECT: &str = "dialect";
 /// The value that a PNG shows black, and all below it.
 pub const MIN: &str = "min";
@@ -20,10 +20,10 @@ pub const MIN: &str = "min";
 pub const MAX: &str = "max";
 /// True if CSV has a header line with the columns' names: `true` or `false`.
 pub const HEADER: &str = "header";
-/// Says that a `POST` reads.
+/// Reads the selection in the body of a `POST`.
 pub const READ: &str = "read";
 
-/// Says that a `POST` appends, and along which dimension.
+/// Appends along a dimension.
 pub const APPEND: &str = "append";
 
 /// The parameters of reading elements.
@@ -38,12 +38,12 @@ pub const OF_APPEND: &[&str] = &[APPEND, DIALECT];
 /// The parameters of which a `POST` to an array needs one.
 const POSTS: &[&str] = &[READ, APPEND];
 
-/// The query of the reading of elements.
+/// The query of reading elements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ElementsQuery {
     /// The text of the selection. A `POST` has it in its body.
     pub select: Option<String>,
-    /// In which format, whatever `Accept` says.
+    /// The format; takes precedence over `Accept`.
     pub format: Option<Format>,
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
@@ -55,7 +55,7 @@ pub struct ElementsQuery {
     pub header: Option<CsvHeader>,
 }
 
-/// The query of the writing of elements.
+/// The query of writing elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteQuery {
     /// The text of the selection; `None` for all elements.
@@ -80,7 +80,7 @@ impl WriteQuery {
         Ok(Self { select, dialect: dialect_of(dialect)? })
     }
 
-    /// The query's text, without `?`; empty where everything is the default.
+    /// The query's text, without `?`; empty if everything is the default.
     pub fn render(&self) -> String {
         ElementsQuery { select: self.select.clone(), dialect: self.dialect, ..ElementsQuery::default() }.render()
     }
@@ -122,7 +122,7 @@ impl ElementsQuery {
         Self::default().with(rest)
     }
 
-    /// The text of the query of a `GET`, without `?`; empty where everything is the default.
+    /// The text of the query of a `GET`, without `?`; empty if everything is the default.
     pub fn render(&self) -> String {
         self.rendered(self.select.as_ref().map(|select| format!("{SELECT}={}", encode(select))))
     }

@@ -13,7 +13,7 @@ use crate::routes::encode;
 
 /// The number of levels below the node to return, or `all`.
 pub const DEPTH: &str = "depth";
-/// By the model of which dialect.
+/// The model in which to describe nodes.
 pub const AS: &str = "as";
 /// Returns the documents by path instead of as a tree.
 pub const FLAT: &str = "flat";
@@ -21,13 +21,13 @@ pub const FLAT: &str = "flat";
 pub const INCLUDE: &str = "include";
 /// Replaces an existing node.
 pub const OVERWRITE: &str = "overwrite";
-/// Says that keys at the place of a new array become its own.
+/// Makes keys at the path of a new array its chunks.
 pub const ADOPT: &str = "adopt";
 /// Accepts the loss of properties that the dialect cannot represent.
 pub const ALLOW_LOSSY: &str = "allow_lossy";
-/// Says that a `POST` compares the node with the ZOM in its body.
+/// Compares the node with the ZOM in the body of a `POST`.
 pub const VALIDATE: &str = "validate";
-/// Says that a `POST` converts the node, and into which dialect.
+/// Converts the node to a dialect.
 pub const CONVERT: &str = "convert";
 /// The path that a conversion copies to.
 pub const TARGET: &str = "target";
@@ -55,7 +55,7 @@ pub struct NodeQuery {
     pub page: Option<MembersPage>,
     /// The model in which to describe the node, if not its own.
     pub mapped: Option<ZomFormat>,
-    /// In which form.
+    /// The form of the response.
     pub form: Form,
     /// The additional properties to return.
     pub include: Include,
@@ -82,20 +82,20 @@ pub enum Form {
     Flat,
 }
 
-/// The properties of a node to return besides its ZOM.
+/// The properties of a node to return in addition to its ZOM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
     /// Nothing.
     #[default]
     Nothing,
-    /// Where and how it is stored, and what the ZOM leaves out: [`Source`](crate::node::Source).
+    /// Its storage properties, and what the ZOM leaves out: [`Source`](crate::node::Source).
     Source,
 }
 
-/// The query of the declaring of a node.
+/// The query of creating a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodePutQuery {
-    /// In which dialect.
+    /// The dialect to store it in.
     pub dialect: Option<Dialect>,
     /// The treatment of an existing node that differs.
     pub if_exists: IfExists,
@@ -103,14 +103,14 @@ pub struct NodePutQuery {
     pub losses: LossPolicy,
 }
 
-/// The query of the patching of a node.
+/// The query of updating a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodePatchQuery {
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
 }
 
-/// The query of the erasing of a node.
+/// The query of erasing a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeDeleteQuery {
     /// The dialect of the node, if several have one at the path.
@@ -122,16 +122,16 @@ pub struct NodeDeleteQuery {
 /// The query of a `POST` to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodePostQuery {
-    /// It is compared with the ZOM in the body.
+    /// Compare the node with the ZOM in the body.
     Validate {
         /// The dialect of the node, if several have one at the path.
         dialect: Option<Dialect>,
     },
-    /// It is converted.
+    /// Convert the node.
     Convert {
         /// The dialect of the node, if several have one at the path.
         dialect: Option<Dialect>,
-        /// Into which dialect.
+        /// The dialect to convert to.
         into: Dialect,
         /// The path to copy to; `None` converts in place.
         target: Option<NodePath>,
@@ -166,7 +166,7 @@ impl NodeQuery {
         Ok(Self { depth, page, mapped, form, include, dialect: dialect_of(dialect)? })
     }
 
-    /// The query's text, without `?`; empty where everything is the default.
+    /// The query's text, without `?`; empty if everything is the default.
     pub fn render(&self) -> String {
         let depth = (self.depth != Depth::default()).then(|| match self.depth {
             Depth::Levels(levels) => format!("{DEPTH}={levels}"),
@@ -192,7 +192,7 @@ impl NodePutQuery {
             (true, false) => IfExists::Replace,
             (false, true) => IfExists::Adopt,
             (true, true) => {
-                let expected = "stands without \"overwrite\": keys are kept or erased";
+                let expected = "excludes \"overwrite\": keys are either kept or erased";
                 return Err(QueryError::Invalid { name: ADOPT, expected });
             }
         };
@@ -239,7 +239,7 @@ impl NodeDeleteQuery {
 }
 
 impl NodePostQuery {
-    /// Parses the query of a `POST`, which has to say what it does.
+    /// Parses the query of a `POST`, which needs an operation.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let [validate, convert, target, dialect] =
             parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TARGET, DIALECT], Unknown::Refuse)?;
@@ -254,7 +254,7 @@ impl NodePostQuery {
             };
         };
         if validate.is_some() {
-            return Err(QueryError::Invalid { name: CONVERT, expected: "is not for \"validate\"" });
+            return Err(QueryError::Invalid { name: CONVERT, expected: "excludes \"validate\"" });
         }
         let into = into.parse();
         let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
@@ -385,7 +385,7 @@ mod tests {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
         let missing = QueryError::Missing { names: &["validate", "convert"], known: OF_NODE_POST };
-        assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" has to be there");
+        assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" is required");
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
         assert_eq!(NodePostQuery::parse("target=/a"), Err(missing));
         for (bad, wrong) in [

@@ -1,4 +1,4 @@
-//! `zarrd check`: every value of a store, read and compared with its checksums.
+//! `zarrd check`: reads every value of a store and verifies its checksums.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -6,46 +6,47 @@ use store_local::{CheckReport, LocalStore};
 
 use crate::{
     config::CheckConfig,
-    exit::{self, Failure},
-    opening::open_to_read,
+    error::Error,
+    open::open_for_reading,
     signals::{HangUp, Signals},
-    ui::Progress,
+    ui::{Progress, error_chain},
 };
 
-const IN_USE: &str = "stop it first, or let it run: a server checks whatever it reads";
+const IN_USE: &str = "stop it first, or let it run: a server verifies every value that it reads";
 
 /// Checks.
-pub(super) async fn run(config: CheckConfig) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let store = signals.finish(open_to_read(&config.store, IN_USE)).await?;
+pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let store = signals.finish(open_for_reading(&config.store, IN_USE)).await?;
     if let Err(stopped) = signals.check() {
-        return signals.finish(store.close()).await.map_err(Into::into).and(Err(stopped));
+        return signals.finish(store.close()).await.map_err(Into::into).and(Err(stopped.into()));
     }
-    let progress = Progress::begin("check");
-    progress.begin_moving();
-    let result = signals.unless_stopped(read_all(&store, &progress)).await;
+    let progress = Progress::start("check");
+    progress.start_processing();
+    let result = signals.unless_stopped(check_all(&store, &progress)).await;
     let result = match result {
-        // The thread that reads cannot be stopped, and closing would wait for it. Reading leaves nothing to be closed.
-        Err(error @ Failure::Stopped { .. }) => Err(error),
+        // The reading thread cannot be stopped, and closing would wait for it. A store that was only read needs no
+        // closing.
+        Err(error @ Error::Stopped(_)) => Err(error),
         result => result.and(signals.finish(store.close()).await.map_err(Into::into)),
     };
     progress.finish(&result);
     result
 }
 
-async fn read_all(store: &LocalStore, progress: &Progress) -> Result<(), Failure> {
-    let tally = Arc::clone(progress.tally());
-    let count = move |report: &CheckReport| {
-        tally.keys.store(report.keys, Relaxed);
-        tally.bytes.store(report.bytes, Relaxed);
-        tally.corrupt.store(report.corrupt, Relaxed);
+async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error> {
+    let counters = Arc::clone(progress.counters());
+    let on_progress = move |report: &CheckReport| {
+        counters.keys.store(report.keys, Relaxed);
+        counters.bytes.store(report.bytes, Relaxed);
+        counters.corrupt.store(report.corrupt, Relaxed);
     };
-    let (report, damaged) = store.check(count).await?;
-    for value in &damaged {
-        progress.report(&format!("damaged: {:?}: {}", value.key, exit::chain(&value.cause)));
+    let (report, corrupt) = store.check(on_progress).await?;
+    for value in &corrupt {
+        progress.message(&format!("damaged: {:?}: {}", value.key, error_chain(&value.cause)));
     }
     match report.corrupt {
         0 => Ok(()),
-        damaged => Err(Failure::Damage { damaged, values: report.keys }),
+        corrupt => Err(Error::CorruptValues { corrupt, values: report.keys }),
     }
 }

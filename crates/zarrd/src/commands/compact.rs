@@ -1,4 +1,4 @@
-//! `zarrd compact`: the index of a store, written anew without the space that changes have left in it.
+//! `zarrd compact`: rewrites the index of a store without unused space.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
@@ -6,8 +6,8 @@ use store_local::{CompactProgress, CompactReport, LocalStore};
 
 use crate::{
     config::CompactConfig,
-    exit::Failure,
-    opening::open_existing_to_write,
+    error::Error,
+    open::open_existing_for_writing,
     signals::{HangUp, Signals},
     ui::{self, Progress},
 };
@@ -15,28 +15,28 @@ use crate::{
 const IN_USE: &str = "if that is a zarrd server, it compacts its index by itself; else stop it first";
 
 /// Compacts.
-pub(super) async fn run(config: CompactConfig) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let store = signals.finish(open_existing_to_write(&config.store, config.write, IN_USE)).await?;
+pub(super) async fn run(config: CompactConfig) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let store = signals.finish(open_existing_for_writing(&config.store, config.write, IN_USE)).await?;
     let compacted = match signals.check() {
         Ok(()) => compact(&store, &mut signals).await,
-        stopped => stopped,
+        Err(stopped) => Err(stopped.into()),
     };
     compacted.and(signals.finish(store.close()).await.map_err(Into::into))
 }
 
-/// The store cannot be left in the middle, so a first signal waits for the end.
-async fn compact(store: &LocalStore, signals: &mut Signals) -> Result<(), Failure> {
-    let progress = Progress::begin("compact");
-    progress.begin_moving();
-    let tally = Arc::clone(progress.tally());
-    let count = move |done: &CompactProgress| {
-        tally.expected_keys.store(done.total_entries, Relaxed);
-        tally.keys.store(done.copied_entries, Relaxed);
+/// Compaction cannot be interrupted, so the first signal waits for its end.
+async fn compact(store: &LocalStore, signals: &mut Signals) -> Result<(), Error> {
+    let progress = Progress::start("compact");
+    progress.start_processing();
+    let counters = Arc::clone(progress.counters());
+    let on_progress = move |progress: &CompactProgress| {
+        counters.expected_keys.store(progress.total_entries, Relaxed);
+        counters.keys.store(progress.copied_entries, Relaxed);
     };
-    let compacted = signals.finish(store.compact(count)).await.map_err(Failure::from);
+    let compacted = signals.finish(store.compact(on_progress)).await.map_err(Error::from);
     if let Ok(CompactReport { before_bytes, after_bytes }) = &compacted {
-        ui::note(format_args!("compact: the index had {before_bytes} bytes and has {after_bytes}"));
+        ui::note(format_args!("compact: the size of the index was {before_bytes} bytes and is {after_bytes}"));
     }
     progress.finish(&compacted);
     compacted.map(drop)

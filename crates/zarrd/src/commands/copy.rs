@@ -1,13 +1,14 @@
-//! `zarrd copy`: all of a store into a new one.
+//! `zarrd copy`: copies a store into a new one.
 
+use futures::TryFutureExt;
 use store::Prefix;
 use store_local::LocalStore;
 
-use super::refuse_inside_store;
+use super::check_outside_store;
 use crate::{
-    config::{CopyConfig, OnRefused},
-    exit::Failure,
-    opening::{Occupancy, make_to_fill, occupancy, open_to_read},
+    config::{CopyConfig, OnUnsupported},
+    error::Error,
+    open::{DirectoryState, create_incomplete, directory_state, open_for_reading},
     signals::{HangUp, Signals},
     transfer::{StoreSink, StoreSource, Transfer},
     ui::Progress,
@@ -16,33 +17,38 @@ use crate::{
 const IN_USE: &str = "if that is a zarrd server, stop it first";
 
 /// Copies.
-pub(super) async fn run(config: CopyConfig) -> Result<(), Failure> {
-    if occupancy(&config.to)? == Occupancy::Occupied {
-        return Err(Failure::CopyTarget { location: config.to });
+pub(super) async fn run(config: CopyConfig) -> Result<(), Error> {
+    if directory_state(&config.to)? == DirectoryState::NotEmpty {
+        return Err(Error::CopyTargetNotEmpty { location: config.to });
     }
     if let Some(directory) = config.to.directory() {
-        refuse_inside_store(directory, &config.from)?;
+        check_outside_store(directory, &config.from)?;
     }
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let from = signals.finish(open_to_read(&config.from, IN_USE)).await?;
-    let copied = fill(&config, &from, &mut signals).await;
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let from = signals.finish(open_for_reading(&config.from, IN_USE)).await?;
+    let copied = copy(&config, &from, &mut signals).await;
     copied.and(signals.finish(from.close()).await.map_err(Into::into))
 }
 
-async fn fill(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> Result<(), Failure> {
+async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> Result<(), Error> {
     signals.check()?;
-    let to = signals.finish(make_to_fill(&config.to, config.write, IN_USE)).await?;
-    let progress = Progress::begin("copy");
-    let source = StoreSource { store: from.clone(), prefix: Prefix::root(), most: None };
+    let to = signals.finish(create_incomplete(&config.to, config.write, IN_USE)).await?;
+    let progress = Progress::start("copy");
+    let source = StoreSource { store: from.clone(), prefix: Prefix::root(), max_keys: None };
     let sink = StoreSink { store: to.clone(), prefix: Prefix::root() };
-    let transfer =
-        Transfer { source: &source, sink: &sink, jobs: config.jobs, refused: OnRefused::Stop, progress: &progress };
-    let result = signals.unless_stopped(transfer.run()).await;
-    let result = match result {
+    let transfer = Transfer {
+        source: &source,
+        sink: &sink,
+        jobs: config.jobs,
+        on_unsupported: OnUnsupported::Fail,
+        progress: &progress,
+    };
+    let result = signals.unless_stopped(transfer.run().err_into()).await;
+    let result: Result<(), Error> = match result {
         Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
         Err(error) => Err(error),
     };
     let result = result.and(signals.finish(to.close()).await.map_err(Into::into));
     progress.finish(&result);
-    result.map_err(|error| Failure::CopyIncomplete { location: config.to.clone(), source: Box::new(error) })
+    result.map_err(|error| Error::CopyIncomplete { location: config.to.clone(), source: Box::new(error) })
 }

@@ -1,36 +1,39 @@
-//! `zarrd export`: a prefix of a store into a new directory.
+//! `zarrd export`: copies a prefix of a store into a new directory.
 
-use super::{refuse_inside_store, refuse_nothing};
+use futures::TryFutureExt;
+
+use super::{check_has_keys, check_outside_store};
 use crate::{
-    config::{ExportConfig, Place},
-    exit::Failure,
-    opening::OpenPlace,
+    config::{Endpoint, ExportConfig},
+    error::Error,
+    open::OpenEndpoint,
     signals::{HangUp, Signals},
     transfer::{DirectorySink, Transfer},
     ui::Progress,
 };
 
 /// Exports.
-pub(super) async fn run(config: ExportConfig) -> Result<(), Failure> {
-    if let Place::Local(location) = &config.from {
-        refuse_inside_store(&config.to, location)?;
+pub(super) async fn run(config: ExportConfig) -> Result<(), Error> {
+    if let Endpoint::Local(location) = &config.from {
+        check_outside_store(&config.to, location)?;
     }
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let place = signals.finish(OpenPlace::for_reading(&config.from)).await?;
-    let progress = Progress::begin("export");
-    let result = signals.unless_stopped(fill(&config, &place, &progress)).await;
-    let result = result.and(signals.finish(place.close()).await);
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let endpoint = signals.finish(OpenEndpoint::for_reading(&config.from)).await?;
+    let progress = Progress::start("export");
+    let result = signals.unless_stopped(export(&config, &endpoint, &progress)).await;
+    let result = result.and(signals.finish(endpoint.close().err_into()).await);
     progress.finish(&result);
     result
 }
 
-async fn fill(config: &ExportConfig, place: &OpenPlace, progress: &Progress) -> Result<(), Failure> {
-    refuse_nothing(place.listable(), &config.prefix).await?;
-    let source = place.source(config.prefix.clone());
+async fn export(config: &ExportConfig, endpoint: &OpenEndpoint, progress: &Progress) -> Result<(), Error> {
+    check_has_keys(endpoint.listable(), &config.prefix).await?;
+    let source = endpoint.source(config.prefix.clone());
     let sink = DirectorySink::create(&config.to)?;
-    let transfer = Transfer { source: &*source, sink: &sink, jobs: config.jobs, refused: config.refused, progress };
-    let moved = transfer.run().await;
-    // What could be moved is made durable, whatever could not.
+    let transfer =
+        Transfer { source: &*source, sink: &sink, jobs: config.jobs, on_unsupported: config.on_unsupported, progress };
+    let transferred = transfer.run().await;
+    // The exported files are made durable even if others failed.
     let finished = sink.finish().await;
-    Ok(moved.and(finished)?)
+    Ok(transferred.and(finished)?)
 }

@@ -1,21 +1,19 @@
-//! `zarrd health`: is the server well?
+//! `zarrd health`: checks the health of a running server.
 
 use client::{HttpStore, Retries, Timeouts};
 
-use crate::{
-    config::HealthConfig,
-    exit::{self, Failure},
-};
+use crate::{config::HealthConfig, error::Error, open::OpenStoreError, ui::error_chain};
 
-/// Asks once.
-pub(super) async fn run(config: HealthConfig) -> Result<(), Failure> {
+/// Sends one request.
+pub(super) async fn run(config: HealthConfig) -> Result<(), Error> {
     let url = config.url.to_string();
     let timeouts = Timeouts { connect: config.timeout, idle: config.timeout, total: Some(config.timeout) };
     let server = HttpStore::builder(config.url).timeouts(timeouts).retries(Retries::none()).build();
-    let server = server.map_err(|source| Failure::Client { url: url.clone(), source })?;
+    let server = server.map_err(|source| OpenStoreError::Client { url: url.clone(), source })?;
     match server.ready().await {
-        // Also where it takes no values: a full disk heals without a restart, and a read-only server is meant to be one.
+        // A server that accepts no values is healthy: a full disk does not need a restart, and `--read-only` is
+        // intended.
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Unhealthy { url, reason: exit::chain(&error) }),
+        Err(error) => Err(Error::Unhealthy { url, reason: error_chain(&error) }),
     }
 }

@@ -1,93 +1,92 @@
-//! `zarrd ls`: what is directly below a node.
+//! `zarrd ls`: lists the nodes directly below a group.
 
 use client::{NodeInfo, zom};
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
 
-use super::below;
+use super::child_path;
 use crate::{
-    config::{Detail, LookConfig, OutputForm},
-    exit::Failure,
-    hierarchy::{Card, Hierarchy, Kind, columns, shown, tuple},
+    config::{Detail, NodeConfig, OutputFormat},
+    error::Error,
+    hierarchy::{Hierarchy, NodeKind, NodeSummary, columns, escape_control, tuple},
     signals::{HangUp, Signals},
     ui::Output,
 };
 
-/// How many nodes of another dialect are asked for at the same time.
-const AT_A_TIME: usize = 8;
+/// Maximum number of concurrent requests for nodes of other dialects.
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 /// Lists.
-pub(super) async fn run(config: LookConfig, detail: Detail) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
+pub(super) async fn run(config: NodeConfig, detail: Detail) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;
     let result = signals.unless_stopped(list(&hierarchy, &config, detail)).await;
-    result.and(signals.finish(hierarchy.close()).await)
+    result.and(signals.finish(hierarchy.close().err_into()).await)
 }
 
-async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Result<(), Failure> {
-    let mut all = Vec::new();
-    let mut cursor = None;
+async fn list(hierarchy: &Hierarchy, config: &NodeConfig, detail: Detail) -> Result<(), Error> {
+    let (mut nodes, mut cursor) = (Vec::new(), None);
     loop {
-        let (found, next) = hierarchy.page(&config.path, config.dialect, cursor).await?;
-        all.extend(cards(hierarchy, found).await?);
+        let (page, next) = hierarchy.members(&config.path, config.dialect, cursor).await?;
+        nodes.extend(summaries(hierarchy, page).await?);
         cursor = next;
         if cursor.is_none() {
             break;
         }
     }
-    all.sort_by(|a, b| a.path.cmp(&b.path));
-    let cards = all;
+    nodes.sort_by(|a, b| a.path.cmp(&b.path));
     let mut output = Output::default();
-    match config.form {
-        OutputForm::Json => cards.iter().try_for_each(|card| output.json(card))?,
-        OutputForm::Text => {
-            let mut rows: Vec<Vec<String>> = cards.iter().map(|card| row(card, detail)).collect();
+    match config.format {
+        OutputFormat::Json => nodes.iter().try_for_each(|node| output.json(node))?,
+        OutputFormat::Text => {
+            let mut rows: Vec<Vec<String>> = nodes.iter().map(|node| row(node, detail)).collect();
             if detail == Detail::Long && !rows.is_empty() {
                 rows.insert(0, ["name", "kind", "shape", "type", "dialect", "chunks", "codecs"].map(Into::into).into());
             }
             columns(&rows).iter().try_for_each(|line| output.line(line))?;
         }
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
-/// Those below a group that were found; an array itself.
-async fn cards(hierarchy: &Hierarchy, found: NodeInfo) -> Result<Vec<Card>, Failure> {
-    let NodeInfo { path, dialect, zom, other_dialects: other, broken, .. } = found;
+/// The members of a group, or an array itself.
+async fn summaries(hierarchy: &Hierarchy, page: NodeInfo) -> Result<Vec<NodeSummary>, Error> {
+    let NodeInfo { path, dialect, zom, other_dialects, broken, .. } = page;
     let zom::Node::Group(group) = &zom.root else {
-        return Ok(vec![Card::of(&path, dialect, zom.format, &zom.root)]);
+        return Ok(vec![NodeSummary::new(&path, dialect, zom.format, &zom.root)]);
     };
     let members = group.members.iter().flatten();
-    let mut cards: Vec<Card> = members
-        .map(|(name, node)| Ok(Card::of(&below(&path, name)?, dialect, zom.format, node)))
-        .collect::<Result<_, Failure>>()?;
-    let others = stream::iter(other.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
+    let mut summaries: Vec<NodeSummary> = members
+        .map(|(name, node)| Ok(NodeSummary::new(&child_path(&path, name)?, dialect, zom.format, node)))
+        .collect::<Result<_, Error>>()?;
+    let others = stream::iter(other_dialects.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
     let others = others.map(|(child, dialect)| async move {
-        match hierarchy.look(&child, Some(dialect), 0).await {
-            Ok(found) => Ok(Card::of(&child, dialect, found.zom.format, &found.zom.root)),
-            Err(error) => Ok::<_, Failure>(Card::broken(error.into_broken(&child, dialect)?)),
+        match hierarchy.node(&child, Some(dialect), 0).await {
+            Ok(node) => Ok(NodeSummary::new(&child, dialect, node.zom.format, &node.zom.root)),
+            Err(error) => Ok::<_, Error>(NodeSummary::broken(error.into_broken(&child, dialect)?)),
         }
     });
-    let others: Vec<Card> = others.buffered(AT_A_TIME).try_collect().await?;
-    cards.extend(others);
-    cards.extend(broken.into_iter().map(Card::broken));
-    Ok(cards)
+    let others: Vec<NodeSummary> = others.buffered(MAX_CONCURRENT_REQUESTS).try_collect().await?;
+    summaries.extend(others);
+    summaries.extend(broken.into_iter().map(NodeSummary::broken));
+    Ok(summaries)
 }
 
-fn row(card: &Card, detail: Detail) -> Vec<String> {
-    let kind = match card.kind {
-        Kind::Array => "array",
-        Kind::Group => "group",
-        Kind::Broken => "broken",
+fn row(node: &NodeSummary, detail: Detail) -> Vec<String> {
+    let kind = match node.kind {
+        NodeKind::Array => "array",
+        NodeKind::Group => "group",
+        NodeKind::Broken => "broken",
     };
-    let mut row = vec![shown(&card.name()).into_owned(), kind.to_owned()];
-    let array = card.array.as_ref();
+    let mut row = vec![escape_control(&node.name()).into_owned(), kind.to_owned()];
+    let array = node.array.as_ref();
     let shape = array.map(|array| tuple(&array.shape));
-    row.push(shape.or(card.mark().map(|mark| shown(&mark).into_owned())).unwrap_or_default());
-    row.push(array.map(|array| shown(&array.data_type).into_owned()).unwrap_or_default());
+    let problem = || node.problem_text().map(|problem| escape_control(&problem).into_owned());
+    row.push(shape.or_else(problem).unwrap_or_default());
+    row.push(array.map(|array| escape_control(&array.data_type).into_owned()).unwrap_or_default());
     if detail == Detail::Long {
-        row.push(card.dialect.to_owned());
+        row.push(node.dialect.to_owned());
         row.push(array.map(|array| array.chunking()).unwrap_or_default());
-        row.push(array.map(|array| shown(&array.codecs.join(", ")).into_owned()).unwrap_or_default());
+        row.push(array.map(|array| escape_control(&array.codecs.join(", ")).into_owned()).unwrap_or_default());
     }
     row
 }

@@ -1,4 +1,4 @@
-//! What each command does.
+//! Commands.
 
 mod check;
 mod compact;
@@ -11,7 +11,10 @@ mod ls;
 mod serve;
 mod tree;
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use client::NodePath;
 use store::{ListableStore, PageRequest, Prefix};
@@ -19,43 +22,47 @@ use store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CompactConfig, CopyConfig, Detail, ExportConfig, File, HealthConfig, ImportConfig, Location,
-        LogConfig, LookConfig, ServeConfig,
+        CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, Location,
+        LogConfig, NodeConfig, ServeConfig,
     },
-    exit::Failure,
-    log, opening,
+    error::Error,
+    logging, open,
     transfer::TransferError,
 };
 
-/// How long work that cannot be dropped may go on after a command is done.
-const LAST_WORK: Duration = Duration::from_secs(5);
+/// Time for work on other threads to end after a command.
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What commands log that are not servers.
-const QUIET: &str = "warn";
+/// Default log filter of `serve`.
+const SERVER_LOG_FILTER: &str = "info";
 
-/// What a server logs.
-const TALKATIVE: &str = "info";
+/// Default log filter of the other commands.
+const COMMAND_LOG_FILTER: &str = "warn";
 
-/// Runs a command to its end.
-pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
-    let file = File::load(cli.config.as_deref())?;
-    let default = if matches!(cli.command, Command::Serve(_)) { TALKATIVE } else { QUIET };
-    log::begin(LogConfig::new(cli.log, &file, default)?);
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|source| Failure::System { action: "start the threads of the program", source })?;
+/// Runs a command.
+pub(crate) fn run(cli: Cli) -> Result<(), Error> {
+    let file = ConfigFile::load(cli.config.as_deref())?;
+    let filter = if matches!(cli.command, Command::Serve(_)) { SERVER_LOG_FILTER } else { COMMAND_LOG_FILTER };
+    logging::start(LogConfig::new(cli.log, &file, filter)?);
+    let runtime = tokio::runtime::Runtime::new().map_err(Error::Runtime)?;
     let result = runtime.block_on(dispatch(cli.command, &file));
-    runtime.shutdown_timeout(LAST_WORK);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     result
 }
 
-async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
+async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
     match command {
         Command::Serve(args) => serve::run(ServeConfig::new(args.store, &args.write, args.serve, file)?).await,
         Command::Import(args) => import::run(ImportConfig::new(args, file)?).await,
         Command::Export(args) => export::run(ExportConfig::new(args, file)?).await,
-        Command::Ls(args) => heard(ls::run(LookConfig::new(args.at, file, "ls")?, Detail::new(args.long)).await),
-        Command::Tree(args) => heard(tree::run(LookConfig::new(args.at, file, "tree")?, args.depth).await),
-        Command::Info(args) => heard(info::run(LookConfig::new(args.at, file, "info")?).await),
+        Command::Ls(args) => {
+            let detail = Detail::new(args.long);
+            ignore_broken_pipe(ls::run(NodeConfig::new(args.node, file, "ls")?, detail).await)
+        }
+        Command::Tree(args) => {
+            ignore_broken_pipe(tree::run(NodeConfig::new(args.node, file, "tree")?, args.depth).await)
+        }
+        Command::ValueMeta(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
@@ -63,37 +70,37 @@ async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
     }
 }
 
-/// Whoever stops listening, as `head` does, has heard enough.
-fn heard(result: Result<(), Failure>) -> Result<(), Failure> {
+/// Treats a closed stdout as success: the reader, such as `head`, has seen enough.
+fn ignore_broken_pipe(result: Result<(), Error>) -> Result<(), Error> {
     match result {
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(Error::Output(error)) if error.is_broken_pipe() => Ok(()),
         result => result,
     }
 }
 
-/// The path of a node below another.
-fn below(path: &NodePath, name: &str) -> Result<NodePath, Failure> {
+/// The path of a child node.
+fn child_path(path: &NodePath, name: &str) -> Result<NodePath, Error> {
     let child = format!("{}{name}", path.key_prefix());
-    NodePath::parse(&child).map_err(|source| Failure::NodeName { path: child, source })
+    NodePath::parse(&child).map_err(|source| Error::NodeName { path: child, source })
 }
 
-/// Fails where a prefix that was named has no keys, which is more likely a slip of the pen than what was meant.
-async fn refuse_nothing(store: &dyn ListableStore, prefix: &Prefix) -> Result<(), Failure> {
+/// Fails if a prefix other than the root has no keys, since it was probably misspelled.
+async fn check_has_keys(store: &dyn ListableStore, prefix: &Prefix) -> Result<(), Error> {
     if prefix.is_root() || !store.list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
         return Ok(());
     }
-    Err(TransferError::Nothing { prefix: prefix.clone() }.into())
+    Err(TransferError::NoKeys { prefix: prefix.clone() }.into())
 }
 
-/// Fails where `directory` is, or lies in, the directory of a store.
-fn refuse_inside_store(directory: &Path, store: &Location) -> Result<(), Failure> {
+/// Fails if `directory` is the directory of a store, or lies within it.
+fn check_outside_store(directory: &Path, store: &Location) -> Result<(), Error> {
     let Some(store) = store.directory() else { return Ok(()) };
-    if resolve(directory)?.starts_with(resolve(store)?) {
-        return Err(TransferError::InStore { directory: directory.to_owned(), store: store.to_owned() }.into());
+    if canonical_path(directory)?.starts_with(canonical_path(store)?) {
+        return Err(TransferError::InsideStore { directory: directory.to_owned(), store: store.to_owned() }.into());
     }
     Ok(())
 }
 
-fn resolve(path: &Path) -> Result<std::path::PathBuf, Failure> {
-    opening::resolved(path).map_err(|source| Failure::System { action: "find out where a directory is", source })
+fn canonical_path(path: &Path) -> Result<PathBuf, Error> {
+    open::canonical_path(path).map_err(Error::ResolvePath)
 }

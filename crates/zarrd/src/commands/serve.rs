@@ -1,4 +1,4 @@
-//! `zarrd serve`.
+//! `zarrd serve`: serves a store over HTTP.
 
 use std::net::SocketAddr;
 
@@ -8,43 +8,43 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
     config::{Listen, ServeConfig},
-    exit::Failure,
-    opening::ServedStore,
+    error::Error,
+    open::ServedStore,
     signals::{HangUp, Signals},
     ui,
 };
 
-/// Serves until a signal comes.
+/// Serves until a signal is received.
 ///
-/// The address is taken before the store is opened: a server that cannot be reached makes no store. Who connects
-/// meanwhile waits until the store is open.
-pub(super) async fn run(mut config: ServeConfig) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Reloads)?;
+/// The server listens before it opens the store, so that it creates no store if the address is not available.
+/// Connections wait until the store is open.
+pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Ignore)?;
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
     let store = signals.finish(ServedStore::open(&config.store, config.access, config.write)).await?;
     let served = match signals.check() {
         Ok(()) => serve(&config, &store, listener, address, &mut signals).await,
-        // A signal came before it began.
+        // A signal was received before serving began.
         Err(_) => Ok(()),
     };
-    served.and(signals.finish(store.close()).await)
+    served.and(signals.finish(store.close()).await.map_err(Into::into))
 }
 
-/// Serves until a signal comes, and then until running requests are done. A second signal ends the process at once.
+/// Serves until a signal is received and all running requests are done. A second signal ends the process immediately.
 async fn serve(
     config: &ServeConfig,
     store: &ServedStore,
     listener: TcpListener,
     address: SocketAddr,
     signals: &mut Signals,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let app = App::new(store.shared(), config.settings.clone());
     ui::print(format_args!("zarrd is listening on http://{address} (store: {})", config.store));
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
-        // An end of the channel would mean that nobody waits for a signal any more.
+        // An error would mean that the sender was dropped, and no signal can stop the server any more.
         let _ = stopped.await;
     };
     let mut serving = std::pin::pin!(server::serve(listener, app, stopped));
@@ -52,44 +52,44 @@ async fn serve(
         served = &mut serving => served,
         signal = signals.next() => {
             tracing::info!(%signal, "stopping; running requests may finish, a second signal ends them");
-            // Where nothing is served any more, nothing has to be stopped.
+            // An error means that the server has stopped by itself.
             let _ = stop.send(());
             signals.finish(serving).await
         }
     };
-    served.map_err(Failure::Serve)
+    served.map_err(Error::Serve)
 }
 
-/// Takes the address, and tells the port where that was left open.
-async fn listen(address: Listen) -> Result<(TcpListener, SocketAddr), Failure> {
-    let fails = |source| Failure::Listen { address: address.0, source };
+/// Listens on an address, and returns it with the port, which may have been 0.
+async fn listen(address: Listen) -> Result<(TcpListener, SocketAddr), Error> {
+    let fails = |source| Error::Listen { address: address.0, source };
     let listener = TcpListener::bind(address.0).await.map_err(fails)?;
     let address = listener.local_addr().map_err(fails)?;
     Ok((listener, address))
 }
 
-/// The file descriptors that are left to everything that is neither a connection nor a value: the store's index, the log,
-/// the program's own.
+/// Number of file descriptors reserved for other purposes than connections and values: the index, the log, the program
+/// itself.
 const RESERVED_FILES: u64 = 32;
 
-/// Takes no more connections than there are file descriptors for: three eighths of those that are not reserved. An eighth
-/// is for connections that are turned away, and half is what the store takes for values.
+/// Limits the number of connections to three eighths of the file descriptors that are not reserved. An eighth is for
+/// connections that are rejected, and half is for values.
 fn fit_connections(connections: &mut usize) {
     let Some(files) = getrlimit(Resource::Nofile).current else { return };
-    let room = usize::try_from(files.saturating_sub(RESERVED_FILES) * 3 / 8).unwrap_or(usize::MAX).max(1);
-    if *connections > room {
+    let limit = usize::try_from(files.saturating_sub(RESERVED_FILES) * 3 / 8).unwrap_or(usize::MAX).max(1);
+    if *connections > limit {
         tracing::warn!(
-            "only {room} connections are taken at a time, not the {connections} of --max-connections, since at most {files} files may be open (ulimit -n)"
+            "limiting connections to {limit} instead of {connections} (--max-connections), since only {files} files may be open (ulimit -n)"
         );
-        *connections = room;
+        *connections = limit;
     }
 }
 
-/// Takes as many file descriptors as are allowed: each connection needs one, and each value that is read.
+/// Raises the limit of file descriptors as far as permitted: each connection and each value that is read needs one.
 fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(%error, "the number of files that may be open stays as it is");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }

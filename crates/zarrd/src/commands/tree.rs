@@ -1,174 +1,185 @@
-//! `zarrd tree`: all that is below a node.
+//! `zarrd tree`: shows all nodes below a group.
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
+use futures::TryFutureExt;
 
-use super::below;
+use super::child_path;
 use crate::{
-    config::{LookConfig, OutputForm},
-    exit::Failure,
-    hierarchy::{Card, Hierarchy, Kind, LookError, counted, shown, tuple},
+    config::{NodeConfig, OutputFormat},
+    error::Error,
+    hierarchy::{Hierarchy, NodeKind, NodeReadError, NodeSummary, escape_control, quantity, tuple},
     signals::{HangUp, Signals},
     ui::Output,
 };
 
-/// How many levels are asked for at a time: JSON that is nested deeper than a multiple of this is not read.
-const SPAN: u32 = 32;
+/// Number of levels that are requested at a time. The depth of JSON that can be parsed is limited to a multiple of it.
+const LEVELS_PER_REQUEST: u32 = 32;
 
 /// Shows.
-pub(super) async fn run(config: LookConfig, depth: Option<u32>) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
-    let result = signals.unless_stopped(Walk::new(&hierarchy, config.form).run(&config, depth)).await;
-    result.and(signals.finish(hierarchy.close()).await)
+pub(super) async fn run(config: NodeConfig, depth: Option<u32>) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;
+    let result = signals.unless_stopped(TreePrinter::new(&hierarchy, config.format).run(&config, depth)).await;
+    result.and(signals.finish(hierarchy.close().err_into()).await)
 }
 
-/// A node that is to be shown.
-struct Branch {
+/// A node to be printed.
+struct TreeNode {
     path: NodePath,
-    /// What stands before its name.
-    stem: String,
-    /// What stands before the names of those below it, beside their own stems.
-    indent: String,
-    /// The dialect of the group that it is in.
-    around: Option<Dialect>,
-    /// Its own, where only a node of that is meant.
+    /// Lines of the tree before the name of the node.
+    prefix: String,
+    /// Lines of the tree before those of its children.
+    child_prefix: String,
+    /// Dialect of the parent group; `None` for the top node.
+    parent_dialect: Option<Dialect>,
+    /// Dialect of the node, if it is restricted to one.
     dialect: Option<Dialect>,
-    /// What it is, where that was told with a node above.
-    node: Option<Told>,
-    /// How many levels below it are shown; `None` for all.
+    /// The node, if it was loaded with an ancestor.
+    node: Option<LoadedNode>,
+    /// Number of levels below the node to be printed; `None` for all.
     levels: Option<NonZeroU32>,
-    /// Whether what is below it is shown.
+    /// True if the children are to be printed.
     shows_members: bool,
 }
 
-/// What is known of a node.
-enum Told {
+/// A node that was loaded.
+enum LoadedNode {
     Node(Dialect, zom::ZomFormat, zom::Node),
     Broken(BrokenNode),
 }
 
-/// A walk through a hierarchy, from which nothing is kept but what was asked for and not shown yet.
-struct Walk<'a> {
+/// Prints a hierarchy in depth-first order. Only loaded nodes that have not been printed are in memory.
+struct TreePrinter<'a> {
     hierarchy: &'a Hierarchy,
-    form: OutputForm,
+    format: OutputFormat,
     output: Output,
-    /// Nodes of other dialects, by the group that they are in.
-    others: BTreeMap<NodePath, Vec<(NodePath, Dialect)>>,
-    /// Broken nodes, by the group that they are in.
+    /// Nodes of other dialects, by parent group.
+    other_dialects: BTreeMap<NodePath, Vec<(NodePath, Dialect)>>,
+    /// Broken nodes, by parent group.
     broken: BTreeMap<NodePath, Vec<BrokenNode>>,
-    groups: u64,
-    arrays: u64,
-    unread: u64,
+    group_count: u64,
+    array_count: u64,
+    broken_count: u64,
 }
 
-impl<'a> Walk<'a> {
-    fn new(hierarchy: &'a Hierarchy, form: OutputForm) -> Self {
-        let (output, others, broken) = (Output::default(), BTreeMap::new(), BTreeMap::new());
-        Self { hierarchy, form, output, others, broken, groups: 0, arrays: 0, unread: 0 }
+impl<'a> TreePrinter<'a> {
+    fn new(hierarchy: &'a Hierarchy, format: OutputFormat) -> Self {
+        Self {
+            hierarchy,
+            format,
+            output: Output::default(),
+            other_dialects: BTreeMap::new(),
+            broken: BTreeMap::new(),
+            group_count: 0,
+            array_count: 0,
+            broken_count: 0,
+        }
     }
 
-    async fn run(mut self, config: &LookConfig, depth: Option<u32>) -> Result<(), Failure> {
-        let top = Branch {
+    async fn run(mut self, config: &NodeConfig, depth: Option<u32>) -> Result<(), Error> {
+        let top = TreeNode {
             path: config.path.clone(),
-            stem: String::new(),
-            indent: String::new(),
-            around: None,
+            prefix: String::new(),
+            child_prefix: String::new(),
+            parent_dialect: None,
             dialect: config.dialect,
             node: None,
             levels: depth.and_then(NonZeroU32::new),
             shows_members: depth != Some(0),
         };
-        // Not by recursion, since a stranger decides how deep a hierarchy is.
-        let mut open = vec![top];
-        while let Some(branch) = open.pop() {
-            let mut below = self.show(branch).await?;
-            below.reverse();
-            open.append(&mut below);
+        // A stack instead of recursion, since the depth of a hierarchy is not limited.
+        let mut stack = vec![top];
+        while let Some(node) = stack.pop() {
+            let mut children = self.print_node(node).await?;
+            children.reverse();
+            stack.append(&mut children);
         }
-        if self.form == OutputForm::Text {
-            let (groups, arrays) = (counted(self.groups, "group"), counted(self.arrays, "array"));
+        if self.format == OutputFormat::Text {
+            let (groups, arrays) = (quantity(self.group_count, "group"), quantity(self.array_count, "array"));
             self.output.line("")?;
-            let unread = if self.unread == 0 { String::new() } else { format!(", {} broken", self.unread) };
-            self.output.line(format_args!("{groups}, {arrays}{unread}"))?;
+            let broken = if self.broken_count == 0 { String::new() } else { format!(", {} broken", self.broken_count) };
+            self.output.line(format_args!("{groups}, {arrays}{broken}"))?;
         }
-        self.output.finish()
+        Ok(self.output.finish()?)
     }
 
-    /// Shows a node, and yields those below it in order.
-    async fn show(&mut self, branch: Branch) -> Result<Vec<Branch>, Failure> {
-        let Branch { path, stem, indent, around, dialect, node, levels, shows_members } = branch;
-        let told = match node {
-            Some(told) if !told.is_unexplored(shows_members) => told,
-            told => {
-                let dialect = told.and_then(|told| told.dialect()).or(dialect);
-                let levels = if shows_members { levels.map_or(SPAN, |levels| levels.get().min(SPAN)) } else { 0 };
-                self.explore(&path, dialect, levels, around).await?
+    /// Prints a node, and returns its children in order.
+    async fn print_node(&mut self, node: TreeNode) -> Result<Vec<TreeNode>, Error> {
+        let TreeNode { path, prefix, child_prefix, parent_dialect, dialect, node, levels, shows_members } = node;
+        let loaded = match node {
+            Some(loaded) if !(shows_members && loaded.lacks_members()) => loaded,
+            loaded => {
+                let dialect = loaded.and_then(|loaded| loaded.dialect()).or(dialect);
+                let depth = levels.map_or(LEVELS_PER_REQUEST, |levels| levels.get().min(LEVELS_PER_REQUEST));
+                let depth = if shows_members { depth } else { 0 };
+                self.load(&path, dialect, depth, parent_dialect).await?
             }
         };
-        let (dialect, version, node) = match told {
-            Told::Node(dialect, version, node) => (dialect, version, node),
-            Told::Broken(node) => {
-                self.line(&Card::broken(node), &stem, around)?;
+        let (dialect, format, node) = match loaded {
+            LoadedNode::Node(dialect, format, node) => (dialect, format, node),
+            LoadedNode::Broken(node) => {
+                self.print_line(&NodeSummary::broken(node), &prefix, parent_dialect)?;
                 return Ok(Vec::new());
             }
         };
-        self.line(&Card::of(&path, dialect, version, &node), &stem, around)?;
+        self.print_line(&NodeSummary::new(&path, dialect, format, &node), &prefix, parent_dialect)?;
         let zom::Node::Group(group) = node else { return Ok(Vec::new()) };
-        let mut children: BTreeMap<NodePath, Branch> = BTreeMap::new();
+        let mut children: BTreeMap<NodePath, TreeNode> = BTreeMap::new();
         if !shows_members {
             return Ok(Vec::new());
         }
-        let child = |path: NodePath, own, node| Branch {
+        let child = |path: NodePath, own, node| TreeNode {
             path,
-            stem: String::new(),
-            indent: String::new(),
-            around: Some(dialect),
+            prefix: String::new(),
+            child_prefix: String::new(),
+            parent_dialect: Some(dialect),
             dialect: Some(own),
             node,
             levels: levels.and_then(|levels| NonZeroU32::new(levels.get() - 1)),
             shows_members: levels.is_none_or(|levels| levels.get() > 1),
         };
         for (name, node) in group.members.into_iter().flatten() {
-            let path = below(&path, &name)?;
-            children.insert(path.clone(), child(path, dialect, Some(Told::Node(dialect, version, node))));
+            let path = child_path(&path, &name)?;
+            children.insert(path.clone(), child(path, dialect, Some(LoadedNode::Node(dialect, format, node))));
         }
-        for (path, own) in self.others.remove(&path).unwrap_or_default() {
+        for (path, own) in self.other_dialects.remove(&path).unwrap_or_default() {
             children.entry(path.clone()).or_insert_with(|| child(path, own, None));
         }
         for node in self.broken.remove(&path).unwrap_or_default() {
-            children.insert(node.path.clone(), child(node.path.clone(), node.dialect, Some(Told::Broken(node))));
+            children.insert(node.path.clone(), child(node.path.clone(), node.dialect, Some(LoadedNode::Broken(node))));
         }
         let last = children.len().saturating_sub(1);
-        let drawn = children.into_values().enumerate().map(|(number, child)| {
-            let (stem, more) = if number == last { ("└── ", "    ") } else { ("├── ", "│   ") };
-            Branch { stem: format!("{indent}{stem}"), indent: format!("{indent}{more}"), ..child }
+        let children = children.into_values().enumerate().map(|(number, child)| {
+            let (own, below) = if number == last { ("└── ", "    ") } else { ("├── ", "│   ") };
+            TreeNode { prefix: format!("{child_prefix}{own}"), child_prefix: format!("{child_prefix}{below}"), ..child }
         });
-        Ok(drawn.collect())
+        Ok(children.collect())
     }
 
-    /// Asks for a node, with as many levels below it as are told at a time. One that is in a group is told as broken where it cannot be read.
-    async fn explore(
+    /// Loads a node with its descendants down to a depth. A node within a group becomes a broken node if it cannot be
+    /// read.
+    async fn load(
         &mut self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        levels: u32,
-        around: Option<Dialect>,
-    ) -> Result<Told, Failure> {
-        let found = match self.hierarchy.look(path, dialect, levels).await {
-            // Then the groups directly below are asked for one by one.
-            Err(LookError::TooMany { .. }) if levels > 1 => self.hierarchy.look(path, dialect, 1).await,
-            found => found,
+        depth: u32,
+        parent_dialect: Option<Dialect>,
+    ) -> Result<LoadedNode, Error> {
+        let result = match self.hierarchy.node(path, dialect, depth).await {
+            // The child groups are then loaded one by one.
+            Err(NodeReadError::TooManyNodes { .. }) if depth > 1 => self.hierarchy.node(path, dialect, 1).await,
+            result => result,
         };
-        let found = match (found, dialect.filter(|_| around.is_some())) {
-            (Err(error), Some(dialect)) => return Ok(Told::Broken(error.into_broken(path, dialect)?)),
-            (found, _) => found?,
+        let node = match (result, dialect.filter(|_| parent_dialect.is_some())) {
+            (Err(error), Some(dialect)) => return Ok(LoadedNode::Broken(error.into_broken(path, dialect)?)),
+            (result, _) => result?,
         };
-        let NodeInfo { dialect, zom, other_dialects: other, broken, .. } = found;
-        for (child, dialect) in other {
+        let NodeInfo { dialect, zom, other_dialects, broken, .. } = node;
+        for (child, dialect) in other_dialects {
             if let Some(parent) = child.parent() {
-                self.others.entry(parent).or_default().push((child, dialect));
+                self.other_dialects.entry(parent).or_default().push((child, dialect));
             }
         }
         for node in broken {
@@ -176,29 +187,29 @@ impl<'a> Walk<'a> {
                 self.broken.entry(parent).or_default().push(node);
             }
         }
-        Ok(Told::Node(dialect, zom.format, zom.root))
+        Ok(LoadedNode::Node(dialect, zom.format, zom.root))
     }
 
-    fn line(&mut self, card: &Card, stem: &str, around: Option<Dialect>) -> Result<(), Failure> {
-        match card.kind {
-            Kind::Array => self.arrays += 1,
-            Kind::Group => self.groups += 1,
-            Kind::Broken => self.unread += 1,
+    fn print_line(&mut self, node: &NodeSummary, prefix: &str, parent_dialect: Option<Dialect>) -> Result<(), Error> {
+        match node.kind {
+            NodeKind::Array => self.array_count += 1,
+            NodeKind::Group => self.group_count += 1,
+            NodeKind::Broken => self.broken_count += 1,
         }
-        if self.form == OutputForm::Json {
-            return self.output.json(card);
+        if self.format == OutputFormat::Json {
+            return Ok(self.output.json(node)?);
         }
-        let name = if around.is_none() { card.path.clone() } else { card.name() };
-        let array = card.array.as_ref().map(|array| format!("  {} {}", tuple(&array.shape), array.data_type));
-        let mark = card.mark().map(|mark| format!("  {mark}"));
-        let is_usual = around.is_some_and(|around| around.name() == card.dialect);
-        let dialect = if is_usual { String::new() } else { format!("  [{}]", card.dialect) };
-        let text = format!("{name}{}{dialect}", array.or(mark).unwrap_or_default());
-        self.output.line(format_args!("{stem}{}", shown(&text)))
+        let name = if parent_dialect.is_none() { node.path.clone() } else { node.name() };
+        let array = node.array.as_ref().map(|array| format!("  {} {}", tuple(&array.shape), array.data_type));
+        let problem = node.problem_text().map(|problem| format!("  {problem}"));
+        let same_dialect = parent_dialect.is_some_and(|parent| parent.name() == node.dialect);
+        let dialect = if same_dialect { String::new() } else { format!("  [{}]", node.dialect) };
+        let text = format!("{name}{}{dialect}", array.or(problem).unwrap_or_default());
+        Ok(self.output.line(format_args!("{prefix}{}", escape_control(&text)))?)
     }
 }
 
-impl Told {
+impl LoadedNode {
     fn dialect(&self) -> Option<Dialect> {
         match self {
             Self::Node(dialect, ..) => Some(*dialect),
@@ -206,8 +217,8 @@ impl Told {
         }
     }
 
-    /// Whether a group's members are to be shown and were not told.
-    fn is_unexplored(&self, shows_members: bool) -> bool {
-        shows_members && matches!(self, Self::Node(.., zom::Node::Group(zom::Group { members: None, .. })))
+    /// True for a group that was loaded without its members.
+    fn lacks_members(&self) -> bool {
+        matches!(self, Self::Node(.., zom::Node::Group(zom::Group { members: None, .. })))
     }
 }

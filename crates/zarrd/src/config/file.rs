@@ -1,4 +1,4 @@
-//! `zarrd.toml`: the layer of the configuration below flags and environment.
+//! The configuration file `zarrd.toml`, over which flags and variables take precedence.
 
 use std::{
     fs, io,
@@ -9,33 +9,34 @@ use serde::de::DeserializeOwned;
 
 use super::{ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
 
-/// The file that is read where it is in the working directory.
-const DEFAULT_NAME: &str = "zarrd.toml";
+/// Name of the default file, in the working directory.
+const DEFAULT_FILE_NAME: &str = "zarrd.toml";
 
-/// No configuration is longer; a larger file is a mistake.
-const MAX_LEN: u64 = 1 << 20;
+/// Maximum size of the file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// What the file says. Its keys are the long names of the flags that are settings, for all commands in one table.
+/// Content of the configuration file. Its keys are the long names of flags, of all commands in one table.
 #[derive(Debug, Default)]
-pub(crate) struct File {
-    /// How to log.
+pub(crate) struct ConfigFile {
+    /// Options of the log.
     pub(crate) log: LogOptions,
-    /// Which store.
+    /// Location of the store.
     pub(crate) store: StoreOptions,
-    /// The limits of what a store that is written to may take.
+    /// Limits of a store that is written to.
     pub(crate) write: WriteOptions,
-    /// How to serve.
+    /// Options of the server.
     pub(crate) serve: ServeOptions,
-    /// How to move keys.
+    /// Options of transfers.
     pub(crate) transfer: TransferOptions,
 }
 
-impl File {
-    /// Reads the named file, which must be there, or `zarrd.toml` in the working directory where that is there.
-    pub(crate) fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
-        let path = named.unwrap_or(Path::new(DEFAULT_NAME));
+impl ConfigFile {
+    /// Loads the given file, which must exist, or `zarrd.toml` in the working directory if it exists.
+    pub(crate) fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let is_default = path.is_none();
+        let path = path.unwrap_or(Path::new(DEFAULT_FILE_NAME));
         let text = match read(path) {
-            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) if is_default && error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             read => read.map_err(|source| ConfigError::Read { file: path.to_owned(), source })?,
         };
         Self::parse(path, &text)
@@ -51,7 +52,7 @@ impl File {
                 known: known.join(", "),
             });
         }
-        // Each group reads its own keys from the whole text, so that an error can point at a line of it.
+        // Each group of options is parsed from the complete text, so that errors can refer to its lines.
         Ok(Self {
             log: group(path, text)?,
             store: group(path, text)?,
@@ -63,8 +64,8 @@ impl File {
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    if fs::metadata(path)?.len() > MAX_LEN {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_LEN} bytes")));
+    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {MAX_FILE_BYTES} bytes")));
     }
     fs::read_to_string(path)
 }
@@ -73,7 +74,7 @@ fn group<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError>
     toml::from_str(text).map_err(|source| ConfigError::Syntax { file: PathBuf::from(path), source: Box::new(source) })
 }
 
-/// The keys that the file may have, taken from the flags themselves so that the two cannot differ.
+/// The valid keys, derived from the flags so that they cannot differ.
 fn known_keys() -> Vec<String> {
     let flags = clap::Command::new("zarrd");
     let flags = <LogOptions as clap::Args>::augment_args(flags);
@@ -92,12 +93,12 @@ mod tests {
     use super::*;
     use crate::config::{Location, LogFormat};
 
-    fn parse(text: &str) -> Result<File, ConfigError> {
-        File::parse(Path::new("zarrd.toml"), text)
+    fn parse(text: &str) -> Result<ConfigFile, ConfigError> {
+        ConfigFile::parse(Path::new("zarrd.toml"), text)
     }
 
     #[test]
-    fn every_setting_can_stand_in_the_file() {
+    fn every_setting_is_read_from_the_file() {
         let file = parse(
             r#"
             log = "json"
@@ -154,7 +155,7 @@ mod tests {
             ("[serve]\nlisten = \"127.0.0.1:1\"", "`serve`"),
         ] {
             let error = parse(text).unwrap_err();
-            let message = crate::exit::chain(&error);
+            let message = crate::ui::error_chain(&error);
             assert!(message.contains(part), "{text}: {message}");
         }
     }

@@ -1,4 +1,4 @@
-//! Where things are: a store on this machine, an address to listen on, a hierarchy on another server.
+//! Locations of stores, and addresses to listen on.
 
 use std::{
     fmt,
@@ -7,30 +7,30 @@ use std::{
     str::FromStr,
 };
 
-/// A store of this machine: `sled:DIR`, `redb:DIR` or `memory:`; a bare path is a sled store.
+/// Location of a store on this machine: `sled:DIR`, `redb:DIR` or `memory:`; a bare path is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// A directory whose index is sled's.
+    /// A directory with a sled index.
     Sled(PathBuf),
-    /// A directory whose index is redb's.
+    /// A directory with a redb index.
     Redb(PathBuf),
-    /// Nothing is kept.
+    /// Memory, which is not persistent.
     Memory,
 }
 
-/// Why a text is not a [`Location`].
+/// Errors of parsing a [`Location`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LocationError {
-    /// No path at all.
-    #[error("no directory is named; write sled:DIR or redb:DIR")]
+    /// The directory is missing.
+    #[error("the directory is missing; write sled:DIR or redb:DIR")]
     NoDirectory,
-    /// A word before the colon that is no kind of store.
+    /// The part before the colon is not a kind of store.
     #[error("`{0}:` is not a kind of store; write sled:DIR, redb:DIR or memory: (and ./{0}:… for a path with a colon)")]
     UnknownKind(String),
-    /// The name of a kind, without its colon.
+    /// The colon after the kind is missing.
     #[error("`{0}` lacks its colon; write {0}: (and ./{0} for a directory of that name)")]
     NoColon(String),
-    /// A path after `memory:`.
+    /// `memory:` is followed by a path.
     #[error("memory: keeps nothing, so it takes no directory")]
     MemoryHasNoDirectory,
 }
@@ -39,13 +39,13 @@ pub(crate) enum LocationError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Listen(pub(crate) SocketAddr);
 
-/// A text is not an address to listen on.
+/// The error of parsing a [`Listen`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an address is IP:PORT, such as 127.0.0.1:8000, [::1]:8000 or 0.0.0.0:8000")]
+#[error("not an IP:PORT, such as 127.0.0.1:8000, [::1]:8000 or 0.0.0.0:8000")]
 pub(crate) struct ListenError;
 
 impl Location {
-    /// The store's directory, where it has one.
+    /// The directory of the store, if any.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Sled(directory) | Self::Redb(directory) => Some(directory),
@@ -55,7 +55,7 @@ impl Location {
 }
 
 impl Listen {
-    /// Where a program on the same machine finds what listens here.
+    /// The address at which a program on the same machine reaches the server.
     pub(crate) fn reachable(self) -> SocketAddr {
         let mut address = self.0;
         match address.ip() {
@@ -71,7 +71,7 @@ impl FromStr for Location {
     type Err = LocationError;
 
     fn from_str(text: &str) -> Result<Self, LocationError> {
-        let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_word(kind)) else {
+        let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
                 "" => Err(LocationError::NoDirectory),
                 "sled" | "redb" | "memory" => Err(LocationError::NoColon(text.to_owned())),
@@ -89,8 +89,8 @@ impl FromStr for Location {
     }
 }
 
-/// Whether what stands before a colon may be meant as the kind of a store rather than as part of a path.
-fn is_word(text: &str) -> bool {
+/// True if the text before a colon is probably meant as a kind of store rather than as part of a path.
+fn is_scheme(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'-')
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locations() {
+    fn locations_are_parsed() {
         for (text, location) in [
             ("sled:./zarrd-data", Location::Sled("./zarrd-data".into())),
             ("redb:/data", Location::Redb("/data".into())),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn addresses_are_parsed() {
         for (text, reachable) in [
             ("127.0.0.1:8000", "127.0.0.1:8000"),
             ("localhost:80", "127.0.0.1:80"),

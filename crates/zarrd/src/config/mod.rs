@@ -1,88 +1,88 @@
-//! The configuration: flags above `ZARRD_*` variables above `zarrd.toml` above defaults, parsed once into one struct per
-//! command.
+//! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They
+//! are resolved into one struct per command.
 
 mod file;
 mod location;
 mod options;
-mod remote;
-mod typed;
+mod prefix;
+mod resolved;
 
 use std::{io, path::PathBuf};
 
-pub(crate) use file::File;
+pub(crate) use file::ConfigFile;
 pub(crate) use location::{Listen, Location};
 pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
-pub(crate) use remote::{ImportFrom, PrefixArg};
-pub(crate) use typed::{
-    CheckConfig, CompactConfig, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, LogConfig, LookConfig,
-    OnRefused, OutputForm, Place, ServeConfig, WriteLimits,
+pub(crate) use prefix::{ImportFrom, PrefixArg};
+pub(crate) use resolved::{
+    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, WriteLimits,
 };
 
-/// Why there is no configuration to run with.
+/// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The file cannot be read.
+    /// The configuration file cannot be read.
     #[error("cannot read the configuration file {}", file.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
-    /// The file is not TOML, or a value in it is not what its key wants.
-    #[error("there is a mistake in {}", file.display())]
+    /// The configuration file is not valid TOML, or has an invalid value.
+    #[error("invalid configuration file {}", file.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Where, and what.
+        /// Position and reason.
         #[source]
         source: Box<toml::de::Error>,
     },
-    /// The file has a key that means nothing.
+    /// The configuration file has an unknown key.
     #[error("`{key}` in {} is not a setting; the settings are {known}", file.display())]
     UnknownKey {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The key.
+        /// The unknown key.
         key: String,
-        /// All there are.
+        /// All known keys.
         known: String,
     },
-    /// Whoever reaches the address could do anything, and nobody said so.
+    /// The server listens on an address that other machines can reach, without a decision on anonymous access.
     #[error(
-        "{listen} is not a loopback address, so other machines may reach it, and the server does not ask who they are: \
-         pass --anonymous read to let them read everything, or --anonymous write to let them also change and erase \
-         everything (ZARRD_ANONYMOUS and `anonymous` in zarrd.toml do the same)"
+        "{listen} is not a loopback address, so other machines may reach it, and clients are not authenticated: pass \
+         --anonymous read to let them read everything, or --anonymous write to let them also change and erase everything \
+         (ZARRD_ANONYMOUS and `anonymous` in zarrd.toml do the same)"
     )]
-    AnonymousUnsaid {
+    AnonymousRequired {
         /// The address.
         listen: Listen,
     },
-    /// The server is to keep nothing, where something is to be kept.
-    #[error("{command} works on what a store has kept, and memory: keeps nothing; name a sled:DIR or redb:DIR")]
-    NothingKept {
-        /// The command.
+    /// The command needs a persistent store.
+    #[error("{command} needs a persistent store, and memory: keeps nothing; name a sled:DIR or redb:DIR")]
+    NotPersistent {
+        /// Name of the command.
         command: &'static str,
     },
-    /// There would be too little memory to serve anything with.
-    #[error("--max-memory is {memory}, and at least {least} are needed")]
-    LittleMemory {
-        /// What was given.
+    /// The memory limit is too small.
+    #[error("--max-memory is {memory}; the minimum is {min}")]
+    TooLittleMemory {
+        /// The configured limit.
         memory: bytesize::ByteSize,
-        /// What is needed.
-        least: bytesize::ByteSize,
+        /// The minimum.
+        min: bytesize::ByteSize,
     },
-    /// The log filter is not one.
+    /// The log filter is invalid.
     #[error("`{filter}` is not a log filter, such as info or server=debug,warn")]
     LogFilter {
         /// The filter.
         filter: String,
-        /// Why.
+        /// Reason.
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
-    /// The address makes no URL.
-    #[error("the address to listen on cannot be asked")]
-    Url(#[from] client::BaseUrlError),
+    /// The address to listen on cannot be converted into a URL.
+    #[error("the address to listen on is not that of a server")]
+    ListenUrl(#[from] client::BaseUrlError),
 }

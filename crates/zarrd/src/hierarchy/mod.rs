@@ -1,71 +1,73 @@
-//! Hierarchies to be looked at: those of a store of this machine, and those of a running server, told alike.
+//! Reads of hierarchies, from a local store or through a running server, with equal results.
 
-mod card;
-mod text;
+mod format;
+mod summary;
 
 use std::sync::Arc;
 
 use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
 use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
-use store::{Cursor, Key, ListableStore, ReadableStore};
-
-use crate::{config::Place, exit::Failure, opening::OpenPlace};
+use store::{Cursor, Key, ListableStore, ReadableStore, StoreError};
 
 pub(crate) use self::{
-    card::{ArrayCard, Card, Kind, ProblemCard, array_model},
-    text::{columns, counted, shown, tuple},
+    format::{columns, escape_control, quantity, tuple},
+    summary::{ArraySummary, DocumentProblem, NodeKind, NodeSummary, array_model},
+};
+use crate::{
+    config::Endpoint,
+    open::{OpenEndpoint, OpenStoreError},
 };
 
 /// The hierarchies of a store.
 pub(crate) struct Hierarchy {
-    place: OpenPlace,
-    nodes: Nodes,
+    endpoint: OpenEndpoint,
+    nodes: NodeSource,
 }
 
-enum Nodes {
+enum NodeSource {
     Local(Hierarchies),
     Server(NodeClient),
 }
 
-/// Why a node cannot be looked at.
+/// Errors of reading a node.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LookError {
-    /// There is none.
-    #[error("there is no node at {path}")]
-    Missing {
-        /// The path.
+pub(crate) enum NodeReadError {
+    /// The node does not exist.
+    #[error("no node exists at {path}")]
+    NotFound {
+        /// Path of the node.
         path: NodePath,
     },
-    /// There are more nodes than are told at a time.
-    #[error("there are more than {limit} nodes below {path}")]
-    TooMany {
-        /// The path.
+    /// The node has more descendants than one response can contain.
+    #[error("more than {limit} nodes below {path}")]
+    TooManyNodes {
+        /// Path of the node.
         path: NodePath,
-        /// How many are told.
+        /// The limit.
         limit: u64,
     },
-    /// The store, or what is stored there, says no.
-    #[error("cannot look at {path}")]
+    /// The local store failed, or its content is invalid.
+    #[error("cannot read the node at {path}")]
     Local {
-        /// The path.
+        /// Path of the node.
         path: NodePath,
-        /// Why.
+        /// Reason.
         #[source]
         source: Box<array::NodeError>,
     },
-    /// The server does.
-    #[error("cannot look at {path}")]
+    /// The server returned an error, or is unreachable.
+    #[error("cannot read the node at {path}")]
     Server {
-        /// The path.
+        /// Path of the node.
         path: NodePath,
-        /// Why.
+        /// Reason.
         #[source]
         source: Box<client::NodeError>,
     },
 }
 
-impl LookError {
-    /// The node as a broken one, if a document of it is why it cannot be looked at.
+impl NodeReadError {
+    /// Converts an error that one of the node's documents caused into a broken node.
     pub(crate) fn into_broken(self, path: &NodePath, dialect: Dialect) -> Result<BrokenNode, Self> {
         let (key, reason) = match &self {
             Self::Local { source, .. } => match &**source {
@@ -82,94 +84,100 @@ impl LookError {
                 },
                 _ => return Err(self),
             },
-            Self::Missing { .. } | Self::TooMany { .. } => return Err(self),
+            Self::NotFound { .. } | Self::TooManyNodes { .. } => return Err(self),
         };
         Ok(BrokenNode { path: path.clone(), dialect, key, reason })
     }
 }
 
 impl Hierarchy {
-    /// Opens a store, or makes ready to ask a server.
-    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
-        let place = OpenPlace::for_reading(place).await?;
-        let nodes = match &place {
-            OpenPlace::Local(store) => {
-                Nodes::Local(Arrays::new(Arc::new(store.clone()), array::Options::default()).hierarchies())
+    /// Opens a store, or creates the client of a server.
+    pub(crate) async fn open(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
+        let endpoint = OpenEndpoint::for_reading(endpoint).await?;
+        let nodes = match &endpoint {
+            OpenEndpoint::Local(store) => {
+                NodeSource::Local(Arrays::new(Arc::new(store.clone()), array::Options::default()).hierarchies())
             }
-            OpenPlace::Server(store) => Nodes::Server(store.connection().into()),
+            OpenEndpoint::Server(store) => NodeSource::Server(store.connection().into()),
         };
-        Ok(Self { place, nodes })
+        Ok(Self { endpoint, nodes })
     }
 
-    /// The node at a path, as deep as that; of one dialect if only that is meant.
-    pub(crate) async fn look(
+    /// Reads the node at a path, with its members down to a depth. Without a dialect, the one with the highest
+    /// precedence is read.
+    pub(crate) async fn node(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
         depth: u32,
-    ) -> Result<NodeInfo, LookError> {
+    ) -> Result<NodeInfo, NodeReadError> {
         match &self.nodes {
-            Nodes::Local(nodes) => {
-                let found = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
-                found.map(|node| node.info).map_err(|error| of_local(error, path))
+            NodeSource::Local(nodes) => {
+                let node = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
+                node.map(|node| node.info).map_err(|error| local_error(error, path))
             }
-            Nodes::Server(nodes) => {
-                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
-                nodes.node(path, Depth::Levels(depth)).await.map_err(|error| of_server(error, path))
+            NodeSource::Server(nodes) => {
+                let node = with_dialect(nodes, dialect).node(path, Depth::Levels(depth)).await;
+                node.map_err(|error| server_error(error, path))
             }
         }
     }
 
-    /// The node at a path with a page of its members, and where the next page begins; of one dialect if only that is meant.
-    pub(crate) async fn page(
+    /// Reads the node at a path with one page of its members, and returns the cursor of the next page.
+    pub(crate) async fn members(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
         cursor: Option<Cursor>,
-    ) -> Result<(NodeInfo, Option<Cursor>), LookError> {
+    ) -> Result<(NodeInfo, Option<Cursor>), NodeReadError> {
         match &self.nodes {
-            Nodes::Local(nodes) => {
+            NodeSource::Local(nodes) => {
                 let page = MemberPage { limit: MAX_MEMBERS, cursor };
-                let found = nodes.members(path, dialect, &page, None).await;
-                found.map(|page| (page.node.info, page.next)).map_err(|error| of_local(error, path))
+                let page = nodes.members(path, dialect, &page, None).await;
+                page.map(|page| (page.node.info, page.next)).map_err(|error| local_error(error, path))
             }
-            Nodes::Server(nodes) => {
-                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
-                let found = nodes.members(path, MAX_MEMBERS, cursor).await;
-                found.map(|page| (page.node, page.next)).map_err(|error| of_server(error, path))
+            NodeSource::Server(nodes) => {
+                let page = with_dialect(nodes, dialect).members(path, MAX_MEMBERS, cursor).await;
+                page.map(|page| (page.node, page.next)).map_err(|error| server_error(error, path))
             }
         }
     }
 
-    /// The store, to be listed.
+    /// The store, for listing.
     pub(crate) fn listable(&self) -> &dyn ListableStore {
-        self.place.listable()
+        self.endpoint.listable()
     }
 
-    /// The store, to be read.
+    /// The store, for reading.
     pub(crate) fn readable(&self) -> &dyn ReadableStore {
-        self.place.readable()
+        self.endpoint.readable()
     }
 
     /// Closes the store.
-    pub(crate) async fn close(self) -> Result<(), Failure> {
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
         drop(self.nodes);
-        self.place.close().await
+        self.endpoint.close().await
     }
 }
 
-fn of_local(error: array::NodeError, path: &NodePath) -> LookError {
+fn with_dialect(nodes: &NodeClient, dialect: Option<Dialect>) -> NodeClient {
+    dialect.map_or_else(|| nodes.clone(), |dialect| nodes.with_dialect(dialect))
+}
+
+fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {
     match error {
-        array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => LookError::Missing { path },
-        array::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit: limit as u64 },
-        error => LookError::Local { path: path.clone(), source: Box::new(error) },
+        array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => NodeReadError::NotFound { path },
+        array::NodeError::TooManyNodes { limit } => {
+            NodeReadError::TooManyNodes { path: path.clone(), limit: limit as u64 }
+        }
+        error => NodeReadError::Local { path: path.clone(), source: Box::new(error) },
     }
 }
 
-fn of_server(error: client::NodeError, path: &NodePath) -> LookError {
+fn server_error(error: client::NodeError, path: &NodePath) -> NodeReadError {
     match error {
-        client::NodeError::NoSuchNode { path } => LookError::Missing { path },
-        client::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit },
-        error => LookError::Server { path: path.clone(), source: Box::new(error) },
+        client::NodeError::NoSuchNode { path } => NodeReadError::NotFound { path },
+        client::NodeError::TooManyNodes { limit } => NodeReadError::TooManyNodes { path: path.clone(), limit },
+        error => NodeReadError::Server { path: path.clone(), source: Box::new(error) },
     }
 }

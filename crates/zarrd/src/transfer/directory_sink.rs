@@ -1,4 +1,4 @@
-//! A new directory as a sink.
+//! New directories as sinks.
 
 use std::{
     fs, io,
@@ -16,27 +16,27 @@ use store::{Key, Payload, StoreError, UploadError};
 use tempfile::TempDir;
 use tokio::io::{AsyncWriteExt, BufWriter};
 
-use super::{Admission, Refused, Sink, SinkError, TransferError, directory_source::blocking};
+use super::{NameCheck, Sink, SinkError, SkipReason, TransferError, directory_source::blocking};
 
-/// The longest file name of the usual file systems, in bytes.
-const MAX_NAME: usize = 255;
+/// Maximum length of a file name on common file systems, in bytes.
+const MAX_FILE_NAME_BYTES: usize = 255;
 
-/// A directory that was empty at the beginning, in which every key becomes a file.
+/// A new directory in which every key becomes a file.
 ///
-/// A file is written under another name and moved to its own when it is whole. Keys have no `..` and are never absolute, and nobody
-/// but us has put anything, such as a link, into the directory: nothing is written outside of it.
+/// A file is written under a temporary name and renamed when it is complete. Nothing is written outside of the
+/// directory: keys have no `..` and are never absolute, and the directory contains no links, since it was empty.
 pub(crate) struct DirectorySink {
     root: PathBuf,
-    /// Files that are not whole yet; on the same file system as their places.
+    /// Incomplete files, on the same file system as their targets.
     partial: TempDir,
     next: AtomicU64,
 }
 
 impl DirectorySink {
-    /// Makes the directory, or takes it where it is there and empty.
+    /// Creates the directory, or uses an existing one that is empty.
     pub(crate) fn create(root: &Path) -> Result<Self, TransferError> {
         let fails = |action| move |source| TransferError::Directory { action, directory: root.to_owned(), source };
-        fs::create_dir_all(root).map_err(fails("make the directory"))?;
+        fs::create_dir_all(root).map_err(fails("create the directory"))?;
         if fs::read_dir(root).map_err(fails("list"))?.next().is_some() {
             return Err(TransferError::NotEmpty { directory: root.to_owned() });
         }
@@ -45,7 +45,7 @@ impl DirectorySink {
         Ok(Self { root: root.to_owned(), partial, next: AtomicU64::new(0) })
     }
 
-    /// Removes what is left of files that were not whole, and makes all others durable.
+    /// Removes incomplete files, and makes all others durable.
     pub(crate) async fn finish(self) -> Result<(), TransferError> {
         let Self { root, partial, .. } = self;
         let directory = root.clone();
@@ -60,9 +60,9 @@ impl DirectorySink {
         let fails = |source| SinkError::file("write a file", source);
         let mut file = BufWriter::with_capacity(256 << 10, tokio::fs::File::create_new(path).await.map_err(fails)?);
         let mut received: u64 = 0;
-        while let Some(piece) = content.stream.try_next().await? {
-            received = received.saturating_add(piece.len() as u64);
-            file.write_all(&piece).await.map_err(fails)?;
+        while let Some(bytes) = content.stream.try_next().await? {
+            received = received.saturating_add(bytes.len() as u64);
+            file.write_all(&bytes).await.map_err(fails)?;
         }
         if let Some(announced) = content.size.filter(|&size| size != received) {
             return Err(StoreError::from(UploadError::LengthMismatch { announced, received }).into());
@@ -73,20 +73,20 @@ impl DirectorySink {
 
 #[async_trait]
 impl Sink for DirectorySink {
-    fn admission(&self) -> Admission<'_> {
-        // The keys that the next one may lie below. In a sorted listing they stand before all that begin with them.
-        let mut above: Vec<Key> = Vec::new();
+    fn name_check(&self) -> NameCheck<'_> {
+        // Keys that may be ancestors of the next one: a sorted listing has them before all keys that begin with them.
+        let mut ancestors: Vec<Key> = Vec::new();
         Box::new(move |name| {
-            while above.last().is_some_and(|key| !name.as_str().starts_with(key.as_str())) {
-                above.pop();
+            while ancestors.last().is_some_and(|key| !name.as_str().starts_with(key.as_str())) {
+                ancestors.pop();
             }
-            if name.as_str().split('/').any(|segment| segment.len() > MAX_NAME) {
-                return Err(Refused::SegmentTooLong { limit: MAX_NAME });
+            if name.as_str().split('/').any(|segment| segment.len() > MAX_FILE_NAME_BYTES) {
+                return Err(SkipReason::SegmentTooLong { limit: MAX_FILE_NAME_BYTES });
             }
-            if let Some(key) = above.iter().find(|key| is_below(name, key)) {
-                return Err(Refused::BelowKey { key: (*key).clone() });
+            if let Some(key) = ancestors.iter().find(|key| is_below(name, key)) {
+                return Err(SkipReason::BelowKey { key: (*key).clone() });
             }
-            above.push(name.clone());
+            ancestors.push(name.clone());
             Ok(())
         })
     }
@@ -96,13 +96,13 @@ impl Sink for DirectorySink {
         let written = self.write(&partial, content).await;
         let target = self.root.join(name.as_str());
         let placed = blocking(move || match written {
-            Ok(()) => place(&partial, &target).inspect_err(|_| discard(&partial)).map(Ok),
+            Ok(()) => move_into_place(&partial, &target).inspect_err(|_| discard(&partial)).map(Ok),
             Err(error) => {
                 discard(&partial);
                 Ok(Err(error))
             }
         });
-        placed.await.map_err(|source| SinkError::file("put a file in its place", source))?
+        placed.await.map_err(|source| SinkError::file("rename a file", source))?
     }
 }
 
@@ -110,8 +110,9 @@ fn is_below(name: &Key, key: &Key) -> bool {
     name.as_str().strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Moves a file to its place, which must be free. It is not on file systems that take two keys for the same name.
-fn place(partial: &Path, target: &Path) -> io::Result<()> {
+/// Renames a file to its target, which must not exist. It does on file systems that do not distinguish the names of two
+/// keys.
+fn move_into_place(partial: &Path, target: &Path) -> io::Result<()> {
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -121,7 +122,7 @@ fn place(partial: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// The same where the file system cannot do it in one step; nobody else writes here.
+/// Renames a file on file systems without an atomic check; no other process writes into the directory.
 fn rename_checked(partial: &Path, target: &Path) -> io::Result<()> {
     match fs::symlink_metadata(target) {
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
@@ -130,12 +131,12 @@ fn rename_checked(partial: &Path, target: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives the space back. What stays behind all the same goes with the directory it is in.
+/// Removes an incomplete file. If that fails, it is removed with its directory.
 fn discard(partial: &Path) {
     let _ = fs::remove_file(partial);
 }
 
-/// Makes everything that was written to the file system of `directory` durable.
+/// Makes everything written to the file system of `directory` durable.
 fn sync(directory: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(fs::File::open(directory)?)?;

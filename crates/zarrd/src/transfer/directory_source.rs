@@ -1,4 +1,4 @@
-//! The files below a directory as a source.
+//! Directories as sources.
 
 use std::{
     fs::File,
@@ -9,10 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{
-    StreamExt, TryStreamExt,
-    stream::{self, BoxStream},
-};
+use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use rustix::fs::OFlags;
 use store::{Key, Payload, StoreError};
 use tokio::{sync::mpsc, task};
@@ -20,24 +17,24 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Found, Refused, Source, SourceError, TransferError};
+use super::{SkipReason, Source, SourceError, SourceItem, TransferError};
 
-/// Files up to this size are read at once, larger ones in pieces of it.
-const PIECE: usize = 256 << 10;
+/// Size of the read buffer, in bytes. Smaller files are read at once.
+const READ_BUFFER_BYTES: usize = 256 << 10;
 
-/// How many names the walk may be ahead of who uses them.
-const AHEAD: usize = 1024;
+/// Number of items that are listed in advance.
+const LISTING_QUEUE_LEN: usize = 1024;
 
-/// Every regular file below a directory. Links are not followed, since they may lead out of it.
+/// The regular files below a directory. Symbolic links are not followed, since they may lead out of it.
 pub(crate) struct DirectorySource {
     root: PathBuf,
 }
 
 impl DirectorySource {
-    /// The files below `root`, which must be a directory.
+    /// Creates a source of the files below `root`, which must be a directory.
     pub(crate) fn new(root: &Path) -> Result<Self, TransferError> {
         if !root.is_dir() {
-            return Err(TransferError::NoDirectory { directory: root.to_owned() });
+            return Err(TransferError::NotADirectory { directory: root.to_owned() });
         }
         Ok(Self { root: root.to_owned() })
     }
@@ -45,13 +42,13 @@ impl DirectorySource {
 
 #[async_trait]
 impl Source for DirectorySource {
-    fn list(&self) -> BoxStream<'_, Result<Found, SourceError>> {
-        let (sender, receiver) = mpsc::channel(AHEAD);
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        let (sender, receiver) = mpsc::channel(LISTING_QUEUE_LEN);
         let root = self.root.clone();
-        // The walk ends when everything was found or nobody wants to know any more.
+        // The walk ends early if the receiver is dropped.
         task::spawn_blocking(move || {
-            let found = WalkDir::new(&root).min_depth(1).into_iter().filter_map(|entry| found(&root, entry));
-            found.map(Ok).try_for_each(|found| sender.blocking_send(found))
+            let items = WalkDir::new(&root).min_depth(1).into_iter().filter_map(|entry| source_item(&root, entry));
+            items.map(Ok).try_for_each(|item| sender.blocking_send(item))
         });
         ReceiverStream::new(receiver).boxed()
     }
@@ -66,56 +63,60 @@ impl Source for DirectorySource {
     }
 }
 
-fn found(root: &Path, entry: walkdir::Result<DirEntry>) -> Option<Found> {
+fn source_item(root: &Path, entry: walkdir::Result<DirEntry>) -> Option<SourceItem> {
     let entry = match entry {
         Ok(entry) => entry,
         Err(error) => {
             let name = format!("{:?}", error.path().unwrap_or(root));
-            return Some(Found::Refused { name, reason: Refused::Unreadable(error.into()) });
+            return Some(SourceItem::Unsupported { name, reason: SkipReason::Unreadable(error.into()) });
         }
     };
     if entry.file_type().is_dir() {
         return None;
     }
     let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-    Some(name_and_size(path, &entry).unwrap_or_else(|reason| Found::Refused { name: format!("{path:?}"), reason }))
+    Some(
+        name_and_size(path, &entry)
+            .unwrap_or_else(|reason| SourceItem::Unsupported { name: format!("{path:?}"), reason }),
+    )
 }
 
-fn name_and_size(path: &Path, entry: &DirEntry) -> Result<Found, Refused> {
+fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason> {
     if entry.file_type().is_symlink() {
-        return Err(Refused::Symlink);
+        return Err(SkipReason::Symlink);
     }
     if !entry.file_type().is_file() {
-        return Err(Refused::NotAFile);
+        return Err(SkipReason::NotAFile);
     }
     let name = Key::from_bytes(path.as_os_str().as_bytes())?;
-    let size = entry.metadata().map_err(|error| Refused::Unreadable(error.into()))?.len();
-    Ok(Found::Value { name, size })
+    let size = entry.metadata().map_err(|error| SkipReason::Unreadable(error.into()))?.len();
+    Ok(SourceItem::Value { name, size })
 }
 
-/// Opens a file that was regular when it was found, and must still be: what has become a link is not followed, and what has become
-/// a pipe is not waited for.
+/// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is
+/// neither followed nor waited for.
 fn open(path: &Path) -> io::Result<Payload> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let mut file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file any more"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no longer a regular file"));
     }
-    // A file that grows or shrinks meanwhile yields another number of bytes, and fails by that.
+    // A file whose size changes while it is read fails, since the number of bytes no longer matches.
     let size = metadata.len();
-    if size <= PIECE as u64 {
-        let mut bytes = Vec::with_capacity(PIECE.min(usize::try_from(size).unwrap_or(PIECE)) + 1);
+    if size <= READ_BUFFER_BYTES as u64 {
+        let mut bytes =
+            Vec::with_capacity(READ_BUFFER_BYTES.min(usize::try_from(size).unwrap_or(READ_BUFFER_BYTES)) + 1);
         file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
         let bytes = Bytes::from(bytes);
         return Ok(Payload { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
     }
-    let pieces = ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE);
-    let pieces = pieces.map_err(|source| StoreError::Io { action: "read the file", source });
-    Ok(Payload { size: Some(size), stream: pieces.boxed() })
+    let stream = ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ_BUFFER_BYTES);
+    let stream = stream.map_err(|source| StoreError::Io { action: "read the file", source });
+    Ok(Payload { size: Some(size), stream: stream.boxed() })
 }
 
-/// Runs what blocks where that does no harm.
+/// Runs blocking I/O on the blocking thread pool.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

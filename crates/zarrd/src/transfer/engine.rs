@@ -1,4 +1,4 @@
-//! The engine: survey, then move.
+//! Transfers: listing, then copying.
 
 use std::{
     collections::BTreeMap,
@@ -15,194 +15,194 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::{Key, Payload};
 
 use super::{
-    Found, Refused, Sink, Source, TransferError,
-    error::MoveError,
-    order::{Turn, turn},
+    Sink, SkipReason, Source, SourceItem, TransferError,
+    error::CopyError,
+    upload_order::{UploadPhase, upload_phase},
 };
 use crate::{
-    config::OnRefused,
-    exit,
-    ui::{Progress, Tally},
+    config::OnUnsupported,
+    ui::{Progress, ProgressCounters, error_chain},
 };
 
-/// A value that is tried again is tried so often, while the other machine is away or busy.
-const RETRIES: usize = 5;
+/// Maximum number of retries of a value while the other server is unreachable or busy.
+const MAX_RETRIES: usize = 5;
 
-/// The keys of one source on their way to one sink.
+/// A transfer from a source to a sink.
 pub(crate) struct Transfer<'a> {
-    /// Where the values come from.
+    /// Source of the values.
     pub(crate) source: &'a dyn Source,
-    /// Where they go.
+    /// Target of the values.
     pub(crate) sink: &'a dyn Sink,
-    /// How many values are on their way at the same time.
+    /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
-    /// What to do about names that cannot be moved.
-    pub(crate) refused: OnRefused,
-    /// Where it is shown.
+    /// Reaction to names that cannot be transferred.
+    pub(crate) on_unsupported: OnUnsupported,
+    /// Display of the progress.
     pub(crate) progress: &'a Progress,
 }
 
 impl Transfer<'_> {
-    /// Moves everything. What cannot be moved is named; unless it is to be skipped, nothing is moved at all where a
-    /// name is refused, and a value that fails does not keep the others from being moved.
+    /// Copies all values. Names and values that cannot be transferred are reported: the former stop the transfer before
+    /// it begins unless they are to be skipped, the latter do not prevent the copying of others.
     pub(crate) async fn run(self) -> Result<(), TransferError> {
-        self.survey().await?;
-        self.progress.begin_moving();
-        let later = self.move_data().await?;
+        self.list_all().await?;
+        self.progress.start_processing();
+        let later = self.copy_data().await?;
         for (_, names) in later {
-            self.move_all(stream::iter(names.into_iter().map(Ok))).await?;
+            self.copy_all(stream::iter(names.into_iter().map(Ok))).await?;
         }
-        let tally = self.progress.tally();
-        match tally.failed.load(Ordering::Relaxed) {
+        let counters = self.progress.counters();
+        match counters.failed.load(Ordering::Relaxed) {
             0 => Ok(()),
-            failed => Err(TransferError::Incomplete { failed, damaged: tally.corrupt.load(Ordering::Relaxed) }),
+            failed => Err(TransferError::Incomplete { failed, corrupt: counters.corrupt.load(Ordering::Relaxed) }),
         }
     }
 
-    /// Lists everything once, for the totals and for the names that cannot be moved.
-    async fn survey(&self) -> Result<(), TransferError> {
-        let tally = self.progress.tally();
-        let mut admission = self.sink.admission();
-        let mut found = self.source.list();
-        while let Some(next) = found.try_next().await.map_err(TransferError::List)? {
-            match next {
-                Found::Value { name, size } => match admission(&name) {
-                    Ok(()) => tally.expect(size),
-                    Err(reason) => self.refuse(&format!("{name:?}"), &reason),
+    /// Lists the source, for the totals and for names that cannot be transferred.
+    async fn list_all(&self) -> Result<(), TransferError> {
+        let counters = self.progress.counters();
+        let mut name_check = self.sink.name_check();
+        let mut items = self.source.list();
+        while let Some(item) = items.try_next().await.map_err(TransferError::List)? {
+            match item {
+                SourceItem::Value { name, size } => match name_check(&name) {
+                    Ok(()) => counters.expect(size),
+                    Err(reason) => self.skip(&format!("{name:?}"), &reason),
                 },
-                Found::Refused { name, reason } => self.refuse(&name, &reason),
+                SourceItem::Unsupported { name, reason } => self.skip(&name, &reason),
             }
         }
-        match (self.refused, tally.skipped.load(Ordering::Relaxed)) {
-            (OnRefused::Stop, count @ 1..) => Err(TransferError::Refused { count }),
+        match (self.on_unsupported, counters.skipped.load(Ordering::Relaxed)) {
+            (OnUnsupported::Fail, count @ 1..) => Err(TransferError::UnsupportedNames { count }),
             _ => Ok(()),
         }
     }
 
-    fn refuse(&self, name: &str, reason: &Refused) {
-        self.progress.tally().skipped.fetch_add(1, Ordering::Relaxed);
-        self.progress.report(&format!("cannot be moved: {name}: {}", exit::chain(reason)));
+    fn skip(&self, name: &str, reason: &SkipReason) {
+        self.progress.counters().skipped.fetch_add(1, Ordering::Relaxed);
+        self.progress.message(&format!("cannot be transferred: {name}: {}", error_chain(reason)));
     }
 
-    /// Moves what has its turn first while it is listed, and returns the names of what comes later.
-    async fn move_data(&self) -> Result<BTreeMap<Turn, Vec<Key>>, TransferError> {
-        let mut later: BTreeMap<Turn, Vec<Key>> = BTreeMap::new();
-        let mut admission = self.sink.admission();
-        let first = self.source.list().map_err(TransferError::List).try_filter_map(|found| {
-            let name = match found {
-                Found::Value { name, .. } if admission(&name).is_ok() => Some(name),
+    /// Copies the values of the first phase while they are listed, and returns the names of the later phases.
+    async fn copy_data(&self) -> Result<BTreeMap<UploadPhase, Vec<Key>>, TransferError> {
+        let mut later: BTreeMap<UploadPhase, Vec<Key>> = BTreeMap::new();
+        let mut name_check = self.sink.name_check();
+        let first = self.source.list().map_err(TransferError::List).try_filter_map(|item| {
+            let name = match item {
+                SourceItem::Value { name, .. } if name_check(&name).is_ok() => Some(name),
                 _ => None,
             };
-            let name = name.and_then(|name| match turn(&name) {
-                Turn::Data => Some(name),
-                turn => {
-                    later.entry(turn).or_default().push(name);
+            let name = name.and_then(|name| match upload_phase(&name) {
+                UploadPhase::Data => Some(name),
+                phase => {
+                    later.entry(phase).or_default().push(name);
                     None
                 }
             });
             std::future::ready(Ok(name))
         });
-        self.move_all(first).await?;
+        self.copy_all(first).await?;
         Ok(later)
     }
 
-    async fn move_all(
+    async fn copy_all(
         &self,
         names: impl futures::Stream<Item = Result<Key, TransferError>>,
     ) -> Result<(), TransferError> {
-        names.try_for_each_concurrent(self.jobs.get(), |name| self.move_one(name)).await
+        names.try_for_each_concurrent(self.jobs.get(), |name| self.copy_one(name)).await
     }
 
-    async fn move_one(&self, name: Key) -> Result<(), TransferError> {
-        let waits = ExponentialBuilder::new().with_min_delay(Duration::from_millis(500)).with_max_times(RETRIES);
-        let moved = (|| self.try_once(&name))
-            .retry(waits)
-            .when(MoveError::is_transient)
-            .adjust(|error, wait| wait.map(|wait| error.retry_after().unwrap_or(wait).min(Duration::from_secs(60))))
+    async fn copy_one(&self, name: Key) -> Result<(), TransferError> {
+        let delays = ExponentialBuilder::new().with_min_delay(Duration::from_millis(500)).with_max_times(MAX_RETRIES);
+        let copied = (|| self.try_once(&name))
+            .retry(delays)
+            .when(CopyError::is_transient)
+            .adjust(|error, delay| delay.map(|delay| error.retry_after().unwrap_or(delay).min(Duration::from_secs(60))))
             .await;
-        let tally = self.progress.tally();
-        match moved {
-            Ok(Moved::Whole) => tally.keys.fetch_add(1, Ordering::Relaxed),
-            Ok(Moved::Vanished) => tally.vanished.fetch_add(1, Ordering::Relaxed),
-            Err(error) if error.is_of_one_key() => {
-                self.progress.report(&format!("not moved: {name:?}: {}", exit::chain(&error)));
-                tally.corrupt.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
-                tally.failed.fetch_add(1, Ordering::Relaxed)
+        let counters = self.progress.counters();
+        match copied {
+            Ok(CopyOutcome::Copied) => counters.keys.fetch_add(1, Ordering::Relaxed),
+            Ok(CopyOutcome::Vanished) => counters.vanished.fetch_add(1, Ordering::Relaxed),
+            Err(error) if error.concerns_one_key() => {
+                self.progress.message(&format!("not transferred: {name:?}: {}", error_chain(&error)));
+                counters.corrupt.fetch_add(u64::from(error.is_corruption()), Ordering::Relaxed);
+                counters.failed.fetch_add(1, Ordering::Relaxed)
             }
-            Err(error) => return Err(TransferError::Stopped { key: name, source: Box::new(error) }),
+            Err(error) => return Err(TransferError::Aborted { key: name, source: Box::new(error) }),
         };
         Ok(())
     }
 
-    async fn try_once(&self, name: &Key) -> Result<Moved, MoveError> {
-        let Some(content) = self.source.open(name).await.map_err(MoveError::Source)? else {
-            return Ok(Moved::Vanished);
+    async fn try_once(&self, name: &Key) -> Result<CopyOutcome, CopyError> {
+        let Some(content) = self.source.open(name).await.map_err(CopyError::Source)? else {
+            return Ok(CopyOutcome::Vanished);
         };
-        let mut attempt = Attempt::new(self.progress.tally());
+        let mut attempt = Attempt::new(self.progress.counters());
         let put = self.sink.put(name, attempt.metered(content)).await;
-        put.map(|()| attempt.succeed()).map_err(|error| match attempt.content_broke() {
-            true => MoveError::Content(error),
-            false => MoveError::Sink(error),
+        put.map(|()| attempt.succeed()).map_err(|error| match attempt.content_failed() {
+            true => CopyError::Content(error),
+            false => CopyError::Sink(error),
         })
     }
 }
 
-/// What became of a value.
-enum Moved {
-    Whole,
-    /// It was erased since it was listed.
+/// Result of copying a value.
+enum CopyOutcome {
+    Copied,
+    /// The value was erased after it had been listed.
     Vanished,
 }
 
-/// One try of moving a value. Its bytes count as they go by, and no more when it is dropped without success.
+/// One attempt to copy a value. Its bytes are counted as they are read, and subtracted if the attempt fails.
 struct Attempt {
-    meter: Arc<Meter>,
-    whole: bool,
+    meter: Arc<CopyMeter>,
+    complete: bool,
 }
 
-/// What is known of a content on its way.
-struct Meter {
-    tally: Arc<Tally>,
+/// Counts the bytes of a value, and records whether reading it failed.
+struct CopyMeter {
+    counters: Arc<ProgressCounters>,
     bytes: AtomicU64,
-    broke: AtomicBool,
+    failed: AtomicBool,
 }
 
 impl Attempt {
-    fn new(tally: &Arc<Tally>) -> Self {
-        let meter = Meter { tally: Arc::clone(tally), bytes: AtomicU64::new(0), broke: AtomicBool::new(false) };
-        Self { meter: Arc::new(meter), whole: false }
+    fn new(counters: &Arc<ProgressCounters>) -> Self {
+        let meter =
+            CopyMeter { counters: Arc::clone(counters), bytes: AtomicU64::new(0), failed: AtomicBool::new(false) };
+        Self { meter: Arc::new(meter), complete: false }
     }
 
     fn metered(&self, content: Payload) -> Payload {
         let meter = Arc::clone(&self.meter);
-        let stream = content.stream.inspect(move |piece| match piece {
+        let stream = content.stream.inspect(move |bytes| match bytes {
             Ok(bytes) => meter.count(bytes.len() as u64),
-            Err(_) => meter.broke.store(true, Ordering::Relaxed),
+            Err(_) => meter.failed.store(true, Ordering::Relaxed),
         });
         Payload { size: content.size, stream: stream.boxed() }
     }
 
-    fn content_broke(&self) -> bool {
-        self.meter.broke.load(Ordering::Relaxed)
+    fn content_failed(&self) -> bool {
+        self.meter.failed.load(Ordering::Relaxed)
     }
 
-    fn succeed(&mut self) -> Moved {
-        self.whole = true;
-        Moved::Whole
+    fn succeed(&mut self) -> CopyOutcome {
+        self.complete = true;
+        CopyOutcome::Copied
     }
 }
 
-impl Meter {
+impl CopyMeter {
     fn count(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        if !self.whole {
-            self.meter.tally.bytes.fetch_sub(self.meter.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        if !self.complete {
+            self.meter.counters.bytes.fetch_sub(self.meter.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 }

@@ -1,237 +1,217 @@
-//! What can go wrong while keys are moved, and whether it concerns one key or all of them.
+//! Errors of transfers, and their scope: one key or all of them.
 
 use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
 
-use crate::exit::Code;
-
-/// Why something that was found cannot be moved, known before anything is.
+/// Reason why a name of the source cannot be transferred, known before anything is written.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
-    /// Its name is not a key.
-    #[error("this is not the name of a key")]
+pub(crate) enum SkipReason {
+    /// The name is not a valid key.
+    #[error("not a valid key")]
     NotAKey(#[from] KeyError),
-    /// It is a symbolic link.
-    #[error("this is a symbolic link, and links are not followed")]
+    /// Symbolic links are not followed.
+    #[error("symbolic links are not followed")]
     Symlink,
-    /// It is a device, a socket or a pipe.
-    #[error("this is neither a file nor a directory")]
+    /// A device, a socket or a pipe.
+    #[error("neither a file nor a directory")]
     NotAFile,
-    /// It cannot be looked at.
-    #[error("this cannot be read")]
+    /// The file or directory cannot be read.
+    #[error("cannot be read")]
     Unreadable(#[source] io::Error),
-    /// It has a segment that no file may be named.
+    /// A segment of the key is too long for a file name.
     #[error("a file name has at most {limit} bytes")]
     SegmentTooLong {
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// It lies below another key.
-    #[error("{key:?} is a key too, and no file is also a directory")]
+    /// The key lies below another key, which becomes a file.
+    #[error("{key:?} is a key too, and a file cannot also be a directory")]
     BelowKey {
         /// The other key.
         key: Key,
     },
 }
 
-/// Why a source fails.
+/// Errors of a source.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SourceError {
     /// A file cannot be opened.
     #[error("cannot open the file")]
     Open(#[source] io::Error),
-    /// The store that is read from fails.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The name makes no key where it is.
+    /// The name, with the prefix of the source, is not a valid key.
     #[error(transparent)]
     Name(KeyError),
-    /// The listing does not move on.
+    /// The listing is not sorted.
     #[error("the listing goes back to {key:?}")]
     Unsorted {
-        /// The key.
+        /// The key that is out of order.
         key: Key,
     },
-    /// The listing does not end.
-    #[error("there are more than {most} keys (--max-keys)")]
+    /// The listing exceeds the limit.
+    #[error("the listing has more than {max_keys} keys (--max-keys)")]
     TooManyKeys {
-        /// How many there may be.
-        most: NonZeroU64,
+        /// The limit.
+        max_keys: NonZeroU64,
     },
 }
 
-/// Why a sink fails.
+/// Errors of a sink.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SinkError {
-    /// The store that is written to fails, or the content does.
+    /// The store or the content failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The name makes no key where it is.
+    /// The name, with the prefix of the sink, is not a valid key.
     #[error(transparent)]
     Name(KeyError),
-    /// Something of that name is there, or a part of the name is a file.
-    #[error("there is a file or directory in its place")]
-    Occupied(#[source] io::Error),
-    /// The file system takes no such name.
-    #[error("the file system does not take the name")]
-    BadName(#[source] io::Error),
-    /// The file system fails.
+    /// A file or directory of that name exists already, or a part of the name is a file.
+    #[error("a file or directory of that name exists already")]
+    AlreadyExists(#[source] io::Error),
+    /// The file system does not support the name.
+    #[error("the file system does not support the name")]
+    InvalidName(#[source] io::Error),
+    /// The file system failed.
     #[error("cannot {action}")]
     File {
-        /// What was tried, as it continues "cannot".
+        /// The operation, as a continuation of "cannot".
         action: &'static str,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
 }
 
-/// Why one value was not moved.
+/// Errors of copying one value.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum MoveError {
-    /// It could not be read, or its bytes did not come.
-    #[error("reading it failed")]
+pub(super) enum CopyError {
+    /// The value cannot be opened.
+    #[error("reading failed")]
     Source(#[source] SourceError),
-    /// Its bytes did not come while it was being written.
-    #[error("reading it failed")]
+    /// The value cannot be read completely.
+    #[error("reading failed")]
     Content(#[source] SinkError),
-    /// It could not be written.
-    #[error("writing it failed")]
+    /// The value cannot be written.
+    #[error("writing failed")]
     Sink(#[source] SinkError),
 }
 
-/// Why keys were not moved.
+/// Errors of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransferError {
-    /// There are names that cannot be moved.
-    #[error("{count} names cannot be moved, so nothing was (--skip-invalid moves the others)")]
-    Refused {
-        /// How many.
+    /// Some names are not supported by the sink.
+    #[error("{count} names cannot be transferred, so nothing was (--skip-invalid transfers the others)")]
+    UnsupportedNames {
+        /// Number of names.
         count: u64,
     },
-    /// There is nothing to be moved where something was expected.
-    #[error("there are no keys below {prefix}")]
-    Nothing {
-        /// Where.
+    /// The source is a prefix without keys.
+    #[error("no keys below {prefix}")]
+    NoKeys {
+        /// The prefix.
         prefix: Prefix,
     },
     /// The source cannot be listed.
-    #[error("cannot list what is to be moved")]
+    #[error("cannot list the source")]
     List(#[source] SourceError),
-    /// Some values were not moved.
-    #[error("{failed} values were not moved, {damaged} of them since they are damaged")]
+    /// Some values were not transferred.
+    #[error("{failed} values were not transferred, {corrupt} of them because they are damaged")]
     Incomplete {
-        /// How many.
+        /// Number of values that were not transferred.
         failed: u64,
-        /// How many of them were found to be damaged.
-        damaged: u64,
+        /// Number of them that are corrupt.
+        corrupt: u64,
     },
-    /// Something failed that lets no value be moved any more.
+    /// An error that concerns all values.
     #[error("stopped at {key:?}")]
-    Stopped {
-        /// The key that met it first.
+    Aborted {
+        /// The first key that failed.
         key: Key,
-        /// What.
+        /// The error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The directory is not there.
+    /// The directory to be imported does not exist.
     #[error("{} is not a directory", directory.display())]
-    NoDirectory {
+    NotADirectory {
         /// The directory.
         directory: PathBuf,
     },
-    /// The directory that is to be filled is not empty.
-    #[error("{} is not empty; an export needs a new directory, or an empty one", directory.display())]
+    /// The directory to be exported to is not empty.
+    #[error("{} is not empty; an export needs a new or an empty directory", directory.display())]
     NotEmpty {
         /// The directory.
         directory: PathBuf,
     },
-    /// The directory and the store are in one another.
+    /// The directory is the store's directory, or lies within it.
     #[error("{} is part of the store at {}", directory.display(), store.display())]
-    InStore {
+    InsideStore {
         /// The directory.
         directory: PathBuf,
-        /// The store's.
+        /// Directory of the store.
         store: PathBuf,
     },
-    /// The store is in what is to be imported.
+    /// The directory to be imported contains the store.
     #[error("the store at {} lies in {} and would be imported into itself", store.display(), directory.display())]
-    StoreInside {
+    ContainsStore {
         /// The directory.
         directory: PathBuf,
-        /// The store's.
+        /// Directory of the store.
         store: PathBuf,
     },
-    /// The directory cannot be made, listed or made durable.
+    /// An operation on the directory failed.
     #[error("cannot {action} {}", directory.display())]
     Directory {
-        /// What was tried, as it continues "cannot".
+        /// The operation, as a continuation of "cannot".
         action: &'static str,
         /// The directory.
         directory: PathBuf,
-        /// Why.
+        /// Reason.
         #[source]
         source: io::Error,
     },
 }
 
-impl TransferError {
-    /// The exit code that tells this to scripts.
-    pub(crate) fn code(&self) -> Code {
-        match self {
-            Self::NoDirectory { .. } | Self::NotEmpty { .. } | Self::InStore { .. } | Self::StoreInside { .. } => {
-                Code::Usage
-            }
-            Self::Incomplete { damaged: 1.., .. } => Code::DamageFound,
-            Self::Refused { .. }
-            | Self::Nothing { .. }
-            | Self::List(_)
-            | Self::Incomplete { .. }
-            | Self::Stopped { .. }
-            | Self::Directory { .. } => Code::Failed,
-        }
-    }
-}
-
 impl SinkError {
-    /// Tells apart what a file system says of one name from what it says of itself.
+    /// Distinguishes errors that concern a name from those that concern the file system.
     pub(super) fn file(action: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::AlreadyExists
             | io::ErrorKind::IsADirectory
             | io::ErrorKind::NotADirectory
-            | io::ErrorKind::DirectoryNotEmpty => Self::Occupied(source),
-            io::ErrorKind::InvalidFilename => Self::BadName(source),
+            | io::ErrorKind::DirectoryNotEmpty => Self::AlreadyExists(source),
+            io::ErrorKind::InvalidFilename => Self::InvalidName(source),
             _ => Self::File { action, source },
         }
     }
 }
 
-impl MoveError {
-    /// Whether other values may still be moved.
-    pub(super) fn is_of_one_key(&self) -> bool {
+impl CopyError {
+    /// True if the error concerns this value only, so that the transfer can continue.
+    pub(super) fn concerns_one_key(&self) -> bool {
         match self {
             Self::Source(SourceError::Open(_) | SourceError::Name(_)) => true,
             Self::Source(SourceError::Unsorted { .. } | SourceError::TooManyKeys { .. }) => false,
-            // What cannot be read from a disk is one file or value, what cannot be written to it is everything.
+            // A failed read from a disk concerns one file; a failed write concerns all of them.
             Self::Source(SourceError::Store(error)) | Self::Content(SinkError::Store(error)) => {
-                matches!(error, StoreError::Io { .. }) || is_of_one_value(error)
+                matches!(error, StoreError::Io { .. }) || concerns_one_value(error)
             }
-            Self::Sink(SinkError::Store(error)) => is_of_one_value(error),
+            Self::Sink(SinkError::Store(error)) => concerns_one_value(error),
             Self::Content(error) | Self::Sink(error) => {
-                matches!(error, SinkError::Occupied(_) | SinkError::BadName(_) | SinkError::Name(_))
+                matches!(error, SinkError::AlreadyExists(_) | SinkError::InvalidName(_) | SinkError::Name(_))
             }
         }
     }
 
-    /// Whether the value is damaged where it comes from.
-    pub(super) fn is_damage(&self) -> bool {
+    /// True if the value of the source is corrupt.
+    pub(super) fn is_corruption(&self) -> bool {
         matches!(self.store_error(), Some(StoreError::Corrupt { .. }))
     }
 
-    /// Whether another try may succeed: the other machine is busy, or is starting again.
+    /// True if a retry may succeed: the server is busy or restarting.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self.store_error(),
@@ -239,7 +219,7 @@ impl MoveError {
         )
     }
 
-    /// How long the other machine wants to be left alone.
+    /// The delay that the server asks for.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self.store_error() {
             Some(StoreError::Busy { retry_after }) => *retry_after,
@@ -257,7 +237,7 @@ impl MoveError {
     }
 }
 
-fn is_of_one_value(error: &StoreError) -> bool {
+fn concerns_one_value(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Corrupt { .. }

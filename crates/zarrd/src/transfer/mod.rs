@@ -1,16 +1,23 @@
-//! Moving keys from a source to a sink: the one engine below import, export and copy.
+//! Transfers of keys from a source to a sink, on which import, export and copy are based.
 //!
-//! Names are keys relative to both ends, so that neither knows the other's prefix or directory. First everything is
-//! listed, to know the totals and whether there are names that cannot be moved; then the values go, several at a time.
+//! Names are keys relative to both endpoints. First the source is listed, for the totals and for names that cannot be
+//! transferred; then the values are copied concurrently.
+//!
+//! ```text
+//! DirectorySource ─┐               ┌─▶ DirectorySink
+//!                  ├─▶ Transfer ───┤
+//! StoreSource ─────┘   (chunks,    └─▶ StoreSink
+//!                      then metadata)
+//! ```
 
 mod directory_sink;
 mod directory_source;
 mod engine;
 mod error;
-mod order;
-mod store_ends;
+mod store_endpoints;
 #[cfg(test)]
 mod tests;
+mod upload_order;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
@@ -19,47 +26,47 @@ use store::{Key, Payload};
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
 pub(crate) use engine::Transfer;
-pub(crate) use error::{Refused, SinkError, SourceError, TransferError};
-pub(crate) use store_ends::{MOST_KEYS, StoreSink, StoreSource};
+pub(crate) use error::{SinkError, SkipReason, SourceError, TransferError};
+pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource};
 
-/// Where values come from.
+/// A source of values.
 #[async_trait]
 pub(crate) trait Source: Send + Sync {
-    /// Everything there is. An error ends the listing.
-    fn list(&self) -> BoxStream<'_, Result<Found, SourceError>>;
+    /// Lists all values. An error ends the listing.
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>>;
 
-    /// The value of a name that was listed, or `Ok(None)` where it is gone.
+    /// Opens a listed value; `Ok(None)` if it no longer exists.
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError>;
 }
 
-/// Where values go.
+/// A target of values.
 #[async_trait]
 pub(crate) trait Sink: Send + Sync {
-    /// Judges names in the order in which the source lists them.
-    fn admission(&self) -> Admission<'_>;
+    /// Returns a check of names, which must be called in the order of the source's listing.
+    fn name_check(&self) -> NameCheck<'_>;
 
-    /// Sets a value.
+    /// Writes a value.
     async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError>;
 }
 
-/// Says of each name, given in the order of a listing, whether the sink can take it.
-pub(crate) type Admission<'a> = Box<dyn FnMut(&Key) -> Result<(), Refused> + Send + 'a>;
+/// Checks whether a sink supports a name.
+pub(crate) type NameCheck<'a> = Box<dyn FnMut(&Key) -> Result<(), SkipReason> + Send + 'a>;
 
-/// What a source finds.
+/// An item in the listing of a source.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SourceItem {
     /// A value.
     Value {
-        /// Its name.
+        /// Name of the value.
         name: Key,
-        /// Its length in bytes, as far as that is known.
+        /// Size of the value in bytes, as far as known.
         size: u64,
     },
-    /// Something that cannot be moved.
-    Refused {
-        /// What it is called there, made safe to print.
+    /// An item that cannot be transferred.
+    Unsupported {
+        /// Name of the item, escaped for printing.
         name: String,
-        /// Why.
-        reason: Refused,
+        /// Reason.
+        reason: SkipReason,
     },
 }

@@ -1,4 +1,4 @@
-//! The engine between made-up ends.
+//! Transfers between test doubles.
 
 use std::{
     collections::VecDeque,
@@ -12,54 +12,58 @@ use futures::{StreamExt, stream, stream::BoxStream};
 use store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
 
 use super::{
-    Admission, Found, Refused, Sink, SinkError, Source, SourceError, StoreSink, StoreSource, Transfer, TransferError,
+    NameCheck, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource, Transfer,
+    TransferError,
 };
-use crate::{config::OnRefused, exit::Code, ui::Progress};
+use crate::{
+    config::OnUnsupported,
+    ui::{Progress, error_chain},
+};
 
-/// Takes everything, and remembers in which order it came to an end. What is in `failures` comes first.
+/// Records the order in which values are completed. The errors in `failures` are returned first.
 #[derive(Default)]
-struct Recorder {
-    taken: Mutex<Vec<String>>,
+struct RecordingSink {
+    received: Mutex<Vec<String>>,
     failures: Mutex<VecDeque<SinkError>>,
 }
 
 #[async_trait]
-impl Sink for Recorder {
-    fn admission(&self) -> Admission<'_> {
-        Box::new(|name| if name.as_str() == "refused" { Err(Refused::NotAFile) } else { Ok(()) })
+impl Sink for RecordingSink {
+    fn name_check(&self) -> NameCheck<'_> {
+        Box::new(|name| if name.as_str() == "unsupported" { Err(SkipReason::NotAFile) } else { Ok(()) })
     }
 
     async fn put(&self, name: &Key, mut content: Payload) -> Result<(), SinkError> {
-        while let Some(piece) = content.stream.next().await {
-            piece?;
+        while let Some(bytes) = content.stream.next().await {
+            bytes?;
         }
         if let Some(failure) = self.failures.lock().unwrap().pop_front() {
             return Err(failure);
         }
-        // Those that come first take longest.
+        // The first values take longest.
         tokio::time::sleep(Duration::from_millis(50 / name.as_str().len() as u64)).await;
-        self.taken.lock().unwrap().push(name.to_string());
+        self.received.lock().unwrap().push(name.to_string());
         Ok(())
     }
 }
 
-/// Lists names of which some are gone and some cannot be read.
-struct Shaky;
+/// A source in which some values are missing and some cannot be read.
+struct PartlyUnreadableSource;
 
 #[async_trait]
-impl Source for Shaky {
-    fn list(&self) -> BoxStream<'_, Result<Found, SourceError>> {
-        let names = ["broken", "damaged", "good", "gone"];
-        stream::iter(names).map(|name| Ok(Found::Value { name: key(name), size: 1 })).boxed()
+impl Source for PartlyUnreadableSource {
+    fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
+        let names = ["broken", "damaged", "good", "missing"];
+        stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1 })).boxed()
     }
 
     async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let failing = |error| {
-            let pieces = [Ok("half".into()), Err(error)];
-            Ok(Some(Payload { size: Some(8), stream: stream::iter(pieces).boxed() }))
+            let buffers = [Ok("half".into()), Err(error)];
+            Ok(Some(Payload { size: Some(8), stream: stream::iter(buffers).boxed() }))
         };
         match name.as_str() {
-            "gone" => Ok(None),
+            "missing" => Ok(None),
             "damaged" => failing(StoreError::corrupt(name.clone(), "the record is damaged")),
             "broken" => failing(StoreError::Io { action: "read", source: std::io::ErrorKind::Other.into() }),
             _ => Ok(Some("good".into())),
@@ -76,17 +80,21 @@ async fn filled(names: &[&str]) -> StoreSource<MemoryStore> {
     for name in names {
         store.set(&key(name), Payload::from_bytes(name.to_string()), Default::default()).await.unwrap();
     }
-    StoreSource { store, prefix: Prefix::root(), most: None }
+    StoreSource { store, prefix: Prefix::root(), max_keys: None }
 }
 
-async fn run(source: &dyn Source, sink: &dyn Sink, refused: OnRefused) -> (Result<(), TransferError>, Progress) {
-    let progress = Progress::begin("test");
-    let transfer = Transfer { source, sink, jobs: NonZeroUsize::new(4).unwrap(), refused, progress: &progress };
+async fn run(
+    source: &dyn Source,
+    sink: &dyn Sink,
+    on_unsupported: OnUnsupported,
+) -> (Result<(), TransferError>, Progress) {
+    let progress = Progress::start("test");
+    let transfer = Transfer { source, sink, jobs: NonZeroUsize::new(4).unwrap(), on_unsupported, progress: &progress };
     (transfer.run().await, progress)
 }
 
 #[tokio::test]
-async fn no_node_is_there_before_what_lies_below_it() {
+async fn nodes_are_written_after_their_descendants() {
     let names = [
         ".zgroup",
         ".zmetadata",
@@ -99,11 +107,11 @@ async fn no_node_is_there_before_what_lies_below_it() {
         "b/zarr.json",
         "zarr.json",
     ];
-    let (source, sink) = (filled(&names).await, Recorder::default());
-    let (result, progress) = run(&source, &sink, OnRefused::Stop).await;
+    let (source, sink) = (filled(&names).await, RecordingSink::default());
+    let (result, progress) = run(&source, &sink, OnUnsupported::Fail).await;
     result.unwrap();
-    let taken = sink.taken.into_inner().unwrap();
-    let at = |name: &str| taken.iter().position(|taken| taken == name).unwrap();
+    let received = sink.received.into_inner().unwrap();
+    let position = |name: &str| received.iter().position(|other| other == name).unwrap();
     for (before, after) in [
         ("a/0.0", "a/.zattrs"),
         ("b/c/0/1", "a/.zattrs"),
@@ -114,71 +122,70 @@ async fn no_node_is_there_before_what_lies_below_it() {
         (".zgroup", ".zmetadata"),
         ("zarr.json", ".zmetadata"),
     ] {
-        assert!(at(before) < at(after), "{before} {after}: {taken:?}");
+        assert!(position(before) < position(after), "{before} {after}: {received:?}");
     }
-    let tally = progress.tally();
-    assert_eq!(tally.keys.load(Ordering::Relaxed), 10);
-    assert_eq!(tally.bytes.load(Ordering::Relaxed), names.iter().map(|name| name.len() as u64).sum::<u64>());
+    let counters = progress.counters();
+    assert_eq!(counters.keys.load(Ordering::Relaxed), 10);
+    assert_eq!(counters.bytes.load(Ordering::Relaxed), names.iter().map(|name| name.len() as u64).sum::<u64>());
 }
 
 #[tokio::test]
-async fn a_value_that_fails_does_not_keep_the_others_back() {
+async fn failing_values_do_not_prevent_others() {
     let sink = StoreSink { store: MemoryStore::new(), prefix: Prefix::parse("to/").unwrap() };
-    let (result, progress) = run(&Shaky, &sink, OnRefused::Stop).await;
+    let (result, progress) = run(&PartlyUnreadableSource, &sink, OnUnsupported::Fail).await;
     let error = result.unwrap_err();
-    assert!(matches!(error, TransferError::Incomplete { failed: 2, damaged: 1 }), "{error:?}");
-    assert_eq!(error.code(), Code::DamageFound);
-    let tally = progress.tally();
-    assert_eq!(tally.vanished.load(Ordering::Relaxed), 1);
-    assert_eq!(tally.keys.load(Ordering::Relaxed), 1);
-    assert_eq!(tally.bytes.load(Ordering::Relaxed), 4, "what did not arrive whole does not count");
+    assert!(matches!(error, TransferError::Incomplete { failed: 2, corrupt: 1 }), "{error:?}");
+    let counters = progress.counters();
+    assert_eq!(counters.vanished.load(Ordering::Relaxed), 1);
+    assert_eq!(counters.keys.load(Ordering::Relaxed), 1);
+    assert_eq!(counters.bytes.load(Ordering::Relaxed), 4, "incomplete values do not count");
 }
 
 #[tokio::test]
-async fn a_sink_that_fails_ends_it() {
-    let (source, sink) = (filled(&["a", "b", "c"]).await, Recorder::default());
+async fn failing_sink_aborts_the_transfer() {
+    let (source, sink) = (filled(&["a", "b", "c"]).await, RecordingSink::default());
     sink.failures.lock().unwrap().push_back(StoreError::OutOfSpace.into());
-    let (result, _) = run(&source, &sink, OnRefused::Stop).await;
+    let (result, _) = run(&source, &sink, OnUnsupported::Fail).await;
     let error = result.unwrap_err();
-    assert!(matches!(&error, TransferError::Stopped { key, .. } if key.as_str() == "a"), "{error:?}");
-    assert!(crate::exit::chain(&error).contains("no space left"));
+    assert!(matches!(&error, TransferError::Aborted { key, .. } if key.as_str() == "a"), "{error:?}");
+    assert!(error_chain(&error).contains("no space left"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_busy_is_asked_again() {
-    let (source, sink) = (filled(&["a", "b"]).await, Recorder::default());
+async fn busy_server_is_retried() {
+    let (source, sink) = (filled(&["a", "b"]).await, RecordingSink::default());
     for retry_after in [None, Some(Duration::from_secs(7)), None] {
         sink.failures.lock().unwrap().push_back(StoreError::Busy { retry_after }.into());
     }
-    let (result, progress) = run(&source, &sink, OnRefused::Stop).await;
+    let (result, progress) = run(&source, &sink, OnUnsupported::Fail).await;
     result.unwrap();
-    assert_eq!(progress.tally().bytes.load(Ordering::Relaxed), 2);
-    assert_eq!(sink.taken.into_inner().unwrap().len(), 2);
+    assert_eq!(progress.counters().bytes.load(Ordering::Relaxed), 2);
+    assert_eq!(sink.received.into_inner().unwrap().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stays_busy_ends_it() {
-    let (source, sink) = (filled(&["a"]).await, Recorder::default());
+async fn permanently_busy_server_aborts_the_transfer() {
+    let (source, sink) = (filled(&["a"]).await, RecordingSink::default());
     for _ in 0..100 {
         sink.failures.lock().unwrap().push_back(StoreError::Busy { retry_after: None }.into());
     }
-    let (result, progress) = run(&source, &sink, OnRefused::Stop).await;
-    assert!(matches!(result, Err(TransferError::Stopped { .. })), "{result:?}");
-    assert_eq!(progress.tally().bytes.load(Ordering::Relaxed), 0);
+    let (result, progress) = run(&source, &sink, OnUnsupported::Fail).await;
+    assert!(matches!(result, Err(TransferError::Aborted { .. })), "{result:?}");
+    assert_eq!(progress.counters().bytes.load(Ordering::Relaxed), 0);
     assert_eq!(sink.failures.lock().unwrap().len(), 94);
 }
 
 #[tokio::test]
-async fn names_are_judged_before_anything_is_moved() {
-    let (source, sink) = (filled(&["a", "refused", "z"]).await, Recorder::default());
-    let (result, _) = run(&source, &sink, OnRefused::Stop).await;
-    assert!(matches!(result, Err(TransferError::Refused { count: 1 })), "{result:?}");
-    assert!(sink.taken.lock().unwrap().is_empty());
+async fn unsupported_names_stop_the_transfer_before_anything_is_written() {
+    let (source, sink) = (filled(&["a", "unsupported", "z"]).await, RecordingSink::default());
+    let (result, _) = run(&source, &sink, OnUnsupported::Fail).await;
+    assert!(matches!(result, Err(TransferError::UnsupportedNames { count: 1 })), "{result:?}");
+    assert!(sink.received.lock().unwrap().is_empty());
 
-    let (result, progress) = run(&source, &sink, OnRefused::Skip).await;
+    let (result, progress) = run(&source, &sink, OnUnsupported::Skip).await;
     result.unwrap();
-    let mut taken = sink.taken.into_inner().unwrap();
-    taken.sort();
-    assert_eq!(taken, ["a", "z"]);
-    assert_eq!(progress.tally().skipped.load(Ordering::Relaxed), 1);
+    let mut received = sink.received.into_inner().unwrap();
+    received.sort();
+    assert_eq!(received, ["a", "z"]);
+    assert_eq!(progress.counters().skipped.load(Ordering::Relaxed), 1);
 }

@@ -1,12 +1,12 @@
-//! The real program, run as people and scripts run it.
+//! Tests of the program: each runs it as a process in a directory of its own.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod broken_nodes;
 mod config;
-mod endless;
+mod endless_listings;
+mod files;
 mod help;
-mod looking;
-mod moving;
 mod runner;
-mod serving;
-mod tree;
+mod serve;
+mod transfers;

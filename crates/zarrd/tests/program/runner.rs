@@ -1,4 +1,4 @@
-//! Runs the program in a directory of its own.
+//! Runs of the program in temporary directories.
 
 use std::{
     fmt::Debug,
@@ -12,21 +12,21 @@ use client::{BaseUrl, HttpStore};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{NamedTempFile, TempDir};
 
-/// A working directory with nothing in it and no settings around it.
-pub(crate) struct Place {
+/// A temporary working directory, without settings in the environment.
+pub(crate) struct TestDir {
     dir: TempDir,
     env: Vec<(String, String)>,
 }
 
-/// What a run left.
+/// Result of a run.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct Finished {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// A running server, which is killed when it is dropped.
+/// A running server, which is killed when dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) line: String,
@@ -34,12 +34,12 @@ pub(crate) struct Server {
     log: NamedTempFile,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
     }
 
-    /// With a variable in the environment of all that is run from now on.
+    /// Sets a variable in the environment of later runs.
     pub(crate) fn env(&mut self, name: &str, value: &str) {
         self.env.push((name.to_owned(), value.to_owned()));
     }
@@ -54,36 +54,36 @@ impl Place {
         std::fs::write(path, content).unwrap();
     }
 
-    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Finished {
         let output = self.command(args).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Finished { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Runs what must succeed.
-    pub(crate) fn done(&self, args: &[&str]) -> Ran {
-        let ran = self.run(args);
-        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
-        ran
+    /// Runs a command that must succeed.
+    pub(crate) fn succeeds(&self, args: &[&str]) -> Finished {
+        let finished = self.run(args);
+        assert_eq!(finished.code, 0, "{args:?}: {finished:?}");
+        finished
     }
 
-    /// Runs what must fail in this way and say so.
-    pub(crate) fn fails(&self, args: &[&str], code: i32, said: &[&str]) -> Ran {
-        let ran = self.run(args);
-        assert_eq!(ran.code, code, "{args:?}: {ran:?}");
-        for part in said {
-            assert!(ran.stderr.contains(part), "{args:?} does not say {part:?}: {}", ran.stderr);
+    /// Runs a command that must fail with this exit code and these messages.
+    pub(crate) fn fails(&self, args: &[&str], code: i32, messages: &[&str]) -> Finished {
+        let finished = self.run(args);
+        assert_eq!(finished.code, code, "{args:?}: {finished:?}");
+        for message in messages {
+            assert!(finished.stderr.contains(message), "{args:?}: {message:?} is not in {}", finished.stderr);
         }
-        ran
+        finished
     }
 
-    /// Starts a server on a free port, unless `args` say otherwise, and waits for its line.
+    /// Starts a server, by default on a free port, and waits until it listens.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
         let mut command = self.command(&["serve"]);
         if !args.contains(&"--listen") && self.env.iter().all(|(name, _)| name != "ZARRD_LISTEN") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        // A file takes all that is logged, where a pipe that nobody reads would fill up.
+        // The log goes to a file, since a pipe that is not read would fill up.
         let log = NamedTempFile::new().unwrap();
         let stderr = log.reopen().unwrap();
         let mut child = command.args(args).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
@@ -106,8 +106,8 @@ impl Place {
     }
 }
 
-impl Ran {
-    /// The line of JSON at the end of stdout.
+impl Finished {
+    /// The summary in JSON at the end of stdout.
     pub(crate) fn summary(&self) -> serde_json::Value {
         serde_json::from_str(self.stdout.lines().last().unwrap()).unwrap()
     }
@@ -131,7 +131,7 @@ impl Server {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end, and returns the exit code and what came on stdout after the first line.
+    /// Waits for the end, and returns the exit code and the output on stdout after the first line.
     pub(crate) fn wait(mut self) -> (i32, String) {
         let begun = Instant::now();
         let status = loop {
@@ -146,7 +146,7 @@ impl Server {
         (status.code().unwrap(), rest)
     }
 
-    /// Stops it in order, and returns what it logged.
+    /// Stops the server with SIGTERM, and returns its log.
     pub(crate) fn stop(self) -> String {
         let log = self.log.reopen().unwrap();
         self.signal(Signal::TERM);
@@ -157,7 +157,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

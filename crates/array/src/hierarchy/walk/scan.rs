@@ -27,7 +27,7 @@ const PER_LISTING: u64 = 8;
 const SMALLEST: u64 = 16;
 
 /// The number of keys that are scanned before the scan has to wait for its turn.
-const OUT_OF_TURN: usize = 512;
+const OUT_OF_TURN: usize = 128;
 
 /// The most memory for the findings of one walk's scans, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
@@ -186,9 +186,11 @@ impl Scans {
 
     /// Continues a scan until it is done, or for so many keys.
     async fn go_on(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
-        while scan.part.keys <= keys
+        while scan.part.keys < keys
             && let Some(page) = scan.page.take()
         {
+            let limit = page.limit.min(keys.saturating_sub(scan.part.keys));
+            let page = PageRequest { limit, ..page };
             let found = context.store.list_prefix(&scan.part.prefix, page).await?;
             let mut nodes = false;
             for entry in &found.keys {

@@ -1,47 +1,50 @@
-//! BloscLZ, the compressor of blosc's own: a descendant of FastLZ.
+//! BloscLZ, blosc's own compressor: a descendant of FastLZ.
 //!
-//! A stream is instructions of one byte and what belongs to it. Below 32 it copies so many bytes, and one, from the stream. Otherwise its upper three bits
-//! are the length of a match less 2, with 7 followed by bytes to add up to the first that is not 255; its lower five bits are the upper part of a
-//! distance less 1, of which another byte is the rest. Where these 13 bits are all set, two bytes follow with the distance less 8192, most significant first. The
-//! first instruction copies; its upper bits are ignored. The last one copies, since newer decoders want bytes after a match.
+//! A stream is a sequence of instructions. A control byte below 32 copies that many bytes plus one from the stream.
+//! Otherwise, its upper three bits are the length of a match minus 2, where 7 is followed by bytes to add, up to and
+//! including the first that is not 255; its lower five bits and the next byte are the distance minus 1. If these 13
+//! bits are all set, two more bytes are the distance minus 8192, most significant byte first.
+//!
+//! The first instruction copies, and its upper bits are ignored. The last one copies as well, because newer decoders
+//! expect bytes after a match.
 
 use super::frame::NAME;
 use crate::CodecError;
 
-/// The most bytes that one instruction copies from the stream.
+/// The maximum number of bytes that one instruction copies from the stream.
 const MAX_COPY: usize = 32;
 
-/// The shortest match, and the longest that needs no more than one byte.
+/// The minimum length of a match, and the maximum length that fits the control byte.
 const MIN_MATCH: usize = 3;
 const SHORT_MATCH: usize = 8;
 
-/// Distances from here on are written in two more bytes.
-const FAR: usize = 8192;
-const MAX_DISTANCE: usize = FAR + 0xffff;
+/// The first distance that needs two more bytes, and the maximum distance.
+const FAR_DISTANCE: usize = 8192;
+const MAX_DISTANCE: usize = FAR_DISTANCE + 0xffff;
 
-/// Matches from afar take four bytes or more, and have to be worth it.
+/// The minimum length of a match at a [`FAR_DISTANCE`], which takes at least four bytes.
 const MIN_FAR_MATCH: usize = 6;
 
 /// The number of bytes at the end that are always copied.
-const TAIL: usize = 12;
+const LITERAL_TAIL_SIZE: usize = 12;
 
-/// The number of remembered positions, as a power of two.
+/// The base-two logarithm of the number of remembered positions.
 const HASH_BITS: u32 = 14;
 
-/// The mark of the first instruction, which every writer sets.
-const MARK: u8 = 1 << 5;
+/// The flag that writers set in the first instruction.
+const FIRST_INSTRUCTION_FLAG: u8 = 1 << 5;
 
-/// Decodes a stream to exactly as many bytes as there is room for.
+/// Decodes a stream to exactly `decoded.len()` bytes.
 pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
     let mut input = stream.iter();
-    let mut done = 0_usize;
-    let mut control = input.next().map(|first| first & (MARK - 1));
+    let mut written = 0_usize;
+    let mut control = input.next().map(|first| first & (FIRST_INSTRUCTION_FLAG - 1));
     while let Some(instruction) = control {
         let end = match usize::from(instruction) {
-            copied if copied < MAX_COPY => {
-                let (bytes, rest) = input.as_slice().split_at_checked(copied + 1).ok_or_else(truncated)?;
-                let end = done + bytes.len();
-                decoded.get_mut(done..end).ok_or_else(too_long)?.copy_from_slice(bytes);
+            last_literal if last_literal < MAX_COPY => {
+                let (bytes, rest) = input.as_slice().split_at_checked(last_literal + 1).ok_or_else(truncated)?;
+                let end = written + bytes.len();
+                decoded.get_mut(written..end).ok_or_else(too_long)?.copy_from_slice(bytes);
                 input = rest.iter();
                 end
             }
@@ -58,87 +61,87 @@ pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecE
                     }
                 }
                 let mut distance = ((matched & 31) << 8) + next()? + 1;
-                if distance == FAR {
+                if distance == FAR_DISTANCE {
                     distance += (next()? << 8) + next()?;
                 }
-                repeat(decoded, done, distance, len)?
+                copy_match(decoded, written, distance, len)?
             }
         };
-        done = end;
+        written = end;
         control = input.next().copied();
     }
     let wrong = CodecError::Malformed { codec: NAME, reason: "a stream is shorter than its block" };
-    if done == decoded.len() { Ok(()) } else { Err(wrong) }
+    if written == decoded.len() { Ok(()) } else { Err(wrong) }
 }
 
-/// Copies the bytes `distance` before `done` to there, overlapping if `len` is larger. Returns the end.
-fn repeat(decoded: &mut [u8], done: usize, distance: usize, len: usize) -> Result<usize, CodecError> {
-    let start = done
+/// Copies `len` bytes from `distance` bytes before `written` to there; the ranges may overlap. Returns the end.
+fn copy_match(decoded: &mut [u8], written: usize, distance: usize, len: usize) -> Result<usize, CodecError> {
+    let start = written
         .checked_sub(distance)
         .ok_or(CodecError::Malformed { codec: NAME, reason: "a match lies before its block" })?;
-    let end = done.checked_add(len).filter(|&end| end <= decoded.len()).ok_or_else(too_long)?;
+    let end = written.checked_add(len).filter(|&end| end <= decoded.len()).ok_or_else(too_long)?;
     if distance == 1 {
         let byte = decoded.get(start).copied().unwrap_or_default();
-        decoded.get_mut(done..end).ok_or_else(too_long)?.fill(byte);
+        decoded.get_mut(written..end).ok_or_else(too_long)?.fill(byte);
         return Ok(end);
     }
-    // Each copy at least doubles what there is to copy from.
-    let mut to = done;
+    // Each copy at least doubles the source.
+    let mut to = written;
     while to < end {
-        let piece = (to - start).min(end - to);
-        decoded.copy_within(start..start + piece, to);
-        to += piece;
+        let len_copied = (to - start).min(end - to);
+        decoded.copy_within(start..start + len_copied, to);
+        to += len_copied;
     }
     Ok(end)
 }
 
-/// Compresses; `None` if the result is no shorter.
+/// Compresses bytes; `None` if the result is not shorter.
 pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(bytes.len());
-    let mut places = vec![0_u32; 1 << HASH_BITS];
-    let search_end = bytes.len().checked_sub(TAIL)?;
-    // The first bytes have nothing to match with.
-    let (mut copied, mut at) = (0, MIN_MATCH + 1);
+    let mut positions = vec![0_u32; 1 << HASH_BITS];
+    let search_end = bytes.len().checked_sub(LITERAL_TAIL_SIZE)?;
+    // The first bytes have nothing to match.
+    let (mut literal_start, mut at) = (0, MIN_MATCH + 1);
     while at < search_end {
-        let Some((distance, len)) = find(bytes, at, search_end, &mut places) else {
+        let Some((distance, len)) = find_match(bytes, at, search_end, &mut positions) else {
             at += 1;
             continue;
         };
-        literals(&mut output, bytes.get(copied..at)?);
-        reference(&mut output, distance, len);
+        write_literals(&mut output, bytes.get(literal_start..at)?);
+        write_match(&mut output, distance, len);
         at += len;
-        copied = at;
+        literal_start = at;
         if output.len() >= bytes.len() {
             return None;
         }
     }
-    literals(&mut output, bytes.get(copied..)?);
-    *output.first_mut()? |= MARK;
+    write_literals(&mut output, bytes.get(literal_start..)?);
+    *output.first_mut()? |= FIRST_INSTRUCTION_FLAG;
     (output.len() < bytes.len()).then_some(output)
 }
 
-/// The match at a place that the last place with the same four bytes gives, if it is worth writing: its distance and its length.
-fn find(bytes: &[u8], at: usize, end: usize, places: &mut [u32]) -> Option<(usize, usize)> {
+/// The distance and length of a match with the last position that has the same four bytes, if it is worth writing.
+fn find_match(bytes: &[u8], at: usize, end: usize, positions: &mut [u32]) -> Option<(usize, usize)> {
     let four = u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
     let hash = four.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS);
-    let place = places.get_mut(usize::try_from(hash).ok()?)?;
-    let before = usize::try_from(*place).ok()?;
-    *place = u32::try_from(at).ok()?;
+    let slot = positions.get_mut(usize::try_from(hash).ok()?)?;
+    let before = usize::try_from(*slot).ok()?;
+    *slot = u32::try_from(at).ok()?;
     let distance = at.checked_sub(before).filter(|distance| (1..=MAX_DISTANCE).contains(distance))?;
-    let len = common(bytes.get(before..)?, bytes.get(at..end)?);
-    let least = if distance < FAR { MIN_MATCH + 1 } else { MIN_FAR_MATCH };
-    (len >= least).then_some((distance, len))
+    let len = common_prefix_len(bytes.get(before..)?, bytes.get(at..end)?);
+    let min_len = if distance < FAR_DISTANCE { MIN_MATCH + 1 } else { MIN_FAR_MATCH };
+    (len >= min_len).then_some((distance, len))
 }
 
 /// The length of the common prefix of two slices.
-fn common(first: &[u8], second: &[u8]) -> usize {
+fn common_prefix_len(first: &[u8], second: &[u8]) -> usize {
     let alike = std::iter::zip(first.as_chunks::<8>().0, second.as_chunks::<8>().0).take_while(|(a, b)| a == b);
     let whole = alike.count() * 8;
     let rest = std::iter::zip(first.iter().skip(whole), second.iter().skip(whole));
     whole + rest.take_while(|(a, b)| a == b).count()
 }
 
-fn literals(output: &mut Vec<u8>, bytes: &[u8]) {
+fn write_literals(output: &mut Vec<u8>, bytes: &[u8]) {
     for bytes in bytes.chunks(MAX_COPY) {
         output.push((bytes.len() - 1) as u8);
         output.extend_from_slice(bytes);
@@ -146,8 +149,8 @@ fn literals(output: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Writes a match.
-fn reference(output: &mut Vec<u8>, distance: usize, len: usize) {
-    let near = (distance - 1).min(FAR - 1);
+fn write_match(output: &mut Vec<u8>, distance: usize, len: usize) {
+    let near = (distance - 1).min(FAR_DISTANCE - 1);
     let upper = (near >> 8) as u8;
     if len <= SHORT_MATCH {
         output.push((((len + 1 - MIN_MATCH) << 5) as u8) | upper);
@@ -161,8 +164,8 @@ fn reference(output: &mut Vec<u8>, distance: usize, len: usize) {
         output.push(more as u8);
     }
     output.push(near as u8);
-    if distance >= FAR {
-        output.extend_from_slice(&((distance - FAR) as u16).to_be_bytes());
+    if distance >= FAR_DISTANCE {
+        output.extend_from_slice(&((distance - FAR_DISTANCE) as u16).to_be_bytes());
     }
 }
 
@@ -180,14 +183,14 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that repeat themselves at some distance.
+    /// Bytes that repeat with a period.
     fn periodic(len: usize, period: usize) -> Vec<u8> {
         let noise = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_mul(31) as u8;
         (0..len).map(|at| noise(at % period)).collect()
     }
 
     #[test]
-    fn every_kind_of_match_is_written_and_read() {
+    fn every_kind_of_match_roundtrips() {
         for period in [1, 2, 3, 7, 31, 255, 256, 8190, 8191, 8192, 8193, 8194, 60000, MAX_DISTANCE, MAX_DISTANCE + 1] {
             for len in [64, 300, 20000, 3 * period + 100] {
                 let bytes = periodic(len, period);
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn malformed_streams_are_rejected() {
         let mut decoded = [0; 64];
         let cases: [(&[u8], &str); 6] = [
             (&[], "nothing"),
@@ -222,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_compressed_is_decompressed(bytes in prop::collection::vec(0..4_u8, 0..3000)) {
+        fn compressed_bytes_roundtrip(bytes in prop::collection::vec(0..4_u8, 0..3000)) {
             if let Some(stream) = compress(&bytes) {
                 let mut decoded = vec![0; bytes.len()];
                 decompress(&stream, &mut decoded).unwrap();
@@ -231,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn no_stream_does_harm(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
+        fn random_streams_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
             let _ = decompress(&stream, &mut vec![0; room]);
         }
     }

@@ -1,4 +1,4 @@
-//! From a frame to bytes.
+//! Decoding of frames.
 
 use std::cell::RefCell;
 
@@ -7,42 +7,45 @@ use snap::raw::decompress_len;
 
 use super::{
     blosclz,
-    frame::{Compressor, Frame, HEADER, NAME, Shuffle, malformed},
+    frame::{Compressor, Frame, HEADER_SIZE, NAME, Shuffle, malformed},
     shuffle::{unshuffle, unshuffle_bits},
 };
 use crate::{
     CodecError,
     codecs::{
-        bounded_output::{finish, justified},
-        deflate::{self, Wrapper},
+        bounded_output::{initial_capacity, into_bytes},
+        deflate::{self, Container},
         lz4, zstd,
     },
 };
 
-/// The size of each buffer that is reused for the next chunk: the largest block that writers choose by themselves.
-const KEPT: usize = 1 << 20;
+/// The maximum size of each buffer that is retained for the next chunk, in bytes: the largest block that writers choose
+/// by default.
+const MAX_RETAINED_SCRATCH_SIZE: usize = 1 << 20;
 
-/// The buffers of shuffled blocks.
+/// Buffers for shuffled blocks.
 struct Scratch {
     shuffled: Vec<u8>,
     planes: Vec<u8>,
 }
 
 thread_local! {
-    /// New memory for each chunk costs more than decoding does: of 1 MiB in one block, 435 instead of 5800 MB/s.
+    /// Reused, because allocating for each chunk costs more than decoding: 435 instead of 5800 MB/s for 1 MiB in one
+    /// block.
     static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { shuffled: Vec::new(), planes: Vec::new() }) };
 }
 
-/// Decodes a frame of at most `limit` bytes.
+/// Decodes a frame to at most `limit` bytes.
 pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     let frame = Frame::parse(&encoded)?;
     if frame.len as u64 > limit {
         return Err(CodecError::OutputTooLong { codec: NAME, limit });
     }
-    if frame.stored {
-        let stored = encoded.slice(HEADER..);
-        let wrong = CodecError::LengthMismatch { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
-        return if stored.len() == frame.len { Ok(stored) } else { Err(wrong) };
+    if frame.is_uncompressed {
+        let is_uncompressed = encoded.slice(HEADER_SIZE..);
+        let wrong =
+            CodecError::LengthMismatch { codec: NAME, expected: frame.len as u64, found: is_uncompressed.len() as u64 };
+        return if is_uncompressed.len() == frame.len { Ok(is_uncompressed) } else { Err(wrong) };
     }
     if frame.len == 0 {
         return Ok(Bytes::new());
@@ -50,8 +53,8 @@ pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     SCRATCH.with_borrow_mut(|scratch| {
         let decoded = decode_blocks(&frame, &encoded, scratch);
         for buffer in [&mut scratch.shuffled, &mut scratch.planes] {
-            buffer.truncate(KEPT);
-            buffer.shrink_to(KEPT);
+            buffer.truncate(MAX_RETAINED_SCRATCH_SIZE);
+            buffer.shrink_to(MAX_RETAINED_SCRATCH_SIZE);
         }
         decoded
     })
@@ -59,29 +62,29 @@ pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
 
 fn decode_blocks(frame: &Frame, encoded: &[u8], scratch: &mut Scratch) -> Result<Bytes, CodecError> {
     let blocks = frame.len.div_ceil(frame.block_size);
-    let starts = encoded.get(HEADER..).unwrap_or_default().as_chunks::<4>().0;
-    let starts = starts.get(..blocks).ok_or_else(|| malformed("there are fewer blocks than declared"))?;
-    let mut decoded = Vec::with_capacity(justified(encoded.len(), frame.len as u64));
+    let starts = encoded.get(HEADER_SIZE..).unwrap_or_default().as_chunks::<4>().0;
+    let starts = starts.get(..blocks).ok_or_else(|| malformed("the table of blocks is truncated"))?;
+    let mut decoded = Vec::with_capacity(initial_capacity(encoded.len(), frame.len as u64));
     for start in starts {
         let done = decoded.len();
         let block = frame.block_size.min(frame.len - done);
         let start = usize::try_from(i32::from_le_bytes(*start)).ok().and_then(|start| encoded.get(start..));
         let start = start.ok_or_else(|| malformed("a block lies outside the frame"))?;
         let streams = streams(frame, start, block)?;
-        // Only now is it known that the streams could be as long as is claimed.
+        // The streams are now known to be long enough for the declared size.
         decoded.resize(done + block, 0);
         decode_block(frame, &streams, decoded.get_mut(done..).unwrap_or_default(), scratch)?;
     }
-    Ok(finish(decoded))
+    Ok(into_bytes(decoded))
 }
 
-/// Finds the streams of a block, each of which could decode to its part of the block.
+/// The streams of a block. Fails if one of them is too short to decode to its part of the block.
 fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec<&'a [u8]>, CodecError> {
-    let count = frame.streams(block);
+    let count = frame.num_streams(block);
     if !block.is_multiple_of(count) {
         return Err(malformed("a block cannot be split into its streams"));
     }
-    let part = block / count;
+    let stream_size = block / count;
     let mut streams = Vec::with_capacity(count);
     for _ in 0..count {
         let (len, rest) =
@@ -90,7 +93,7 @@ fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec
         let (stream, rest) = len
             .and_then(|len| rest.split_at_checked(len))
             .ok_or_else(|| malformed("a stream lies outside the frame"))?;
-        if part as u64 > longest(frame.compressor, stream) {
+        if stream_size as u64 > max_decoded_size(frame.compressor, stream) {
             return Err(malformed("a stream is too short for its block"));
         }
         streams.push(stream);
@@ -99,26 +102,26 @@ fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec
     Ok(streams)
 }
 
-/// The most bytes that a stream can decode to.
-fn longest(compressor: Compressor, stream: &[u8]) -> u64 {
-    /// A match of deflate is at most 258 bytes, and at least two bits.
-    const DEFLATE: u64 = 1032;
-    /// A block of zstd is at most 128 KiB, and at least four bytes.
-    const ZSTD: u64 = 32 << 10;
+/// The maximum number of bytes that a stream can decode to.
+fn max_decoded_size(compressor: Compressor, stream: &[u8]) -> u64 {
+    /// A deflate match has at most 258 bytes and at least two bits.
+    const MAX_DEFLATE_EXPANSION: u64 = 1032;
+    /// A zstd block has at most 128 KiB and at least four bytes.
+    const MAX_ZSTD_EXPANSION: u64 = 32 << 10;
     let len = stream.len() as u64;
     match compressor {
         // Each byte of a match's length stands for 255.
-        Compressor::BloscLz | Compressor::Lz4 => len.saturating_mul(lz4::MAX_RATIO),
-        // A copy is at most 64 bytes, and three bytes.
+        Compressor::BloscLz | Compressor::Lz4 => len.saturating_mul(lz4::MAX_EXPANSION),
+        // A copy of at most 64 bytes takes three bytes.
         Compressor::Snappy => len.saturating_mul(64),
-        Compressor::Zlib => len.saturating_mul(DEFLATE),
-        Compressor::Zstd => len.saturating_mul(ZSTD),
+        Compressor::Zlib => len.saturating_mul(MAX_DEFLATE_EXPANSION),
+        Compressor::Zstd => len.saturating_mul(MAX_ZSTD_EXPANSION),
     }
 }
 
 fn decode_block(frame: &Frame, streams: &[&[u8]], decoded: &mut [u8], scratch: &mut Scratch) -> Result<(), CodecError> {
     let Scratch { shuffled, planes } = scratch;
-    match frame.shuffle_of(decoded.len()) {
+    match frame.shuffle_for_block(decoded.len()) {
         Shuffle::None => decode_streams(frame.compressor, streams, decoded),
         Shuffle::Bytes => {
             shuffled.resize(decoded.len(), 0);
@@ -136,15 +139,15 @@ fn decode_block(frame: &Frame, streams: &[&[u8]], decoded: &mut [u8], scratch: &
     }
 }
 
-/// Decodes streams to parts of one length.
+/// Decodes streams to consecutive parts of equal size.
 fn decode_streams(compressor: Compressor, streams: &[&[u8]], decoded: &mut [u8]) -> Result<(), CodecError> {
-    let part = decoded.len().checked_div(streams.len()).unwrap_or(0).max(1);
-    let parts = decoded.chunks_exact_mut(part);
-    for (stream, part) in streams.iter().zip(parts) {
-        match stream.len() == part.len() {
-            // Incompressible bytes are stored as they are.
-            true => part.copy_from_slice(stream),
-            false => decode_stream(compressor, stream, part)?,
+    let stream_size = decoded.len().checked_div(streams.len()).unwrap_or(0).max(1);
+    let parts = decoded.chunks_exact_mut(stream_size);
+    for (stream, stream_size) in streams.iter().zip(parts) {
+        match stream.len() == stream_size.len() {
+            // Incompressible bytes are stored uncompressed.
+            true => stream_size.copy_from_slice(stream),
+            false => decode_stream(compressor, stream, stream_size)?,
         }
     }
     Ok(())
@@ -155,7 +158,7 @@ fn decode_stream(compressor: Compressor, stream: &[u8], decoded: &mut [u8]) -> R
     match compressor {
         Compressor::BloscLz => blosclz::decompress(stream, decoded),
         Compressor::Lz4 => lz4::decode_block(stream, decoded, NAME),
-        Compressor::Zlib => deflate::exactly(Wrapper::Zlib, stream, decoded)
+        Compressor::Zlib => deflate::decode_exact(Container::Zlib, stream, decoded)
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
         Compressor::Zstd => {
             let found = zstd::decode_into(stream, decoded)

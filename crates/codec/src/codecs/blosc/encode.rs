@@ -1,4 +1,4 @@
-//! From bytes to a frame.
+//! Encoding of frames.
 
 use std::io;
 
@@ -8,18 +8,18 @@ use serde::Deserialize;
 
 use super::{
     blosclz,
-    frame::{Compressor, Frame, HEADER, MIN_STREAM, NAME, Shuffle, can_split, malformed},
+    frame::{Compressor, Frame, HEADER_SIZE, MIN_STREAM_SIZE, NAME, Shuffle, can_split, malformed},
     shuffle::{shuffle, shuffle_bits},
 };
 use crate::{
     CodecError, Cost,
     codecs::{
-        deflate::{self, Wrapper},
+        deflate::{self, Container},
         zstd::{self, Checksum},
     },
 };
 
-/// The compressors as configurations name them.
+/// The names of compressors in configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CompressorName {
@@ -31,44 +31,43 @@ pub(super) enum CompressorName {
     Zstd,
 }
 
-/// The settings of the encoder.
+/// Settings of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) name: CompressorName,
-    /// 0 to 9.
+    /// The compression level, 0 to 9.
     pub(super) level: u8,
     pub(super) shuffle: Shuffle,
-    /// At least 1. One above 255 does not fit the header, and is as if it were 1.
+    /// The size of an element in bytes, at least 1. Sizes above 255 do not fit the header and are treated as 1.
     pub(super) type_size: usize,
-    /// 0 chooses it by the level.
+    /// The size of a block in bytes; 0 selects it by the level.
     pub(super) block_size: usize,
 }
 
-/// The largest block that leaves the numbers of the container their signs.
-const MAX_BLOCK: usize = (i32::MAX as usize - 1024) / 3;
+/// The maximum size of a block, so that all numbers in the header fit an `i32`.
+const MAX_BLOCK_SIZE: usize = (i32::MAX as usize - 1024) / 3;
 
-/// Encodes bytes.
+/// Encodes bytes as a frame.
 pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, CodecError> {
     let frame = settings.frame(decoded.len());
-    let compressed = match frame.stored {
+    let compressed = match frame.is_uncompressed {
         true => None,
         false => compress(settings, &frame, decoded)?,
     };
     let (frame, mut encoded) = match compressed {
         Some(encoded) => (frame, encoded),
-        None => (Frame { stored: true, ..frame }, [&[0; HEADER], &decoded[..]].concat()),
+        None => (Frame { is_uncompressed: true, ..frame }, [&[0; HEADER_SIZE], &decoded[..]].concat()),
     };
     let header =
-        frame.header(encoded.len()).ok_or_else(|| malformed("there are more bytes than the format can hold"))?;
-    if let Some(place) = encoded.first_chunk_mut() {
-        *place = header;
+        frame.header(encoded.len()).ok_or_else(|| malformed("the chunk exceeds the maximum size of the format"))?;
+    if let Some(header_slot) = encoded.first_chunk_mut() {
+        *header_slot = header;
     }
     Ok(encoded.into())
 }
 
 impl Settings {
-    /// The cost of the compressor and of the shuffle before it. A stored chunk may use any compressor, whatever the
-    /// settings say.
+    /// The cost of the compressor and the shuffle. A stored chunk may use any compressor, regardless of the settings.
     pub(super) fn cost(&self) -> Cost {
         let level = i8::try_from(self.level).unwrap_or(i8::MAX);
         let compressor = match self.name {
@@ -80,7 +79,7 @@ impl Settings {
         Cost { decode: deflate::cost(level).decode, encode: compressor.saturating_add(2) }
     }
 
-    /// The frame of `len` bytes.
+    /// The frame for `len` bytes.
     fn frame(&self, len: usize) -> Frame {
         let compressor = match self.name {
             CompressorName::Blosclz => Compressor::BloscLz,
@@ -91,15 +90,16 @@ impl Settings {
         };
         let type_size = if self.type_size > usize::from(u8::MAX) { 1 } else { self.type_size.max(1) };
         let block_size = self.block_size(len, type_size);
-        // Readers from before there were unsplit blocks split all that can be, but they know no zstd.
+        // Old readers split every block that can be split, but they do not know zstd.
         let split = compressor != Compressor::Zstd && can_split(type_size, block_size);
-        let stored = self.level == 0 || len < MIN_STREAM;
-        Frame { compressor, shuffle: self.shuffle, stored, split, type_size, len, block_size }
+        let is_uncompressed = self.level == 0 || len < MIN_STREAM_SIZE;
+        Frame { compressor, shuffle: self.shuffle, is_uncompressed, split, type_size, len, block_size }
     }
 
-    /// A multiple of the size of an element: blocks that fit the caches, larger ones for higher levels and for compressors that take their time.
+    /// The size of blocks, a multiple of the element size: blocks fit the caches, and are larger for higher levels and
+    /// slow compressors.
     fn block_size(&self, len: usize, type_size: usize) -> usize {
-        let thorough = matches!(self.name, CompressorName::Lz4hc | CompressorName::Zlib | CompressorName::Zstd);
+        let is_slow = matches!(self.name, CompressorName::Lz4hc | CompressorName::Zlib | CompressorName::Zstd);
         let size = match self.block_size {
             0 => {
                 let size = match self.level {
@@ -109,29 +109,28 @@ impl Settings {
                     4 | 5 => 128 << 10,
                     _ => 256 << 10,
                 };
-                let size = if thorough { size * 2 } else { size };
+                let size = if is_slow { size * 2 } else { size };
                 let splits = self.name != CompressorName::Zstd && can_split(type_size, size);
                 if splits { (size * type_size).clamp(64 << 10, 1 << 20) } else { size }
             }
-            size => size.clamp(MIN_STREAM, MAX_BLOCK),
+            size => size.clamp(MIN_STREAM_SIZE, MAX_BLOCK_SIZE),
         };
         let size = size.min(len);
         if size > type_size { size - size % type_size } else { size.max(1) }
     }
 }
 
-/// The encoded frame, with its header, the table of block offsets, and all blocks; `None` if it is no shorter than the
-/// bytes.
+/// The frame with header, block offsets and compressed blocks; `None` if it is not shorter than the bytes.
 fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let blocks = decoded.chunks(frame.block_size);
     let mut starts = Vec::with_capacity(blocks.len() * 4);
-    let mut body = vec![0; HEADER + blocks.len() * 4];
+    let mut body = vec![0; HEADER_SIZE + blocks.len() * 4];
     let (mut shuffled, mut planes) = (Vec::new(), Vec::new());
     for block in blocks {
         let start = i32::try_from(body.len()).map_err(|_| malformed("the blocks are too long"))?;
         starts.extend_from_slice(&start.to_le_bytes());
         shuffled.resize(block.len(), 0);
-        let bytes = match frame.shuffle_of(block.len()) {
+        let bytes = match frame.shuffle_for_block(block.len()) {
             Shuffle::None => block,
             Shuffle::Bytes => {
                 shuffle(frame.type_size, block, &mut shuffled);
@@ -143,24 +142,24 @@ fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option
                 &shuffled
             }
         };
-        for part in bytes.chunks_exact(block.len() / frame.streams(block.len())) {
+        for part in bytes.chunks_exact(block.len() / frame.num_streams(block.len())) {
             let stream = compress_stream(settings, part)?.filter(|stream| stream.len() < part.len());
             let stream = stream.as_deref().unwrap_or(part);
             let len = i32::try_from(stream.len()).map_err(|_| malformed("the blocks are too long"))?;
             body.extend_from_slice(&len.to_le_bytes());
             body.extend_from_slice(stream);
         }
-        if body.len() >= HEADER + decoded.len() {
+        if body.len() >= HEADER_SIZE + decoded.len() {
             return Ok(None);
         }
     }
-    if let Some(table) = body.get_mut(HEADER..HEADER + starts.len()) {
+    if let Some(table) = body.get_mut(HEADER_SIZE..HEADER_SIZE + starts.len()) {
         table.copy_from_slice(&starts);
     }
     Ok(Some(body))
 }
 
-/// Compresses one stream; `None` if the result is no shorter.
+/// Compresses one stream; `None` if the result is not shorter.
 fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let io = |source: io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
     let level = i32::from(settings.level);
@@ -178,10 +177,10 @@ fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>,
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
         CompressorName::Zlib => {
             let level = i8::try_from(level).unwrap_or(-1);
-            deflate::deflate(Wrapper::Zlib, level, bytes, NAME).map(Some)
+            deflate::compress(Container::Zlib, level, bytes, NAME).map(Some)
         }
         CompressorName::Zstd => {
-            // Levels of zstd go to 22. Those of blosc are spread over them.
+            // Maps the levels of blosc to those of zstd, which go up to 22.
             let level = match level {
                 9 => 22,
                 8 => 20,

@@ -1,19 +1,38 @@
-//! `blosc`: blocks, whose bytes or bits are shuffled, each compressed by one of several compressors.
+//! The `blosc` codec: compresses blocks of shuffled bytes or bits, in the format of C-Blosc 1.
 //!
-//! Specification: [blosc codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html),
-//! [numcodecs.blosc](https://numcodecs.readthedocs.io/en/stable/compression/blosc.html), the
-//! [chunk format](https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst) of C-Blosc 1. Compressors are `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` and
-//! `zstd`; levels 0 to 9; `shuffle` is `noshuffle`, `shuffle` or `bitshuffle` in v3, and 0, 1, 2 in numcodecs, where -1 stands for bits of elements
-//! of one byte and bytes of others. A block size of 0 is chosen by the level. What is not given is as zarr-python has it: in v3 `zstd`, 5, the shuffle of
-//! numcodecs' -1, in numcodecs `lz4`, 5, 1; the type size is that of the elements.
+//! - Kind: bytes to bytes
+//! - Names: `blosc` and `numcodecs.blosc` (v3), id `blosc` (v2), `https://purl.org/zarr/spec/codec/blosc` (draft)
+//! - Specification: [blosc codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html),
+//!   [numcodecs.blosc](https://numcodecs.readthedocs.io/en/stable/compression/blosc.html), [chunk
+//!   format](https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
 //! ```
 //!
-//! Decoding only believes the header of the chunk; the configuration is for encoding. Limits: a chunk longer than the limit, or than its
-//! streams could make it, is refused before it is allocated; beside the output, decoding takes two blocks, which are no longer than that;
-//! chunks have less than 2 GiB.
+//! In numcodecs, the shuffle is a number:
+//!
+//! ```json
+//! {"cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0}
+//! ```
+//!
+//! `cname` is `blosclz`, `lz4`, `lz4hc`, `snappy`, `zlib` or `zstd`; `clevel` is 0 to 9. `shuffle` is `noshuffle`,
+//! `shuffle` or `bitshuffle` in v3 and 0, 1 or 2 in numcodecs, where -1 means bits for elements of one byte and bytes
+//! for others. A `blocksize` of 0 is chosen by the level, and `typesize` defaults to the size of the elements. The
+//! other defaults are those of zarr-python: `zstd`, 5 and -1 in v3; `lz4`, 5 and 1 in numcodecs.
+//!
+//! ## Encoded bytes
+//!
+//! A header of 16 bytes, the offsets of the blocks, and the compressed blocks. Only the header determines how a chunk
+//! is decoded; the configuration is used for encoding.
+//!
+//! ## Errors and limits
+//!
+//! A chunk that is longer than the limit, or than its streams can decode to, is rejected before it is allocated.
+//! Decoding needs two blocks of memory in addition to the output; a block is at most as long as the chunk. Chunks have
+//! less than 2 GiB.
 
 use std::sync::Arc;
 
@@ -22,7 +41,7 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bounded_output::compressed_len;
+use super::bounded_output::compressed_size_bound;
 use crate::{
     BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
     FactoryContext,
@@ -68,7 +87,7 @@ impl BytesToBytes for Blosc {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -81,7 +100,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     let Configuration { cname, clevel, shuffle, typesize, blocksize } = parse_configuration(spec)?;
     let item_size = items.as_ref().and_then(|(items, _)| items.fixed_size()).unwrap_or(1);
     let type_size = match typesize {
-        Some(0) => return Err(invalid_configuration(spec, "has elements of no size")),
+        Some(0) => return Err(invalid_configuration(spec, "has a typesize of 0")),
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
         None => item_size.max(1),
     };
@@ -105,10 +124,10 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         },
         _ => None,
     };
-    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has no such shuffle"))?;
+    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has an unknown shuffle"))?;
     let level = clevel.unwrap_or(5);
     if level > 9 {
-        return Err(invalid_configuration(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("does not support level {level}")));
     }
     let name = cname.unwrap_or(if numcodecs { CompressorName::Lz4 } else { CompressorName::Zstd });
     let block_size = usize::try_from(blocksize.unwrap_or(0)).unwrap_or(usize::MAX);

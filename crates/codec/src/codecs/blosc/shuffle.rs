@@ -1,17 +1,19 @@
-//! Bytes and bits of elements in planes, and back.
+//! Shuffling of bytes and bits, and its inverse.
 //!
-//! Shuffled, the first bytes of all elements come first, then the second ones, and so on; bytes after the last whole element stay where they are. Bit by
-//! bit, each of these planes is eight planes, of the lowest bits first, and the first of eight elements has the lowest bit of a byte.
+//! Shuffled bytes are in planes: the first bytes of all elements, then their second bytes, and so on; bytes after the
+//! last complete element are unchanged. Shuffled bits divide each of these planes into eight, lowest bits first; the
+//! first of eight elements has the lowest bit of a byte.
 //!
-//! Elements are put together by doubling: planes of bytes to pairs, these to fours, and so on, a piece at a time. The compiler makes vector
-//! instructions of each step, which it does not of gathering all bytes of an element at once: 13 instead of 4.7 GB/s for 8-byte elements.
+//! Elements are assembled by doubling: planes of bytes to pairs, pairs to fours, and so on, a few hundred elements at a
+//! time. The compiler vectorizes each step, unlike gathering all bytes of an element at once: 13 instead of 4.7 GB/s
+//! for 8-byte elements.
 
 use std::{array, iter::zip};
 
-/// The number of elements that are transposed at a time, so that intermediate results stay in the first-level cache.
-const PIECE: usize = 256;
+/// The number of elements per pass, so that intermediate results stay in the first-level cache.
+const ELEMENTS_PER_PASS: usize = 256;
 
-/// Puts the bytes of elements of `size` bytes together. Both slices have one length.
+/// Unshuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
@@ -24,20 +26,20 @@ pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     match size {
         0 => {}
         1 => elements.copy_from_slice(planes),
-        2 => join(planes, elements, two),
-        4 => join(planes, elements, four),
-        8 => join(planes, elements, eight),
-        16 => join(planes, elements, sixteen),
+        2 => join_planes(planes, elements, join_2),
+        4 => join_planes(planes, elements, join_4),
+        8 => join_planes(planes, elements, join_8),
+        16 => join_planes(planes, elements, join_16),
         _ => {
-            for (place, plane) in planes.chunks_exact(count.max(1)).enumerate() {
-                let places = elements.iter_mut().skip(place).step_by(size);
-                zip(places, plane).for_each(|(to, from)| *to = *from);
+            for (byte_index, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+                let targets = elements.iter_mut().skip(byte_index).step_by(size);
+                zip(targets, plane).for_each(|(to, from)| *to = *from);
             }
         }
     }
 }
 
-/// Takes the bytes of elements of `size` bytes apart. Both slices have one length.
+/// Shuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
     let whole = count.saturating_mul(size);
@@ -47,13 +49,13 @@ pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
         return;
     };
     end.copy_from_slice(rest);
-    for (place, plane) in planes.chunks_exact_mut(count.max(1)).enumerate() {
-        let places = elements.iter().skip(place).step_by(size.max(1));
-        zip(plane, places).for_each(|(to, from)| *to = *from);
+    for (byte_index, plane) in planes.chunks_exact_mut(count.max(1)).enumerate() {
+        let targets = elements.iter().skip(byte_index).step_by(size.max(1));
+        zip(plane, targets).for_each(|(to, from)| *to = *from);
     }
 }
 
-/// Puts the bits of elements of `size` bytes together. All slices have one length; what is in `planes` is lost.
+/// Unshuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elements: &mut [u8]) {
     let Some(whole) = shuffled_bits(size, elements.len()) else {
         elements.copy_from_slice(bits);
@@ -66,13 +68,13 @@ pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elemen
     };
     end.copy_from_slice(rest);
     for (rows, plane) in zip(rows.chunks_exact(count), joined.chunks_exact_mut(count)) {
-        join(rows, plane, eight);
+        join_planes(rows, plane, join_8);
         transpose_bits(plane);
     }
     unshuffle(size, planes, elements);
 }
 
-/// Takes the bits of elements of `size` bytes apart. All slices have one length; what is in `planes` is lost.
+/// Shuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits: &mut [u8]) {
     let Some(whole) = shuffled_bits(size, elements.len()) else {
         bits.copy_from_slice(elements);
@@ -92,14 +94,14 @@ pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits
     }
 }
 
-/// The number of bytes of a block whose bits are shuffled: all whole elements if their number is a multiple of eight,
-/// otherwise none.
+/// The number of bytes of a block whose bits are shuffled: all complete elements if their number is a multiple of
+/// eight, otherwise none.
 fn shuffled_bits(size: usize, len: usize) -> Option<usize> {
     let count = len.checked_div(size)?;
     (count > 0 && count.is_multiple_of(8)).then(|| count.saturating_mul(size))
 }
 
-/// Makes each eight bytes, of which each has one bit of eight elements, eight bytes of one element each; and back.
+/// Transposes each 8 × 8 matrix of bits; its own inverse.
 fn transpose_bits(plane: &mut [u8]) {
     for bytes in plane.as_chunks_mut::<8>().0 {
         let mut bits = u64::from_le_bytes(*bytes);
@@ -111,46 +113,46 @@ fn transpose_bits(plane: &mut [u8]) {
     }
 }
 
-/// Puts elements together from their planes, piece by piece.
-fn join<const N: usize>(planes: &[u8], elements: &mut [u8], piece: impl Fn([&[u8]; N], &mut [[u8; N]])) {
+/// Assembles elements from their planes, pass by pass.
+fn join_planes<const N: usize>(planes: &[u8], elements: &mut [u8], join_pass: impl Fn([&[u8]; N], &mut [[u8; N]])) {
     let elements = elements.as_chunks_mut::<N>().0;
     let mut planes = planes.chunks_exact(elements.len().max(1));
-    let mut planes: [_; N] = array::from_fn(|_| planes.next().unwrap_or_default().chunks(PIECE));
-    for elements in elements.chunks_mut(PIECE) {
-        piece(planes.each_mut().map(|plane| plane.next().unwrap_or_default()), elements);
+    let mut planes: [_; N] = array::from_fn(|_| planes.next().unwrap_or_default().chunks(ELEMENTS_PER_PASS));
+    for elements in elements.chunks_mut(ELEMENTS_PER_PASS) {
+        join_pass(planes.each_mut().map(|plane| plane.next().unwrap_or_default()), elements);
     }
 }
 
-fn sixteen(planes: [&[u8]; 16], elements: &mut [[u8; 16]]) {
+fn join_16(planes: [&[u8]; 16], elements: &mut [[u8; 16]]) {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = planes;
-    let (mut first, mut second) = ([[0; 8]; PIECE], [[0; 8]; PIECE]);
-    eight([a, b, c, d, e, f, g, h], &mut first);
-    eight([i, j, k, l, m, n, o, p], &mut second);
+    let (mut first, mut second) = ([[0; 8]; ELEMENTS_PER_PASS], [[0; 8]; ELEMENTS_PER_PASS]);
+    join_8([a, b, c, d, e, f, g, h], &mut first);
+    join_8([i, j, k, l, m, n, o, p], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn eight(planes: [&[u8]; 8], elements: &mut [[u8; 8]]) {
+fn join_8(planes: [&[u8]; 8], elements: &mut [[u8; 8]]) {
     let [a, b, c, d, e, f, g, h] = planes;
-    let (mut first, mut second) = ([[0; 4]; PIECE], [[0; 4]; PIECE]);
-    four([a, b, c, d], &mut first);
-    four([e, f, g, h], &mut second);
+    let (mut first, mut second) = ([[0; 4]; ELEMENTS_PER_PASS], [[0; 4]; ELEMENTS_PER_PASS]);
+    join_4([a, b, c, d], &mut first);
+    join_4([e, f, g, h], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn four(planes: [&[u8]; 4], elements: &mut [[u8; 4]]) {
+fn join_4(planes: [&[u8]; 4], elements: &mut [[u8; 4]]) {
     let [a, b, c, d] = planes;
-    let (mut first, mut second) = ([[0; 2]; PIECE], [[0; 2]; PIECE]);
-    two([a, b], &mut first);
-    two([c, d], &mut second);
+    let (mut first, mut second) = ([[0; 2]; ELEMENTS_PER_PASS], [[0; 2]; ELEMENTS_PER_PASS]);
+    join_2([a, b], &mut first);
+    join_2([c, d], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn two(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
+fn join_2(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
     let [a, b] = planes;
     interleave(a.as_chunks::<1>().0, b.as_chunks::<1>().0, elements);
 }
 
-/// Appends each part of `second` to the one of `first`. The shortest slice decides how many.
+/// Concatenates each part of `first` with the one of `second`, up to the end of the shortest slice.
 fn interleave<const HALF: usize, const WHOLE: usize>(
     first: &[[u8; HALF]],
     second: &[[u8; HALF]],
@@ -171,33 +173,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_and_bits_have_their_places() {
+    fn shuffle_moves_bytes_and_bits_into_planes() {
         let elements: Vec<u8> = (0..16).collect();
         let mut planes = vec![0; 16];
         shuffle(2, &elements, &mut planes);
         assert_eq!(planes, [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15]);
         let (mut between, mut bits) = (vec![0; 16], vec![0; 16]);
         shuffle_bits(2, &elements, &mut between, &mut bits);
-        // Of the low bytes 0, 2, … 14 the lowest bit is never set, the next in every second one, and so on.
+        // The lowest bit of the low bytes 0, 2, … 14 is never set, the next one is set in every second byte, and so on.
         assert_eq!(bits, [0, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0, 0xff, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0]);
     }
 
     proptest! {
         #[test]
-        fn shuffling_is_undone(size in 1..40_usize, elements in prop::collection::vec(any::<u8>(), 0..6000)) {
+        fn byte_shuffle_roundtrips(size in 1..40_usize, elements in prop::collection::vec(any::<u8>(), 0..6000)) {
             let mut planes = vec![0; elements.len()];
             let mut back = vec![0; elements.len()];
             shuffle(size, &elements, &mut planes);
             let whole = elements.len() / size * size;
-            for (place, byte) in elements[..whole].iter().enumerate() {
-                prop_assert_eq!(planes[place % size * (whole / size) + place / size], *byte);
+            for (byte_index, byte) in elements[..whole].iter().enumerate() {
+                prop_assert_eq!(planes[byte_index % size * (whole / size) + byte_index / size], *byte);
             }
             unshuffle(size, &planes, &mut back);
             prop_assert_eq!(&back, &elements);
         }
 
         #[test]
-        fn shuffling_bits_is_undone(size in 1..20_usize, count in 0..300_usize, rest in 0..20_usize, seed in any::<u64>()) {
+        fn bit_shuffle_roundtrips(size in 1..20_usize, count in 0..300_usize, rest in 0..20_usize, seed in any::<u64>()) {
             let len = size * count + rest % size;
             let elements: Vec<u8> = (0..len as u64).map(|at| (at.wrapping_mul(seed | 1) >> 23) as u8).collect();
             let (mut planes, mut bits, mut back) = (vec![0; len], vec![0; len], vec![0; len]);

@@ -3,11 +3,11 @@
 use half::f16;
 
 use super::{
-    Arithmetic, Bool, Complex, Divisible, Duration, Float, Num,
+    Arithmetic, Bool, Complex, Divisible, Float, Num, Timedelta,
     conversions::{double_to_half, half_to_double, half_to_single, single_to_half, to_i32, to_i64},
 };
 
-/// `load` and `store` through an array of bytes.
+/// Implements `load` and `store` for types with `from_le_bytes` and `to_le_bytes`.
 macro_rules! little_endian {
     () => {
         const SIZE: usize = size_of::<Self>();
@@ -48,7 +48,7 @@ macro_rules! integers {
             }
 
             fn from_half(value: f16) -> Self {
-                // NumPy has no vector loop here.
+                // NumPy has no vector loop for this conversion.
                 match (Self::MIN, size_of::<Self>()) {
                     (0, 4) => to_i64(half_to_double(value)) as Self,
                     _ => Self::from_f64(half_to_double(value)),
@@ -126,7 +126,7 @@ macro_rules! floats {
             }
 
             fn add(self, other: Self) -> Self {
-                // Of two NaNs it is the first, in whichever order the compiler adds them.
+                // The first of two NaNs is kept, whatever operand order the compiler chooses.
                 if self.is_nan() { self + self } else { self + other }
             }
 
@@ -164,7 +164,7 @@ floats! {
     f64, from_f64;
 }
 
-/// As NumPy, calculates with `float32` and rounds. That is the nearest `float16` for one operation.
+/// Computes in `float32` and rounds, like NumPy. The result is the nearest `float16` for a single operation.
 impl Num for f16 {
     little_endian!();
 
@@ -193,7 +193,7 @@ impl Num for f16 {
     }
 
     fn add(self, other: Self) -> Self {
-        // Of two NaNs NumPy's loop keeps the second.
+        // NumPy's loop keeps the second of two NaNs.
         single_to_half(half_to_single(other).add(half_to_single(self)))
     }
 
@@ -264,11 +264,11 @@ impl Num for Bool {
     }
 }
 
-impl Duration {
-    const NOT_A_TIME: Self = Self(i64::MIN);
+impl Timedelta {
+    const NAT: Self = Self(i64::MIN);
 }
 
-impl Num for Duration {
+impl Num for Timedelta {
     const SIZE: usize = i64::SIZE;
 
     fn load(bytes: &[u8]) -> Self {
@@ -296,15 +296,11 @@ impl Num for Duration {
     }
 
     fn add(self, other: Self) -> Self {
-        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME { Self::NOT_A_TIME } else { Self(self.0.add(other.0)) }
+        if self == Self::NAT || other == Self::NAT { Self::NAT } else { Self(self.0.add(other.0)) }
     }
 
     fn diff(self, other: Self) -> Self {
-        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME {
-            Self::NOT_A_TIME
-        } else {
-            Self(self.0.diff(other.0))
-        }
+        if self == Self::NAT || other == Self::NAT { Self::NAT } else { Self(self.0.diff(other.0)) }
     }
 }
 
@@ -352,7 +348,7 @@ impl<P: Float> Num for Complex<P> {
     }
 
     fn add(self, other: Self) -> Self {
-        // Of two NaNs NumPy's loop for complex64 keeps the second.
+        // NumPy's loop for complex64 keeps the second of two NaNs.
         match P::SIZE {
             4 => Self(other.0.add(self.0), other.1.add(self.1)),
             _ => Self(self.0.add(other.0), self.1.add(other.1)),
@@ -376,7 +372,7 @@ impl<P: Float> Arithmetic for Complex<P> {
 }
 
 impl<P: Float> Divisible for Complex<P> {
-    /// Smith's algorithm, with NumPy's operations in their order.
+    /// Smith's algorithm, with NumPy's order of operations.
     fn divide(self, other: Self) -> Self {
         let (Self(a, b), Self(c, d)) = (self, other);
         let (real, imaginary) = (c.absolute(), d.absolute());

@@ -1,19 +1,19 @@
-//! Between the sizes of numbers, where NumPy differs from Rust.
+//! Conversions between number types in which NumPy differs from Rust.
 
 use half::f16;
 
-/// Truncates as `cvttsd2si` does: what does not fit is the most negative number.
+/// Truncates like `cvttsd2si`: values out of range become the smallest integer.
 pub(super) fn to_i32(value: f64) -> i32 {
     if value > -2_147_483_649.0 && value < 2_147_483_648.0 { value as i32 } else { i32::MIN }
 }
 
-/// As [`to_i32`].
+/// Truncates like [`to_i32`].
 pub(super) fn to_i64(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// Keeps the bits of a NaN as NumPy does; a processor would set the highest one.
+/// Keeps the bits of a NaN like NumPy; a processor would set the highest one.
 pub(super) fn half_to_single(value: f16) -> f32 {
     if !value.is_nan() {
         return value.to_f32();
@@ -22,7 +22,7 @@ pub(super) fn half_to_single(value: f16) -> f32 {
     f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13)
 }
 
-/// As [`half_to_single`].
+/// Converts like [`half_to_single`].
 pub(super) fn half_to_double(value: f16) -> f64 {
     if !value.is_nan() {
         return value.to_f64();
@@ -31,7 +31,7 @@ pub(super) fn half_to_double(value: f16) -> f64 {
     f64::from_bits((bits & 0x8000) << 48 | 0x7ff0_0000_0000_0000 | (bits & 0x3ff) << 42)
 }
 
-/// As [`half_to_single`]; a NaN of which no bit would be left keeps the lowest.
+/// Converts like [`half_to_single`]; a NaN that would lose all bits keeps the lowest one.
 pub(super) fn single_to_half(value: f32) -> f16 {
     if !value.is_nan() {
         return f16::from_f32(value);
@@ -40,7 +40,7 @@ pub(super) fn single_to_half(value: f32) -> f16 {
     half_nan((bits >> 31) as u16, (bits >> 13) as u16)
 }
 
-/// Rounds once. `f16::from_f64` goes through `f32` on some processors, which rounds twice.
+/// Rounds once. On some processors, `f16::from_f64` converts through `f32` and rounds twice.
 pub(super) fn double_to_half(value: f64) -> f16 {
     if value.is_nan() {
         return half_nan((value.to_bits() >> 63) as u16, (value.to_bits() >> 42) as u16);
@@ -50,7 +50,7 @@ pub(super) fn double_to_half(value: f64) -> f16 {
     if back == value {
         return f16::from_f32(single);
     }
-    // Rounded to odd instead, an f32 has enough bits more than an f16 for the second rounding to be that of the whole value.
+    // If the `f32` is rounded to odd, the second rounding has the same result as rounding the original value.
     let bits = single.to_bits();
     let towards_zero = if back.abs() > value.abs() { bits.wrapping_sub(1) } else { bits };
     f16::from_f32(f32::from_bits(towards_zero | 1))

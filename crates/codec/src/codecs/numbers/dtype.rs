@@ -1,9 +1,9 @@
-//! The names that NumPy has for numbers.
+//! NumPy's names of number types.
 
 use meta::data_type::{DataType, Number, StoredOrder, parse_v3};
 use serde::{Deserialize, Deserializer, de::Error};
 
-/// A `dtype` of a configuration that is a plain number: `<f4`, `float32`, `>i2`.
+/// A configured `dtype` that is a plain number: `<f4`, `float32`, `>i2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::codecs) struct Dtype {
     pub(in crate::codecs) number: Number,
@@ -14,7 +14,7 @@ impl Dtype {
         Self { number, big: false }
     }
 
-    /// The number that a text names to NumPy.
+    /// Parses a NumPy name.
     pub(in crate::codecs) fn parse(text: &str) -> Option<Self> {
         let (big, name) = match text.split_at_checked(1)? {
             (">", name) => (true, name),
@@ -41,12 +41,12 @@ impl Dtype {
         Some(Self { number, big })
     }
 
-    /// The order in which its elements are stored.
+    /// The stored byte order.
     pub(in crate::codecs) fn order(self) -> StoredOrder {
         if self.big { StoredOrder::Big } else { StoredOrder::Little }
     }
 
-    /// The data type of its elements.
+    /// The data type.
     pub(in crate::codecs) fn data_type(self) -> Option<DataType> {
         parse_v3(&name(self.number).into()).ok()
     }
@@ -56,11 +56,11 @@ impl<'de> Deserialize<'de> for Dtype {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let shown = || text.chars().take(64).collect::<String>();
-        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("{} is no dtype of numbers", shown())))
+        Self::parse(&text).ok_or_else(|| D::Error::custom(format!("{} is not a dtype of numbers", shown())))
     }
 }
 
-/// The name of a number in v3 documents.
+/// The name of a number type in v3.
 fn name(number: Number) -> &'static str {
     match number {
         Number::Bool => "bool",

@@ -1,8 +1,9 @@
-//! NumPy's numbers: their names, how they are converted, and in which type two of them meet.
+//! NumPy's arithmetic and conversions of numbers.
 //!
-//! numcodecs' filters are NumPy expressions, and what they yield is part of what is stored. Conversions are those of
-//! `ndarray.astype` on x86-64: floats become integers by truncation, and what an integer cannot hold becomes what the processor yields. Where NumPy itself
-//! is of two minds (floats beyond the range of `uint32`, which its vector loops and the remainders of these convert differently) it is the vector loop's.
+//! The filters of numcodecs are NumPy expressions whose results are stored. Conversions are those of `ndarray.astype`
+//! on x86-64: floats are truncated to integers, and values out of range become what the processor returns. Where NumPy
+//! itself is inconsistent (its vector loops and their remainders convert floats out of the range of `uint32`
+//! differently), the result is that of the vector loop.
 
 mod arithmetic;
 mod conversions;
@@ -14,34 +15,34 @@ use meta::data_type::Number;
 use self::conversions::half_to_double;
 pub(super) use self::dtype::Dtype;
 
-/// A number as NumPy calculates with it.
+/// A number type of NumPy.
 pub(super) trait Num: Copy + 'static {
     const SIZE: usize;
 
-    /// Reads a little-endian number; `bytes` are as many as it has.
+    /// Reads a little-endian number of exactly `bytes.len()` bytes.
     fn load(bytes: &[u8]) -> Self;
 
-    /// Writes a little-endian number over as many bytes as it has.
+    /// Writes a little-endian number of exactly `bytes.len()` bytes.
     fn store(self, bytes: &mut [u8]);
 
-    /// The same value in another type, as `astype` has it.
+    /// Casts the value to another type, like `astype`.
     fn cast<T: Num>(self) -> T;
 
     fn from_i64(value: i64) -> Self;
     fn from_u64(value: u64) -> Self;
     fn from_f64(value: f64) -> Self;
 
-    /// From a `float16`: as from a `float64`, unless NumPy has another way for it.
+    /// Converts a `float16`, by default through `float64`.
     fn from_half(value: f16) -> Self {
         Self::from_f64(half_to_double(value))
     }
 
-    /// From a `float32`: as from a `float64`, unless NumPy has another way for it.
+    /// Converts a `float32`, by default through `float64`.
     fn from_single(value: f32) -> Self {
         Self::from_f64(value.into())
     }
 
-    /// From a complex number: its real part, unless the type is complex too.
+    /// Converts a complex number, by default its real part.
     fn from_complex<P: Float>(real: P, _imaginary: P) -> Self {
         real.cast()
     }
@@ -49,26 +50,26 @@ pub(super) trait Num: Copy + 'static {
     /// `np.add`.
     fn add(self, other: Self) -> Self;
 
-    /// `np.diff` of two: the second is subtracted.
+    /// `np.diff` of two values: `self - other`.
     fn diff(self, other: Self) -> Self;
 }
 
-/// A number that is no boolean.
+/// A number type other than boolean.
 pub(super) trait Arithmetic: Num {
     /// `np.multiply`.
     fn multiply(self, other: Self) -> Self;
 
-    /// `np.around` without decimals: halves go to the even neighbour, and parts of complex numbers each by itself.
+    /// `np.around` without decimals: rounds half to even, for both parts of complex numbers.
     fn around(self) -> Self;
 }
 
-/// A number that can be divided: a floating-point number, or a complex one of two such parts.
+/// A number type with division: floating-point and complex numbers.
 pub(super) trait Divisible: Arithmetic {
     /// `np.divide`.
     fn divide(self, other: Self) -> Self;
 }
 
-/// A floating-point number.
+/// A floating-point type.
 pub(super) trait Float: Divisible + PartialOrd {
     /// `np.abs`.
     fn absolute(self) -> Self;
@@ -78,13 +79,14 @@ pub(super) trait Float: Divisible + PartialOrd {
 #[derive(Clone, Copy)]
 pub(super) struct Bool(bool);
 
-/// A complex number of two parts.
+/// A complex number: its real and its imaginary part.
 #[derive(Clone, Copy)]
 pub(super) struct Complex<T>(T, T);
 
-/// A `timedelta64`: an `int64`, of which the least is "not a time", and makes what is calculated with it likewise.
+/// A `timedelta64`: an `int64` whose smallest value is "not a time", which is also the result of all arithmetic with
+/// it.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Duration(i64);
+pub(super) struct Timedelta(i64);
 
 /// The Rust type of a [`Number`].
 macro_rules! number_type {
@@ -154,7 +156,7 @@ macro_rules! with_divisible {
 
 pub(super) use {match_number, number_type, with_arithmetic, with_divisible, with_number};
 
-/// Converts little-endian elements as `astype` does.
+/// Casts little-endian elements like `astype`.
 pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Vec<u8> {
     if from == to {
         return bytes.to_vec();
@@ -162,7 +164,7 @@ pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Vec<u8> {
     with_number!(from, S => with_number!(to, T => map::<S, T>(bytes, Num::cast)))
 }
 
-/// Each little-endian element through a function.
+/// Maps each little-endian element with a function.
 pub(super) fn map<S: Num, T: Num>(bytes: &[u8], mut each: impl FnMut(S) -> T) -> Vec<u8> {
     let mut out = vec![0; bytes.len() / S::SIZE * T::SIZE];
     for (from, to) in bytes.chunks_exact(S::SIZE).zip(out.chunks_exact_mut(T::SIZE)) {
@@ -171,18 +173,18 @@ pub(super) fn map<S: Num, T: Num>(bytes: &[u8], mut each: impl FnMut(S) -> T) ->
     out
 }
 
-/// Each little-endian element through a function, in its place.
+/// Maps each little-endian element in place.
 pub(super) fn update<T: Num>(bytes: &mut [u8], mut each: impl FnMut(T) -> T) {
     for slot in bytes.chunks_exact_mut(T::SIZE) {
         each(T::load(slot)).store(slot);
     }
 }
 
-/// `np.result_type`: in which type NumPy calculates with two.
+/// `np.result_type` of two number types.
 pub(super) fn result_type(a: Number, b: Number) -> Number {
     use Number::{Bool, Complex64, Complex128, Float16, Float32, Float64, Int8, Int16, Int32, Int64};
     let complex = |number| matches!(number, Complex64 | Complex128);
-    // The float that a number needs, and the signed integer that an unsigned one needs.
+    // The float type that holds a number type, and the signed type that holds an unsigned one.
     let float = |number: Number| match number {
         Bool | Number::Int8 | Number::UInt8 | Float16 => Float16,
         Number::Int16 | Number::UInt16 | Float32 | Complex64 => Float32,
@@ -220,7 +222,7 @@ mod tests {
     use super::{conversions::double_to_half, *};
 
     #[test]
-    fn float64_becomes_float16_in_one_step() {
+    fn float64_is_rounded_to_float16_once() {
         let tiny = 2_f64.powi(-24);
         let values = [
             (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40), 15361),
@@ -239,9 +241,9 @@ mod tests {
         }
     }
 
-    /// `np.result_type` of each two, in one order.
+    /// `np.result_type` of each pair.
     #[test]
-    fn types_meet_as_in_numpy() {
+    fn result_type_matches_numpy() {
         let names = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16";
         let table = [
             "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_dtypes() {
+    fn dtype_names_of_numpy_are_parsed() {
         assert_eq!(
             Dtype::parse(">f8").map(|dtype| (dtype.number, dtype.order())),
             Some((Number::Float64, StoredOrder::Big))

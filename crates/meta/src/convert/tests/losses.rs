@@ -7,7 +7,7 @@ fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: ChunkKeyPolicy)
 }
 
 #[test]
-fn what_is_lost() {
+fn losses_are_listed() {
     let named = json!({"name": "example.array-statistics", "configuration": {}, "must_understand": false});
     for (from, document, to, losses) in [
         (
@@ -73,7 +73,7 @@ fn what_is_lost() {
 }
 
 #[test]
-fn what_is_not_converted() {
+fn unconvertible_arrays_are_rejected() {
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let shards = |index_location: &str| {
         v3_with(
@@ -191,7 +191,7 @@ fn what_is_not_converted() {
 }
 
 #[test]
-fn whose_chunks_can_be_kept() {
+fn chunk_keys_are_preserved_where_both_dialects_have_them() {
     let kept = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
     assert_eq!(kept(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
@@ -229,7 +229,7 @@ fn whose_chunks_can_be_kept() {
 
 /// A short document can stand for a fill value with very many parts.
 #[test]
-fn fill_values_stay_small() {
+fn large_fill_values_are_rejected() {
     let wide = v2_with(json!({"dtype": [["a", "|u1", [1_000_000]]], "fill_value": null}));
     let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap().document;
     assert!(draft.get("fill_value").unwrap().is_null());

@@ -107,7 +107,7 @@ fn assert_same(found: &ArrayModel, expected: &ArrayModel) {
 
 proptest! {
     #[test]
-    fn v2_there_and_back(document in any_v2()) {
+    fn v2_roundtrips_through_v3_and_the_draft(document in any_v2()) {
         let v2 = model(Dialect::V2, &document);
         for (to, chunks) in [(Dialect::V3, ChunkKeyPolicy::Preserve), (Dialect::V3, ChunkKeyPolicy::Preferred), (Dialect::Draft, ChunkKeyPolicy::Preferred)] {
             let there = model(to, &converted(&document, Dialect::V2, to, chunks));
@@ -241,7 +241,7 @@ fn any_mutation() -> impl Strategy<Value = (Dialect, Value)> {
 
 proptest! {
     #[test]
-    fn v3_there_and_back(document in any_v3()) {
+    fn v3_roundtrips_through_v2(document in any_v3()) {
         let v3 = model(Dialect::V3, &document);
         for to in [Dialect::V2, Dialect::Draft] {
             let there = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
@@ -252,7 +252,7 @@ proptest! {
 
     /// Whatever can be read and converted can be read again.
     #[test]
-    fn anything((from, document) in any_mutation()) {
+    fn random_documents_never_panic((from, document) in any_mutation()) {
         let Ok(Some(model)) = try_read(from, &Json::compact(&document)) else { return Ok(()) };
         for to in Dialect::ALL {
             for chunks in [ChunkKeyPolicy::Preserve, ChunkKeyPolicy::Preferred] {

@@ -1,5 +1,5 @@
-//! [`struct`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct): named fields of fixed sizes, one after
-//! the other without room between them. A field of v2 may be an array of a fixed shape.
+//! [`struct`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/struct): named fields of fixed
+//! sizes, without padding. A field of v2 may be an array of a fixed shape.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ mod words;
 
 use names::{python_text, shown_name};
 
-/// The names of the type in v3: as it is written, and as zarr-python 3.1 wrote it.
+/// The names of the type in v3: the registered one, and the one of zarr-python 3.1.
 const NAMES: [&str; 2] = ["struct", "structured"];
 
 /// `struct` and `structured` (v3), a list of fields (v2).
@@ -43,7 +43,7 @@ struct Struct {
 struct Field {
     name: String,
     data_type: DataType,
-    /// Its offset in the struct, in bytes.
+    /// The offset in the struct, in bytes.
     offset: usize,
     /// The size of one item in bytes.
     item: usize,
@@ -64,11 +64,11 @@ impl DataTypeFamily for StructFamily {
     }
 }
 
-/// The function that reads each item of a field from JSON.
+/// A function that reads each item of a field from JSON.
 type ReadItem<'a> = &'a dyn Fn(&DataType, &Value, &mut Vec<u8>) -> Result<(), ValueError>;
 
 impl Field {
-    /// Appends all items as JSON, in nested arrays of the field's shape.
+    /// Appends all items as JSON arrays, nested according to the field's shape.
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
         let bytes = element.get(self.offset..).and_then(|bytes| bytes.get(..self.size)).unwrap_or_default();
         self.write_items(&self.shape, bytes, out);
@@ -77,7 +77,7 @@ impl Field {
     fn write_items(&self, shape: &[usize], bytes: &[u8], out: &mut Vec<u8>) {
         let Some((extent, inner)) = shape.split_first() else { return self.data_type.write_json(bytes, out) };
         out.push(b'[');
-        // Shapes have no zero and items have bytes, and so a part of each has some.
+        // Shapes have no zero and items have bytes, so each part has some.
         let part = bytes.len().checked_div(*extent).unwrap_or_default().max(1);
         for (index, bytes) in bytes.chunks(part).enumerate() {
             if index > 0 {
@@ -88,7 +88,7 @@ impl Field {
         out.push(b']');
     }
 
-    /// Appends the items of nested arrays of the field's shape, or nothing.
+    /// Appends the items of nested arrays of the field's shape; appends nothing on failure.
     fn read_json(&self, json: &Value, out: &mut Vec<u8>, read: ReadItem<'_>) -> Result<(), ValueError> {
         self.read_items(&self.shape, json, out, read)
     }
@@ -115,7 +115,8 @@ impl Field {
 }
 
 impl Struct {
-    /// Between an element in memory and the bytes of a fill value, which are as stored but in v3.
+    /// Converts between an element in memory and the bytes of a fill value, which have the stored byte order except in
+    /// v3.
     fn turn(&self, element: &mut [u8], dialect: Dialect, order: &StoredOrder) {
         match (dialect, order) {
             (Dialect::V3, _) | (_, StoredOrder::Little) => {}
@@ -124,7 +125,7 @@ impl Struct {
         }
     }
 
-    /// Appends what the members of an object that bear the fields' names stand for: each field, and nothing else.
+    /// Appends the fields in an object; fails on missing and unknown ones.
     fn push_object(
         &self,
         json: &Value,
@@ -175,7 +176,7 @@ impl ElementType for Struct {
             self.push_object(json, object, dialect, &mut element)?;
             return Ok(element);
         }
-        // v2 has the bytes as they are stored. zarr-python 3.1 wrote the same in v3, always little-endian.
+        // v2 has the stored bytes. zarr-python 3.1 wrote the same in v3, always little-endian.
         let bytes = json.as_str().and_then(|text| decode_base64(text, self.size));
         let Some(mut element) = bytes.filter(|bytes| bytes.len() == self.size) else {
             return Err(refuse(self, json, format!("it is an object of its fields, or base64 of {} bytes", self.size)));
@@ -185,7 +186,7 @@ impl ElementType for Struct {
     }
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
-        // In the draft as zarr-python 2 has it.
+        // Like zarr-python 2 in the draft.
         if dialect != Dialect::V3 {
             return Ok(Value::from(encode_base64(element)));
         }
@@ -268,7 +269,7 @@ impl ElementType for Struct {
     fn to_v3(&self) -> Value {
         let field = |field: &Field| {
             let data_type = field.data_type.to_v3();
-            // The registry of extensions has no name for arrays within elements yet.
+            // The extension registry has no name for arrays within elements yet.
             let data_type = match field.shape_v2() {
                 None => data_type,
                 Some(shape) => {

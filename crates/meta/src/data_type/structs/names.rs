@@ -1,7 +1,7 @@
-//! The names of fields, as texts around them need them: always in ASCII.
+//! Field names in ASCII notations.
 
-/// A name within the name of its struct: unchanged, or as a JSON text if it has characters other than letters, digits
-/// and underscores.
+/// A field name within the name of its struct: unchanged, or as a JSON string if it has characters other than letters,
+/// digits and underscores.
 pub(super) fn shown_name(name: &str) -> String {
     if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return name.to_owned();
@@ -22,8 +22,8 @@ pub(super) fn shown_name(name: &str) -> String {
     text
 }
 
-/// A text as Python writes it in `repr`, with more escapes: those are read alike, and keep the header of a `.npy` file in the
-/// first version of its format.
+/// A string in the notation of Python's `repr`, with non-ASCII characters escaped, so that the header of a `.npy` file
+/// stays in version 1.0.
 pub(super) fn python_text(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut python = String::from(quote);

@@ -1,4 +1,4 @@
-//! Structs as documents write them.
+//! Parsing of structs.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::{
 /// The maximum nesting depth of structs, which bounds the recursion.
 const MAX_DEPTH: usize = 32;
 
-/// Reads the list of fields that is a struct in v2: `[name, dtype]` or `[name, dtype, shape]` each.
+/// Reads a v2 struct, a list of `[name, dtype]` or `[name, dtype, shape]`.
 pub(super) fn fields_v2(
     family: StructFamily,
     fields: &[Value],
@@ -47,7 +47,8 @@ pub(super) fn fields_v2(
     builder.finish()
 }
 
-/// Reads the configuration of a struct in v3, whose fields are objects of `name` and `data_type`, or `[name, data_type]`.
+/// Reads the configuration of a v3 struct, whose fields are objects with `name` and `data_type`, or `[name,
+/// data_type]`.
 pub(super) fn fields_v3(
     family: StructFamily,
     name: &str,
@@ -82,13 +83,13 @@ pub(super) fn fields_v3(
     builder.finish().map(|(data_type, _)| data_type)
 }
 
-/// The name and the configuration of a struct within one.
+/// The name and configuration of an inner struct.
 fn inner_struct(data_type: &Value) -> Option<(&str, Option<&Map<String, Value>>)> {
     let name = data_type.get("name")?.as_str().filter(|name| NAMES.contains(name))?;
     Some((name, data_type.get("configuration").and_then(Value::as_object)))
 }
 
-/// Reads the shape of a field: one extent, or an array of them.
+/// Reads the shape of a field: one extent, or a list of them.
 fn parse_shape(json: &Value) -> Option<Vec<usize>> {
     let extent =
         |json: &Value| json.as_u64().and_then(|extent| usize::try_from(extent).ok()).filter(|extent| *extent > 0);
@@ -99,14 +100,14 @@ fn parse_shape(json: &Value) -> Option<Vec<usize>> {
     }
 }
 
-/// A struct to which fields are added.
+/// A struct under construction.
 struct Builder<'a> {
     name: &'a str,
     fields: Vec<Field>,
     names: HashSet<String>,
     size: usize,
     words: Vec<WordRun>,
-    /// Those of the words that are stored big-endian.
+    /// The words that are stored big-endian.
     big: Vec<WordRun>,
     field_count: usize,
 }

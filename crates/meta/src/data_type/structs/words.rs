@@ -1,13 +1,13 @@
-//! The words of a struct, from those of its fields.
+//! The words of structs.
 
 use crate::data_type::{StoredOrder, WordRun};
 
-/// The most runs of words that a struct has. An array of small structs in a field would have one for each item.
+/// The maximum number of runs in a struct. An array of small structs in a field has one per item.
 const MAX_RUNS: usize = 1 << 16;
 
-/// Appends the words of one field of `count` items of `size` bytes, the first of which starts at `offset`.
+/// Appends the words of a field with `count` items of `size` bytes, the first of them at `offset`.
 ///
-/// Adjacent runs are merged. `None` if there are too many, or beyond the addressable range.
+/// Adjacent runs are merged. `None` if there are too many runs, or beyond the addressable range.
 pub(super) fn append(
     all: &mut Vec<WordRun>,
     words: &[WordRun],
@@ -49,7 +49,7 @@ fn push(all: &mut Vec<WordRun>, run: WordRun) {
     }
 }
 
-/// The order of the part of an element that has `size` bytes from `offset`.
+/// The byte order of the `size` bytes at `offset` of an element.
 pub(super) fn order_within(order: &StoredOrder, offset: usize, size: usize) -> StoredOrder {
     let StoredOrder::Mixed(runs) = order else { return order.clone() };
     let end = offset.saturating_add(size);
@@ -66,7 +66,7 @@ pub(super) fn order_within(order: &StoredOrder, offset: usize, size: usize) -> S
     if within.is_empty() { StoredOrder::Little } else { StoredOrder::Mixed(within) }
 }
 
-/// Turns the bytes of each word round.
+/// Reverses the bytes of each word.
 pub(super) fn swap(element: &mut [u8], words: &[WordRun]) {
     for run in words {
         let bytes = element.get_mut(run.offset..).unwrap_or_default();

@@ -23,7 +23,7 @@ const NUMBERS: [(&str, &str, Number); 14] = [
 ];
 
 #[test]
-fn the_names_of_numbers() {
+fn names_of_numbers_are_read() {
     for (name, little, number) in NUMBERS {
         let data_type = v3(json!(name));
         assert_eq!((data_type.name().as_str(), data_type.number()), (name, Some(number)));
@@ -52,7 +52,7 @@ fn the_names_of_numbers() {
 }
 
 #[test]
-fn no_such_type() {
+fn unknown_types_are_rejected() {
     for name in ["int128", "r", "rx", "r+8", "i4", "", "<f4", "float8", "complex", "Bool"] {
         assert!(matches!(parse_v3(&json!(name)), Err(TypeError::Unknown { .. })), "{name}");
     }
@@ -80,7 +80,7 @@ fn no_such_type() {
 }
 
 #[test]
-fn fill_values() {
+fn fill_values_of_numbers_are_read() {
     use Dialect::{Draft, V2, V3};
     #[rustfmt::skip]
     let table: &[(&str, &[Dialect], Value, &[u8])] = &[
@@ -130,7 +130,7 @@ fn fill_values() {
 }
 
 #[test]
-fn no_fill_values() {
+fn invalid_fill_values_are_rejected() {
     let table = [
         ("bool", json!([2, -1, "true", 0.5, []])),
         ("int8", json!([128, -129, 1.5, "NaN", "0x1ff", "0x-1", "0x+1", "", " 1", true, [1], {}])),
@@ -153,7 +153,7 @@ fn no_fill_values() {
 }
 
 #[test]
-fn the_json_of_numbers() {
+fn numbers_are_written_as_json() {
     let f16 = |bits: u16| bits.to_le_bytes().to_vec();
     let table = [
         ("bool", vec![1], "true"),
@@ -195,7 +195,7 @@ fn the_json_of_numbers() {
 }
 
 #[test]
-fn halves_are_the_nearest() {
+fn float16_is_rounded_to_nearest() {
     // Each is as NumPy 2.5 has `np.float16(x).view('u2')`.
     let table = [
         (65519.999, 0x7bff_u16),
@@ -213,7 +213,7 @@ fn halves_are_the_nearest() {
 }
 
 #[test]
-fn grey_values() {
+fn numbers_convert_to_f64() {
     let table = [
         ("bool", vec![1], Some(1.0)),
         ("int16", vec![0xfe, 0xff], Some(-2.0)),
@@ -229,7 +229,7 @@ fn grey_values() {
 }
 
 #[test]
-fn a_nan_with_a_payload_is_not_for_v2() {
+fn nan_payload_is_unsupported_in_v2() {
     let element = [1, 0, 0xc0, 0x7f];
     assert!(v3(json!("float32")).fill_value_json(&element, Dialect::V2).is_err());
     assert!(v3(json!("complex64")).fill_value_json(&[element, element].concat(), Dialect::V2).is_err());
@@ -237,7 +237,7 @@ fn a_nan_with_a_payload_is_not_for_v2() {
 }
 
 #[test]
-fn a_value_that_is_refused_is_shown_short() {
+fn rejected_values_are_truncated() {
     let error = v3(json!("int8")).fill_value(&json!("x".repeat(10_000)), Dialect::V3).unwrap_err();
     assert!(error.to_string().len() < 200, "{error}");
     let error = v3(json!("int8")).fill_value(&json!(300), Dialect::V3).unwrap_err();
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_as_digits(bytes in any::<[u8; 8]>()) {
+    fn random_bits_roundtrip_through_json(bytes in any::<[u8; 8]>()) {
         let value = u64::from_le_bytes(bytes);
         for text in [format!("0x{value:016x}"), format!("0x{value:016X}"), format!("0b{value:064b}")] {
             for name in ["<u8", "<i8", "<f8"] {

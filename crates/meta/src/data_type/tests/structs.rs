@@ -14,7 +14,7 @@ fn runs(runs: &[[usize; 3]]) -> Vec<WordRun> {
 }
 
 #[test]
-fn names_and_words() {
+fn struct_has_a_name_and_words() {
     let dtype = json!([["a", "<i4"], ["b é\"", ">f8", [2, 3]], ["c", [["x", "|u1"], ["y", "<u2", 2]], [2]]]);
     let (data_type, order) = v2(dtype);
     let name = "struct{a:int32,\"b \\u00e9\\\"\":float64[2,3],c:struct{x:uint8,y:uint16[2]}[2]}";
@@ -29,7 +29,7 @@ fn names_and_words() {
 }
 
 #[test]
-fn quotes_of_python() {
+fn field_names_are_quoted_like_python() {
     // As `repr` has them in Python 3.13.
     for (name, python) in [
         ("a'b", "\"a'b\""),
@@ -44,7 +44,7 @@ fn quotes_of_python() {
 }
 
 #[test]
-fn orders() {
+fn byte_orders_of_fields_are_read() {
     for (dtype, order) in [
         (json!([["a", "<i4"], ["b", "<i2"]]), StoredOrder::Little),
         (json!([["a", ">i4"], ["b", ">i2"], ["c", "|u1"]]), StoredOrder::Big),
@@ -62,7 +62,7 @@ fn orders() {
 }
 
 #[test]
-fn elements_of_structs() {
+fn struct_elements_roundtrip_through_json() {
     let (data_type, order) = v2(json!([["a", ">u2", [2]], ["b", [["x", "<u2"], ["s", "|S2"]]]]));
     let element = [1, 0, 2, 0, 3, 0, b'a', 0];
     assert_eq!(written(&data_type, &element), "[[1,2],[3,\"YQ==\"]]");
@@ -101,7 +101,7 @@ fn elements_of_structs() {
 }
 
 #[test]
-fn the_forms_of_v3() {
+fn both_forms_of_v3_structs_are_read() {
     let (expected, _) = v2(json!([["x", "<f4"], ["n", [["y", "|i1"]]]]));
     let inner = json!({"name": "structured", "configuration": {"fields": [["y", "int8"]]}});
     for data_type in [
@@ -117,7 +117,7 @@ fn the_forms_of_v3() {
 }
 
 #[test]
-fn structs_that_are_none() {
+fn malformed_structs_are_rejected() {
     for fields in [
         json!([]),
         json!([["a"]]),
@@ -156,7 +156,7 @@ fn structs_that_are_none() {
 }
 
 #[test]
-fn structs_that_are_too_much() {
+fn structs_beyond_the_limits_are_rejected() {
     let many = |count: usize| Value::Array((0..count).map(|index| json!([format!("f{index}"), "<i4"])).collect());
     assert!(parse_v2(&many(4096), V2Context::default()).is_ok());
     assert!(matches!(refused(&many(4097)), TypeError::Invalid { .. }));

@@ -22,7 +22,7 @@ fn object(codec: Value) -> DataType {
 }
 
 #[test]
-fn fixed_bytes() {
+fn fixed_bytes_are_padded() {
     let (data_type, order) = v2(json!("|S5"));
     assert_eq!((data_type.name().as_str(), order), ("null_terminated_bytes[5]", StoredOrder::Little));
     assert_eq!(v2(json!(">S5")).0, data_type);
@@ -46,7 +46,7 @@ fn fixed_bytes() {
 }
 
 #[test]
-fn fixed_texts() {
+fn fixed_strings_are_padded() {
     let (data_type, order) = v2(json!(">U3"));
     assert_eq!((data_type.name().as_str(), order), ("fixed_length_utf32[12]", StoredOrder::Big));
     let words = vec![WordRun { offset: 0, width: 4, count: 3 }];
@@ -65,7 +65,7 @@ fn fixed_texts() {
 }
 
 #[test]
-fn hostile_sizes() {
+fn oversized_elements_are_rejected() {
     for dtype in ["|S99999999999", "|S1048577", "<U262145", "<U99999999999999999999999", "|V18446744073709551616"] {
         assert!(matches!(parse_v2(&json!(dtype), V2Context::default()), Err(TypeError::TooLarge { .. })), "{dtype}");
     }
@@ -88,7 +88,7 @@ fn hostile_sizes() {
 }
 
 #[test]
-fn texts_and_bytes_of_any_length() {
+fn variable_strings_and_bytes_are_read() {
     let string = object(json!({"id": "vlen-utf8"}));
     assert_eq!(string, v3(json!("string")));
     assert_eq!(string, object(json!({"id": "categorize", "labels": ["a"]})));
@@ -116,7 +116,7 @@ fn texts_and_bytes_of_any_length() {
 }
 
 #[test]
-fn arrays_of_any_length() {
+fn variable_arrays_are_read() {
     let data_type = object(json!({"id": "vlen-array", "dtype": ">i2"}));
     assert_eq!(data_type.name(), "vlen_array[int16]");
     assert_eq!(written(&data_type, &[1, 0, 255, 255]), "[1,-1]");
@@ -140,7 +140,7 @@ fn arrays_of_any_length() {
 }
 
 #[test]
-fn values_of_json() {
+fn json_values_are_read() {
     let data_type = object(json!({"id": "json2"}));
     assert_eq!(data_type.name(), "json");
     for text in ["null", "{\"a\":[1,2.5,\"x\"]}", "\"x\"", "0"] {
@@ -155,7 +155,7 @@ fn values_of_json() {
 }
 
 #[test]
-fn objects_that_nobody_reads() {
+fn unsupported_objects_are_rejected() {
     for id in ["pickle", "msgpack2", "x"] {
         let Err(TypeError::Invalid { reason, .. }) = objects(Some(json!({"id": id}))) else { panic!("{id} was read") };
         assert!(reason.contains(id), "{reason}");
@@ -165,7 +165,7 @@ fn objects_that_nobody_reads() {
 }
 
 #[test]
-fn extensions_of_the_draft() {
+fn extension_types_of_the_draft_are_read() {
     let extension =
         |name: &str, fallback: Value| json!({"extension": "https://x.org", "type": name, "fallback": fallback});
     for (name, expected) in [("<U3", v2(json!("<U3"))), (">m8[s]", v2(json!(">m8[s]"))), ("|V3", v2(json!("|V3")))] {
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_make_json(bytes in prop::collection::vec(any::<u8>(), 16)) {
+    fn random_bytes_are_written_as_json(bytes in prop::collection::vec(any::<u8>(), 16)) {
         for dtype in ["<U4", "|S16", "<c16", "|V16"] {
             let text = written(&v2(json!(dtype)).0, &bytes);
             prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "{}", text);
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_type_or_none(text in "[<>|=]?[a-zA-Z]{0,2}[0-9]{0,3}(\\[[0-9]{0,3}[a-z]{0,2}\\])?") {
+    fn random_type_names_never_panic(text in "[<>|=]?[a-zA-Z]{0,2}[0-9]{0,3}(\\[[0-9]{0,3}[a-z]{0,2}\\])?") {
         let parsed = [parse_v2(&json!(text), V2Context::default()), parse_draft(&json!(text))];
         for (data_type, order) in parsed.into_iter().flatten() {
             prop_assert_eq!(v2(data_type.to_v2(&order).unwrap()), (data_type, order));
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn bytes_that_are_no_element() {
+fn invalid_elements_have_a_reason() {
     for (data_type, element, flaw) in [
         (v3(json!("bool")), &[2][..], "a byte is neither 0 nor 1"),
         (v3(json!("string")), b"\xff", "a text is not UTF-8"),

@@ -91,7 +91,7 @@ const MOMENTS: &[(&str, i64, &str)] = &[
 ];
 
 #[test]
-fn moments_as_numpy_writes_them() {
+fn datetimes_are_written_like_numpy() {
     for (unit, count, text) in MOMENTS {
         let data_type = moments(unit, 1);
         assert_eq!(written(&data_type, &count.to_le_bytes()), format!("\"{text}\""), "{unit}");
@@ -110,7 +110,7 @@ fn moments_as_numpy_writes_them() {
 }
 
 #[test]
-fn nothing_overflows() {
+fn extreme_times_do_not_overflow() {
     for unit in UNITS {
         for scale in [1, i32::MAX as u32] {
             for count in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX] {
@@ -129,7 +129,7 @@ fn nothing_overflows() {
 }
 
 #[test]
-fn times_that_are_none() {
+fn invalid_times_are_rejected() {
     #[rustfmt::skip]
     let table = [
         ("s", json!(["", "2020-1-1", "2020-02-30", "2020-13", "2020-00", "2020-01-00", "2020-01-01T24", "2020-01T05"])),
@@ -153,7 +153,7 @@ fn times_that_are_none() {
 }
 
 #[test]
-fn times_in_other_words() {
+fn other_notations_of_times_are_read() {
     let day = |days: i64| Some((days * 86_400).to_le_bytes().to_vec());
     for text in ["1970-01-02", "1970-01-02T00", "1970-01-02 00:00", "1970-01-02T00:00:00Z", "+1970-01-02T00:00:00.000"]
     {
@@ -167,7 +167,7 @@ fn times_in_other_words() {
 }
 
 #[test]
-fn names_of_times() {
+fn names_of_time_types_are_read() {
     let table = [
         ("<M8[10us]", "numpy.datetime64[10us]", Some("'<M8[10us]'"), moments("us", 10)),
         ("<m8[s]", "numpy.timedelta64[s]", Some("'<m8[s]'"), durations("s", 1)),
@@ -204,7 +204,7 @@ fn names_of_times() {
 }
 
 #[test]
-fn fill_values_of_times() {
+fn fill_values_of_times_are_read() {
     let data_type = moments("ns", 1);
     for dialect in Dialect::ALL {
         for (json, count) in [(json!("NaT"), i64::MIN), (json!(i64::MIN), i64::MIN), (json!(-5), -5), (json!(7.0), 7)] {
@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn fill_values_of_nothing() {
+fn null_fill_value_is_not_a_time_in_v2() {
     for data_type in [moments("s", 1), durations("ns", 1)] {
         let fill = |dialect| data_type.fill_value(&json!(null), dialect);
         assert_eq!(fill(Dialect::V2), Ok(i64::MIN.to_le_bytes().to_vec()));

@@ -113,7 +113,7 @@ fn check(data_type: &DataType, element: &[u8], npy: &str) {
 }
 
 #[test]
-fn what_is_written_in_v3() {
+fn data_types_are_written_in_v3() {
     for (text, fill, element, npy) in V3 {
         let json: Value = serde_json::from_str(text).unwrap();
         let data_type = v3(json.clone());
@@ -126,7 +126,7 @@ fn what_is_written_in_v3() {
 }
 
 #[test]
-fn what_is_written_in_v2() {
+fn data_types_are_written_in_v2() {
     for (text, fill, element, npy) in V2 {
         let json: Value = serde_json::from_str(text).unwrap();
         let (data_type, order) = v2(json.clone());
@@ -139,7 +139,7 @@ fn what_is_written_in_v2() {
 }
 
 #[test]
-fn what_the_draft_writes() {
+fn fill_values_are_written_in_the_draft() {
     // The data types and fill values of zarr-python 2.18.7 with its experimental v3.
     for (json, fill, element) in [
         (json!("<i8"), json!(i64::MIN), "0000000000000080"),

@@ -26,7 +26,7 @@ fn entry_refusal(document: Bytes) -> String {
 
 /// "Storage keys".
 #[test]
-fn keys() {
+fn metadata_and_chunk_keys() {
     let json = entry_point(bytes(&entry())).unwrap();
     assert_eq!(json.array_key(""), "meta/root.array.json");
     assert_eq!(json.group_key(""), "meta/root.group.json");
@@ -43,7 +43,7 @@ fn keys() {
 }
 
 #[test]
-fn entry_points() {
+fn entry_points_are_read() {
     let document = with(
         &entry(),
         &["extensions"],
@@ -69,7 +69,7 @@ fn entry_points() {
 }
 
 #[test]
-fn wrong_entry_points() {
+fn invalid_entry_points_are_rejected() {
     for (name, value, why) in [
         ("zarr_format", json!(3), "zarr_format is 3 where it has to be a URI of version 3"),
         (
@@ -117,7 +117,7 @@ fn wrong_entry_points() {
 
 /// What is known is known by its name in the draft's list, too.
 #[test]
-fn known_extensions() {
+fn known_extensions_are_read() {
     let offset =
         |of: Value| json!([{"extension": "example.offset", "must_understand": true, "configuration": {"offset": of}}]);
     let view = array(with(&base(), &["extensions"], offset(json!([9000, 1]))), "foo").unwrap();
@@ -130,7 +130,7 @@ fn known_extensions() {
 
 /// Every document of a hierarchy that zarr-python 2.18.7 wrote.
 #[test]
-fn sample_hierarchy() {
+fn sample_hierarchy_is_read() {
     let documents: Map<String, Value> = serde_json::from_str(include_str!("sample_draft.json")).unwrap();
     let entry = entry_point(bytes(&entry())).unwrap();
     let mut arrays = 0;
@@ -158,7 +158,7 @@ fn sample_hierarchy() {
 }
 
 #[test]
-fn chains() {
+fn codecs_and_filters_make_a_chain() {
     let documents: Map<String, Value> = serde_json::from_str(include_str!("sample_draft.json")).unwrap();
     let of =
         |path: &str| chain(&array(bytes(&documents[&format!("meta/root/{path}.array.json")]), path).unwrap().codecs);
@@ -184,7 +184,7 @@ fn sharded(shape: Value, chunks: Value, per_shard: &[Value]) -> Value {
 }
 
 #[test]
-fn shards() {
+fn sharding_transformers_are_read() {
     let read = |document: Value| array(bytes(&document), "").unwrap();
     let fortran = read(sharded(json!([8, 6]), json!([2, 3]), &[json!([2, 2])]));
     assert_eq!(fortran.grid, ChunkGrid::regular(&[4, 6]).unwrap());
@@ -210,7 +210,7 @@ fn shards() {
 }
 
 #[test]
-fn wrong_shards() {
+fn invalid_sharding_transformers_are_rejected() {
     let at = "/storage_transformers/0/configuration/chunks_per_shard";
     for (per_shard, why) in [
         (json!([2, 2, 2]), " has 3 entries for 2 dimensions"),
@@ -254,7 +254,7 @@ fn wrong_shards() {
 }
 
 #[test]
-fn codecs() {
+fn codec_uris_are_read() {
     let named = |name: &str, value: Value| -> Vec<String> {
         let document: Value = serde_json::from_slice(&without(&base(), "compressor")).unwrap();
         chain(&array(with(&document, &[name], value), "").unwrap().codecs)
@@ -276,7 +276,7 @@ fn codecs() {
 }
 
 #[test]
-fn extension_types() {
+fn extension_types_are_read() {
     let read = |data_type: Value, attributes: Value, fill_value: Value| {
         let mut document = base();
         (document["data_type"], document["attributes"], document["fill_value"]) = (data_type, attributes, fill_value);
@@ -296,7 +296,7 @@ fn extension_types() {
 }
 
 #[test]
-fn grids_and_names() {
+fn grids_and_dimension_names_are_read() {
     let array = array(with(&base(), &["attributes"], json!({"_ARRAY_DIMENSIONS": ["row", "column"]})), "").unwrap();
     assert_eq!(array.dimension_names, [Some("row".to_owned()), Some("column".to_owned())]);
     assert_eq!(array.grid, ChunkGrid::regular(&[1000, 100]).unwrap());
@@ -311,7 +311,7 @@ fn grids_and_names() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_documents_are_rejected() {
     for name in ["shape", "data_type", "chunk_grid", "chunk_memory_layout", "fill_value"] {
         assert_eq!(refusal(without(&base(), name)), format!("/{name} is missing"));
     }

@@ -10,8 +10,8 @@ use crate::{
     limits::MAX_EXTENT,
 };
 
-mod change;
 mod draft;
+mod patch;
 mod v2;
 mod v3;
 mod write;
@@ -149,13 +149,13 @@ fn read_as_everything(document: &Bytes) {
 
 proptest! {
     #[test]
-    fn any_json_is_read_or_refused(document in any_json()) {
+    fn random_json_never_panics(document in any_json()) {
         read_as_everything(&bytes(&document));
     }
 
     /// Documents that are right but for one member, or two.
     #[test]
-    fn any_member_is_read_or_refused(
+    fn random_members_never_panic(
         base in prop::sample::select(vec![v2::base(), v3::base(), draft::base()]),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..3),
     ) {
@@ -170,7 +170,7 @@ proptest! {
 
     /// What nobody knows is kept, wherever it stands.
     #[test]
-    fn unknown_members_are_kept(value in any_json()) {
+    fn unknown_members_are_preserved(value in any_json()) {
         let document = with(&v2::base(), &["unheard-of"], value.clone());
         prop_assert_eq!(super::v2::array(document.clone(), None).unwrap().document.to_bytes(), document);
         let document = with(&draft::base(), &["unheard-of"], value.clone());
@@ -182,14 +182,14 @@ proptest! {
 }
 
 #[test]
-fn any_bytes_at_all() {
+fn random_bytes_never_panic() {
     for bytes in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"zarr_format\":3", b"[]"] {
         read_as_everything(&Bytes::from_static(bytes));
     }
 }
 
 #[test]
-fn five_thousand_dimensions() {
+fn too_many_dimensions_are_rejected() {
     for (base, chunks) in [(v2::base(), "/shape"), (v3::base(), "/shape"), (draft::base(), "/shape")] {
         let document = with(&base, &["shape"], json!(vec![1; 5000]));
         let errors = [
@@ -226,7 +226,7 @@ fn documents_may_begin_with_a_byte_order_mark() {
 }
 
 #[test]
-fn attributes_are_nested_as_deep_as_a_document_may_be() {
+fn attributes_may_be_nested_as_deeply_as_documents() {
     let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let document = |member: &str, levels| {
         v3::base().to_string().replacen('{', &format!("{{\"{member}\": {{\"deep\": {}}},", nested(levels)), 1)

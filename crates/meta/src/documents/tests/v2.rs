@@ -19,7 +19,7 @@ fn array(document: &Value) -> crate::ArrayModel {
 }
 
 #[test]
-fn what_zarr_python_3_writes() {
+fn documents_of_zarr_python_3_are_read() {
     let array = array(&base());
     assert_eq!(array.dialect, Dialect::V2);
     assert_eq!(array.shape, [5, 7]);
@@ -35,7 +35,7 @@ fn what_zarr_python_3_writes() {
 }
 
 #[test]
-fn what_zarr_python_2_writes() {
+fn documents_of_zarr_python_2_are_read() {
     let fortran = array(
         &json!({"chunks": [2, 3], "compressor": {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1},
         "dimension_separator": "/", "dtype": "<i2", "fill_value": 0, "filters": [{"astype": "<i2", "dtype": "<i2", "id": "delta"}],
@@ -65,7 +65,7 @@ fn what_zarr_python_2_writes() {
 }
 
 #[test]
-fn objects_and_structs() {
+fn objects_and_structs_are_read() {
     let strings =
         array(&json!({"chunks": [3, 2], "compressor": {"id": "zlib", "level": 1}, "dtype": "|O", "fill_value": "",
         "filters": [{"id": "vlen-utf8"}], "order": "F", "shape": [3, 2], "zarr_format": 2}));
@@ -78,7 +78,7 @@ fn objects_and_structs() {
 }
 
 #[test]
-fn what_tensorstore_writes() {
+fn documents_of_tensorstore_are_read() {
     let array = array(
         &json!({"chunks": [5, 7], "compressor": {"id": "zstd", "level": 3}, "dimension_separator": "/", "dtype": ">i2",
         "fill_value": null, "filters": null, "order": "F", "shape": [5, 7], "zarr_format": 2}),
@@ -89,7 +89,7 @@ fn what_tensorstore_writes() {
 }
 
 #[test]
-fn attributes_beside_the_document() {
+fn zattrs_are_read() {
     let names =
         |zattrs: &'static str| super::super::v2::array(bytes(&base()), Some(zattrs.into())).unwrap().dimension_names;
     assert_eq!(names(r#"{"_ARRAY_DIMENSIONS": ["x", "y"]}"#), [Some("x".to_owned()), Some("y".to_owned())]);
@@ -108,7 +108,7 @@ fn attributes_beside_the_document() {
 }
 
 #[test]
-fn groups() {
+fn groups_are_read() {
     let group = super::super::v2::group(r#"{"zarr_format": 2, "more": 1}"#, Some(r#"{"a": 1}"#.into())).unwrap();
     let expected = GroupModel {
         dialect: Dialect::V2,
@@ -124,7 +124,7 @@ fn groups() {
 }
 
 #[test]
-fn consolidated_metadata() {
+fn consolidated_metadata_is_read() {
     let read = |zmetadata: Bytes| super::super::v2::consolidated(zmetadata);
     let all = read(
         r#"{"metadata": {".zgroup": {"zarr_format": 2}, "a/.zarray": {"shape": []}, "a/.zattrs": {}}, "zarr_consolidated_format": 1}"#
@@ -150,7 +150,7 @@ fn consolidated_metadata() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_documents_are_rejected() {
     for name in ["zarr_format", "shape", "chunks", "dtype", "fill_value", "order"] {
         assert_eq!(refusal(without(&base(), name)), format!("/{name} is missing"));
     }

@@ -31,7 +31,7 @@ fn refusal(document: Bytes) -> String {
 }
 
 #[test]
-fn what_zarr_python_writes() {
+fn documents_of_zarr_python_are_read() {
     let array = array(bytes(&base()));
     assert_eq!(array.dialect, Dialect::V3);
     assert_eq!(array.shape, [5, 7]);
@@ -46,7 +46,7 @@ fn what_zarr_python_writes() {
 }
 
 #[test]
-fn what_tensorstore_writes() {
+fn documents_of_tensorstore_are_read() {
     let sharded = json!({"chunk_grid":{"configuration":{"chunk_shape":[4,4]},"name":"regular"},"chunk_key_encoding":{"name":"default"},
         "codecs":[{"configuration":{"chunk_shape":[2,2],"codecs":[{"configuration":{"order":[1,0]},"name":"transpose"},
         {"configuration":{"endian":"big"},"name":"bytes"},{"configuration":{"level":3},"name":"gzip"}],
@@ -60,14 +60,14 @@ fn what_tensorstore_writes() {
 }
 
 #[test]
-fn codecs_by_name() {
+fn codecs_without_configuration_are_read() {
     let codecs = json!(["bytes", {"name": "numcodecs.zlib", "configuration": {"level": 1}, "must_understand": false}, {"name": "crc32c"}]);
     let array = array(with(&base(), &["codecs"], codecs));
     assert_eq!(chain(&array.codecs), ["bytes", r#"numcodecs.zlib {"level":1}"#, "crc32c"]);
 }
 
 #[test]
-fn keys_of_chunks() {
+fn chunk_key_encodings_are_read() {
     let key = |encoding: Value| array(with(&base(), &["chunk_key_encoding"], encoding)).chunk_keys.key(&[1, 23]);
     assert_eq!(key(json!("default")), "c/1/23");
     assert_eq!(key(json!({"name": "default", "configuration": {"separator": "."}})), "c.1.23");
@@ -77,7 +77,7 @@ fn keys_of_chunks() {
 }
 
 #[test]
-fn arrays_without_elements() {
+fn empty_arrays_are_read() {
     let empty = with(&with_shape(&[0, 7]), &["chunk_grid", "configuration", "chunk_shape"], json!([0, 3]));
     assert_eq!(array(empty.clone()).grid, ChunkGrid::regular(&[1, 3]).unwrap());
     let mut sharded: Value = serde_json::from_slice(&empty).unwrap();
@@ -100,7 +100,7 @@ fn rectilinear(shape: &[u64], chunk_shapes: Value) -> Bytes {
 
 /// The example of the registry's `rectilinear`, and what zarr-python 3.4.2 writes.
 #[test]
-fn rectilinear_grids() {
+fn rectilinear_grids_are_read() {
     let pieces = |grid: &ChunkGrid, dimension: usize, extent| {
         let dimension = &grid.dimensions()[dimension];
         let length = |index| dimension.chunk_bounds(index).map(|piece| piece.end - piece.start).unwrap();
@@ -117,7 +117,7 @@ fn rectilinear_grids() {
 }
 
 #[test]
-fn wrong_rectilinear_grids() {
+fn invalid_rectilinear_grids_are_rejected() {
     for (chunk_shapes, why) in [
         (json!(4), " is not a list"),
         (json!([4]), " has 1 entries for 2 dimensions"),
@@ -150,7 +150,7 @@ fn wrong_rectilinear_grids() {
 }
 
 #[test]
-fn extensions() {
+fn extensions_are_read() {
     let listed = json!([
         "example.skip_empty_chunks",
         {"name": "example.array-statistics", "must_understand": false, "configuration": {"min": 5, "max": 1023}},
@@ -187,7 +187,7 @@ fn extensions() {
 }
 
 #[test]
-fn members_that_nobody_knows() {
+fn unknown_members_must_be_ignorable() {
     for value in [json!(1), json!(null), json!({}), json!({"must_understand": true}), json!({"must_understand": 0})] {
         let why = "/unheard~1of: the extension unheard/of has to be understood and is not supported";
         assert_eq!(refusal(with(&base(), &["unheard/of"], value.clone())), why);
@@ -197,7 +197,7 @@ fn members_that_nobody_knows() {
 }
 
 #[test]
-fn groups() {
+fn groups_are_read() {
     let group = group(
         r#"{"attributes": {"spam": NaN}, "zarr_format": 3, "node_type": "group", "consolidated_metadata": null}"#,
     );
@@ -207,7 +207,7 @@ fn groups() {
 }
 
 #[test]
-fn consolidated_metadata() {
+fn consolidated_metadata_is_read() {
     let of = |consolidated: Value| {
         bytes(&json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": consolidated}))
     };
@@ -234,7 +234,7 @@ fn consolidated_metadata() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_documents_are_rejected() {
     for name in
         ["zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"]
     {

@@ -11,7 +11,7 @@ fn formatted(dialect: Dialect, document: Value) -> StoredNode {
 
 /// As zarr-python 3.4.2 writes the same.
 #[test]
-fn texts() {
+fn documents_are_formatted() {
     let document = json!({"zarr_format": 2, "shape": [2], "filters": [], "attributes": {}, "a": {"b": 0.0}});
     let text = "{\n  \"zarr_format\": 2,\n  \"shape\": [\n    2\n  ],\n  \"filters\": [],\n  \"attributes\": {},\n  \"a\": {\n    \"b\": 0.0\n  }\n}";
     let stored = formatted(Dialect::V3, document.clone());
@@ -33,7 +33,7 @@ fn deep_documents_are_not_indented() {
 }
 
 #[test]
-fn attributes_of_v2_stand_beside() {
+fn v2_attributes_are_stored_separately() {
     let node = compact(json!({"zarr_format": 2, "attributes": {"a": 1}, "x": 2}));
     let stored = StoredNode::from_node_document(Dialect::V2, &node);
     assert_eq!(stored.document, json!({"zarr_format": 2, "x": 2}));
@@ -50,7 +50,7 @@ fn attributes_of_v2_stand_beside() {
 }
 
 #[test]
-fn a_new_hierarchy_of_the_draft() {
+fn entry_point_of_a_new_draft_hierarchy() {
     let text = write::draft_entry_point();
     assert_eq!(text, text.formatted());
     let entry_point = super::super::draft::entry_point(text.to_bytes()).unwrap();
@@ -67,7 +67,7 @@ fn names(metadata: &Json) -> Vec<String> {
 }
 
 #[test]
-fn consolidated_metadata_of_v2() {
+fn consolidated_metadata_of_v2_is_updated() {
     let array = json!({"zarr_format": 2, "shape": [1]});
     let group = json!({"zarr_format": 2});
     let all =
@@ -111,7 +111,7 @@ fn consolidated_metadata_of_v2() {
 }
 
 #[test]
-fn consolidated_metadata_of_v3() {
+fn consolidated_metadata_of_v3_is_updated() {
     let root = compact(json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {"a": {"old": 1}, "a/x": {}, "ab": {}}}}));
     let group =
@@ -138,7 +138,7 @@ fn consolidated_metadata_of_v3() {
 
 /// Copies of strange documents are those documents, without members that others of their name override, and what stands around them stays.
 #[test]
-fn bytes_of_other_copies_stay() {
+fn update_preserves_bytes_of_other_nodes() {
     let text = r#"{"zarr_consolidated_format":1, "metadata" :{".zgroup":{"zarr_format":2},
  "a/.zattrs":{ "n":NaN, "n":123456789012345678901234567890, "e" :"\u00e9\ud800"},"b/.zattrs":{"x":0} } }"#;
     let node = StoredNode {
@@ -157,7 +157,7 @@ fn bytes_of_other_copies_stay() {
 
 /// What copies say already is not written again: their layout stays, and attributes that are empty are as good as none.
 #[test]
-fn copies_that_are_true_stay() {
+fn up_to_date_copies_are_not_rewritten() {
     let text = "{\"metadata\": {\n \".zgroup\": {\"zarr_format\"  : 2},\n \".zattrs\": {},\n \"a/.zarray\":\n  {\"shape\":[1],  \"zarr_format\":2},\n\
         \"a/.zattrs\": {\"e\": \"\\u00e9\", \"f\": 1.0 ,\"deep\": { \"n\" :NaN}, \"old\": 1}\n}}";
     let all = Json::parse(text).unwrap();

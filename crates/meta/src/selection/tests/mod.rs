@@ -84,7 +84,7 @@ fn check(region: &Region, shape: &[u64]) {
 }
 
 #[test]
-fn numpy_selects_the_same_elements() {
+fn selections_match_numpy() {
     let mut compared = 0;
     for line in lines(include_str!("elements.txt")) {
         let (shape, text, expected) = (numbers(line[0].trim_matches('.'), 'x'), line[1], line[2]);
@@ -107,7 +107,7 @@ fn numpy_selects_the_same_elements() {
 }
 
 #[test]
-fn python_has_the_same_slices_of_the_largest_extents() {
+fn slices_of_the_largest_extents_match_python() {
     let mut compared = 0;
     for line in lines(include_str!("slices.txt")) {
         let extent: u64 = line[0].parse().unwrap();
@@ -172,23 +172,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_requests_json_is_read_as_the_same(request in request()) {
+    fn requests_roundtrip_through_json(request in request()) {
         prop_assert_eq!(ReadRequest::from_json(&request.to_json()).unwrap(), request);
     }
 
     #[test]
-    fn a_slice_takes_what_walking_takes(slice in slice(), extent in 0..9_u64) {
+    fn slices_match_the_reference(slice in slice(), extent in 0..9_u64) {
         let region = Selection { items: vec![Item::Slice(slice)] }.resolve(&[extent]).unwrap();
         prop_assert_eq!(indices(&region.dimensions[0]), walked(slice, extent as i64));
     }
 
     #[test]
-    fn a_selections_text_is_parsed_as_the_same(selection in selection()) {
+    fn selections_roundtrip_through_text(selection in selection()) {
         prop_assert_eq!(selection.to_string().parse(), Ok(selection));
     }
 
     #[test]
-    fn a_region_lies_within_its_shape(
+    fn regions_lie_within_the_shape(
         selection in selection(),
         shape in vec(prop_oneof![0..9_u64, Just(MAX_EXTENT), 0..MAX_EXTENT], 0..6),
     ) {
@@ -199,7 +199,7 @@ proptest! {
     }
 
     #[test]
-    fn what_fits_is_resolved_as_each_dimension_says((selection, shape) in fitting()) {
+    fn each_dimension_is_resolved_independently((selection, shape) in fitting()) {
         let region = selection.resolve(&shape).unwrap();
         for ((item, found), &extent) in selection.items.iter().zip(&region.dimensions).zip(&shape) {
             let counted = |index: &i64| if *index < 0 { extent - index.unsigned_abs() } else { *index as u64 };
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn a_region_of_a_view_is_one_of_the_array((selection, view) in fitting(), origin in vec(0..9_u64, 6)) {
+    fn shifted_regions_select_from_the_array((selection, view) in fitting(), origin in vec(0..9_u64, 6)) {
         let region = selection.resolve(&view).unwrap();
         let shifted = region.clone().shifted(&origin);
         let shape: Vec<u64> = view.iter().zip(&origin).map(|(extent, origin)| extent + origin).collect();
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shrunk_region_fits_and_is_a_leading_part((selection, shape) in fitting(), max in 1..60_u64) {
+    fn shrunk_regions_are_leading_parts_that_fit((selection, shape) in fitting(), max in 1..60_u64) {
         let region = selection.resolve(&shape).unwrap();
         let shrunk = region.shrunk_to(max).unwrap();
         check(&shrunk, &shape);
@@ -248,7 +248,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_an_error_within_the_text(text in "[-+0-9:.,()\\[\\] \ta-cé]{0,40}") {
+    fn random_text_has_an_error_offset_within_the_text(text in "[-+0-9:.,()\\[\\] \ta-cé]{0,40}") {
         if let Err(error) = Selection::parse(&text) {
             let rest = text.get(error.offset..).unwrap();
             prop_assert!(rest.starts_with(error.found.trim_end_matches('…')));
@@ -256,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_in_a_body_is_answered(
+    fn random_bodies_never_panic(
         body in r#"\{"(select|points|stack)": ?(\[(\[[-0-9,]{0,4}\]|"[0-9:,.]{0,4}"|\{("start":[0-9])?\}|[-0-9,]{1,3}),?\]|"[0-9:,]{0,5}")\}"#,
     ) {
         let Ok(request) = ReadRequest::from_json(body.as_bytes()) else { return Ok(()) };
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn a_selection_in_json_is_the_one_in_text(selection in selection()) {
+    fn json_and_text_selections_are_equal(selection in selection()) {
         let text = serde_json::json!({ "select": selection.to_string() });
         let items: Vec<_> = selection.items.iter().map(|item| match item {
             Item::Index(index) => serde_json::json!(index),
@@ -282,7 +282,7 @@ proptest! {
 }
 
 #[test]
-fn huge_regions_are_shrunk() {
+fn shrinking_huge_regions_does_not_overflow() {
     let region = Region::full(&[MAX_EXTENT; 64]);
     assert_eq!(region.elements(), None);
     let shrunk = region.shrunk_to(1 << 30).unwrap();
@@ -293,7 +293,7 @@ fn huge_regions_are_shrunk() {
 }
 
 #[test]
-fn a_suggestion_is_the_beginning_of_what_was_asked_for() {
+fn suggested_selection_is_a_leading_part() {
     for (asked, max, suggested) in [
         ("", 1000, "0:10,0:100"),
         ("", 999, "0:9,0:100"),
@@ -310,7 +310,7 @@ fn a_suggestion_is_the_beginning_of_what_was_asked_for() {
 }
 
 #[test]
-fn what_does_not_fit_says_why() {
+fn selection_errors_have_a_reason() {
     for (text, shape, expected) in [
         ("3", &[3][..], "index 3 is out of bounds for dimension 0, whose bounds are -3..3"),
         (":,-4", &[5, 3], "index -4 is out of bounds for dimension 1, whose bounds are -3..3"),

@@ -11,13 +11,13 @@ fn normalised(array: &Value, changes: &[(&str, Option<Value>)]) -> Value {
 }
 
 #[test]
-fn what_needs_none() {
+fn canonical_documents_are_unchanged() {
     assert_eq!(normalised(&array_v3(), &[]), array_v3());
     assert_eq!(normalised(&array_v2(), &[]), array_v2());
 }
 
 #[test]
-fn data_types_of_v2() {
+fn v2_data_types_are_normalized() {
     for (dtype, data_type, fill_value) in [
         ("|u1", json!("uint8"), json!(0)),
         ("|b1", json!("bool"), json!(false)),
@@ -43,7 +43,7 @@ fn data_types_of_v2() {
 }
 
 #[test]
-fn classes_of_numcodecs() {
+fn numcodecs_classes_are_normalized() {
     let class = |class: &str| {
         let v3 = normalised(&array_v3(), &[("/codecs/1", Some(json!({"name": class, "configuration": {"level": 2}})))]);
         let bare = normalised(&array_v3(), &[("/codecs/1", Some(json!(class)))]);
@@ -70,7 +70,7 @@ fn classes_of_numcodecs() {
 }
 
 #[test]
-fn a_missing_codec() {
+fn missing_array_to_bytes_codec_is_added() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     let gzip = json!({"name": "gzip", "configuration": {"level": 1}});
     let transpose = json!({"name": "transpose", "configuration": {"order": [1, 0]}});
@@ -100,7 +100,7 @@ fn a_missing_codec() {
 }
 
 #[test]
-fn codecs_of_shards() {
+fn codecs_of_shards_are_normalized() {
     let shards = |codecs: Value, index_codecs: Value| json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 3], "codecs": codecs, "index_codecs": index_codecs}}]);
     let written = shards(json!([{"name": "GZip", "configuration": null}]), json!(["bytes", "CRC32C"]));
     let array = normalised(&array_v3(), &[("/codecs", Some(written))]);
@@ -109,7 +109,7 @@ fn codecs_of_shards() {
 }
 
 #[test]
-fn nulls_of_v3() {
+fn null_members_of_v3_are_removed() {
     let nulls = [("/storage_transformers", Some(json!(null))), ("/dimension_names", Some(json!(null)))];
     assert_eq!(normalised(&array_v3(), &nulls), array_v3());
     let nulls = [("/attributes", Some(json!(null))), ("/codecs/0/configuration", Some(json!(null)))];
@@ -131,7 +131,7 @@ fn nulls_of_v3() {
 }
 
 #[test]
-fn what_v2_leaves_out() {
+fn optional_members_of_v2_are_added() {
     for filters in [Some(json!({})), Some(json!([])), Some(json!(null)), None] {
         assert_eq!(normalised(&array_v2(), &[("/filters", filters)]), array_v2());
     }

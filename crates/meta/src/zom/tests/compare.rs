@@ -20,7 +20,7 @@ fn with(array: &Value, changes: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn what_makes_no_difference() {
+fn notation_makes_no_difference() {
     let sharding = |index_codecs: Value| json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 3], "codecs": ["bytes"], "index_codecs": index_codecs}}]);
     for (array, one, other) in [
         (
@@ -77,7 +77,7 @@ fn what_makes_no_difference() {
 }
 
 #[test]
-fn what_a_stored_document_leaves_out() {
+fn defaults_make_no_difference() {
     let stored =
         |json: &Value| Zom { format: crate::zom::ZomFormat::V2, root: crate::zom::Node::Array(Json::compact(json)) };
     let declared = stored(&array_v2());
@@ -91,7 +91,7 @@ fn what_a_stored_document_leaves_out() {
 }
 
 #[test]
-fn places_and_both_sides() {
+fn differences_have_a_pointer_and_both_values() {
     for (array, change, place, declared, found) in [
         (array_v3(), ("/shape/0", json!(5)), "/shape/0", Some(json!(4)), Some(json!(5))),
         (array_v3(), ("/attributes/a", json!({"b": 1})), "/attributes/a", None, Some(json!({"b": 1}))),
@@ -133,7 +133,7 @@ fn places_and_both_sides() {
 }
 
 #[test]
-fn a_difference_within_what_is_not_declared_is_told_higher_up() {
+fn difference_below_an_undeclared_member_points_to_its_parent() {
     let declared = with(&array_v3(), &[("/codecs/1", json!("gzip")), ("/chunk_key_encoding", json!("default"))]);
     let found = with(&array_v3(), &[("/chunk_key_encoding/configuration/separator", json!("."))]);
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_difference_within_what_is_not_declared_is_told_higher_up() {
 }
 
 #[test]
-fn the_order_of_extensions() {
+fn order_of_extensions_matters() {
     let extension = |name: &str| json!({"name": name, "must_understand": false});
     let one = with(&array_v3(), &[("/extensions", json!([extension("a"), extension("b")]))]);
     let other = with(&array_v3(), &[("/extensions", json!([extension("b"), extension("a")]))]);
@@ -155,7 +155,7 @@ fn the_order_of_extensions() {
 }
 
 #[test]
-fn members() {
+fn undeclared_members_are_differences() {
     let group = |members: Value| group_v3(members);
     let empty = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let (a, b) = (array_v3(), group(json!({"c": array_v3()})));
@@ -176,7 +176,7 @@ fn members() {
 }
 
 #[test]
-fn versions() {
+fn formats_differ_as_a_whole() {
     let (v2, v3) = (group_v2(json!({})), group_v3(json!({})));
     let places = differences(&v2, &v3);
     assert_eq!((places.len(), places[0].pointer.as_str()), (1, ""));
@@ -184,7 +184,7 @@ fn versions() {
 }
 
 #[test]
-fn as_many_as_are_wanted() {
+fn differences_stop_at_the_limit() {
     let many: serde_json::Map<_, _> = (0..50).map(|index| (index.to_string(), json!(0))).collect();
     let (declared, found) = (with(&array_v3(), &[("/attributes", json!(many))]), array_v3());
     let (declared, found) = (json!({"a": declared, "b": declared}), json!({"a": found, "b": found}));

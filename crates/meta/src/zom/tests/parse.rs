@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn the_examples_of_zep_6() {
+fn examples_of_zep_6_are_parsed() {
     let zom = Zom::parse(ZEP_6_V3.as_bytes()).unwrap();
     assert_eq!(
         shown(&zom),
@@ -71,7 +71,7 @@ fn without_null_names(node: &mut Value) {
 }
 
 #[test]
-fn what_pydantic_zarr_writes() {
+fn output_of_pydantic_zarr_is_parsed() {
     for (text, nodes) in [(PYDANTIC_V2, 11), (PYDANTIC_V3, 9)] {
         let zom = Zom::parse(text.as_bytes()).unwrap();
         assert_eq!(zom.len(), nodes);
@@ -84,7 +84,7 @@ fn what_pydantic_zarr_writes() {
 }
 
 #[test]
-fn paths_of_flat_are_those_of_pydantic_zarr() {
+fn flat_paths_match_pydantic_zarr() {
     let mut paths: Vec<_> = flat(&Zom::parse(PYDANTIC_V3.as_bytes()).unwrap()).keys().cloned().collect();
     paths.sort();
     assert_eq!(paths, ["", "/a", "/g", "/g/b", "/g/c", "/g/s", "/g/t", "/g/u", "/g/v"]);
@@ -95,7 +95,7 @@ fn paths_of_flat_are_those_of_pydantic_zarr() {
 }
 
 #[test]
-fn what_is_said_of_members() {
+fn missing_null_and_empty_members_differ() {
     let members = |json: Value| match parse(&json).unwrap().root {
         Node::Group(Group { members, .. }) => members,
         Node::Array(_) => panic!("{json} is a group"),
@@ -109,7 +109,7 @@ fn what_is_said_of_members() {
 }
 
 #[test]
-fn a_document_with_members_of_its_own() {
+fn documents_with_a_member_called_members_roundtrip() {
     let own = json!({"must_understand": false});
     let json = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "_members": own, "members": {}});
     let zom = parse(&json).unwrap();
@@ -121,7 +121,7 @@ fn a_document_with_members_of_its_own() {
 }
 
 #[test]
-fn places_of_violations() {
+fn violations_have_pointers() {
     let v3 =
         |pointer: &str, value: Value| group_v3(json!({"a~/b": 0, "a": changed(&array_v3(), pointer, Some(value))}));
     for (json, place, why) in [
@@ -188,7 +188,7 @@ fn places_of_violations() {
 }
 
 #[test]
-fn all_that_is_missing_is_told() {
+fn all_missing_members_are_listed() {
     let array = json!({"zarr_format": 2, "dtype": "<f4"});
     let told = violations(&group_v2(json!({"a": array, "b": {"zarr_format": 3}})));
     let places: Vec<_> = told.iter().map(|(place, _)| place.as_str()).collect();
@@ -198,7 +198,7 @@ fn all_that_is_missing_is_told() {
 }
 
 #[test]
-fn what_is_too_much() {
+fn limits_are_enforced() {
     let members: serde_json::Map<_, _> = (0..2 * MAX_VIOLATIONS).map(|index| (index.to_string(), json!(1))).collect();
     assert_eq!(violations(&group_v3(members.into())).len(), MAX_VIOLATIONS);
 
@@ -233,7 +233,7 @@ fn what_is_too_much() {
 }
 
 #[test]
-fn how_deep_groups_are() {
+fn groups_nest_63_levels_deep() {
     let nested = |depth: usize| {
         let above = "{\"zarr_format\":2,\"members\":{\"a\":".repeat(depth - 1);
         format!("{above}{{\"zarr_format\":2}}{}", "}}".repeat(depth - 1))
@@ -247,7 +247,7 @@ fn how_deep_groups_are() {
 }
 
 #[test]
-fn words_that_zarr_python_writes() {
+fn bare_nan_and_infinity_are_parsed() {
     let text = "{\"zarr_format\":2,\"attributes\":{\"a\":NaN}}";
     let zom = Zom::parse(text).unwrap();
     assert_eq!(zom.to_text().as_str(), text);
@@ -257,7 +257,7 @@ fn words_that_zarr_python_writes() {
 
 /// Words, long numbers, escapes and names that are there twice, none of which serde_json's values keep.
 #[test]
-fn attributes_stay_as_they_are_written() {
+fn attributes_keep_their_notation() {
     let attributes =
         r#"{ "n":NaN ,"n": 123456789012345678901234567890, "e":"\u00e9\ud800","f":[ 1.50e+3,-Infinity ] }"#;
     let with = |json: &Value| changed(json, "/attributes", Some(json!("ATTRIBUTES"))).to_string();
@@ -276,7 +276,7 @@ fn attributes_stay_as_they_are_written() {
 }
 
 #[test]
-fn nodes_that_are_stored() {
+fn stored_nodes_are_rendered() {
     let zarray = r#"{"zarr_format":2,"shape":[1],"chunks":[1],"dtype":"|u1","compressor":null,"fill_value":null,"order":"C","more":1}"#;
     let array = v2::array(zarray, Some(r#"{"b":1,"a":2}"#.into())).unwrap();
     let shown = Node::from_array(&array).to_text();
@@ -295,7 +295,7 @@ fn nodes_that_are_stored() {
 
 /// What is written is what is shown as a text, node documents as they are.
 #[test]
-fn written_as_shown() {
+fn to_text_matches_write() {
     for json in [ZEP_6_V2, ZEP_6_V3, PYDANTIC_V2, PYDANTIC_V3] {
         let zom = Zom::parse(json.as_bytes()).unwrap();
         let (mut written, mut flat) = (Vec::new(), Vec::new());

@@ -33,7 +33,7 @@ fn places(json: &Value, pointer: &str, places: &mut Vec<String>) {
 }
 
 #[test]
-fn they_are_schemas() {
+fn schemas_are_valid() {
     for version in [ZomFormat::V2, ZomFormat::V3] {
         assert!(jsonschema::meta::is_valid(&read(version.schema())), "{version:?}");
     }
@@ -41,7 +41,7 @@ fn they_are_schemas() {
 
 /// The corrections of the schemas of ZEP 6, which the documentation of [`Version::schema`] lists.
 #[test]
-fn what_is_wrong_with_those_of_zep_6() {
+fn schemas_of_zep_6_have_known_errors() {
     let (zep_6_v2, zep_6_v3) = (validator(OF_ZEP_6_V2), validator(OF_ZEP_6_V3));
     let (v2, v3) = (validator(ZomFormat::V2.schema()), validator(ZomFormat::V3.schema()));
     let pydantic_v2 = read(PYDANTIC_V2);
@@ -132,12 +132,12 @@ fn what_is_wrong_with_those_of_zep_6() {
 }
 
 #[test]
-fn the_example_of_v3_is_one_to_zep_6_too() {
+fn v3_example_satisfies_the_schema_of_zep_6() {
     assert!(validator(OF_ZEP_6_V3).is_valid(&read(ZEP_6_V3)));
 }
 
 #[test]
-fn names_of_nodes() {
+fn schema_restricts_node_names() {
     for version in [ZomFormat::V2, ZomFormat::V3] {
         let validator = validator(version.schema());
         for name in [
@@ -173,7 +173,7 @@ fn names_of_nodes() {
 
 /// Whatever a schema refuses is refused, with anything else at any place of examples that have all that a ZOM can have.
 #[test]
-fn what_a_schema_refuses_is_refused() {
+fn parser_rejects_what_the_schema_rejects() {
     let extensions =
         json!(["example.skip_empty_chunks", {"name": "a", "configuration": {"b": 1}, "must_understand": false}]);
     let array =

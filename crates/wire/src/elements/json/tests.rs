@@ -107,10 +107,7 @@ fn open_dimensions() {
     assert_eq!(open(0, "5").unwrap().0, Parsed::Scalar(vec![5, 0]));
     let open = |text| read_as(&data_type("int16"), &Extents::open(&[2, 9], 1), text);
     assert_eq!(open("[[1],[2]]").unwrap(), (nested_in(&[2, 1]), bytes(&[1, 2])));
-    assert_eq!(
-        open("[[1],[2,3]]").unwrap_err().to_string(),
-        "the list at [1] has 2 entries, and the shape has 1 there"
-    );
+    assert_eq!(open("[[1],[2,3]]").unwrap_err().to_string(), "the list at [1] has 2 entries, but the shape needs 1");
     let empty = read_as(&data_type("int16"), &Extents::open(&[0, 9], 1), "[]");
     assert_eq!(empty.unwrap().0, nested_in(&[0, 0]));
 }
@@ -118,11 +115,11 @@ fn open_dimensions() {
 #[test]
 fn what_does_not_fit_says_where() {
     for (name, shape, text, why) in [
-        ("int8", &[2][..], "[1]", "the list at the top has 1 entries, and the shape has 2 there"),
-        ("int8", &[2], "[1,2,3,4]", "the list at the top has 3 entries, and the shape has 2 there"),
-        ("int8", &[0], "[1]", "the list at the top has 1 entries, and the shape has 0 there"),
-        ("int8", &[2, 2], "[[1,2],[3]]", "the list at [1] has 1 entries, and the shape has 2 there"),
-        ("int8", &[2, 2], "[[1,2],3]", "at [1] a list is expected, for a shape of 2 dimensions"),
+        ("int8", &[2][..], "[1]", "the list at the top has 1 entries, but the shape needs 2"),
+        ("int8", &[2], "[1,2,3,4]", "the list at the top has 3 entries, but the shape needs 2"),
+        ("int8", &[0], "[1]", "the list at the top has 1 entries, but the shape needs 0"),
+        ("int8", &[2, 2], "[[1,2],[3]]", "the list at [1] has 1 entries, but the shape needs 2"),
+        ("int8", &[2, 2], "[[1,2],3]", "expected a list at [1], for a shape of 2 dimensions"),
         ("int8", &[2, 2], "[1,2]", "at [0] a list is expected, for a shape of 2 dimensions"),
         ("int8", &[2], "[1,[2]]", "the element at [1]: an array of 1 is no int8: it is an integer"),
         ("int8", &[], "[1]", "the element at the top: an array of 1 is no int8: it is an integer"),

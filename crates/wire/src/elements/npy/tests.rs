@@ -96,26 +96,30 @@ fn heads_that_are_not_understood() {
         assert_eq!(head_len(beginning), found, "{beginning:?}");
     }
     for (descr, rest, why) in [
-        ("'<i4'", "'shape': (1,)", "in the head of the .npy file, fortran_order is missing"),
-        ("'<i4'", "'fortran_order': False", "in the head of the .npy file, shape is missing"),
+        ("'<i4'", "'shape': (1,)", "in the header of the .npy file, fortran_order is missing"),
+        ("'<i4'", "'fortran_order': False", "in the header of the .npy file, shape is missing"),
         (
             "'<i4'",
             "'fortran_order': 0, 'shape': ()",
-            "in the head of the .npy file, fortran_order is neither True nor False",
+            "in the header of the .npy file, fortran_order is neither True nor False",
         ),
-        ("'<i4'", "'fortran_order': False, 'shape': 3", "in the head of the .npy file, shape is no tuple"),
+        ("'<i4'", "'fortran_order': False, 'shape': 3", "in the header of the .npy file, shape is no tuple"),
         (
             "'<i4'",
             "'fortran_order': False, 'shape': ('a',)",
-            "in the head of the .npy file, shape has what is no extent",
+            "in the header of the .npy file, shape has what is no extent",
         ),
-        ("'<i4'", "'fortran_order': False, 'shape': (), 'more': 1", "in the head of the .npy file, more is not known"),
+        (
+            "'<i4'",
+            "'fortran_order': False, 'shape': (), 'more': 1",
+            "in the header of the .npy file, more is not known",
+        ),
         (
             "'<q4'",
             "'fortran_order': False, 'shape': ()",
             "the elements of the .npy file are not understood: there is no data type \"<q4\"",
         ),
-        ("'<i4'", "oops", "the head of the .npy file is no dictionary of Python: at character 17, a key is expected"),
+        ("'<i4'", "oops", "the header of the .npy file is no dictionary of Python: at character 17, a key is expected"),
     ] {
         assert_eq!(read(descr, rest).unwrap_err().to_string(), why, "{descr} {rest}");
     }

@@ -1,51 +1,52 @@
-//! `zarrd info`: all that is known of a node.
+//! `zarrd info`: shows a node's metadata.
 
 mod stored;
 mod text;
 
 use client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
+use futures::TryFutureExt;
 use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::stored::{Copies, Stored};
+use self::stored::{ConsolidatedMetadata, StoredChunks};
 use crate::{
-    config::{LookConfig, OutputForm},
-    exit::Failure,
-    hierarchy::{Card, Hierarchy, LookError, ProblemCard, array_model},
+    config::{NodeConfig, OutputFormat},
+    error::Error,
+    hierarchy::{DocumentProblem, Hierarchy, NodeReadError, NodeSummary, array_model},
     signals::{HangUp, Signals},
     ui::Output,
 };
 
-/// What is told of a node.
+/// The output for a node.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
-    card: Card,
-    /// Another one whenever the node's own documents are others.
+    summary: NodeSummary,
+    /// Version of the node's own documents.
     version: Option<String>,
-    /// Whether it is a group because there are nodes below it, and for no other reason.
+    /// True for a group without a document, which exists because it has descendants.
     implicit: bool,
-    /// The other dialects in which there is a node at this path.
+    /// Other dialects of which a node exists at the path.
     also_as: Vec<&'static str>,
     attributes: Json,
     extensions: Vec<Value>,
-    /// What the extensions of a group name.
+    /// Nodes to which extensions of a group refer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     links: Vec<LinkReport>,
-    /// What the document below does not say, since it is of another dialect than the node.
+    /// Information that `document` cannot represent, since it has another format than the stored one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     losses: Vec<LossReport>,
     #[serde(flatten)]
-    of: KindReport,
-    /// The node document.
+    details: NodeDetails,
+    /// The metadata document of the node.
     document: Json,
 }
 
-/// What is told of one kind of nodes only.
+/// The part of the output that depends on the kind of the node.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum KindReport {
+enum NodeDetails {
     Array(Box<ArrayReport>),
     Group(GroupReport),
 }
@@ -54,44 +55,44 @@ enum KindReport {
 struct ArrayReport {
     fill_value: Option<Value>,
     dimension_names: Vec<Option<String>>,
-    /// Where a view begins in what is stored.
+    /// Offset of a view in the stored array.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<Vec<u64>>,
     /// The codecs with their configurations, in the order of encoding.
     pipeline: Vec<Value>,
-    /// How many bytes all elements have, where each has the same size.
+    /// Size of all elements in bytes, if each has the same size.
     bytes: Option<u64>,
-    /// How many chunks there can be: in a sharded array, shards.
+    /// Number of chunks within the shape; of shards in a sharded array.
     num_chunks: Option<u64>,
-    /// Nothing is told where nobody here knows which keys the chunks have.
+    /// `None` if the keys of the chunks are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    stored: Option<Stored>,
+    stored: Option<StoredChunks>,
 }
 
 #[derive(Serialize)]
 struct GroupReport {
     arrays: u64,
     groups: u64,
-    /// How many members are of another dialect.
+    /// Number of members of another dialect.
     other_dialects: u64,
-    /// The members of which a document cannot be read.
+    /// Members with an invalid document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     broken: Vec<BrokenReport>,
-    /// Whether there is consolidated metadata.
+    /// True if the group has consolidated metadata.
     consolidated: bool,
-    /// The paths of nodes that only the consolidated metadata have.
+    /// Paths of nodes that exist only in consolidated metadata.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     only_consolidated: Vec<String>,
-    /// Whether there may be more of these.
+    /// True if there may be more such nodes.
     #[serde(skip)]
-    more_consolidated: bool,
+    only_consolidated_truncated: bool,
 }
 
 #[derive(Serialize)]
 struct BrokenReport {
     path: String,
     #[serde(flatten)]
-    problem: ProblemCard,
+    problem: DocumentProblem,
 }
 
 #[derive(Serialize)]
@@ -109,46 +110,46 @@ struct LossReport {
     property: String,
 }
 
-/// Tells.
-pub(super) async fn run(config: LookConfig) -> Result<(), Failure> {
-    let mut signals = Signals::install(HangUp::Stops)?;
-    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
-    let result = signals.unless_stopped(tell(&hierarchy, &config)).await;
-    result.and(signals.finish(hierarchy.close()).await)
+/// Shows.
+pub(super) async fn run(config: NodeConfig) -> Result<(), Error> {
+    let mut signals = Signals::install(HangUp::Stop)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.endpoint)).await?;
+    let result = signals.unless_stopped(show(&hierarchy, &config)).await;
+    result.and(signals.finish(hierarchy.close().err_into()).await)
 }
 
-async fn tell(hierarchy: &Hierarchy, config: &LookConfig) -> Result<(), Failure> {
-    let report = Report::of(hierarchy, config).await?;
+async fn show(hierarchy: &Hierarchy, config: &NodeConfig) -> Result<(), Error> {
+    let report = Report::read(hierarchy, config).await?;
     let mut output = Output::default();
-    match config.form {
-        OutputForm::Json => output.json(&report)?,
-        OutputForm::Text => report.lines().iter().try_for_each(|line| output.line(line))?,
+    match config.format {
+        OutputFormat::Json => output.json(&report)?,
+        OutputFormat::Text => report.lines().iter().try_for_each(|line| output.line(line))?,
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
 impl Report {
-    async fn of(hierarchy: &Hierarchy, config: &LookConfig) -> Result<Self, Failure> {
-        let found = hierarchy.look(&config.path, config.dialect, 1).await?;
-        let also_as = also_as(hierarchy, &found.path, found.dialect).await?;
-        let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = found;
-        let card = Card::of(&path, dialect, zom.format, &zom.root);
-        let (document, of, extensions) = match zom.root {
+    async fn read(hierarchy: &Hierarchy, config: &NodeConfig) -> Result<Self, Error> {
+        let node = hierarchy.node(&config.path, config.dialect, 1).await?;
+        let also_as = also_as(hierarchy, &node.path, node.dialect).await?;
+        let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = node;
+        let summary = NodeSummary::new(&path, dialect, zom.format, &zom.root);
+        let (document, details, extensions) = match zom.root {
             zom::Node::Array(document) => {
                 let model = array_model(zom.format, &document);
-                let stored = Stored::of(hierarchy, &path, dialect, model.as_ref()).await?;
+                let stored = StoredChunks::count(hierarchy, &path, dialect, model.as_ref()).await?;
                 let extensions = extensions(model.as_ref(), &document);
-                (document.clone(), KindReport::Array(Box::new(ArrayReport::of(model, &document, stored))), extensions)
+                (document.clone(), NodeDetails::Array(Box::new(ArrayReport::new(model, &document, stored))), extensions)
             }
             zom::Node::Group(group) => {
-                let copies = stored::copies(hierarchy, &path, dialect).await?;
-                let of = GroupReport::of(&group, other_dialects.len(), broken, copies);
+                let consolidated = stored::consolidated_metadata(hierarchy, &path, dialect).await?;
+                let details = GroupReport::new(&group, other_dialects.len(), broken, consolidated);
                 let extensions = extensions(None, &group.document);
-                (group.document, KindReport::Group(of), extensions)
+                (group.document, NodeDetails::Group(details), extensions)
             }
         };
         Ok(Self {
-            card,
+            summary,
             version: version.map(|version| version.to_string()),
             implicit,
             also_as,
@@ -174,14 +175,14 @@ impl Report {
                     property: loss.property,
                 })
                 .collect(),
-            of,
+            details,
             document,
         })
     }
 }
 
 impl ArrayReport {
-    fn of(model: Option<ArrayModel>, document: &Json, stored: Option<Stored>) -> Self {
+    fn new(model: Option<ArrayModel>, document: &Json, stored: Option<StoredChunks>) -> Self {
         let fill_value = document.get("fill_value").and_then(|fill_value| fill_value.to_value().ok());
         let Some(model) = model else {
             return Self {
@@ -194,22 +195,22 @@ impl ArrayReport {
                 stored,
             };
         };
-        let elements = model.view_shape().iter().try_fold(1_u64, |all, &extent| all.checked_mul(extent));
+        let elements = model.view_shape().iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
         let size = match model.data_type.layout() {
             meta::data_type::Layout::Fixed(layout) => u64::try_from(layout.size).ok(),
             meta::data_type::Layout::Variable => None,
         };
-        let pieces = model.grid.dimensions().iter().zip(&model.shape);
+        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
         Self {
             fill_value,
             bytes: elements.zip(size).and_then(|(elements, size)| elements.checked_mul(size)),
-            num_chunks: pieces.map(|(grid, &extent)| grid.num_chunks(extent)).try_fold(1_u64, u64::checked_mul),
+            num_chunks: dimensions.map(|(grid, &extent)| grid.num_chunks(extent)).try_fold(1_u64, u64::checked_mul),
             pipeline: model
                 .codecs
                 .iter()
                 .map(|codec| json!({"name": codec.name, "configuration": codec.configuration}))
                 .collect(),
-            origin: model.view_offset.iter().any(|&origin| origin != 0).then_some(model.view_offset),
+            origin: model.view_offset.iter().any(|&offset| offset != 0).then_some(model.view_offset),
             dimension_names: model.dimension_names,
             stored,
         }
@@ -217,27 +218,32 @@ impl ArrayReport {
 }
 
 impl GroupReport {
-    fn of(group: &zom::Group, others: usize, broken: Vec<BrokenNode>, copies: Copies) -> Self {
+    fn new(
+        group: &zom::Group,
+        other_dialects: usize,
+        broken: Vec<BrokenNode>,
+        consolidated: ConsolidatedMetadata,
+    ) -> Self {
         let is_array = |node: &&zom::Node| matches!(node, zom::Node::Array(_));
         let members = || group.members.iter().flatten().map(|(_, node)| node);
-        let (all, arrays) = (members().count() as u64, members().filter(is_array).count() as u64);
+        let (total, arrays) = (members().count() as u64, members().filter(is_array).count() as u64);
         let broken = broken.into_iter().map(|BrokenNode { path, key, reason, .. }| BrokenReport {
             path: path.to_string(),
-            problem: ProblemCard { key: key.to_string(), reason },
+            problem: DocumentProblem { key: key.to_string(), reason },
         });
         Self {
             arrays,
-            groups: all - arrays,
-            other_dialects: others as u64,
+            groups: total - arrays,
+            other_dialects: other_dialects as u64,
             broken: broken.collect(),
-            consolidated: copies.there,
-            only_consolidated: copies.only,
-            more_consolidated: copies.more,
+            consolidated: consolidated.exists,
+            only_consolidated: consolidated.missing_nodes,
+            only_consolidated_truncated: consolidated.truncated,
         }
     }
 }
 
-/// The extensions as the document has them, or as they are read from one that has them elsewhere.
+/// The extensions in the document, or those parsed from elsewhere in it.
 fn extensions(model: Option<&ArrayModel>, document: &Json) -> Vec<Value> {
     let listed = values(document, "extensions");
     match model {
@@ -246,7 +252,7 @@ fn extensions(model: Option<&ArrayModel>, document: &Json) -> Vec<Value> {
     }
 }
 
-/// The elements of a member that is an array.
+/// The items of a member that is a JSON array.
 fn values(document: &Json, name: &str) -> Vec<Value> {
     let list = document.get(name);
     list.map(|list| list.items().filter_map(|item| item.to_value().ok()).collect()).unwrap_or_default()
@@ -260,16 +266,16 @@ fn extension(extension: &Extension) -> Value {
     })
 }
 
-/// The other dialects in which there is a node at the path for another reason than that there are nodes below it.
-async fn also_as(hierarchy: &Hierarchy, path: &NodePath, shown: Dialect) -> Result<Vec<&'static str>, Failure> {
-    let mut found = Vec::new();
-    for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != shown) {
-        match hierarchy.look(path, Some(dialect), 0).await {
-            Ok(node) if !node.implicit => found.push(dialect.name()),
-            Ok(_) | Err(LookError::Missing { .. }) => {}
-            // What cannot be read there is no node.
+/// Other dialects of which a node with a document exists at the path.
+async fn also_as(hierarchy: &Hierarchy, path: &NodePath, own: Dialect) -> Result<Vec<&'static str>, Error> {
+    let mut dialects = Vec::new();
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != own) {
+        match hierarchy.node(path, Some(dialect), 0).await {
+            Ok(node) if !node.implicit => dialects.push(dialect.name()),
+            Ok(_) | Err(NodeReadError::NotFound { .. }) => {}
+            // A node with an invalid document is left out; other errors are returned.
             Err(error) => drop(error.into_broken(path, dialect)?),
         }
     }
-    Ok(found)
+    Ok(dialects)
 }

@@ -1,125 +1,125 @@
-//! What is told of a node, for people.
+//! Text output of `zarrd info`.
 
 use indicatif::BinaryBytes;
 use meta::json::{Json, Member};
 use serde_json::{Map, Value};
 
-use super::{ArrayReport, GroupReport, KindReport, Report, stored::Stored};
-use crate::hierarchy::{ArrayCard, Kind, counted, shown, tuple};
+use super::{ArrayReport, GroupReport, NodeDetails, Report, stored::StoredChunks};
+use crate::hierarchy::{ArraySummary, NodeKind, escape_control, quantity, tuple};
 
-/// How wide the names of what is told are.
-const NAMES: usize = 14;
+/// Width of the column of names.
+const NAME_WIDTH: usize = 14;
 
-/// How many broken members are told one by one.
-const SHOWN: usize = 10;
+/// Maximum number of broken members that are listed.
+const MAX_LISTED_BROKEN: usize = 10;
 
-/// Lines, with the names of what is told beside it.
+/// Lines with a name and a value.
 #[derive(Default)]
 struct Lines(Vec<String>);
 
 impl Lines {
-    /// Tells something, unless there is nothing to tell. What has several lines is told below each other.
-    fn tell(&mut self, name: &str, what: impl AsRef<str>) {
+    /// Adds a value, unless it is empty. The name is in the first line of the value only.
+    fn add(&mut self, name: &str, value: impl AsRef<str>) {
         let mut name = name;
-        for line in what.as_ref().lines().filter(|line| !line.is_empty()) {
-            self.0.push(format!("{name:<NAMES$}{}", shown(line)));
+        for line in value.as_ref().lines().filter(|line| !line.is_empty()) {
+            self.0.push(format!("{name:<NAME_WIDTH$}{}", escape_control(line)));
             name = "";
         }
     }
 }
 
 impl Report {
-    /// The lines in which it is told.
+    /// The report as lines of text.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = Lines::default();
-        let kind = match (self.card.kind, self.implicit) {
-            (Kind::Array, _) => "array",
-            (Kind::Group, false) => "group",
-            (Kind::Group, true) => "implicit group",
-            (Kind::Broken, _) => "broken",
+        let kind = match (self.summary.kind, self.implicit) {
+            (NodeKind::Array, _) => "array",
+            (NodeKind::Group, false) => "group",
+            (NodeKind::Group, true) => "implicit group",
+            (NodeKind::Broken, _) => "broken",
         };
-        lines.tell("path", &self.card.path);
-        lines.tell("kind", kind);
-        lines.tell("dialect", self.card.dialect);
-        lines.tell("also as", self.also_as.join(", "));
-        match (&self.of, &self.card.array) {
-            (KindReport::Array(array), Some(card)) => array.tell(card, &mut lines),
-            (KindReport::Group(group), _) => group.tell(&mut lines),
-            (KindReport::Array(_), None) => {}
+        lines.add("path", &self.summary.path);
+        lines.add("kind", kind);
+        lines.add("dialect", self.summary.dialect);
+        lines.add("also as", self.also_as.join(", "));
+        match (&self.details, &self.summary.array) {
+            (NodeDetails::Array(array), Some(summary)) => array.add_lines(summary, &mut lines),
+            (NodeDetails::Group(group), _) => group.add_lines(&mut lines),
+            (NodeDetails::Array(_), None) => {}
         }
         let extensions: Vec<String> = self.extensions.iter().map(named).collect();
-        lines.tell("extensions", extensions.join("\n"));
+        lines.add("extensions", extensions.join("\n"));
         let links = self.links.iter().map(|link| {
-            let resolved = if link.resolved == "array" { "found" } else { link.resolved };
-            format!("{} {resolved} ({})", link.path, link.extension)
+            let target = if link.resolved == "array" { "found" } else { link.resolved };
+            format!("{} {target} ({})", link.path, link.extension)
         });
-        lines.tell("links", links.collect::<Vec<_>>().join("\n"));
+        lines.add("links", links.collect::<Vec<_>>().join("\n"));
         if self.attributes.members().next().is_some() {
-            lines.tell("attributes", pretty(&self.attributes));
+            lines.add("attributes", pretty(&self.attributes));
         }
         let losses = self.losses.iter().map(|loss| format!("{} {}: {}", loss.path, loss.pointer, loss.property));
-        lines.tell("not in v3", losses.collect::<Vec<_>>().join("\n"));
-        lines.tell("version", self.version.as_deref().unwrap_or_default());
+        lines.add("not in v3", losses.collect::<Vec<_>>().join("\n"));
+        lines.add("version", self.version.as_deref().unwrap_or_default());
         lines.0
     }
 }
 
 impl ArrayReport {
-    fn tell(&self, card: &ArrayCard, lines: &mut Lines) {
-        lines.tell("shape", tuple(&card.shape));
+    fn add_lines(&self, summary: &ArraySummary, lines: &mut Lines) {
+        lines.add("shape", tuple(&summary.shape));
         if self.dimension_names.iter().any(Option::is_some) {
             let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
-            lines.tell("dimensions", self.dimension_names.iter().map(name).collect::<Vec<_>>().join(", "));
+            lines.add("dimensions", self.dimension_names.iter().map(name).collect::<Vec<_>>().join(", "));
         }
         if let Some(origin) = &self.origin {
-            lines.tell("view from", tuple(origin));
+            lines.add("view from", tuple(origin));
         }
-        lines.tell("data type", &card.data_type);
-        lines.tell("fill value", self.fill_value.as_ref().map(Value::to_string).unwrap_or_default());
-        lines.tell("size", self.bytes.map(|bytes| BinaryBytes(bytes).to_string()).unwrap_or_default());
-        lines.tell("chunks", card.chunking());
-        let thing = if card.shards.is_some() { "shard" } else { "chunk" };
-        let stored = self.stored.as_ref().map(|stored| stored.told(self.num_chunks, thing));
-        lines.tell("stored", stored.unwrap_or_default());
+        lines.add("data type", &summary.data_type);
+        lines.add("fill value", self.fill_value.as_ref().map(Value::to_string).unwrap_or_default());
+        lines.add("size", self.bytes.map(|bytes| BinaryBytes(bytes).to_string()).unwrap_or_default());
+        lines.add("chunks", summary.chunking());
+        let unit = if summary.shards.is_some() { "shard" } else { "chunk" };
+        let stored = self.stored.as_ref().map(|stored| stored.text(self.num_chunks, unit));
+        lines.add("stored", stored.unwrap_or_default());
         let mut codecs = Vec::new();
-        self.pipeline.iter().for_each(|codec| chain(codec, 0, &mut codecs));
-        lines.tell("codecs", codecs.join("\n"));
+        self.pipeline.iter().for_each(|codec| codec_lines(codec, 0, &mut codecs));
+        lines.add("codecs", codecs.join("\n"));
     }
 }
 
-impl Stored {
-    fn told(&self, places: Option<u64>, thing: &str) -> String {
+impl StoredChunks {
+    fn text(&self, total: Option<u64>, unit: &str) -> String {
         let more = if self.complete { "" } else { "more than " };
-        let of = places.map(|places| format!(" of {}", indicatif::HumanCount(places))).unwrap_or_default();
-        format!("{more}{}{of}, {}", counted(self.chunks, thing), BinaryBytes(self.bytes))
+        let total = total.map(|total| format!(" of {}", indicatif::HumanCount(total))).unwrap_or_default();
+        format!("{more}{}{total}, {}", quantity(self.chunks, unit), BinaryBytes(self.bytes))
     }
 }
 
 impl GroupReport {
-    fn tell(&self, lines: &mut Lines) {
+    fn add_lines(&self, lines: &mut Lines) {
         let others = match self.other_dialects {
             0 => String::new(),
             others => format!(", {} of other dialects", indicatif::HumanCount(others)),
         };
-        lines.tell("members", format!("{}, {}{others}", counted(self.groups, "group"), counted(self.arrays, "array")));
+        lines.add("members", format!("{}, {}{others}", quantity(self.groups, "group"), quantity(self.arrays, "array")));
         let broken = self
             .broken
             .iter()
             .map(|broken| format!("{} {}: {}", broken.path, broken.problem.key, broken.problem.reason));
-        lines.tell("broken", broken.take(SHOWN).collect::<Vec<_>>().join("\n"));
-        if let Some(more) = self.broken.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-            lines.tell("", format!("and {} more", indicatif::HumanCount(more as u64)));
+        lines.add("broken", broken.take(MAX_LISTED_BROKEN).collect::<Vec<_>>().join("\n"));
+        if let Some(more) = self.broken.len().checked_sub(MAX_LISTED_BROKEN).filter(|more| *more > 0) {
+            lines.add("", format!("and {} more", indicatif::HumanCount(more as u64)));
         }
-        lines.tell("consolidated", if self.consolidated { "yes" } else { "no" });
+        lines.add("consolidated", if self.consolidated { "yes" } else { "no" });
         if !self.only_consolidated.is_empty() {
-            let more = if self.more_consolidated { ", and more" } else { "" };
+            let more = if self.only_consolidated_truncated { ", and more" } else { "" };
             let only = self.only_consolidated.join(", ");
-            lines.tell("", format!("only in consolidated metadata: {only}{more}"));
+            lines.add("", format!("only in consolidated metadata: {only}{more}"));
         }
     }
 }
 
-/// A codec, or an extension: its name and configuration.
+/// The name and configuration of a codec or an extension.
 fn named(named: &Value) -> String {
     let name = named.get("name").unwrap_or(named);
     let name = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
@@ -129,8 +129,8 @@ fn named(named: &Value) -> String {
     }
 }
 
-/// A codec, and those that shards have inside below it.
-fn chain(codec: &Value, depth: usize, lines: &mut Vec<String>) {
+/// A codec in a line, with the codecs of shards in the following lines.
+fn codec_lines(codec: &Value, depth: usize, lines: &mut Vec<String>) {
     const INNER: &str = "codecs";
     let indent = "  ".repeat(depth);
     let Some(inner) = codec.get("configuration").and_then(|configuration| configuration.get(INNER)?.as_array()) else {
@@ -143,8 +143,8 @@ fn chain(codec: &Value, depth: usize, lines: &mut Vec<String>) {
         configuration.remove("index_codecs");
     }
     lines.push(format!("{indent}{}", named(&outer)));
-    // Documents are not nested deeper than they are read.
-    inner.iter().for_each(|codec| chain(codec, depth + 1, lines));
+    // The depth of the recursion is limited by that of the parsed document.
+    inner.iter().for_each(|codec| codec_lines(codec, depth + 1, lines));
 }
 
 fn settings(configuration: &Map<String, Value>) -> String {
@@ -152,7 +152,7 @@ fn settings(configuration: &Map<String, Value>) -> String {
     format!("({})", all.join(", "))
 }
 
-/// Attributes, each on a line unless it is large.
+/// Attributes, one per line.
 fn pretty(attributes: &Json) -> String {
     let name = |member: &Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
     let widths = attributes.members().map(|member| name(&member).chars().count());
@@ -168,30 +168,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codecs_of_shards_are_below_them() {
+    fn codecs_of_shards_are_indented() {
         let mut lines = Vec::new();
         let sharding = json!({"name": "sharding_indexed", "configuration": {
             "chunk_shape": [2, 2], "index_codecs": ["bytes"],
             "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd", "configuration": {}}],
         }});
-        chain(&sharding, 0, &mut lines);
+        codec_lines(&sharding, 0, &mut lines);
         assert_eq!(lines, ["sharding_indexed (chunk_shape: [2,2])", "  bytes (endian: \"little\")", "  zstd"]);
     }
 
     #[test]
-    fn what_is_stored() {
-        let stored = |chunks, complete| Stored { chunks, bytes: 2048, complete };
-        assert_eq!(stored(1, true).told(Some(4), "chunk"), "1 chunk of 4, 2.00 KiB");
-        assert_eq!(stored(2000, false).told(None, "shard"), "more than 2,000 shards, 2.00 KiB");
+    fn stored_chunks_have_totals_and_units() {
+        let stored = |chunks, complete| StoredChunks { chunks, bytes: 2048, complete };
+        assert_eq!(stored(1, true).text(Some(4), "chunk"), "1 chunk of 4, 2.00 KiB");
+        assert_eq!(stored(2000, false).text(None, "shard"), "more than 2,000 shards, 2.00 KiB");
     }
 
     #[test]
-    fn attributes_are_below_each_other() {
+    fn attributes_are_one_per_line() {
         let attributes = json!({"a": 1, "unit": {"x": ["mV"]}});
         assert_eq!(pretty(&Json::compact(&attributes)), "a     1\nunit  {\"x\":[\"mV\"]}");
         let mut lines = Lines::default();
-        lines.tell("attributes", "a  1\nb  \u{1b}");
-        lines.tell("nothing", "");
+        lines.add("attributes", "a  1\nb  \u{1b}");
+        lines.add("nothing", "");
         assert_eq!(lines.0, ["attributes    a  1", "              b  \\u{1b}"]);
     }
 }

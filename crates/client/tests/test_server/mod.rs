@@ -1,0 +1,37 @@
+//! A zarrd server with an in-memory store, in the test process.
+
+use std::sync::Arc;
+
+use client::{BaseUrl, HttpStore};
+use server::{App, Settings, serve};
+use store::MemoryStore;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// A server that runs until it is dropped.
+pub(crate) struct TestServer {
+    /// A client of its store.
+    pub(crate) store: HttpStore,
+    serving: JoinHandle<()>,
+}
+
+impl TestServer {
+    /// Starts a server with an empty store.
+    pub(crate) async fn start() -> Self {
+        Self::with(MemoryStore::new(), Settings::default()).await
+    }
+
+    /// Starts a server.
+    pub(crate) async fn with(store: MemoryStore, settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = BaseUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let app = App::new(Arc::new(store), settings);
+        let serving = tokio::spawn(async move { serve(listener, app, std::future::pending()).await.unwrap() });
+        Self { store: HttpStore::new(base).unwrap(), serving }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

@@ -1,0 +1,80 @@
+//! State shared by all requests.
+
+use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
+
+use array::{Arrays, MemoryBudget};
+use store::TransactionalStore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
+
+/// A store, its engine and the settings by which it is served. Clones share one state.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn TransactionalStore>,
+    arrays: Arrays,
+    settings: Settings,
+    metrics: Metrics,
+    request_ids: RequestIds,
+    listing_permits: Semaphore,
+}
+
+impl App {
+    /// Serves `store` with `settings`.
+    pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        let arrays = Arrays::new(store.clone(), settings.arrays);
+        Self(Arc::new(Inner {
+            arrays,
+            metrics: Metrics::new(),
+            request_ids: RequestIds::new(),
+            listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
+            store,
+            settings,
+        }))
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn TransactionalStore> {
+        &self.0.store
+    }
+
+    /// The engine for the arrays and hierarchies in the store.
+    pub fn arrays(&self) -> &Arrays {
+        &self.0.arrays
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// The memory budget of all requests together.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        self.0.arrays.memory()
+    }
+
+    /// Waits for the right to read one batch of a listing.
+    ///
+    /// The permits equal the number of cores, so that a request for a small value does not wait for every listing in
+    /// progress.
+    pub(crate) async fn listing_permit(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.0.listing_permits.acquire().await.ok()
+    }
+
+    pub(crate) fn request_ids(&self) -> &RequestIds {
+        &self.0.request_ids
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

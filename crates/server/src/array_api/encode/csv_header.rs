@@ -1,0 +1,203 @@
+//! The header line of CSV.
+//!
+//! With two dimensions, columns are named by their indices along the second dimension, prefixed with its name if it has
+//! one: `x_3`, or `3`. With fewer dimensions, the only column is named after the array, and those of a struct after its
+//! fields.
+
+use array::ArrayRead;
+use meta::selection::{DimensionSelection, ResolvedSelection};
+use wire::array::{CsvHeader, MAX_DESCRIPTION};
+
+use super::{
+    csv_field::{LINE_END, text_field},
+    encoder::{BLOCK_SIZE, Progress},
+};
+
+/// The maximum number of digits of an index.
+const DIGITS: u64 = 20;
+
+/// The names of the columns.
+#[derive(Clone, Debug)]
+pub(in crate::array_api) enum ColumnNames {
+    /// A list of names.
+    Names(Vec<String>),
+    /// Names made of indices along a dimension.
+    Indices {
+        /// The name of the dimension.
+        name: Option<String>,
+        /// The indices in storage, before subtracting `offset`.
+        columns_are_named_by_index: DimensionSelection,
+        /// The view offset of the dimension.
+        offset: u64,
+    },
+}
+
+/// Writes a header line in blocks.
+#[derive(Debug)]
+pub(super) struct HeaderLine {
+    column_names: ColumnNames,
+    columns: u64,
+    /// The next column.
+    next: u64,
+}
+
+impl ColumnNames {
+    /// Returns the column names if a header line is requested, or by default if the columns have meaningful names.
+    pub(in crate::array_api) fn of(reading: &ArrayRead, requested: Option<CsvHeader>) -> Option<Self> {
+        // Names too long for the response headers are also too long here.
+        let short = |name: Option<String>| name.filter(|name| name.len() <= MAX_DESCRIPTION);
+        let mut dimensions = reading.dimension_names().into_iter().map(short);
+        let fields = reading.model().data_type.field_names();
+        let (column_names, named) = match reading.shape() {
+            [] | [_] if !fields.is_empty() => (Self::Names(fields.into_iter().map(str::to_owned).collect()), true),
+            [] | [_] => {
+                let name = reading.path().name().unwrap_or("array").to_owned();
+                (Self::Names(vec![name]), dimensions.next().flatten().is_some())
+            }
+            [_, columns] => {
+                let name = dimensions.nth(1).flatten();
+                let named = name.is_some();
+                let (columns_are_named_by_index, offset) = columns_of(reading, *columns);
+                (Self::Indices { name, columns_are_named_by_index, offset }, named)
+            }
+            _ => return None,
+        };
+        match requested {
+            Some(CsvHeader::Absent) => None,
+            None if !named => None,
+            Some(CsvHeader::Present) | None => Some(column_names),
+        }
+    }
+
+    /// An upper bound of the line's length for `columns` columns, in bytes.
+    pub(super) fn max_text_len(&self, columns: u64) -> u64 {
+        let quoted = |name: &String| (name.len() as u64).saturating_mul(2).saturating_add(3);
+        match self {
+            Self::Names(special_names_are_quoted) => {
+                special_names_are_quoted.iter().map(quoted).fold(2, u64::saturating_add)
+            }
+            Self::Indices { name, .. } => {
+                let each = name.as_ref().map_or(1, quoted).saturating_add(DIGITS);
+                columns.saturating_mul(each).saturating_add(2)
+            }
+        }
+    }
+
+    fn write(&self, column: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Names(special_names_are_quoted) => {
+                let name = usize::try_from(column).ok().and_then(|column| special_names_are_quoted.get(column));
+                text_field(name.map_or(&[], |name| name.as_bytes()), out);
+            }
+            Self::Indices { name, columns_are_named_by_index, offset } => {
+                let index = index(columns_are_named_by_index, column).saturating_sub(*offset);
+                match name {
+                    Some(name) => text_field(format!("{name}_{index}").as_bytes(), out),
+                    None => text_field(index.to_string().as_bytes(), out),
+                }
+            }
+        }
+    }
+}
+
+impl HeaderLine {
+    pub(super) fn new(column_names: &ColumnNames, shape: &[u64]) -> Self {
+        let columns = match column_names {
+            ColumnNames::Names(special_names_are_quoted) => special_names_are_quoted.len() as u64,
+            ColumnNames::Indices { .. } => shape.get(1).copied().unwrap_or(0),
+        };
+        Self { column_names: column_names.clone(), columns, next: 0 }
+    }
+
+    /// Writes about one block of the line.
+    pub(super) fn write(&mut self, out: &mut Vec<u8>) -> Progress {
+        while self.next < self.columns {
+            if out.len() >= BLOCK_SIZE {
+                return Progress::Partial;
+            }
+            if self.next > 0 {
+                out.push(b',');
+            }
+            self.column_names.write(self.next, out);
+            self.next = self.next.saturating_add(1);
+        }
+        out.extend_from_slice(LINE_END);
+        Progress::Complete
+    }
+}
+
+/// Returns the indices of the columns and the view offset of their dimension. Columns of a stacked selection are
+/// numbered.
+fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
+    let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
+    let ResolvedSelection::Region(region) = reading.resolved() else { return counted };
+    let dimensions = region.dimensions.iter().zip(&reading.model().view_offset);
+    let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
+    visible.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
+}
+
+/// The index of a column.
+fn index(columns_are_named_by_index: &DimensionSelection, column: u64) -> u64 {
+    match columns_are_named_by_index {
+        DimensionSelection::Index(index) => *index,
+        DimensionSelection::Range { start, step, .. } => {
+            let distance = i128::from(*step).saturating_mul(i128::from(column));
+            u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
+        }
+        DimensionSelection::List(columns_are_named_by_index) => {
+            usize::try_from(column).ok().and_then(|column| columns_are_named_by_index.get(column).copied()).unwrap_or(0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(column_names: &ColumnNames, columns: u64) -> String {
+        let (mut line, mut out) = (HeaderLine::new(column_names, &[1, columns]), Vec::new());
+        while line.write(&mut out) == Progress::Partial {}
+        assert!(out.len() as u64 <= column_names.max_text_len(columns));
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn special_names_are_quoted() {
+        let special_names_are_quoted = ["a", "", "x,y", "say \"hi\""].map(str::to_owned).to_vec();
+        assert_eq!(text(&ColumnNames::Names(special_names_are_quoted), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
+    }
+
+    #[test]
+    fn columns_are_named_by_index() {
+        let of = |name: Option<&str>, columns_are_named_by_index, offset| ColumnNames::Indices {
+            name: name.map(str::to_owned),
+            columns_are_named_by_index,
+            offset,
+        };
+        let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
+        assert_eq!(text(&of(Some("x"), backwards.clone(), 0), 3), "x_9,x_7,x_5\r\n");
+        assert_eq!(text(&of(None, backwards, 5), 3), "4,2,0\r\n");
+        let list = DimensionSelection::List([7, 7, 1].into());
+        assert_eq!(text(&of(Some("\""), list, 0), 3), "\"\"\"_7\",\"\"\"_7\",\"\"\"_1\"\r\n");
+    }
+
+    #[test]
+    fn long_lines_come_in_blocks() {
+        let column_names = ColumnNames::Indices {
+            name: None,
+            columns_are_named_by_index: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
+            offset: 0,
+        };
+        let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);
+        loop {
+            let mut out = Vec::new();
+            let progress = line.write(&mut out);
+            assert!(out.len() <= BLOCK_SIZE + 32);
+            blocks += 1;
+            if progress == Progress::Complete {
+                break;
+            }
+        }
+        assert_eq!(blocks, 112);
+    }
+}

@@ -1,0 +1,155 @@
+//! Encoders for the elements in responses.
+
+mod csv;
+mod csv_field;
+mod csv_header;
+pub(super) mod encoder;
+mod json;
+mod npy;
+mod png_image;
+mod raw;
+mod slice;
+
+use codec::Elements;
+use encoder::ElementEncoder;
+use wire::{array::Format, elements::npy::write_head};
+
+pub(super) use csv_header::ColumnNames;
+pub(super) use slice::ArraySlice;
+
+/// The values that a PNG shows as black and white; `None` stands for the minimum or maximum of the elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Contrast {
+    pub(super) min: Option<f64>,
+    pub(super) max: Option<f64>,
+}
+
+/// The way in which a format encodes a response.
+pub(super) enum ResponseEncoding {
+    /// The memory layout of the elements, after this header.
+    Passthrough(Vec<u8>),
+    /// Element by element.
+    PerElement(Box<dyn ElementEncoder>),
+    /// From all elements at once.
+    Buffered(BufferedFormat),
+}
+
+/// Formats that need all elements before the first byte.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BufferedFormat {
+    /// An image.
+    Png(Contrast),
+    /// NumPy strings, all padded to the length of the longest.
+    NpyStrings,
+}
+
+/// Errors of encoding all elements at once.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EncodeError {
+    /// The number of elements does not match the shape.
+    #[error("read {found} elements, but the shape has {expected}")]
+    Count {
+        /// The number of elements in the shape.
+        expected: u64,
+        /// The number of elements read.
+        found: u64,
+    },
+    /// The encoded response exceeds its limit.
+    #[error("padding all strings to the longest needs {size} bytes, which exceeds the limit (`--max-text-selection`)")]
+    TooLong {
+        /// Its size, in bytes.
+        size: u64,
+    },
+    /// A string ends with NUL, which NumPy would strip.
+    #[error("cannot represent a string that ends with NUL")]
+    TrailingNul,
+    /// Encoding the image failed.
+    #[error("encoding the image failed")]
+    Png(#[from] png::EncodingError),
+}
+
+/// Returns the reason why a format cannot represent the elements, worded to follow its name; `None` if it can.
+pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice) -> Option<String> {
+    match format {
+        Format::Json => None,
+        Format::Raw => raw::unsupported_reason(slice),
+        Format::Npy => npy::unsupported_reason(slice),
+        Format::Csv => csv::unsupported_reason(slice),
+        Format::Png => png_image::unsupported_reason(slice),
+    }
+}
+
+/// Returns the formats that can represent the elements.
+pub(super) fn supported_formats(slice: &ArraySlice) -> Vec<Format> {
+    Format::ALL.into_iter().filter(|&format| unsupported_reason(format, slice).is_none()).collect()
+}
+
+/// Returns the encoding of a response in a format that can represent its elements.
+pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Contrast) -> ResponseEncoding {
+    match format {
+        Format::Json => ResponseEncoding::PerElement(Box::new(json::JsonEncoder::new(slice))),
+        Format::Csv => ResponseEncoding::PerElement(Box::new(csv::CsvEncoder::new(slice))),
+        Format::Raw if slice.is_variable() => {
+            ResponseEncoding::PerElement(Box::new(raw::LengthPrefixedEncoder::new(slice)))
+        }
+        Format::Raw => ResponseEncoding::Passthrough(Vec::new()),
+        Format::Npy => match slice.data_type.npy_descr() {
+            Some(descr) => ResponseEncoding::Passthrough(write_head(&descr, &slice.shape)),
+            None => ResponseEncoding::Buffered(BufferedFormat::NpyStrings),
+        },
+        Format::Png => ResponseEncoding::Buffered(BufferedFormat::Png(contrast)),
+    }
+}
+
+/// Encodes all elements at once, into at most `limit` bytes.
+pub(super) fn encode_buffered(
+    format: BufferedFormat,
+    slice: &ArraySlice,
+    buffers: &[Elements],
+    limit: u64,
+) -> Result<Vec<u8>, EncodeError> {
+    match format {
+        BufferedFormat::Png(contrast) => png_image::image(slice, buffers, contrast),
+        BufferedFormat::NpyStrings => npy::strings(slice, buffers, limit),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{encoder::Progress, *};
+    use meta::data_type::parse_v3;
+    use serde_json::json;
+
+    pub(crate) fn slice(data_type: &str, shape: &[u64]) -> ArraySlice {
+        ArraySlice { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), column_names: None }
+    }
+
+    /// Encodes these elements.
+    pub(crate) fn encoded(mut encoder: impl ElementEncoder, elements: &[&[u8]]) -> String {
+        let mut out = Vec::new();
+        while encoder.write_header(&mut out) == Progress::Partial {}
+        elements.iter().for_each(|element| encoder.write_element(element, &mut out));
+        encoder.finish(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn formats_support_shapes_and_types() {
+        use Format::{Csv, Json, Npy, Png, Raw};
+        for (data_type, shape, formats) in [
+            ("float32", &[2, 3][..], &[Json, Raw, Npy, Csv, Png][..]),
+            ("uint8", &[], &[Json, Raw, Npy, Csv]),
+            ("uint8", &[3], &[Json, Raw, Npy, Csv]),
+            ("uint8", &[1, 2, 3], &[Json, Raw, Npy]),
+            ("uint8", &[0, 3], &[Json, Raw, Npy, Csv]),
+            ("uint8", &[1 << 31, 3], &[Json, Raw, Npy, Csv]),
+            ("complex64", &[2, 3], &[Json, Raw, Npy, Csv]),
+            ("bool", &[2, 3], &[Json, Raw, Npy, Csv, Png]),
+            ("string", &[2, 3], &[Json, Raw, Npy, Csv]),
+            ("bytes", &[2, 3], &[Json, Raw, Csv]),
+            ("bytes", &[1 << 32, 1, 1], &[Json]),
+        ] {
+            assert_eq!(supported_formats(&slice(data_type, shape)), formats, "{data_type} {shape:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Handlers that read elements.
+
+use axum::response::Response;
+use meta::selection::{ReadRequest, Selection};
+use wire::query::ElementsQuery;
+
+use super::response::ResponseSpec;
+use crate::{
+    engine::Engine,
+    error::ApiError,
+    extract::{ArrayPath, ContentNegotiation, ElementsPostQuery, Query, TagConditions},
+    request_body::{Document, ReadRequestDocument},
+};
+
+/// The largest body, in bytes, that is parsed on the async thread.
+const INLINE_PARSE_LIMIT: usize = 64 << 10;
+/// The memory of a parsed request per byte of its text. Points with few digits take the most.
+const PARSED_BYTES_PER_BYTE: u64 = 24;
+
+/// `GET`: returns the elements selected by the query.
+pub(crate) async fn get(
+    engine: Engine,
+    ArrayPath(path): ArrayPath,
+    Query(query): Query<ElementsQuery>,
+    negotiation: ContentNegotiation,
+    conditions: TagConditions,
+) -> Result<Response, ApiError> {
+    let (request, spec) = (parse_selection(&query)?, ResponseSpec::new(&query, &negotiation, conditions)?);
+    let read = spec.read(&engine, &path, query.dialect, &request).await?;
+    spec.respond(&engine.app, read).await
+}
+
+/// `HEAD`: returns the headers of `GET` without decoding anything.
+pub(crate) async fn head(
+    engine: Engine,
+    ArrayPath(path): ArrayPath,
+    Query(query): Query<ElementsQuery>,
+    negotiation: ContentNegotiation,
+    conditions: TagConditions,
+) -> Result<Response, ApiError> {
+    let (request, spec) = (parse_selection(&query)?, ResponseSpec::new(&query, &negotiation, conditions)?);
+    let read = spec.read(&engine, &path, query.dialect, &request).await?;
+    spec.head_response(&engine.app, &read)
+}
+
+/// `POST`: returns the elements selected by the body.
+pub(crate) async fn post(
+    engine: Engine,
+    ArrayPath(path): ArrayPath,
+    Query(ElementsPostQuery(query)): Query<ElementsPostQuery>,
+    negotiation: ContentNegotiation,
+    conditions: TagConditions,
+    ReadRequestDocument(Document { bytes, mut memory }): ReadRequestDocument,
+) -> Result<Response, ApiError> {
+    let spec = ResponseSpec::new(&query, &negotiation, conditions)?;
+    let parsed_size = (bytes.len() as u64).saturating_mul(PARSED_BYTES_PER_BYTE);
+    let request = match bytes.len() {
+        ..=INLINE_PARSE_LIMIT => ReadRequest::from_json(&bytes)?,
+        len => engine.arrays.run_on_documents(len as u64, move || ReadRequest::from_json(&bytes)).await??,
+    };
+    if let Some(memory) = &mut memory {
+        memory.shrink_to(parsed_size);
+    }
+    let read = spec.read(&engine, &path, query.dialect, &request).await?;
+    drop((request, memory));
+    spec.respond(&engine.app, read).await
+}
+
+/// Parses the selection in the query; the default is all elements.
+fn parse_selection(query: &ElementsQuery) -> Result<ReadRequest, ApiError> {
+    let text = query.select.as_deref().unwrap_or_default();
+    Ok(ReadRequest::Select(Selection::parse(text)?))
+}

@@ -1,0 +1,57 @@
+//! Errors of writing elements.
+
+use array::WriteError;
+use store::{StoreError, UploadError};
+use wire::{
+    etag,
+    problem::{Members, Problem, ProblemType},
+    query::APPEND,
+};
+
+use super::{ApiError, path_members};
+use crate::array_api::DecodeError;
+
+impl From<WriteError> for ApiError {
+    fn from(error: WriteError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            WriteError::Array(error) => return error.into(),
+            WriteError::Node(error) => return error.into(),
+            WriteError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
+                return Self::body_too_large(limit);
+            }
+            WriteError::Store(error) => {
+                return DecodeError::from_stream_error(error).map_or_else(Self::from, Self::from);
+            }
+            WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
+                (ProblemType::BodyShapeMismatch, length_mismatch(expected, found))
+            }
+            WriteError::AppendLength { dimension, step, found } => (
+                ProblemType::BodyShapeMismatch,
+                Members { dimension: Some(dimension as u64), ..length_mismatch(step, found) },
+            ),
+            WriteError::Dimension { .. } => {
+                (ProblemType::InvalidParameter, Members { parameter: Some(APPEND.to_owned()), ..Members::default() })
+            }
+            WriteError::RepeatedIndex { dimension, index } => {
+                let (dimension, index) = (Some(dimension as u64), i64::try_from(index).ok());
+                (ProblemType::InvalidSelection, Members { dimension, index, ..Members::default() })
+            }
+            WriteError::ShapeChanged { path } => (ProblemType::ShapeChanged, path_members(&path)),
+            WriteError::PreconditionFailed { path, current } => {
+                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
+            }
+            WriteError::Encode { key, source } => {
+                let (key, codec) = (Some(key.to_string()), Some(source.codec().to_owned()));
+                let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(source.to_string());
+                return Self::new(problem.with_members(Members { key, codec, ..Members::default() }));
+            }
+            WriteError::ChunkKey { path } => (ProblemType::InvalidPath, path_members(&path)),
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+fn length_mismatch(expected: u64, found: u64) -> Members {
+    Members { expected: Some(expected), actual: Some(found), ..Members::default() }
+}

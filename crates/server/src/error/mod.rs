@@ -1,0 +1,314 @@
+//! The mapping from errors to problem documents (RFC 9457).
+
+use std::{sync::Arc, time::SystemTime};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderName, HeaderValue, Method, StatusCode,
+    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER},
+};
+use meta::NodePath;
+use store::{BoxError, IntentError, StoreError, UploadError, Version};
+use wire::{
+    digest::DigestError,
+    etag::{self, EtagError},
+    headers::{MODIFIED, PROBLEM_JSON},
+    problem::{Members, Problem, ProblemType},
+    query::{CONFIRM, QueryError},
+    range::ContentRange,
+    routes::PathError,
+    time,
+};
+
+use crate::request_id::RequestId;
+
+mod from_array;
+mod from_node;
+mod from_write;
+
+/// A request error: a problem document for the client, and a cause for the log.
+///
+/// As a response it is a placeholder, which [`take_from`](Self::take_from) finds and [`to_response`](Self::to_response)
+/// replaces with the document once the request's id is known.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    problem: Problem,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    cause: Option<BoxError>,
+}
+
+impl ApiError {
+    pub(crate) fn new(problem: Problem) -> Self {
+        Self::build(problem, Vec::new(), None)
+    }
+
+    pub(crate) fn with_header(problem: Problem, name: HeaderName, value: HeaderValue) -> Self {
+        Self::build(problem, vec![(name, value)], None)
+    }
+
+    /// An error whose cause is logged, but not sent to the client.
+    pub(crate) fn with_cause(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
+        Self::build(Problem::new(kind), Vec::new(), Some(cause.into()))
+    }
+
+    /// An invalid header.
+    pub(crate) fn invalid_header(name: &'static str, detail: impl Into<String>) -> Self {
+        let members = Members { header: Some(name.to_owned()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::InvalidHeader).with_detail(detail).with_members(members))
+    }
+
+    /// No resource exists at the path.
+    pub(crate) fn not_found() -> Self {
+        Self::new(Problem::new(ProblemType::NotFound))
+    }
+
+    /// The path is not a valid node path.
+    pub(crate) fn invalid_path(error: PathError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidPath).with_detail(error.to_string()))
+    }
+
+    /// The key has no value.
+    pub(crate) fn no_such_key(key: &store::Key) -> Self {
+        let members = Members { key: Some(key.to_string()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::NoSuchKey).with_members(members))
+    }
+
+    /// No key exists below the prefix.
+    pub(crate) fn no_such_prefix(prefix: &store::Prefix) -> Self {
+        let detail = format!("no key exists below {prefix}");
+        Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
+    }
+
+    /// The resource does not support the method.
+    pub(crate) fn method_not_allowed(method: &Method, allow: &str) -> Self {
+        let methods = allow.split(", ").map(str::to_owned).collect();
+        let problem = Problem::new(ProblemType::MethodNotAllowed)
+            .with_detail(format!("this resource does not support {method}"))
+            .with_members(Members { allow: methods, ..Members::default() });
+        let value = HeaderValue::from_str(allow).unwrap_or(HeaderValue::from_static(""));
+        Self::with_header(problem, ALLOW, value)
+    }
+
+    /// Erasing everything needs confirmation.
+    pub(crate) fn confirmation_required(what: &str) -> Self {
+        let problem = Problem::new(ProblemType::ConfirmationRequired)
+            .with_detail(format!("{what}; confirm with confirm=all"))
+            .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// The media type of the body is not supported; `known` lists those that are.
+    pub(crate) fn unsupported_media_type(known: &[&str]) -> Self {
+        let known = known.iter().map(|&known| known.to_owned()).collect();
+        let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
+        Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
+    }
+
+    /// The range does not overlap the response of `size` bytes.
+    pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
+        let problem = Problem::new(ProblemType::RangeNotSatisfiable)
+            .with_detail(format!("the response has {size} bytes"))
+            .with_members(Members { size: Some(size), ..Members::default() });
+        let content_range = HeaderValue::try_from(ContentRange { range: None, size }.render());
+        let headers = content_range.into_iter().map(|content_range| (CONTENT_RANGE, content_range));
+        let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
+        Self::build(problem, headers.collect(), None)
+    }
+
+    /// The body exceeds a limit.
+    pub(crate) fn body_too_large(limit: u64) -> Self {
+        let problem = Problem::new(ProblemType::BodyTooLarge)
+            .with_detail(format!("the body exceeds the limit of {limit} bytes"))
+            .with_members(Members { limit: Some(limit), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// The server is overloaded.
+    pub(crate) fn busy(retry_after: Option<std::time::Duration>) -> Self {
+        let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
+        Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// A transient error: the server is overloaded, or the client has reached its share while others wait.
+    fn retry_later(kind: ProblemType, detail: String) -> Self {
+        Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
+    }
+
+    /// Takes the error out of the response that it was converted to.
+    pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
+        response.extensions_mut().remove()
+    }
+
+    /// Returns the response with the problem document.
+    pub(crate) fn to_response(&self, id: &RequestId) -> Response {
+        let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
+        let mut response = Response::new(Body::from(problem.to_json()));
+        *response.status_mut() = self.status();
+        response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        response.headers_mut().extend(self.0.headers.iter().cloned());
+        response
+    }
+
+    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level.
+    pub(crate) fn log(&self, id: &RequestId) {
+        let Parts { problem, cause, .. } = &*self.0;
+        let kind = problem.kind.slug();
+        let cause = cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static));
+        let key = problem.members.key.as_deref();
+        match problem.kind {
+            ProblemType::Internal | ProblemType::CorruptValue => {
+                tracing::error!(request = %id, problem = kind, key, error = cause, "request failed");
+            }
+            // The client asked for an unsupported feature; the server did not fail.
+            ProblemType::UnsupportedNode => {
+                tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected");
+            }
+            _ if self.status().is_server_error() => {
+                tracing::warn!(request = %id, problem = kind, key, error = cause, "request could not be served");
+            }
+            _ => tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected"),
+        }
+    }
+
+    fn build(problem: Problem, headers: Vec<(HeaderName, HeaderValue)>, cause: Option<BoxError>) -> Self {
+        Self(Arc::new(Parts { problem, headers, cause }))
+    }
+
+    /// The type of the problem.
+    pub(crate) fn problem_type(&self) -> ProblemType {
+        self.0.problem.kind
+    }
+
+    fn status(&self) -> StatusCode {
+        self.problem_type().status()
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::PreconditionFailed { key, current } => {
+                let members =
+                    Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
+                Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
+            }
+            StoreError::NotEmpty { ref prefix, ref key } => {
+                let members =
+                    Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::PrefixNotEmpty);
+                Self::new(problem.with_detail(error.to_string()).with_members(members))
+            }
+            StoreError::RangeNotSatisfiable { meta } => {
+                let problem = Problem::new(ProblemType::RangeNotSatisfiable)
+                    .with_detail(format!("the value has {} bytes", meta.size))
+                    .with_members(Members { size: Some(meta.size), ..Members::default() });
+                let content_range = ContentRange { range: None, size: meta.size };
+                let texts = [
+                    (CONTENT_RANGE, content_range.render()),
+                    (ETAG, etag::text(meta.version)),
+                    (LAST_MODIFIED, time::http_date(time::last_modified(meta.modified, SystemTime::now()))),
+                    (MODIFIED, time::rfc3339(meta.modified)),
+                ];
+                let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
+                Self::build(problem, texts.into_iter().filter_map(header).collect(), None)
+            }
+            StoreError::Corrupt { ref key, .. } => {
+                let members = Members { key: Some(key.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
+                Self::build(problem, Vec::new(), Some(error.into()))
+            }
+            StoreError::OutOfSpace => Self::with_cause(ProblemType::OutOfSpace, error),
+            StoreError::ReadOnly => Self::with_cause(ProblemType::ReadOnlyStore, error),
+            StoreError::Closed => Self::with_cause(ProblemType::ShuttingDown, error),
+            StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
+            StoreError::Upload(error) => error.into(),
+            StoreError::Busy { retry_after } => Self::busy(retry_after),
+            StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
+            StoreError::TooManyChanges { .. }
+            | StoreError::Intent(_)
+            | StoreError::DuplicateKey { .. }
+            | StoreError::InvalidStaged
+            | StoreError::NotInSnapshot { .. }
+            | StoreError::Io { .. }
+            | StoreError::Backend { .. } => Self::with_cause(ProblemType::Internal, error),
+        }
+    }
+}
+
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            UploadError::TooLarge { limit } => {
+                (ProblemType::ValueTooLarge, Members { limit: Some(limit), ..Members::default() })
+            }
+            UploadError::LengthMismatch { announced, received } => {
+                let members = Members { announced: Some(announced), received: Some(received), ..Members::default() };
+                (ProblemType::LengthMismatch, members)
+            }
+            UploadError::DigestMismatch => (ProblemType::DigestMismatch, Members::default()),
+            UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
+            UploadError::Aborted(cause) => return Self::with_cause(ProblemType::IncompleteBody, cause),
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<PathError> for ApiError {
+    fn from(error: PathError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidKey).with_detail(error.to_string()))
+    }
+}
+
+impl From<EtagError> for ApiError {
+    fn from(error: EtagError) -> Self {
+        Self::invalid_header(error.header, error.to_string())
+    }
+}
+
+impl From<DigestError> for ApiError {
+    fn from(error: DigestError) -> Self {
+        Self::invalid_header("Content-Digest", error.to_string())
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let texts = |known: &[&str]| Some(known.iter().map(|&name| name.to_owned()).collect());
+        let detail = error.to_string();
+        let (kind, parameter, known) = match error {
+            QueryError::Unknown { name, known } => (ProblemType::UnknownParameter, name, texts(known)),
+            QueryError::Repeated { name, known } => (ProblemType::DuplicateParameter, name.to_owned(), texts(known)),
+            QueryError::Missing { names, known } => {
+                let first = names.first().copied().unwrap_or_default();
+                (ProblemType::MissingParameter, first.to_owned(), texts(known))
+            }
+            QueryError::Invalid { name, .. } => (ProblemType::InvalidParameter, name.to_owned(), None),
+            QueryError::UnknownListing { .. } => {
+                (ProblemType::UnknownListing, wire::query::LIST.to_owned(), texts(&["dir", "keys"]))
+            }
+        };
+        let members = Members { parameter: Some(parameter), known, ..Members::default() };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+/// Problem members that name a node.
+fn path_members(path: &NodePath) -> Members {
+    Members { path: Some(path.to_string()), ..Members::default() }
+}

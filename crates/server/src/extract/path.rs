@@ -1,0 +1,86 @@
+//! Extractors for the key, prefix or node named by the path.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use meta::{NodePath, zom};
+use store::{Key, KeyError, Prefix};
+use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store};
+
+use crate::{app::App, error::ApiError};
+
+/// The key named by the path.
+pub(crate) struct KeyPath(pub(crate) Key);
+
+/// The prefix named by the path.
+pub(crate) struct PrefixPath(pub(crate) Prefix);
+
+/// The path of an array.
+pub(crate) struct ArrayPath(pub(crate) NodePath);
+
+/// The path of a node.
+pub(crate) struct NodePathParam(pub(crate) NodePath);
+
+/// The ZOM version whose schema is requested.
+pub(crate) struct SchemaPath(pub(crate) zom::ZomFormat);
+
+impl FromRequestParts<App> for KeyPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        match parse_target(parts)? {
+            StoreTarget::Key(key) => Ok(Self(key)),
+            // Only a `PUT` with a trailing slash is routed here with a prefix.
+            StoreTarget::Prefix(prefix) => Err(not_a_key(&prefix).into()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for PrefixPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        match parse_target(parts)? {
+            StoreTarget::Prefix(prefix) => Ok(Self(prefix)),
+            StoreTarget::Key(_) => Err(PathError::Key(KeyError::NoTrailingSlash).into()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for NodePathParam {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_node(parts.uri.path(), slashes(parts)).map(Self).map_err(ApiError::invalid_path)
+    }
+}
+
+impl FromRequestParts<App> for SchemaPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_schema(parts.uri.path()).map(Self).ok_or_else(ApiError::not_found)
+    }
+}
+
+impl FromRequestParts<App> for ArrayPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_array(parts.uri.path(), slashes(parts)).map(Self).map_err(ApiError::invalid_path)
+    }
+}
+
+fn parse_target(parts: &Parts) -> Result<StoreTarget, PathError> {
+    parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes(parts))
+}
+
+fn slashes(parts: &Parts) -> Slashes {
+    if parts.method.is_safe() { Slashes::Collapse } else { Slashes::Refuse }
+}
+
+fn not_a_key(prefix: &Prefix) -> PathError {
+    PathError::Key(match prefix.is_root() {
+        true => KeyError::Empty,
+        false => KeyError::EmptySegment { offset: prefix.as_bytes().len() },
+    })
+}

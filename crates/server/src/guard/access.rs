@@ -1,0 +1,56 @@
+//! Checks of the right to change what is stored.
+
+use http::{HeaderMap, HeaderName, header::ORIGIN};
+use wire::problem::{Members, Problem, ProblemType};
+
+use super::truncated::truncated;
+use crate::{
+    app::App,
+    error::ApiError,
+    routes::{Route, Safety},
+    settings::{Access, Changes},
+};
+
+/// Fetch metadata: `none` is a user's own navigation, every other value a web page.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const PAGE_SITES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
+
+/// Rejects an unsafe request that the settings or the browser's origin do not permit.
+///
+/// An `Origin` header marks a request as sent by a web page, possibly without the user's knowledge. Only pages of
+/// allowed origins may change the store; `null` and the server's own address are not exempt. A page that sends
+/// `Sec-Fetch-Site` without `Origin` is rejected.
+pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> Result<(), ApiError> {
+    if safety == Safety::Safe {
+        return Ok(());
+    }
+    if app.settings().changes == Changes::Rejected {
+        return Err(ApiError::new(Problem::new(ProblemType::ReadOnlyServer)));
+    }
+    let forbidden = headers.get_all(ORIGIN).iter().find(|origin| !origin_allowed(app, origin.as_bytes()));
+    if let Some(origin) = forbidden {
+        let members = Members { origin: Some(truncated(origin)), ..Members::default() };
+        return Err(ApiError::new(Problem::new(ProblemType::ForbiddenOrigin).with_members(members)));
+    }
+    let is_page = headers.get_all(SEC_FETCH_SITE).iter().any(|site| PAGE_SITES.contains(&site.as_bytes()));
+    if is_page && !headers.contains_key(ORIGIN) {
+        let detail = "Sec-Fetch-Site marks a request of a web page, but Origin is missing";
+        return Err(ApiError::new(Problem::new(ProblemType::ForbiddenOrigin).with_detail(detail)));
+    }
+    match app.settings().access {
+        Access::Write => Ok(()),
+        Access::Read => Err(ApiError::new(Problem::new(ProblemType::ReadOnlyAccess))),
+    }
+}
+
+/// Returns the value of `Allow` for a resource under the current settings.
+pub(crate) fn allowed_methods(app: &App, route: &Route, query: &str) -> String {
+    match app.settings().changes {
+        Changes::Accepted => route.allow(),
+        Changes::Rejected => route.allow_safe(query),
+    }
+}
+
+pub(super) fn origin_allowed(app: &App, origin: &[u8]) -> bool {
+    app.settings().origins.iter().any(|allowed| allowed.matches(origin))
+}

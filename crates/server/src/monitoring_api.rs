@@ -1,0 +1,52 @@
+//! Endpoints for monitoring: health, readiness, metrics and the OpenAPI document.
+
+use axum::{
+    Json,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, header::CONTENT_TYPE};
+use store::StoreError;
+use wire::{
+    health::{Health, Readiness},
+    problem::ProblemType,
+};
+
+use crate::{app::App, error::ApiError, settings::Changes};
+
+/// The OpenAPI document; a test compares it with the route table.
+const OPENAPI: &str = include_str!("../../../openapi.yaml");
+const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
+const OPENMETRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// `GET /healthz`: the process is running.
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+/// `GET /readyz`: the server can serve requests.
+///
+/// A read-only server is ready. A server without space is ready but not writable, and recovers by itself. A store that
+/// is read-only until a restart is an error.
+pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
+    if app.settings().changes == Changes::Rejected {
+        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
+    }
+    match app.store().check_writable().await {
+        Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
+        Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let text =
+        app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
+    Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())
+}
+
+/// `GET /openapi.yaml`.
+pub(crate) async fn openapi() -> Response {
+    ([(CONTENT_TYPE, YAML)], OPENAPI).into_response()
+}

@@ -1,0 +1,122 @@
+//! Bodies with JSON documents.
+
+use array::Permit;
+use axum::extract::{FromRequest, Request};
+use bytes::{Bytes, BytesMut};
+use meta::limits::MAX_DOCUMENT_SIZE;
+use store::UploadError;
+
+use super::{
+    json_memory::JsonMemoryEstimate,
+    upload::{Upload, UploadStream, expected_digests, media_type, reject_content_encoding},
+};
+use crate::{app::App, error::ApiError, memory_claim};
+
+/// The text of a JSON document.
+pub(crate) struct Document {
+    /// The received bytes.
+    pub(crate) bytes: Bytes,
+    /// The permit for their memory and that of their parsed form; `None` for small documents.
+    pub(crate) memory: Option<Permit>,
+}
+
+/// A document with a selection to read.
+pub(crate) struct ReadRequestDocument(pub(crate) Document);
+
+/// A document with the ZOM of a node.
+pub(crate) struct NodeDocument(pub(crate) Document);
+
+/// A document with a merge patch of a node.
+pub(crate) struct PatchDocument(pub(crate) Document);
+
+/// The largest document, in bytes, that is received without a memory permit.
+const UNRESERVED_BODY_LIMIT: usize = 64 << 10;
+/// The largest memory estimate, in bytes, that needs no permit.
+const UNRESERVED_ESTIMATE_LIMIT: u64 = 128 << 10;
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+impl Document {
+    async fn receive(
+        request: Request,
+        app: &App,
+        limit: u64,
+        estimate: fn(&JsonMemoryEstimate) -> u64,
+    ) -> Result<Self, ApiError> {
+        reject_content_encoding(request.headers())?;
+        let digests = expected_digests(request.headers())?;
+        let claim = memory_claim::claim_of(request.extensions(), app);
+        let upload = Upload::new(request.into_body(), digests);
+        let max_size = upload.size().unwrap_or(limit);
+        if max_size > limit {
+            return Err(ApiError::body_too_large(limit));
+        }
+        let mut stream = UploadStream::new(app, upload, limit);
+        let (mut bytes, mut memory) = (BytesMut::new(), None);
+        while let Some(data) = stream.next().await.map_err(upload_error)? {
+            if memory.is_none() && bytes.len().saturating_add(data.len()) > UNRESERVED_BODY_LIMIT {
+                memory = Some(claim.take(max_size).await?);
+            }
+            bytes.extend_from_slice(&data);
+        }
+        let bytes = bytes.freeze();
+        let text = bytes.clone();
+        let estimate = move || estimate(&JsonMemoryEstimate::of(&text));
+        let estimate = match bytes.len() {
+            ..=UNRESERVED_BODY_LIMIT => estimate(),
+            len => app.arrays().for_request(claim.clone()).run_on_documents(len as u64, estimate).await?,
+        };
+        match &mut memory {
+            Some(memory) => memory.grow_to(estimate)?,
+            None if estimate > UNRESERVED_ESTIMATE_LIMIT => memory = Some(claim.take(estimate).await?),
+            None => {}
+        }
+        Ok(Self { bytes, memory })
+    }
+}
+
+impl FromRequest<App> for ReadRequestDocument {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        if media_type(request.headers()).as_deref() != Some(JSON) {
+            return Err(ApiError::unsupported_media_type(&[JSON]));
+        }
+        Document::receive(request, app, app.settings().limits.read_request, JsonMemoryEstimate::parsed_bytes)
+            .await
+            .map(Self)
+    }
+}
+
+impl FromRequest<App> for NodeDocument {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_media_type(&request, &[JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
+    }
+}
+
+impl FromRequest<App> for PatchDocument {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_media_type(&request, &[MERGE_PATCH, JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
+    }
+}
+
+/// Rejects a body with another media type; a body without one is checked by parsing it.
+fn check_media_type(request: &Request, supported: &[&str]) -> Result<(), ApiError> {
+    match media_type(request.headers()) {
+        Some(other) if !supported.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(supported)),
+        _ => Ok(()),
+    }
+}
+
+fn upload_error(error: UploadError) -> ApiError {
+    match error {
+        UploadError::TooLarge { limit } => ApiError::body_too_large(limit),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,11 @@
+//! Bodies of requests.
+
+mod completion;
+mod document;
+mod json_memory;
+mod upload;
+
+pub(crate) use completion::BodyCompletion;
+pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadRequestDocument};
+pub(crate) use json_memory::NODE_OVERHEAD_BYTES;
+pub(crate) use upload::{ElementsBody, Upload, payload};

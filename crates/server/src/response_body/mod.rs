@@ -1,0 +1,7 @@
+//! Bodies of responses.
+
+mod instrumented;
+mod sized;
+
+pub(crate) use instrumented::InstrumentedBody;
+pub(crate) use sized::{sized_body, value_body};

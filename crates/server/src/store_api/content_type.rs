@@ -1,0 +1,14 @@
+//! Media types of values.
+
+use http::HeaderValue;
+use store::Key;
+use wire::headers::{JSON, OCTETS};
+
+/// Returns the media type of a key's value, by its name; never one that browsers execute.
+pub(super) fn for_key(key: &Key) -> HeaderValue {
+    match key.name() {
+        ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => JSON,
+        name if name.ends_with(".json") => JSON,
+        _ => OCTETS,
+    }
+}

@@ -1,0 +1,122 @@
+//! Prefixes in arguments, of this store and of other servers.
+
+use std::{path::PathBuf, str::FromStr};
+
+use client::{BaseUrl, BaseUrlError};
+use store::{KeyError, Prefix};
+use wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
+
+/// A prefix, with or without its trailing `/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PrefixArg(pub(crate) Prefix);
+
+/// URL of a prefix of another server, such as `http://lab:8000/store/exp1/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RemotePrefix {
+    /// URL of the server.
+    pub(crate) base: BaseUrl,
+    /// The prefix.
+    pub(crate) prefix: Prefix,
+}
+
+/// Source of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ImportFrom {
+    /// The files below a directory.
+    Directory(PathBuf),
+    /// The keys below a prefix of another server.
+    Remote(RemotePrefix),
+}
+
+/// Errors of parsing a [`RemotePrefix`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RemotePrefixError {
+    /// The part before `/store/` is not the URL of a server.
+    #[error(transparent)]
+    Base(#[from] BaseUrlError),
+    /// The part after `/store/` is not a prefix.
+    #[error(transparent)]
+    Prefix(#[from] PathError),
+    /// The path is not below `/store/`.
+    #[error("not the URL of a prefix, such as http://127.0.0.1:8000/store/lab/exp1/")]
+    NotBelowStore,
+}
+
+impl FromStr for PrefixArg {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let slash = if text.is_empty() || text.ends_with('/') { "" } else { "/" };
+        Prefix::parse(&format!("{text}{slash}")).map(Self)
+    }
+}
+
+impl FromStr for RemotePrefix {
+    type Err = RemotePrefixError;
+
+    fn from_str(text: &str) -> Result<Self, RemotePrefixError> {
+        let (base, rest) = match text.split_once(STORE_ROOT) {
+            Some(parts) => parts,
+            None => (text.strip_suffix(STORE).unwrap_or(text), ""),
+        };
+        let base = BaseUrl::parse(base)?;
+        if !text.contains(STORE) && base.as_str().split('/').count() > 3 {
+            return Err(RemotePrefixError::NotBelowStore);
+        }
+        let slash = if rest.is_empty() || rest.ends_with('/') { "" } else { "/" };
+        match routes::parse_store(&format!("{rest}{slash}"), routes::Slashes::Refuse)? {
+            StoreTarget::Prefix(prefix) => Ok(Self { base, prefix }),
+            StoreTarget::Key(_) => Err(RemotePrefixError::NotBelowStore),
+        }
+    }
+}
+
+impl FromStr for ImportFrom {
+    type Err = RemotePrefixError;
+
+    fn from_str(text: &str) -> Result<Self, RemotePrefixError> {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            return text.parse().map(Self::Remote);
+        }
+        Ok(Self::Directory(text.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trailing_slash_is_optional() {
+        for (text, prefix) in [("", ""), ("lab", "lab/"), ("lab/exp1/", "lab/exp1/")] {
+            assert_eq!(text.parse::<PrefixArg>().unwrap().0.as_str(), prefix);
+        }
+        for text in ["/", "/lab", "a//b", "../a"] {
+            assert!(text.parse::<PrefixArg>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn urls_of_prefixes_are_parsed() {
+        for (text, base, prefix) in [
+            ("http://lab:8000", "http://lab:8000", ""),
+            ("http://lab:8000/", "http://lab:8000", ""),
+            ("http://lab:8000/store", "http://lab:8000", ""),
+            ("http://lab:8000/store/", "http://lab:8000", ""),
+            ("http://lab:8000/store/a%20b/c", "http://lab:8000", "a b/c/"),
+            ("https://lab/zarr/store/a/store/b/", "https://lab/zarr", "a/store/b/"),
+        ] {
+            let remote: RemotePrefix = text.parse().unwrap();
+            assert_eq!((remote.base.as_str(), remote.prefix.as_str()), (base, prefix), "{text}");
+        }
+        for text in ["http://lab/exp1/", "http://lab/store/a//b/", "http://lab/store/%2e%2e/", "http://lab/store/%"] {
+            assert!(text.parse::<RemotePrefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_are_directories_or_urls() {
+        assert_eq!("data.zarr".parse(), Ok(ImportFrom::Directory("data.zarr".into())));
+        assert!(matches!("http://lab/store/a/".parse(), Ok(ImportFrom::Remote(_))));
+    }
+}

@@ -1,0 +1,162 @@
+//! Errors of commands, and their exit codes.
+
+use std::{io, net::SocketAddr};
+
+use store::StoreError;
+
+use crate::{
+    config::{ConfigError, Location},
+    exit::Code,
+    hierarchy::NodeReadError,
+    open::OpenStoreError,
+    signals::{InstallError, Stopped},
+    transfer::TransferError,
+    ui::OutputError,
+};
+
+/// Errors of commands.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenStoreError),
+    /// The store failed.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+    /// The index was not compacted.
+    #[error("the index was not compacted")]
+    Compact(#[from] store_local::CompactError),
+    /// The server cannot listen on its address.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The server failed.
+    #[error("the server failed")]
+    Serve(#[source] io::Error),
+    /// The threads of the runtime cannot be started.
+    #[error("cannot start the threads of the program")]
+    Runtime(#[source] io::Error),
+    /// A directory cannot be located.
+    #[error("cannot resolve the path of a directory")]
+    ResolvePath(#[source] io::Error),
+    /// Signal handlers cannot be installed.
+    #[error(transparent)]
+    Signals(#[from] InstallError),
+    /// Keys were not transferred.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+    /// The target of a copy is not empty.
+    #[error("{location} is not empty; a copy needs a new store")]
+    CopyTargetNotEmpty {
+        /// The target.
+        location: Location,
+    },
+    /// A copy failed.
+    #[error("the copy at {location} is incomplete; remove it before you retry")]
+    CopyIncomplete {
+        /// The target.
+        location: Location,
+        /// Reason.
+        #[source]
+        source: Box<Error>,
+    },
+    /// Corrupt values were found.
+    #[error("{corrupt} of {values} values are damaged or missing")]
+    CorruptValues {
+        /// Number of corrupt or missing values.
+        corrupt: u64,
+        /// Number of all values.
+        values: u64,
+    },
+    /// The server is unreachable or unhealthy.
+    #[error("{url} is not healthy: {reason}")]
+    Unhealthy {
+        /// URL of the server.
+        url: String,
+        /// Its error, or that of the connection.
+        reason: String,
+    },
+    /// A node cannot be read.
+    #[error(transparent)]
+    Node(#[from] NodeReadError),
+    /// The name of a node is invalid.
+    #[error("invalid node path {path:?}")]
+    NodeName {
+        /// Path of the node.
+        path: String,
+        /// Reason.
+        #[source]
+        source: client::PathError,
+    },
+    /// The result cannot be written to stdout.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// A signal stopped the command.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+impl Error {
+    /// The exit code.
+    pub(crate) fn exit_code(&self) -> Code {
+        match self {
+            Self::Config(_) | Self::CopyTargetNotEmpty { .. } => Code::Usage,
+            Self::Open(OpenStoreError::Open { .. } | OpenStoreError::NotFound { .. }) => Code::StoreUnusable,
+            Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
+            Self::CorruptValues { .. } => Code::CorruptionFound,
+            Self::Listen { .. } => Code::CannotListen,
+            Self::Transfer(error) => transfer_exit_code(error),
+            Self::CopyIncomplete { source, .. } => source.exit_code(),
+            Self::Stopped(Stopped { signal }) => signal.exit_code(),
+            Self::Open(OpenStoreError::Client { .. })
+            | Self::Store(_)
+            | Self::Compact(_)
+            | Self::Serve(_)
+            | Self::Runtime(_)
+            | Self::ResolvePath(_)
+            | Self::Signals(_)
+            | Self::Node(_)
+            | Self::NodeName { .. }
+            | Self::Output(_)
+            | Self::Unhealthy { .. } => Code::Failed,
+        }
+    }
+}
+
+fn transfer_exit_code(error: &TransferError) -> Code {
+    match error {
+        TransferError::NotADirectory { .. }
+        | TransferError::NotEmpty { .. }
+        | TransferError::InsideStore { .. }
+        | TransferError::ContainsStore { .. } => Code::Usage,
+        TransferError::Incomplete { corrupt: 1.., .. } => Code::CorruptionFound,
+        TransferError::UnsupportedNames { .. }
+        | TransferError::NoKeys { .. }
+        | TransferError::List(_)
+        | TransferError::Incomplete { .. }
+        | TransferError::Aborted { .. }
+        | TransferError::Directory { .. } => Code::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corruption_has_its_own_exit_code() {
+        let code = |failed, corrupt| Error::from(TransferError::Incomplete { failed, corrupt }).exit_code();
+        assert_eq!((code(2, 1), code(2, 0)), (Code::CorruptionFound, Code::Failed));
+        let source = Box::new(TransferError::Incomplete { failed: 1, corrupt: 1 }.into());
+        let copy = Error::CopyIncomplete { location: Location::Memory, source };
+        assert_eq!(copy.exit_code(), Code::CorruptionFound);
+    }
+}

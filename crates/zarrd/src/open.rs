@@ -1,0 +1,298 @@
+//! Opening and closing of stores.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use array::Arrays;
+use client::{BaseUrl, HttpStore};
+use store::{ListableStore, MemoryStore, Prefix, ReadableStore, StoreError, TransactionalStore};
+use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
+
+use crate::{
+    config::{Endpoint, Location, WriteLimits},
+    transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
+};
+
+/// Advice for commands that can also use a running server.
+const IN_USE: &str =
+    "if that is a zarrd server, work through it with --server URL (such as http://127.0.0.1:8000), or stop it first";
+
+/// A store to be served.
+pub(crate) enum ServedStore {
+    /// A persistent store.
+    Local(LocalStore),
+    /// A store in memory.
+    Memory(MemoryStore),
+}
+
+/// An open store, local or behind a server.
+pub(crate) enum OpenEndpoint {
+    /// A store on this machine.
+    Local(LocalStore),
+    /// The store of a server.
+    Server(HttpStore),
+}
+
+/// Content of a directory before a store is opened in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectoryState {
+    /// It does not exist, or is empty.
+    Empty,
+    /// It is not empty.
+    NotEmpty,
+}
+
+/// Errors of opening a store.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenStoreError {
+    /// The store cannot be opened.
+    #[error("cannot open the store {location}")]
+    Open {
+        /// The store.
+        location: Location,
+        /// Reason.
+        #[source]
+        source: OpenError,
+    },
+    /// Another process has opened the store.
+    #[error("{locked}; {advice}")]
+    InUse {
+        /// Error that names the store and the process.
+        locked: OpenError,
+        /// Advice to the user.
+        advice: &'static str,
+    },
+    /// The store does not exist.
+    #[error("no store at {location}")]
+    NotFound {
+        /// Location of the store.
+        location: Location,
+    },
+    /// The client of a server cannot be created.
+    #[error("cannot create a client for {url}")]
+    Client {
+        /// URL of the server.
+        url: String,
+        /// Reason.
+        #[source]
+        source: client::BuildError,
+    },
+}
+
+/// Opens or creates a local store, and rolls back interrupted operations. `advice` is part of the error if another
+/// process has opened the store.
+pub(crate) async fn open_for_writing(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, OpenStoreError> {
+    let store = open_with(location, advice, limits.into()).await?;
+    settle_interrupted_operations(&store).await;
+    Ok(store)
+}
+
+/// Rolls back the operations that were interrupted when the store was last used. A failure does not prevent the store
+/// from being used.
+async fn settle_interrupted_operations(store: &LocalStore) {
+    let arrays = Arrays::new(Arc::new(store.clone()), array::Options::default());
+    if let Err(error) = arrays.hierarchies().settle_intents().await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "cannot roll back interrupted operations; the next start retries");
+    }
+}
+
+/// Opens an existing local store read-only. Nothing is written into its directory.
+pub(crate) async fn open_for_reading(location: &Location, advice: &'static str) -> Result<LocalStore, OpenStoreError> {
+    match directory_state(location)? {
+        DirectoryState::Empty => Err(OpenStoreError::NotFound { location: location.clone() }),
+        DirectoryState::NotEmpty => {
+            open_with(location, advice, Options { access: Access::ReadOnly, ..Options::default() }).await
+        }
+    }
+}
+
+/// Opens an existing local store for reading and writing.
+pub(crate) async fn open_existing_for_writing(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, OpenStoreError> {
+    match directory_state(location)? {
+        DirectoryState::Empty => Err(OpenStoreError::NotFound { location: location.clone() }),
+        DirectoryState::NotEmpty => open_for_writing(location, limits, advice).await,
+    }
+}
+
+/// Creates a local store that is marked as incomplete until [`LocalStore::complete`].
+pub(crate) async fn create_incomplete(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, OpenStoreError> {
+    open_with(location, advice, Options { purpose: Purpose::Fill, ..limits.into() }).await
+}
+
+async fn open_with(location: &Location, advice: &'static str, options: Options) -> Result<LocalStore, OpenStoreError> {
+    let (directory, index) = match location {
+        Location::Sled(directory) => (directory, IndexKind::Sled),
+        Location::Redb(directory) => (directory, IndexKind::Redb),
+        Location::Memory => return Err(OpenStoreError::NotFound { location: location.clone() }),
+    };
+    LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
+        locked @ OpenError::Locked { .. } => OpenStoreError::InUse { locked, advice },
+        source => OpenStoreError::Open { location: location.clone(), source },
+    })
+}
+
+impl From<WriteLimits> for Options {
+    fn from(limits: WriteLimits) -> Self {
+        let WriteLimits { commit_buffer, retained } = limits;
+        Self { commit_buffer_bytes: commit_buffer, max_pinned_bytes: retained, ..Self::default() }
+    }
+}
+
+/// Checks whether the directory of a store is empty.
+pub(crate) fn directory_state(location: &Location) -> Result<DirectoryState, OpenStoreError> {
+    let Some(directory) = location.directory() else { return Ok(DirectoryState::Empty) };
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Ok(DirectoryState::NotEmpty),
+        Ok(false) => Ok(DirectoryState::Empty),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(DirectoryState::Empty),
+        Err(source) => {
+            let source = OpenError::Io { action: "list", path: directory.to_owned(), source };
+            Err(OpenStoreError::Open { location: location.clone(), source })
+        }
+    }
+}
+
+/// The absolute path without symbolic links. Unlike with [`Path::canonicalize`], the end of the path need not exist.
+pub(crate) fn canonical_path(path: &Path) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    for ancestor in absolute.ancestors() {
+        match ancestor.canonicalize() {
+            Ok(real) => return Ok(real.join(absolute.strip_prefix(ancestor).unwrap_or(Path::new("")))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(absolute)
+}
+
+/// A client of the store of a server.
+pub(crate) fn connect(base: &BaseUrl) -> Result<HttpStore, OpenStoreError> {
+    HttpStore::new(base.clone()).map_err(|source| OpenStoreError::Client { url: base.to_string(), source })
+}
+
+impl ServedStore {
+    /// Opens a store. With write access, it is created if it does not exist.
+    pub(crate) async fn open(location: &Location, access: Access, limits: WriteLimits) -> Result<Self, OpenStoreError> {
+        const IN_USE: &str = "a store can be opened by one process only";
+        match (location, access) {
+            (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
+            (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
+            (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
+        }
+    }
+
+    /// The store as the trait object that the server needs.
+    pub(crate) fn shared(&self) -> Arc<dyn TransactionalStore> {
+        match self {
+            Self::Local(store) => Arc::new(store.clone()),
+            Self::Memory(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Closes the store.
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => store.close().await,
+            Self::Memory(_) => Ok(()),
+        }
+    }
+}
+
+impl OpenEndpoint {
+    /// Opens or creates a store for reading and writing.
+    pub(crate) async fn for_writing(endpoint: &Endpoint, limits: WriteLimits) -> Result<Self, OpenStoreError> {
+        match endpoint {
+            Endpoint::Local(location) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
+            Endpoint::Server(base) => connect(base).map(Self::Server),
+        }
+    }
+
+    /// Opens an existing store for reading.
+    pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
+        match endpoint {
+            Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
+            Endpoint::Server(base) => connect(base).map(Self::Server),
+        }
+    }
+
+    /// The store, for listing.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+
+    /// The store, for reading.
+    pub(crate) fn readable(&self) -> &dyn ReadableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+
+    /// A prefix of the store as the source of a transfer.
+    pub(crate) fn source(&self, prefix: Prefix) -> Box<dyn Source> {
+        match self {
+            Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix, max_keys: None }),
+            Self::Server(store) => {
+                Box::new(StoreSource { store: store.clone(), prefix, max_keys: Some(DEFAULT_MAX_KEYS) })
+            }
+        }
+    }
+
+    /// A prefix of the store as the sink of a transfer.
+    pub(crate) fn sink(&self, prefix: Prefix) -> Box<dyn Sink> {
+        match self {
+            Self::Local(store) => Box::new(StoreSink { store: store.clone(), prefix }),
+            Self::Server(store) => Box::new(StoreSink { store: store.clone(), prefix }),
+        }
+    }
+
+    /// Closes the store.
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => store.close().await,
+            Self::Server(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_become_options() {
+        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
+        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));
+        let options: Options = WriteLimits::default().into();
+        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (None, None));
+    }
+
+    #[test]
+    fn canonical_path_follows_links_and_allows_a_missing_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        fs::create_dir(real.join("data")).unwrap();
+        std::os::unix::fs::symlink(real.join("data"), real.join("link")).unwrap();
+        assert_eq!(canonical_path(&real.join("link/new/store")).unwrap(), real.join("data/new/store"));
+        assert_eq!(canonical_path(&real.join("data")).unwrap(), real.join("data"));
+    }
+}

@@ -1,0 +1,197 @@
+//! Import, export, copy and check.
+
+use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
+
+use store::{Key, KeyCount, Precondition, Prefix, ReadableStore, WriteableStore};
+
+use crate::{
+    files::{self, files},
+    runner::{TestDir, text},
+};
+
+#[test]
+fn sample_store_is_imported_and_exported_unchanged() {
+    for store in ["sled:data", "redb:data"] {
+        let dir = TestDir::new();
+        let sample = files::unpack_sample(&dir);
+        let finished = dir.succeeds(&["import", text(&sample), "lab/sample.zr3", "--store", store]);
+        let expected = files(&sample);
+        assert_eq!(finished.summary()["keys"], expected.len());
+        assert_eq!(finished.summary()["ok"], true);
+        dir.succeeds(&["export", "lab/sample.zr3", "out", "--store", store]);
+        assert_eq!(files(&dir.path("out")), expected);
+        let checked = dir.succeeds(&["check", "--store", store]);
+        assert_eq!(checked.summary()["keys"], expected.len());
+    }
+}
+
+#[test]
+fn transfers_through_servers_preserve_all_files() {
+    let dir = TestDir::new();
+    let count = files::make(&dir, "tree");
+    let (one, two) = (dir.serve(&["--store", "sled:one"]), dir.serve(&["--store", "redb:two"]));
+    let finished = dir.succeeds(&["import", "--server", &one.url(), "tree", "a b/ü"]);
+    assert_eq!(finished.summary()["keys"], count);
+    let from = format!("{}/store/a%20b/%C3%BC/", one.url());
+    dir.succeeds(&["import", "--server", &two.url(), &from, "taken/over"]);
+    dir.succeeds(&["import", "--store", "sled:three", &from]);
+    let typo = format!("{}/store/typo", one.url());
+    dir.fails(&["import", "--store", "sled:four", &typo], 1, &["no keys below typo/"]);
+    assert!(!dir.path("four").exists());
+    one.stop();
+    dir.succeeds(&["export", "--server", &two.url(), "taken/over/", "out"]);
+    two.stop();
+    dir.succeeds(&["export", "", "out3", "--store", "sled:three"]);
+    dir.succeeds(&["export", "taken", "out2", "--store", "redb:two"]);
+    let expected = files(&dir.path("tree"));
+    assert_eq!(expected.len(), count);
+    assert_eq!(files(&dir.path("out")), expected);
+    assert_eq!(files(&dir.path("out2/over")), expected);
+    assert_eq!(files(&dir.path("out3")), expected);
+}
+
+#[test]
+fn repeated_import_overwrites() {
+    let dir = TestDir::new();
+    let count = files::make(&dir, "tree");
+    dir.succeeds(&["import", "tree", "t"]);
+    dir.write("tree/array/0.0", "changed");
+    let finished = dir.succeeds(&["import", "tree", "t", "--jobs", "1"]);
+    assert_eq!(finished.summary()["keys"], count);
+    dir.succeeds(&["export", "t", "out"]);
+    assert_eq!(files(&dir.path("out")), files(&dir.path("tree")));
+}
+
+#[test]
+fn invalid_keys_stop_the_import_unless_skipped() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let dir = TestDir::new();
+    dir.write("outside/secret", "not to be imported");
+    dir.write("tree/good", "1");
+    dir.write("tree/sub/line\nbreak", "2");
+    fs::write(dir.path("tree").join(std::ffi::OsStr::from_bytes(b"\xff")), "3").unwrap();
+    symlink(dir.path("outside"), dir.path("tree/link")).unwrap();
+    symlink(dir.path("outside/secret"), dir.path("tree/sub/zarr.json")).unwrap();
+    assert!(Command::new("mkfifo").arg(dir.path("tree/pipe")).status().unwrap().success());
+    let names = ["\"sub/line\\nbreak\"", "\"\\xFF\"", "\"link\"", "\"sub/zarr.json\"", "\"pipe\"", "--skip-invalid"];
+    let finished = dir.fails(&["import", "tree"], 1, &names);
+    assert_eq!((finished.summary()["ok"].clone(), finished.summary()["skipped"].clone()), (false.into(), 5.into()));
+    let empty = dir.succeeds(&["export", "", "empty"]);
+    assert_eq!(empty.summary()["keys"], 0);
+
+    let finished = dir.run(&["import", "tree", "--skip-invalid"]);
+    assert_eq!(finished.code, 0, "{finished:?}");
+    assert!(names.iter().take(5).all(|name| finished.stderr.contains(name)), "{finished:?}");
+    dir.succeeds(&["export", "", "out"]);
+    assert_eq!(files(&dir.path("out")), [(PathBuf::from("good"), b"1".to_vec())].into());
+}
+
+#[test]
+fn too_long_keys_fail_before_anything_is_written() {
+    let dir = TestDir::new();
+    dir.write("tree/good", "1");
+    dir.write(&format!("tree/{}", "n".repeat(230)), "2");
+    let prefix = vec!["p".repeat(200); 4].join("/");
+    dir.fails(&["import", "tree", &prefix], 1, &["at most 1024 bytes"]);
+    dir.succeeds(&["import", "tree", &prefix, "--skip-invalid"]);
+}
+
+#[test]
+fn store_is_not_imported_into_itself() {
+    let dir = TestDir::new();
+    dir.write("zarr.json", "{}");
+    dir.fails(&["import", "."], 2, &["into itself"]);
+    fs::create_dir(dir.path("data")).unwrap();
+    symlink(dir.path("data"), dir.path("link")).unwrap();
+    dir.fails(&["import", "data", "--store", "redb:link/store"], 2, &["into itself"]);
+    dir.fails(&["import", "link/store", "--store", "redb:data"], 2, &["not a directory"]);
+    assert!(!dir.path("data/store").exists() && !dir.path("zarrd-data").exists());
+}
+
+#[test]
+fn export_needs_a_new_or_empty_directory() {
+    let dir = TestDir::new();
+    dir.write("tree/zarr.json", "{}");
+    dir.succeeds(&["import", "tree"]);
+    dir.fails(&["export", "", "tree"], 2, &["not empty"]);
+    dir.fails(&["export", "", "zarrd-data/out"], 2, &["part of the store"]);
+    dir.fails(&["export", "typo", "out"], 1, &["no keys below typo/"]);
+    assert!(!dir.path("out").exists());
+    fs::create_dir(dir.path("out")).unwrap();
+    dir.succeeds(&["export", "", "out"]);
+    assert_eq!(files(&dir.path("out")), files(&dir.path("tree")));
+    dir.fails(&["export", "", "out"], 2, &["not empty"]);
+    dir.fails(&["import", "nowhere"], 2, &["nowhere"]);
+}
+
+#[tokio::test]
+async fn colliding_keys_stop_the_export_unless_skipped() {
+    let dir = TestDir::new();
+    let server = dir.serve(&[]);
+    let long = format!("x/{}", "n".repeat(256));
+    for key in ["a", "a/b", "a/c/d", "a.b", "ab/c", &long] {
+        let key = Key::parse(key).unwrap();
+        server.store().set(&key, key.to_string().into(), Precondition::none()).await.unwrap();
+    }
+    server.stop();
+    let named = ["\"a/b\"", "\"a/c/d\"", "\"a\" is a key too", "255 bytes"];
+    dir.fails(&["export", "", "out"], 1, &named);
+    assert!(files(&dir.path("out")).is_empty());
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    dir.succeeds(&["export", "", "out", "--skip-invalid"]);
+    let exported: Vec<PathBuf> = files(&dir.path("out")).into_keys().collect();
+    assert_eq!(exported, ["a", "a.b", "ab/c"].map(PathBuf::from));
+    // Below the prefix no keys collide.
+    dir.succeeds(&["export", "a", "below"]);
+    assert_eq!(files(&dir.path("below")).len(), 2);
+}
+
+#[tokio::test]
+async fn corrupt_values_are_reported_and_not_exported() {
+    let dir = TestDir::new();
+    let count = files::make(&dir, "tree");
+    dir.succeeds(&["import", "tree"]);
+    let corrupted = files(&dir.path("zarrd-data/values"))
+        .into_iter()
+        .max_by_key(|(_, bytes)| bytes.len())
+        .map(|(name, _)| dir.path("zarrd-data/values").join(name))
+        .unwrap();
+    let mut bytes = fs::read(&corrupted).unwrap();
+    bytes[1_000_000] ^= 1;
+    fs::write(&corrupted, bytes).unwrap();
+
+    let finished = dir.fails(&["check"], 5, &["\"array/1.1\"", "1 of 14 values"]);
+    assert_eq!(finished.summary()["corrupt"], 1);
+    let finished = dir.fails(&["export", "", "out"], 5, &["\"array/1.1\"", "damaged"]);
+    assert_eq!(finished.summary()["keys"], count - 1);
+    assert!(!dir.path("out/array/1.1").exists());
+    assert_eq!(files(&dir.path("out")).len(), count - 1);
+    dir.fails(&["copy", "sled:zarrd-data", "redb:new"], 5, &["\"array/1.1\"", "incomplete"]);
+
+    fs::remove_file(&corrupted).unwrap();
+    dir.fails(&["check"], 5, &["\"array/1.1\"", "missing"]);
+    let server = dir.serve(&[]);
+    server.store().erase(&Key::parse("array/1.1").unwrap(), Precondition::none()).await.unwrap();
+    server.stop();
+    dir.succeeds(&["check"]);
+}
+
+#[tokio::test]
+async fn copy_converts_the_index_and_keeps_the_values() {
+    let dir = TestDir::new();
+    let count = files::make(&dir, "tree");
+    dir.succeeds(&["import", "tree", "t", "--store", "sled:old"]);
+    let finished = dir.succeeds(&["copy", "sled:old", "redb:new"]);
+    assert_eq!(finished.summary()["keys"], count);
+    dir.fails(&["copy", "sled:old", "redb:new"], 2, &["not empty"]);
+    dir.fails(&["copy", "sled:old", "redb:old/below"], 2, &["part of the store"]);
+    dir.fails(&["copy", "sled:missing", "redb:newer"], 3, &["no store at sled:missing"]);
+    assert!(!dir.path("newer").exists());
+    dir.succeeds(&["export", "t", "out", "--store", "redb:new"]);
+    assert_eq!(files(&dir.path("out")), files(&dir.path("tree")));
+    let server = dir.serve(&["--store", "redb:new"]);
+    let store = server.store();
+    assert!(store.head(&Key::parse("t/.zgroup").unwrap()).await.unwrap().is_some());
+    assert_eq!(store.erase_prefix(&Prefix::parse("t/").unwrap()).await.unwrap(), KeyCount::exact(count as u64));
+}
