@@ -42,8 +42,8 @@ impl SmallDisk {
             }
             FileSystem::Ext4 => {
                 let image = disk.dir.path().join("image");
-                let made = File::create(&image).and_then(|file| file.set_len(u64::from(mib) << 20));
-                made.expect("make an image");
+                let created = File::create(&image).and_then(|file| file.set_len(u64::from(mib) << 20));
+                created.expect("make an image");
                 // No blocks are reserved for root, as which the tests run.
                 if !succeeds(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image)) {
                     skip("mkfs.ext4");

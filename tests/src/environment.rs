@@ -24,7 +24,7 @@ pub(crate) fn create_once(dir: &Path, recipe: &str, make: impl FnOnce() -> io::R
     let lock = File::create(dir.with_extension("lock"))?;
     lock.lock()?;
     let stamp = dir.join(RECIPE_FILE);
-    if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == recipe) {
+    if fs::read_to_string(&stamp).is_ok_and(|recorded| recorded == recipe) {
         return Ok(());
     }
     match fs::remove_dir_all(dir) {
@@ -38,11 +38,11 @@ pub(crate) fn create_once(dir: &Path, recipe: &str, make: impl FnOnce() -> io::R
 /// Runs a command that must succeed; otherwise the error contains its output.
 pub(crate) fn succeeds(command: &mut Command) -> io::Result<String> {
     let output = command.output()?;
-    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
-        return Ok(said(&output.stdout));
+        return Ok(text(&output.stdout));
     }
-    let (out, err) = (said(&output.stdout), said(&output.stderr));
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
     Err(io::Error::other(format!("{command:?} failed ({}):\n{out}{err}", output.status)))
 }
 

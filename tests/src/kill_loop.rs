@@ -136,10 +136,10 @@ impl Writers {
         for writer in &mut self.0 {
             let pending = std::mem::take(&mut writer.pending);
             for (key, state) in &mut writer.keys {
-                let others: Vec<_> =
+                let outcomes: Vec<_> =
                     pending.iter().filter(|(pending, _)| pending == key).map(|(_, state)| *state).collect();
-                let found = found(store, key, *state, &others).await;
-                *state = found.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
+                let observed_state = observed_state(store, key, *state, &outcomes).await;
+                *state = observed_state.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
                 checked += 1;
             }
         }
@@ -150,9 +150,9 @@ impl Writers {
 }
 
 /// Determines which of the allowed states a key is in.
-async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> Result<State, StoreError> {
+async fn observed_state(store: &HttpStore, key: &Key, known: State, outcomes: &[State]) -> Result<State, StoreError> {
     let value = store.get(key, None).await?;
-    let allowed = || std::iter::once(known).chain(others.iter().copied());
+    let allowed = || std::iter::once(known).chain(outcomes.iter().copied());
     let Some(value) = value else {
         assert!(allowed().any(|state| state.is_none()), "{key} was lost, it had {known:?}");
         return Ok(None);
@@ -160,7 +160,7 @@ async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> 
     let bytes = value.bytes().await?;
     let matching = |state: &(u64, u64)| Generated::new(state.0, state.1).bytes() == bytes;
     let state = allowed().flatten().find(matching);
-    assert!(state.is_some(), "{key} has {} bytes that it should not have, but {known:?} or {others:?}", bytes.len());
+    assert!(state.is_some(), "{key} has {} bytes that it should not have, but {known:?} or {outcomes:?}", bytes.len());
     Ok(state)
 }
 
@@ -168,9 +168,9 @@ async fn listed(store: &HttpStore) -> BTreeSet<Key> {
     let below = Prefix::parse("writer/").expect("a prefix");
     let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     loop {
-        let found = store.list_prefix(&below, page).await.expect("keys can be listed");
-        keys.extend(found.keys.into_iter().map(|entry| entry.key));
-        match found.cursor {
+        let observed_state = store.list_prefix(&below, page).await.expect("keys can be listed");
+        keys.extend(observed_state.keys.into_iter().map(|entry| entry.key));
+        match observed_state.cursor {
             Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return keys,
         }

@@ -226,8 +226,8 @@ fn signals() -> Vec<Signal> {
     let ignored =
         status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux reports the ignored signals");
     let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a hexadecimal number");
-    let taken = |signal: &Signal| ignored & (1 << (signal.as_raw() - 1)) == 0;
-    [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP].into_iter().filter(taken).collect()
+    let is_handled = |signal: &Signal| ignored & (1 << (signal.as_raw() - 1)) == 0;
+    [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP].into_iter().filter(is_handled).collect()
 }
 
 fn spawn(command: &mut Command) -> Child {

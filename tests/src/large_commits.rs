@@ -123,10 +123,11 @@ async fn write(server: &Server, name: &str, first: u64, chunks: u64, chunk: u64)
 
 async fn phase(name: &'static str, server: &Server, work: impl Future<Output = ()>) -> Phase {
     let stop = Arc::new(AtomicBool::new(false));
-    let measure_others = async {
-        let gets = measure_others(server, &stop, |number| (Method::GET, format!("/store/others/{}", number % 100)));
-        let puts = measure_others(server, &stop, |number| (Method::PUT, format!("/store/others/put/{}", number % 50)));
-        let ready = measure_others(server, &stop, |_| (Method::GET, "/readyz".to_owned()));
+    let measure_latencies = async {
+        let gets = measure_latencies(server, &stop, |number| (Method::GET, format!("/store/others/{}", number % 100)));
+        let puts =
+            measure_latencies(server, &stop, |number| (Method::PUT, format!("/store/others/put/{}", number % 50)));
+        let ready = measure_latencies(server, &stop, |_| (Method::GET, "/readyz".to_owned()));
         tokio::join!(gets, puts, ready)
     };
     let work = async {
@@ -135,12 +136,12 @@ async fn phase(name: &'static str, server: &Server, work: impl Future<Output = (
         stop.store(true, Ordering::Relaxed);
         started.elapsed()
     };
-    let (duration, (gets, puts, ready)) = tokio::join!(work, measure_others);
+    let (duration, (gets, puts, ready)) = tokio::join!(work, measure_latencies);
     Phase { name, duration, gets, puts, ready }
 }
 
 /// Sends requests repeatedly and records their latencies.
-async fn measure_others(server: &Server, stop: &AtomicBool, request: impl Fn(u64) -> (Method, String)) -> Latencies {
+async fn measure_latencies(server: &Server, stop: &AtomicBool, request: impl Fn(u64) -> (Method, String)) -> Latencies {
     let mut found = Latencies::default();
     let mut number = 0;
     while !stop.load(Ordering::Relaxed) {

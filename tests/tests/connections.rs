@@ -62,8 +62,8 @@ async fn disconnected_upload_leaves_no_data() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let values = dir.path().join("values");
-    let kept = Generated::new(3, 100_000).bytes();
-    let put = server.put("/store/kept", kept.clone()).await;
+    let stored_value = Generated::new(3, 100_000).bytes();
+    let put = server.put("/store/kept", stored_value.clone()).await;
     assert_eq!(put.status(), StatusCode::CREATED);
     let live = value_files(&values);
     assert_eq!(live.len(), 1);
@@ -79,7 +79,7 @@ async fn disconnected_upload_leaves_no_data() {
         }
     }
     assert_eq!(server.get("/store/new").await.status(), StatusCode::NOT_FOUND);
-    assert_eq!(server.get("/store/kept").await.bytes().await.unwrap(), kept);
+    assert_eq!(server.get("/store/kept").await.bytes().await.unwrap(), stored_value);
     server.stop();
 }
 

@@ -21,7 +21,7 @@ use zarrd_tests::{
 };
 
 /// The exit code of a start that failed because the store is damaged.
-const REFUSED: Option<i32> = Some(3);
+const STORE_DAMAGED: Option<i32> = Some(3);
 /// The exit code of a check that found damaged values.
 const DAMAGE_FOUND: Option<i32> = Some(5);
 
@@ -93,7 +93,7 @@ impl Filled {
                 server.stop();
             }
             Err(ended) => {
-                assert_eq!((ended.code, ended.stdout.as_str()), (REFUSED, ""), "{ended:?}");
+                assert_eq!((ended.code, ended.stdout.as_str()), (STORE_DAMAGED, ""), "{ended:?}");
                 assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
                 assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
             }
@@ -111,7 +111,7 @@ impl Filled {
     /// Asserts that the store does not start, and that the message names a file.
     fn start_fails(&self, named: &Path) {
         let ended = Launch::of(self.store()).start_expecting_failure();
-        assert_eq!(ended.code, REFUSED, "{ended:?}");
+        assert_eq!(ended.code, STORE_DAMAGED, "{ended:?}");
         assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
         assert_eq!(ended.stdout, "");
     }

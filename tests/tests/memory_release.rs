@@ -16,7 +16,7 @@ use zarrd_tests::{
 
 const UPLOADS: u64 = 1000;
 /// The maximum growth of the server's memory after a minute, in bytes.
-const MORE: u64 = 50 << 20;
+const MAX_GROWTH: u64 = 50 << 20;
 
 #[test]
 fn memory_is_released_after_a_thousand_aborted_uploads() {
@@ -49,7 +49,7 @@ fn memory_is_released_after_a_thousand_aborted_uploads() {
     drop(uploads);
 
     let started = Instant::now();
-    while server.memory() > idle + MORE {
+    while server.memory() > idle + MAX_GROWTH {
         assert!(
             started.elapsed() < Duration::from_secs(60),
             "{} MiB of {} are left",
@@ -60,6 +60,6 @@ fn memory_is_released_after_a_thousand_aborted_uploads() {
     }
     let mib = [idle, paused, server.memory()].map(|bytes| bytes >> 20);
     note(format_args!("idle, paused, after {:?}: {mib:?} MiB", started.elapsed()));
-    assert!(paused > idle + MORE, "the uploads used memory");
+    assert!(paused > idle + MAX_GROWTH, "the uploads used memory");
     server.stop();
 }

@@ -23,7 +23,7 @@ fn parse(text: &[u8]) -> Option<Zom> {
     let zom = match Zom::parse(text.to_vec()) {
         Ok(zom) => zom,
         Err(error) => {
-            refused(&error);
+            check_error(&error);
             return None;
         }
     };
@@ -34,12 +34,12 @@ fn parse(text: &[u8]) -> Option<Zom> {
     assert!(Zom::differences(&zom, &again, MAX_VIOLATIONS).is_empty());
     let flat = Json::parse(zom.to_flat_text().to_bytes()).expect("the nodes by their paths");
     assert_eq!(flat.members().count(), zom.len());
-    named(&zom.root, &zom);
+    check_names(&zom.root, &zom);
     Some(zom)
 }
 
 /// Every error contains a position, within bounds.
-fn refused(error: &ZomError) {
+fn check_error(error: &ZomError) {
     drop(error.to_string());
     if let ZomError::Invalid { violations } = error {
         assert!((1..=MAX_VIOLATIONS).contains(&violations.len()));
@@ -48,10 +48,10 @@ fn refused(error: &ZomError) {
 }
 
 /// Every node has a name that is valid in its dialect.
-fn named(node: &Node, zom: &Zom) {
+fn check_names(node: &Node, zom: &Zom) {
     let Node::Group(group) = node else { return };
     for (name, node) in group.members.iter().flatten() {
         assert_eq!(meta::names::check(zom.format.dialect(), name), Ok(()));
-        named(node, zom);
+        check_names(node, zom);
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
             comparisons.push(if size > 1 << 16 { comparison.of_bytes(size as u64) } else { comparison });
         }
     }
-    section.add("**Values in `/store`**, all in the page cache.", comparisons);
+    section.add("**Values in `/store`**, with a warm page cache.", comparisons);
     section.add_peaks([zarrd.peak()]);
     drop(nginx);
     zarrd.stop();
@@ -149,7 +149,7 @@ fn decoded(bench: &Bench, section: &mut Section) {
         let comparison = Comparison::run(what, bench.options.scale.rounds, vec![ours, peer]);
         comparisons.push(comparison.of_bytes(size as u64));
     }
-    section.add("**Decoded chunks from `/array`** of 64³ elements, again and again.", comparisons);
+    section.add("**Decoded chunks from `/array`** of 64³ elements, read repeatedly.", comparisons);
 }
 
 pub(crate) fn plural(connections: usize) -> String {

@@ -38,13 +38,13 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
     let mut compare = |layout: &str| {
         let contestants = writers.iter().map(|(name, writer, url)| {
             count += 1;
-            let place = format!("field{count}");
+            let field_name = format!("field{count}");
             let turn = {
                 let process = &process;
                 move |round: usize| {
                     // A new location each time, so that nothing of an earlier round is replaced.
-                    let place = format!("{place}-{round}");
-                    let url = format!("{url}/{place}");
+                    let field_name = format!("{field_name}-{round}");
+                    let url = format!("{url}/{field_name}");
                     let request = json!({"do": "write", "writer": writer, "url": url, "side": side, "layout": layout});
                     process.borrow_mut().turn(&request)
                 }
@@ -62,7 +62,7 @@ fn arrays(bench: &Bench, python: &Python, section: &mut Section) {
             .request(&json!({"do": "write", "writer": writer, "url": url, "side": 64, "layout": "zstd"}));
     }
     let comparisons = ["zstd", "sharded", "raw"].map(&mut compare).into();
-    section.add("**A new array from an array of NumPy**, declared and written.", comparisons);
+    section.add("**A new array from a NumPy array**, declared and written.", comparisons);
     section.add_peaks([zarrd.peak(), process.borrow().peak()]);
 }
 

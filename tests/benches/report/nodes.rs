@@ -73,7 +73,7 @@ fn hierarchy(bench: &Bench, python: &Python, section: &mut Section) {
     it.process.borrow_mut().request(&json!({"do": "consolidate", "directory": it.files}));
     let trees = Comparison::run(format!("read the metadata of {nodes} nodes"), few, it.readers_of_trees(bench));
     let opened = Comparison::run(format!("open one of {nodes} nodes"), bench.options.scale.rounds, it.openers(bench));
-    section.add("**A hierarchy of many nodes**, read as dictionaries of Python.", vec![created, trees, opened]);
+    section.add("**A hierarchy of many nodes**, read as Python dictionaries.", vec![created, trees, opened]);
     section.add_peaks([it.zarrd.peak(), it.process.borrow().peak()]);
 }
 

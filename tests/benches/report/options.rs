@@ -8,7 +8,7 @@ use store_local::IndexKind;
 const SECTIONS: [&str; 6] = ["chunks", "planes", "points", "ingest", "nodes", "start"];
 
 /// Sections that are not part of a report.
-const OTHERS: [&str; 1] = ["churn"];
+const SEPARATE_SECTIONS: [&str; 1] = ["churn"];
 
 /// The options of a run.
 pub(crate) struct Options {
@@ -77,7 +77,7 @@ impl Options {
                     options.index = index(&value)?;
                 }
                 name => {
-                    let known = SECTIONS.iter().chain(&OTHERS).find(|known| **known == name);
+                    let known = SECTIONS.iter().chain(&SEPARATE_SECTIONS).find(|known| **known == name);
                     options.sections.push(known.ok_or_else(|| format!("unknown section or option {name}"))?);
                 }
             }

@@ -24,7 +24,7 @@ const OTHER_WAYS: [Client; 6] = [
     Client::ZarrPythonNginxObstore,
 ];
 
-const AGAIN: [Client; 4] =
+const REPEATED_CLIENTS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreNginxTrusting, Client::ZarrPythonNginxCached];
 
 pub(crate) fn run(bench: &Bench) -> Section {
@@ -32,18 +32,18 @@ pub(crate) fn run(bench: &Bench) -> Section {
         (Ok(python), Ok(arrays)) => (python, arrays),
         (Err(reason), _) | (_, Err(reason)) => return Section::not_measured(reason),
     };
-    let mut all: Vec<Client> = PEERS.iter().chain(&OTHER_WAYS).chain(&AGAIN).copied().collect();
+    let mut all: Vec<Client> = PEERS.iter().chain(&OTHER_WAYS).chain(&REPEATED_CLIENTS).copied().collect();
     all.sort_unstable();
     all.dedup();
     let clients = Clients::start(bench, python, &arrays, &all);
     let mut section = Section::default();
-    section.add("**Planes at random**, all caches warm.", random(bench, &clients));
-    section.add("**The same plane again and again.**", again(bench, &clients));
-    section.add("**Planes at random by other clients**, all caches warm.", other_ways(bench, &clients));
-    section.add("**All of the array**, all caches warm.", everything(bench, &clients));
+    section.add("**Random planes**, all caches warm.", random(bench, &clients));
+    section.add("**The same plane**, read repeatedly.", repeated(bench, &clients));
+    section.add("**Random planes by other clients**, all caches warm.", other_ways(bench, &clients));
+    section.add("**The whole array**, all caches warm.", everything(bench, &clients));
     section.add_peaks(clients.peaks());
     drop(clients);
-    let caption = "**One plane, cold**: the servers and the clients are new processes that have read one small array, and the client opens the array.";
+    let caption = "**One plane, cold**: servers and clients are new processes that have read one small array; opening the array is included.";
     section.add(format!("{caption} With the {}.", cold::state()), cold::planes(bench, python, &arrays));
     section
 }
@@ -58,12 +58,12 @@ fn random(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
     cases.into_iter().map(compare).collect()
 }
 
-fn again(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
+fn repeated(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
     let compare = |axis| {
         let at = bench.options.scale.side / 2 + 7;
         let what = |_: usize| vec![plane(bench, axis, at); 500];
         let reads = Reads { array: "zstd", what: &what, kind: Kind::Selections };
-        Comparison::run(name("zstd", axis), bench.options.scale.rounds, clients.contestants(&AGAIN, &reads))
+        Comparison::run(name("zstd", axis), bench.options.scale.rounds, clients.contestants(&REPEATED_CLIENTS, &reads))
     };
     [0, 2].into_iter().map(compare).collect()
 }

@@ -47,9 +47,9 @@ pub(crate) fn run(bench: &Bench) -> Section {
         comparisons.push(compare("a box of 16³", array, Kind::Selections, &boxed));
         comparisons.push(compare("a list of 100 points", array, Kind::Points, &points));
     }
-    section.add("**Anywhere in the array**, one request at a time, all caches warm.", comparisons);
+    section.add("**Random positions in the array**, one request at a time, all caches warm.", comparisons);
     section.add(
-        "**Single elements** from a client of little cost, which has no counterpart among the peers.",
+        "**Single elements** with a cheap client, which has no counterpart among the peers.",
         vec![crowd(bench, &clients)],
     );
     section.add_peaks(clients.peaks());

@@ -29,20 +29,20 @@ pub(crate) struct Nginx {
 impl Zarrd {
     /// Imports a directory into a store that is not open.
     pub(crate) fn import(index: IndexKind, dir: &Path, store: &Path) {
-        let (dir, store) = (dir.display().to_string(), place(index, store));
+        let (dir, store) = (dir.display().to_string(), location(index, store));
         command(&["import", &dir, "--store", &store]);
     }
 
     /// Compacts the index of a store that is not open.
     pub(crate) fn compact(index: IndexKind, dir: &Path) {
-        command(&["compact", &place(index, dir)]);
+        command(&["compact", &location(index, dir)]);
     }
 
     /// Starts the release build on a store, with additional arguments.
     pub(crate) fn start(index: IndexKind, dir: &Path, more: &[&str]) -> Self {
         let begin = Instant::now();
         let mut child = Command::new(zarrd())
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", &place(index, dir)])
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", &location(index, dir)])
             .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -150,7 +150,7 @@ fn terminate(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn place(index: IndexKind, dir: &Path) -> String {
+fn location(index: IndexKind, dir: &Path) -> String {
     format!("{index}:{}", dir.display())
 }
 

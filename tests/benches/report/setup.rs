@@ -127,7 +127,7 @@ impl Bench {
         let quick = if scale.quick { " (a quick run, whose figures mean little)" } else { "" };
         format!(
             "| | |\n|---|---|\n| date | {}{quick} |\n| commit | {} |\n| command | `cargo bench -p zarrd-tests --bench report --{}` |\n\
-             | machine | {} |\n| zarrd | index {}, `--chunk-cache` {} MiB, all else by default |\n| peers | {nginx}, {peers} |\n",
+             | machine | {} |\n| zarrd | index {}, `--chunk-cache` {} MiB, defaults otherwise |\n| peers | {nginx}, {peers} |\n",
             machine::today(),
             self.commit,
             self.options.arguments,

@@ -58,7 +58,7 @@ pub(crate) fn values(bench: &Bench, section: &mut Section) {
             comparisons.push(if size > 1 << 16 { comparison.of_bytes(size as u64) } else { comparison });
         }
     }
-    section.add("**Values to `/store`**, durable when answered.", comparisons);
+    section.add("**Values to `/store`**, durable when acknowledged.", comparisons);
     section.add_peaks([zarrd.peak()]);
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn regions(bench: &Bench, section: &mut Section) {
         Comparison::run("one chunk of 1 KiB, 16 connections", rounds, one),
         Comparison::run("a quarter of such a chunk, 16 connections", rounds, part),
     ];
-    section.add("**Small regions to `/array`**, durable when answered.", comparisons);
+    section.add("**Small regions to `/array`**, durable when acknowledged.", comparisons);
     section.add_peaks([zarrd.peak()]);
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
         let what = format!("start with {number} keys, {index}, after `kill -9`");
         comparisons.push(Comparison::run(what, rounds, vec![Contestant::new("zarrd", crashed)]));
     }
-    section.add("**Until it listens**, in the page cache.", comparisons);
+    section.add("**Time until the server listens**, with a warm page cache.", comparisons);
     section
 }
 

@@ -107,8 +107,8 @@ impl Comparison {
         let count = contestants.len();
         let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); count];
         for round in 0..rounds {
-            for place in 0..count {
-                let number = (place + round) % count;
+            for position in 0..count {
+                let number = (position + round) % count;
                 if let Ok(turn) = &mut contestants[number].turn {
                     turns[number].push(turn(round));
                 }

@@ -41,9 +41,9 @@ pub fn today() -> String {
 
 /// The version of nginx, if it is installed.
 pub fn nginx() -> Option<String> {
-    let said = Command::new("nginx").arg("-v").output().ok()?;
-    let said = String::from_utf8_lossy(&said.stderr).into_owned();
-    said.split_once("nginx/").map(|(_, version)| version.trim().to_owned())
+    let output_of = Command::new("nginx").arg("-v").output().ok()?;
+    let output_of = String::from_utf8_lossy(&output_of.stderr).into_owned();
+    output_of.split_once("nginx/").map(|(_, version)| version.trim().to_owned())
 }
 
 fn output(command: &mut Command) -> Option<String> {

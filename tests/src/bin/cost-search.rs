@@ -32,7 +32,7 @@ async fn main() -> ExitCode {
     let Options { plan, directory, replay, excess } = options();
     let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let too_much = match replay {
-        Some(genome) => again(genome, dir.path().to_owned()).await,
+        Some(genome) => measure_again(genome, dir.path().to_owned()).await,
         None => {
             let report = run(&plan, dir.path()).await;
             println!("{report}");
@@ -43,7 +43,7 @@ async fn main() -> ExitCode {
 }
 
 /// Measures one request three times.
-async fn again(genome: Genome, dir: PathBuf) -> bool {
+async fn measure_again(genome: Genome, dir: PathBuf) -> bool {
     let mut harness = Harness::new(dir, Duration::from_secs(60)).await;
     let trial = Trial::of(&genome, 0);
     println!("{}", trial.request);

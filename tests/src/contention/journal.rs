@@ -67,7 +67,7 @@ impl Journal {
     }
 
     /// Records a rejection.
-    pub(crate) fn refuse(&self, stamp: u64) {
+    pub(crate) fn reject(&self, stamp: u64) {
         self.state().write(stamp).end = End::NotApplied;
     }
 

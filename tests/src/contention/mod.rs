@@ -207,7 +207,7 @@ impl Array {
                         report["conflicts_retried"].as_u64().expect("the number of retried chunks");
                 }
                 (503, _) => {
-                    self.journal.refuse(stamp);
+                    self.journal.reject(stamp);
                     done.report.busy += 1;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

@@ -94,7 +94,7 @@ impl Content {
     pub fn bytes(&self, len: u64) -> Vec<u8> {
         match self {
             Self::Same(_) => Vec::new(),
-            Self::Pattern => (0..len).map(|place| (place.wrapping_mul(place >> 7) >> 3) as u8 & 31).collect(),
+            Self::Pattern => (0..len).map(|index| (index.wrapping_mul(index >> 7) >> 3) as u8 & 31).collect(),
             Self::Noise => {
                 use rand::{RngExt, SeedableRng};
                 let mut bytes = vec![0; len as usize];
@@ -213,7 +213,7 @@ mod tests {
     fn array_name_includes_every_property() {
         let plain = Genome::plain(Operation::ArrayGet);
         let name = |genome: &Genome| Array::of(genome).name;
-        assert_eq!(name(&plain), name(&plain.clone().with(Gene::Format, 3)), "how it is asked for makes no difference");
+        assert_eq!(name(&plain), name(&plain.clone().with(Gene::Format, 3)), "the response format makes no difference");
         for gene in [Gene::Rank, Gene::Chunk, Gene::Chunks, Gene::Data, Gene::FilterA, Gene::PackB] {
             assert_ne!(name(&plain), name(&plain.clone().with(gene, 1)), "{gene:?}");
         }

@@ -122,7 +122,7 @@ async fn fill_nodes(server: &Server) {
     let turn = json!({"name": "transpose", "configuration": {"order": reversed}});
     let shards = json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 64], "codecs": [bytes],
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]}}]);
-    let pattern: Vec<u8> = (0..64_u64 << 20).map(|place| (place.wrapping_mul(place >> 7) >> 3) as u8 & 31).collect();
+    let pattern: Vec<u8> = (0..64_u64 << 20).map(|index| (index.wrapping_mul(index >> 7) >> 3) as u8 & 31).collect();
     let turned = format!("/store/crowd/turned/c/{}", ["0"; 25].join("/"));
     let nodes = [
         ("/node/crowd/trees", kinds::groups(2000)),

@@ -29,7 +29,7 @@ pub(crate) enum Reply {
     /// Executed.
     Done(Response),
     /// Rejected with this status, for a reason that a race may cause.
-    Refused(u16),
+    Rejected(u16),
     /// Stored data cannot be decoded.
     Undecodable(String),
     /// A response that no race explains.
@@ -109,7 +109,7 @@ impl Reply {
         let text = || format!("{what}: {status} {}", String::from_utf8_lossy(&answer.body));
         match status {
             200 | 201 | 204 => Self::Done(answer),
-            400 | 404 | 409 | 412 | 413 | 429 | 503 => Self::Refused(status),
+            400 | 404 | 409 | 412 | 413 | 429 | 503 => Self::Rejected(status),
             500 if ["undecodable-chunk", "corrupt-value"].iter().any(|kind| text().contains(kind)) => {
                 Self::Undecodable(text())
             }

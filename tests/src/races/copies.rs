@@ -34,7 +34,7 @@ pub(super) struct Copy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
-    Refused,
+    Rejected,
     /// None: the client disconnected, or the server died.
     Unknown,
 }
@@ -49,7 +49,7 @@ impl Round {
         self.copies.lock().expect("the lock is not poisoned").push(entry);
         let requested = self.request_copy(client, to, &target);
         let reply = match leaves_after {
-            Some(leaves_after) => timeout(leaves_after, requested).await.unwrap_or(Reply::Refused(0)),
+            Some(leaves_after) => timeout(leaves_after, requested).await.unwrap_or(Reply::Rejected(0)),
             None => requested.await,
         };
         let end = match &reply {
@@ -57,11 +57,11 @@ impl Round {
                 self.history().done(event, None);
                 End::Done
             }
-            Reply::Refused(0) | Reply::Lost(_) => End::Unknown,
-            Reply::Refused(_) => End::Refused,
+            Reply::Rejected(0) | Reply::Lost(_) => End::Unknown,
+            Reply::Rejected(_) => End::Rejected,
             Reply::Undecodable(text) | Reply::Unexpected(text) => {
                 self.find(Kind::Other, text.clone());
-                End::Refused
+                End::Rejected
             }
         };
         if let Some(copy) = self.copies.lock().expect("the lock is not poisoned").get_mut(number) {
@@ -80,7 +80,7 @@ impl Round {
         for copy in &copies {
             match copy.end {
                 End::Done => self.record_copy(client, copy).await,
-                End::Refused => {
+                End::Rejected => {
                     self.history().rejected(copy.event);
                     self.record_absence(client, copy).await;
                 }
@@ -165,7 +165,7 @@ impl Round {
                 self.find(Kind::Other, text);
                 true
             }
-            Reply::Refused(_) => false,
+            Reply::Rejected(_) => false,
         }
     }
 }

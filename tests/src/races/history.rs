@@ -38,7 +38,7 @@ enum End {
     /// Possibly executed by this time.
     Lost(u64),
     /// Rejected, so it had no effect.
-    Refused,
+    Rejected,
 }
 
 /// The kind of inconsistency of an observation.
@@ -80,7 +80,7 @@ impl History {
 
     /// Records the rejection of a request.
     pub(crate) fn rejected(&mut self, number: Number) {
-        self.events[number].end = End::Refused;
+        self.events[number].end = End::Rejected;
     }
 
     /// Records that all requests in progress will not be executed any more unless they already were.
@@ -111,7 +111,7 @@ impl History {
 
     /// Finds the inconsistent observations: the first one of each kind.
     pub(crate) fn check(&self) -> Vec<(Violation, String)> {
-        let all: Vec<&Event> = self.events.iter().filter(|event| event.end != End::Refused).collect();
+        let all: Vec<&Event> = self.events.iter().filter(|event| event.end != End::Rejected).collect();
         match is_explainable(&all) {
             Some(true) => return Vec::new(),
             None => return vec![(Violation::Undecided, format!("{} requests", all.len()))],
@@ -119,34 +119,34 @@ impl History {
         }
         let mut violations = Vec::new();
         let is_observation = |event: &&&Event| event.image().is_some() || matches!(event.effect, Effect::Absent);
-        let (mut observed, mut right): (Vec<&Event>, Vec<&Event>) = all.iter().partition(is_observation);
+        let (mut observed, mut consistent): (Vec<&Event>, Vec<&Event>) = all.iter().partition(is_observation);
         observed.sort_by_key(|event| event.ended_by());
         for event in observed {
-            right.push(event);
-            let kind = match is_explainable(&right) {
+            consistent.push(event);
+            let kind = match is_explainable(&consistent) {
                 Some(true) => continue,
-                Some(false) => classify(&right, event),
+                Some(false) => classify(&consistent, event),
                 None => Violation::Undecided,
             };
-            right.pop();
+            consistent.pop();
             if !violations.iter().any(|(known, _)| *known == kind) {
                 violations.push((kind, format!("{:?}", event.effect)));
             }
         }
         if violations.is_empty() {
-            violations.push((Violation::Mixed, "the answers contradict each other".to_owned()));
+            violations.push((Violation::Mixed, "the responses contradict each other".to_owned()));
         }
         violations
     }
 
     /// All requests, one per line.
     pub(crate) fn describe(&self) -> String {
-        let reported_shape = |event: &Event| {
+        let line = |event: &Event| {
             let Event { effect, reported_shape, began, end } = event;
             let reported_shape = reported_shape.as_ref().map(|shape| format!(" -> {shape:?}")).unwrap_or_default();
             format!("  {began}..{end:?}: {effect:?}{reported_shape}")
         };
-        self.events.iter().map(reported_shape).collect::<Vec<_>>().join("\n")
+        self.events.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn tick(&mut self) -> u64 {
@@ -157,14 +157,14 @@ impl History {
 
 impl Event {
     fn image(&self) -> Option<&super::model::Image> {
-        self.effect.image().filter(|_| self.end != End::Refused)
+        self.effect.image().filter(|_| self.end != End::Rejected)
     }
 
     /// The time at which it ended.
     fn ended_by(&self) -> u64 {
         match self.end {
             End::Done(end) | End::Lost(end) => end,
-            End::Open | End::Refused => u64::MAX,
+            End::Open | End::Rejected => u64::MAX,
         }
     }
 
@@ -216,21 +216,21 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// True if the remaining requests can follow a state.
-    fn search_from(&mut self, unconfirmed: u128, state: &State) -> bool {
+    fn search_from(&mut self, remaining: u128, state: &State) -> bool {
         let events = self.events;
-        let members = || events.iter().enumerate().filter(|(number, _)| unconfirmed & 1 << number != 0);
+        let members = || events.iter().enumerate().filter(|(number, _)| remaining & 1 << number != 0);
         if !members().any(|(_, event)| event.must_execute()) {
             return true;
         }
         self.steps += 1;
-        if self.steps >= MAX_STEPS || !self.visited.insert((unconfirmed, state.clone())) {
+        if self.steps >= MAX_STEPS || !self.visited.insert((remaining, state.clone())) {
             return false;
         }
         // No request can precede one that completed before it started.
-        let first_over = members().filter(|(_, event)| event.must_execute()).map(|(_, event)| event.ended_by()).min();
-        let first_over = first_over.unwrap_or(u64::MAX);
+        let first_end = members().filter(|(_, event)| event.must_execute()).map(|(_, event)| event.ended_by()).min();
+        let first_end = first_end.unwrap_or(u64::MAX);
         let mut next: Vec<(usize, &Event)> =
-            members().filter(|(_, event)| event.began < first_over).map(|(number, event)| (number, *event)).collect();
+            members().filter(|(_, event)| event.began < first_end).map(|(number, event)| (number, *event)).collect();
         next.sort_by_key(|(_, event)| event.ended_by());
         for (number, event) in next {
             let Some(after) = event.effect.apply(state) else { continue };
@@ -244,7 +244,7 @@ impl Search<'_> {
             // A request that ended before this one started and has not been executed yet is never executed.
             let impossible = members().filter(|(_, other)| !other.must_execute() && other.ended_by() < event.began);
             let impossible = impossible.fold(1 << number, |set: u128, (number, _)| set | 1 << number);
-            if self.search_from(unconfirmed & !impossible, &after) {
+            if self.search_from(remaining & !impossible, &after) {
                 return true;
             }
         }
@@ -361,9 +361,9 @@ mod tests {
             let late = history.begin(write(0, 4, 9));
             impossible.into_iter().for_each(|effect| history.one(effect));
             history.rejected(late);
-            let mut right = history.clone();
-            right.one(Effect::Read(image(Element::U8, &[0; 4])));
-            assert!(right.check().is_empty());
+            let mut consistent = history.clone();
+            consistent.one(Effect::Read(image(Element::U8, &[0; 4])));
+            assert!(consistent.check().is_empty());
             history.one(Effect::Read(image(Element::U8, &[9, 0, 9, 0])));
             assert_eq!(history.check()[0].0, Violation::Resurrected);
         }

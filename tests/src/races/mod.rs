@@ -163,7 +163,7 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
         }
         finish(&mut racing).await;
         let client = ServerClient::of(&server);
-        finish(&mut each(&rounds, |round, client| async move { round.close(&client).await }, &client)).await;
+        finish(&mut each(&rounds, |round, client| async move { round.finish_requests(&client).await }, &client)).await;
         rounds.iter().for_each(|round| report.add(round));
     }
     report.find_remaining_keys(&ServerClient::of(&server)).await;
@@ -242,20 +242,20 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { race, rounds, acknowledged, interrupted, images, copied, unconfirmed: alone, findings } = self;
-        let [resurrected, undecodable, mixed, unconfirmed, other, undecided] = Kind::ALL.map(|kind| self.count(kind));
+        let Self { race, rounds, acknowledged, interrupted, images, copied, unconfirmed, findings } = self;
+        let [resurrected, undecodable, mixed, left_behind, other, undecided] = Kind::ALL.map(|kind| self.count(kind));
         let name = race.name();
         writeln!(
             f,
             "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, \
              {images} reads compared"
         )?;
-        if copied + alone > 0 {
-            writeln!(f, "{name}: {copied} copies confirmed, {alone} with unknown outcome")?;
+        if copied + unconfirmed > 0 {
+            writeln!(f, "{name}: {copied} copies confirmed, {unconfirmed} with unknown outcome")?;
         }
         writeln!(
             f,
-            "{name}: {resurrected} resurrected, {undecodable} undecodable, {mixed} mixed, {unconfirmed} left behind, \
+            "{name}: {resurrected} resurrected, {undecodable} undecodable, {mixed} mixed, {left_behind} left behind, \
              {other} other, {undecided} undecided"
         )?;
         for kind in Kind::ALL {

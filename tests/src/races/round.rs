@@ -90,7 +90,7 @@ impl Round {
     }
 
     /// Sends the requests after the race, and checks the results.
-    pub(super) async fn close(&self, client: &ServerClient) {
+    pub(super) async fn finish_requests(&self, client: &ServerClient) {
         for why in std::mem::take(&mut *self.lost.lock().expect("the lock is not poisoned")) {
             self.find(Kind::Other, why);
         }
@@ -124,8 +124,8 @@ impl Round {
         let started = Instant::now();
         loop {
             match self.perform(client, step).await {
-                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
-                Reply::Refused(status @ (429 | 503)) => {
+                Reply::Rejected(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
+                Reply::Rejected(status @ (429 | 503)) => {
                     return self.find(Kind::Other, format!("{step:?} was answered {status} for {RETRY_TIMEOUT:?}"));
                 }
                 Reply::Lost(why) => return self.find(Kind::Other, why),
@@ -151,9 +151,9 @@ impl Round {
                 }
             },
             Reply::Done(answer) => history.done(number, answer.shape()),
-            Reply::Refused(404) if matches!(step, Step::Read) => history.done(number, None),
+            Reply::Rejected(404) if matches!(step, Step::Read) => history.done(number, None),
             Reply::Lost(_) => {}
-            Reply::Refused(_) => history.rejected(number),
+            Reply::Rejected(_) => history.rejected(number),
             Reply::Undecodable(text) => {
                 history.rejected(number);
                 self.find(Kind::Undecodable, text.clone());
@@ -213,7 +213,7 @@ impl Round {
         };
         let grid = match array {
             Reply::Done(answer) => answer.image().and_then(|image| self.grid(&image.shape, image.element)),
-            Reply::Refused(404) => Some(Vec::new()),
+            Reply::Rejected(404) => Some(Vec::new()),
             // Already recorded.
             _ => return,
         };
@@ -248,8 +248,8 @@ impl Round {
         let started = Instant::now();
         loop {
             match client.send_empty(Method::DELETE, &format!("/node/{directory}")).await {
-                Reply::Refused(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
-                Reply::Done(_) | Reply::Refused(404) => break,
+                Reply::Rejected(429 | 503) if started.elapsed() < RETRY_TIMEOUT => tokio::time::sleep(PAUSE).await,
+                Reply::Done(_) | Reply::Rejected(404) => break,
                 other => return self.find(Kind::Other, format!("{other:?}")),
             }
         }

@@ -14,12 +14,12 @@ const CACHED: &str = "zarrd_chunk_cache_used_bytes";
 const RUNNING: &str = "zarrd_http_requests_running";
 
 /// The lines of unreleased resources, once there are none or after the timeout.
-pub async fn unreleased_after(server: &Server, most: Duration) -> Vec<String> {
+pub async fn unreleased_after(server: &Server, limit: Duration) -> Vec<String> {
     let started = Instant::now();
     loop {
         let response = server.request(Method::GET, "/metrics").send().await.expect("the metrics are always there");
         let unreleased = unreleased(&response.text().await.expect("text"));
-        if unreleased.is_empty() || started.elapsed() > most {
+        if unreleased.is_empty() || started.elapsed() > limit {
             return unreleased;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -37,14 +37,14 @@ fn value(metrics: &str, name: &str) -> Option<u64> {
 }
 
 fn unreleased(metrics: &str) -> Vec<String> {
-    let is_taken = |line: &&str| {
+    let is_unreleased = |line: &&str| {
         let Some((name, value)) = line.rsplit_once(' ') else { return false };
         let name = name.split('{').next().unwrap_or(name);
-        let most = if name == RUNNING { 1.0 } else { 0.0 };
-        let counts = name == RUNNING || SUFFIXES.iter().any(|ending| name.ends_with(ending));
-        counts && !line.starts_with('#') && value.parse::<f64>().is_ok_and(|value| value > most)
+        let limit = if name == RUNNING { 1.0 } else { 0.0 };
+        let counts = name == RUNNING || SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+        counts && !line.starts_with('#') && value.parse::<f64>().is_ok_and(|value| value > limit)
     };
-    metrics.lines().filter(is_taken).map(str::to_owned).collect()
+    metrics.lines().filter(is_unreleased).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

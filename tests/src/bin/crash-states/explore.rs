@@ -97,8 +97,8 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, ignored_class: Option<
                     let job = receiver.lock().expect("the jobs").recv();
                     let Ok(job) = job else { return };
                     let hash = job.tree.hash();
-                    let seen = known.lock().expect("a consistent report").get(&hash).cloned();
-                    let outcome = seen.unwrap_or_else(|| {
+                    let cached = known.lock().expect("a consistent report").get(&hash).cloned();
+                    let outcome = cached.unwrap_or_else(|| {
                         let outcome = Arc::new(opener.open(&job.tree));
                         known.lock().expect("a consistent report").insert(hash, Arc::clone(&outcome));
                         outcome

@@ -188,16 +188,16 @@ fn recordings(plan: &Plan, library: &Path, index: IndexKind, kind: &'static Kind
         }
         Base::Crashes(other, times) => {
             let mut before = recordings(plan, library, index, kinds::named(other)).pop().expect("a recording");
-            let mut made = Vec::new();
+            let mut recordings_of_crashes = Vec::new();
             for level in 1..=times {
                 let Some((point, tree)) = sound_state(&before, plan) else {
-                    println!("{index} {}: no state of {} opens to begin with", kind.name, before.dir.display());
+                    println!("{index} {}: no state of {} opens without faults", kind.name, before.dir.display());
                     break;
                 };
                 before = record_run(level, tree, &before.history.until(point));
-                made.push(before.clone());
+                recordings_of_crashes.push(before.clone());
             }
-            made
+            recordings_of_crashes
         }
     }
 }

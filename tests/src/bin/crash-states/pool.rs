@@ -56,7 +56,7 @@ impl Opener {
         fs::rename(before, &at).expect("rename the directory of states");
         state.write(&at);
         let process = self.process.get_or_insert_with(|| Process::start(self.index, &self.keys, &self.dir));
-        let answer = process.ask(&at.join(STORE));
+        let answer = process.inspect(&at.join(STORE));
         process.states += 1;
         let sound = answer.as_ref().is_ok_and(|outcome| outcome.open_error.is_none() && outcome.problems.is_empty());
         if !sound || process.states >= STATES_PER_PROCESS {
@@ -89,14 +89,14 @@ impl Process {
         Self { child, input, lines, states: 0 }
     }
 
-    fn ask(&mut self, store: &Path) -> Result<Outcome, String> {
+    fn inspect(&mut self, store: &Path) -> Result<Outcome, String> {
         let end = Instant::now() + OPEN_TIMEOUT;
         writeln!(self.input, "{}", store.display()).map_err(|error| format!("the process died: {error}"))?;
         let mut outcome = Outcome::default();
         loop {
             match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(line) if line == DONE => return Ok(outcome),
-                Ok(line) => outcome.take(&line),
+                Ok(line) => outcome.parse_line(&line),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     return Err(format!("it hung for {} s", OPEN_TIMEOUT.as_secs()));
                 }

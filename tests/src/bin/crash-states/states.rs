@@ -191,7 +191,7 @@ impl Selection<'_> {
             return Arc::clone(&file.durable);
         }
         let limit = self.size_limit(file);
-        let (way, share) = (self.random.random_range(0..4), self.random.random_range(0.1..0.9));
+        let (mode, share) = (self.random.random_range(0..4), self.random.random_range(0.1..0.9));
         let last = self.random.random_range(0..file.pending.len());
         let mut bytes = Cow::Borrowed(&**file.durable);
         // Bytes beyond a size that did not take effect are in blocks that the file does not have.
@@ -215,7 +215,7 @@ impl Selection<'_> {
                         Part::None
                     }
                 }
-                Choice::Random(_) => match way {
+                Choice::Random(_) => match mode {
                     0 => Part::None,
                     1 => Part::All,
                     2 if number < last => Part::All,

@@ -161,7 +161,7 @@ impl Outcome {
     }
 
     /// Parses a line of a reply.
-    pub(crate) fn take(&mut self, line: &str) {
+    pub(crate) fn parse_line(&mut self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let describe: Vec<&str> = rest.split(' ').collect();
         match (word, &describe[..]) {

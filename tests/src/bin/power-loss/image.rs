@@ -18,7 +18,7 @@ pub(crate) struct Copy {
 }
 
 /// Disables periodic write-back by the kernel until it is dropped.
-pub(crate) struct Calm(Vec<(&'static str, String)>);
+pub(crate) struct WriteBackDisabled(Vec<(&'static str, String)>);
 
 impl Drive {
     /// Creates and mounts an image; `None` if that is not permitted.
@@ -28,8 +28,8 @@ impl Drive {
         fs::create_dir_all(dir.join("mounted")).ok()?;
         let file = fs::File::create(dir.join("image")).ok()?;
         file.set_len(u64::from(keys) * 8192 + (1 << 30)).ok()?;
-        let made = run("mkfs.ext4", &["-q", "-F", &text(&dir.join("image"))]);
-        (made && mount(&dir.join("image"), &dir.join("mounted"), "loop,commit=3600")).then_some(drive)
+        let formatted = run("mkfs.ext4", &["-q", "-F", &text(&dir.join("image"))]);
+        (formatted && mount(&dir.join("image"), &dir.join("mounted"), "loop,commit=3600")).then_some(drive)
     }
 
     pub(crate) fn store(&self) -> PathBuf {
@@ -81,18 +81,18 @@ impl Drop for Copy {
     }
 }
 
-impl Calm {
+impl WriteBackDisabled {
     pub(crate) fn begin() -> Self {
         let knobs = ["/proc/sys/vm/dirty_writeback_centisecs", "/proc/sys/vm/dirty_expire_centisecs"];
-        let held = knobs.into_iter().zip(["0", "360000"]).filter_map(|(knob, value)| {
+        let changed = knobs.into_iter().zip(["0", "360000"]).filter_map(|(knob, value)| {
             let before = fs::read_to_string(knob).ok()?;
             fs::write(knob, value).ok().map(|()| (knob, before))
         });
-        Self(held.collect())
+        Self(changed.collect())
     }
 }
 
-impl Drop for Calm {
+impl Drop for WriteBackDisabled {
     fn drop(&mut self) {
         for (knob, before) in &self.0 {
             let _ = fs::write(knob, before.trim());

@@ -16,7 +16,7 @@ pub(crate) struct Entry {
     /// The last acknowledged operation; 0 if there was none.
     acknowledged: Operation,
     /// The last started operation.
-    begun: Operation,
+    started: Operation,
     count: u64,
 }
 
@@ -39,7 +39,7 @@ impl Journal {
         };
         let entry = self.0.entry(key.parse().expect("a key")).or_default();
         match kind {
-            "b" => entry.begun = operation,
+            "b" => entry.started = operation,
             "a" => {
                 entry.acknowledged = operation;
                 entry.count += 1;
@@ -68,7 +68,7 @@ impl Journal {
                 Operation::Set(number) => number.to_string(),
             };
             writeln!(text, "a {key} {}", show(entry.acknowledged)).expect("text");
-            writeln!(text, "b {key} {}", show(entry.begun)).expect("text");
+            writeln!(text, "b {key} {}", show(entry.started)).expect("text");
         }
         to.write_all(text.as_bytes()).expect("save the journal");
     }
@@ -85,6 +85,6 @@ impl Journal {
 impl Entry {
     /// True if this state is valid: the last acknowledged operation, or the one started after it.
     pub(crate) fn allows(&self, state: Operation) -> bool {
-        state == self.acknowledged || state == self.begun
+        state == self.acknowledged || state == self.started
     }
 }

@@ -105,7 +105,7 @@ fn drive(plan: &Plan) -> ExitCode {
         println!("skipped: loop mounts are not allowed here (root, losetup and mkfs.ext4 are needed)");
         return SKIPPED.into();
     };
-    let _calm = image::Calm::begin();
+    let _write_back_disabled = image::WriteBackDisabled::begin();
     let tools = tempfile::tempdir().expect("a directory");
     let mut writer = plan.command("write", &drive.store());
     if !plan.syncs {
