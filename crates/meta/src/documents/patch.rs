@@ -70,7 +70,7 @@ impl NodePatch {
             patch.members().find(|member| ![ATTRIBUTES].iter().chain(&known).any(|name| member.is_named(name)))
         {
             let pointer = pointer_to("", &member.name().unwrap_or_default());
-            return Err(patch_error(&pointer, "is none of attributes, shape and dimension_names"));
+            return Err(patch_error(&pointer, "is not one of attributes, shape and dimension_names"));
         }
         let mut node_patch = Self::default();
         if let Some(attributes) = patch.get(ATTRIBUTES) {

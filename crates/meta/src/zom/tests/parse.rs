@@ -144,7 +144,7 @@ fn violations_have_pointers() {
         (
             group_v2(json!({".zarray": array_v2()})),
             "/members/.zarray",
-            "has a name that v2 does not allow: documents are called so",
+            "has a name that v2 does not allow: it is reserved for metadata documents",
         ),
         (
             group_v3(json!({"a": changed(&array_v3(), "/members", Some(json!({})))})),
