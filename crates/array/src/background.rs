@@ -1,10 +1,10 @@
 //! Threads of a lower priority, for what takes long.
 //!
-//! A small request passes through several threads before it is answered: a worker of the runtime, the blocking pool, the
-//! store's committer. Each time it needs a core at once, and on a machine whose cores all decode or parse it would get
-//! one only after some milliseconds. What takes long therefore runs in a runtime of its own, whose threads the scheduler
-//! of the system preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be large
-//! ([`run_request`], [`leave`]), with all the jobs that they start from there.
+//! A small request passes through several threads before it is answered: a worker of the runtime, the blocking pool,
+//! the store's committer. Each time it needs a core at once, and on a machine whose cores all decode or parse it would
+//! get one only after some milliseconds. What takes long therefore runs in a runtime of its own, whose threads the
+//! scheduler of the system preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be
+//! large ([`run_request`], [`leave`]), with all the jobs that they start from there.
 //!
 //! A runtime with a single thread keeps its work, and so does a system that knows no priority of a thread.
 
@@ -29,8 +29,8 @@ use tokio_util::task::AbortOnDropHandle;
 /// The name of the threads.
 pub(crate) const NAME: &str = "zarrd-background";
 
-/// What is added to the nice value of the threads: where cores are short, the scheduler of the system gives them a ninth of
-/// what it gives to others.
+/// The increment of the threads' nice value: if cores are short, the operating system's scheduler gives them a
+/// ninth of what it gives to others.
 #[cfg(target_os = "linux")]
 const NICER: i32 = 10;
 
@@ -104,8 +104,8 @@ async fn finish<T>(task: JoinHandle<T>) -> T {
     }
 }
 
-/// What a thread in the background begins with. Threads inherit the priority of those that start them, so it is determined
-/// once, from that of the program.
+/// Lowers the priority of a new thread. Threads inherit the priority of those that start them, so it is
+/// determined once, from that of the program.
 #[cfg(target_os = "linux")]
 fn lower_priority() -> impl Fn() {
     use rustix::process::{getpriority_process, setpriority_process};

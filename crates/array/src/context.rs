@@ -144,8 +144,8 @@ impl Context {
         self.claim.as_ref().map(Claim::no_waiting)
     }
 
-    /// Runs a job of `steps` on the blocking pool, a large one in the background. The number of concurrent jobs is bounded,
-    /// and callers share it.
+    /// Runs a job of `steps` on the blocking pool, a large one in the background. The number of concurrent jobs is
+    /// bounded, and callers share it.
     pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         &self,
         steps: u64,

@@ -25,8 +25,8 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
-//! `read`, `write`, `hierarchy` ← `arrays`.
+//! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
+//! ← `metadata` ← `read`, `write`, `hierarchy` ← `arrays`.
 
 mod arrays;
 mod background;

@@ -1,11 +1,11 @@
 //! From a path to the node that the metadata describes there, in whatever dialect.
 //!
-//! A node of v2 or v3 is resolved from the documents at its own path. A node of a `draft` hierarchy is resolved from the hierarchy's
-//! root: the nearest ancestor, or the path itself, whose `zarr.json` has a URI for its format. If several dialects have a node at
-//! the path, v3 comes before v2 before the draft.
+//! A node of v2 or v3 is resolved from the documents at its own path. A node of a `draft` hierarchy is resolved from
+//! the hierarchy's root: the nearest ancestor, or the path itself, whose `zarr.json` has a URI for its format. If
+//! several dialects have a node at the path, v3 comes before v2 before the draft.
 //!
-//! All documents are read in one snapshot. Their versions are returned as the [read set](crate::node::read_set::ReadSet), so that
-//! nothing is read or parsed again as long as they are current.
+//! All documents are read in one snapshot. Their versions are returned as the [read
+//! set](crate::node::read_set::ReadSet), so that nothing is read or parsed again as long as they are current.
 
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`ArrayError::NoSuchNode`] or [`ArrayError::NotAnArray`] if there is none, [`ArrayError::Document`] if its metadata is invalid.
+    /// [`ArrayError::NoSuchNode`] or [`ArrayError::NotAnArray`] if there is none, [`ArrayError::Document`] if its
+    /// metadata is invalid.
     pub(crate) async fn resolve_array(
         &self,
         path: &NodePath,
@@ -53,8 +54,8 @@ impl Context {
         }
     }
 
-    /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit group of v2
-    /// or v3.
+    /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit
+    /// group of v2 or v3.
     pub(crate) async fn resolve_node(
         &self,
         path: &NodePath,

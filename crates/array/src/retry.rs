@@ -1,9 +1,10 @@
 //! The numbers of attempts of optimistic operations.
 //!
-//! Reads and changes are planned without locks, on documents and chunks whose versions are checked by a snapshot or a commit. If one
-//! of them changed meanwhile, the operation is planned anew.
+//! Reads and changes are planned without locks, on documents and chunks whose versions are checked by a snapshot or a
+//! commit. If one of them changed meanwhile, the operation is planned anew.
 
-/// The number of attempts after which an operation fails with [`TooManyConflicts`](crate::ArrayError::TooManyConflicts).
+/// The number of attempts after which an operation fails with
+/// [`TooManyConflicts`](crate::ArrayError::TooManyConflicts).
 pub(crate) const MAX_ATTEMPTS: usize = 16;
 
 /// The number of attempts after which a writer locks what it changes, so that it is not overtaken for ever.

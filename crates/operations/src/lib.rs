@@ -10,8 +10,8 @@
 //! ```
 //!
 //! [`node`] describes nodes as of one commit, [`create`] and [`convert`] have the options of changes of whole
-//! hierarchies, [`write`](mod@write) the result of writing elements, and [`rejection`] the reasons why a change of a node is
-//! rejected. There is no logic here and no I/O.
+//! hierarchies, [`write`](mod@write) the result of writing elements, and [`rejection`] the reasons why a change of a
+//! node is rejected. There is no logic here and no I/O.
 
 pub mod convert;
 pub mod create;

@@ -40,8 +40,8 @@ pub enum NodeRejection {
         /// The array.
         array: NodePath,
     },
-    /// The path holds the metadata of another dialect: the entry point of a draft hierarchy where v3 would have a node, or
-    /// the reverse.
+    /// The path holds the metadata of another dialect: the entry point of a draft hierarchy where v3 would have a node,
+    /// or the reverse.
     #[error("{path} is reserved: it holds the metadata of a {dialect} hierarchy")]
     DialectConflict {
         /// The path of the metadata.

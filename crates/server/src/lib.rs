@@ -23,9 +23,9 @@
 //!    └──────────┴──────────┴──► response_body ──► client ◄──────────┘
 //! ```
 //!
-//! A handler takes typed arguments from its extractors, makes one call into the store or the array engine, and streams the
-//! response. Everything that fails becomes an `ApiError`, mapped to a problem document in one exhaustive match for each
-//! error type; its cause is logged with the request's id and is not sent to the client.
+//! A handler takes typed arguments from its extractors, makes one call into the store or the array engine, and streams
+//! the response. Everything that fails becomes an `ApiError`, mapped to a problem document in one exhaustive match for
+//! each error type; its cause is logged with the request's id and is not sent to the client.
 //!
 //! # Concepts
 //!

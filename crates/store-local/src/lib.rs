@@ -22,14 +22,14 @@
 //! ```
 //!
 //! **Writing.** A value is written to a file of its own, which is synced; one of up to 4 KiB is part of its record. The
-//! committer checks the preconditions of all waiting commits, makes the commits durable with one sync of the log, inserts
-//! them into the memtable, and acknowledges them. The checkpointer applies memtables to the index and retires their part of
-//! the log after the index is synced.
+//! committer checks the preconditions of all waiting commits, makes the commits durable with one sync of the log,
+//! inserts them into the memtable, and acknowledges them. The checkpointer applies memtables to the index and retires
+//! their part of the log after the index is synced.
 //!
 //! **Reading.** A key is looked up in the memtables and then in the index, on the calling thread. Files are read there
-//! too if they are cached in memory, and on the blocking thread pool otherwise. Every byte is checked against a checksum
-//! before it is returned. The first MiB is read before the result is returned, so that damage in it is an error and not a
-//! broken stream.
+//! too if they are cached in memory, and on the blocking thread pool otherwise. Every byte is checked against a
+//! checksum before it is returned. The first MiB is read before the result is returned, so that damage in it is an
+//! error and not a broken stream.
 //!
 //! **Retention.** A value file that is replaced or erased is removed when no reader or snapshot needs it (garbage
 //! collection). A snapshot that makes no progress, or the oldest if too much is retained, expires.

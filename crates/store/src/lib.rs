@@ -1,9 +1,9 @@
 //! Key-value stores of Zarr data: keys, versions, commits, and the traits that every store implements.
 //!
 //! A store maps [`Key`]s such as `lab/exp1/c/0/1` to values, which are bytes with a [`Version`]. The traits follow the
-//! abstract store interface of the
-//! [Zarr v3 core specification](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#abstract-store-interface)
-//! and add transactions:
+//! abstract store interface of the [Zarr v3 core
+//! specification](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#abstract-store-interface) and add
+//! transactions:
 //!
 //! | trait | operations |
 //! |---|---|

@@ -18,7 +18,8 @@ use crate::{
 /// Reads values.
 #[async_trait]
 pub trait ReadableStore: Send + Sync {
-    /// Returns the value of `key`, or a byte range of it; `None` if the key has no value, even if it is a prefix of others.
+    /// Returns the value of `key`, or a byte range of it; `None` if the key has no value, even if it is a prefix of
+    /// others.
     ///
     /// - The size and version of the result belong to the value that its stream yields, whatever is set meanwhile.
     /// - Memory does not grow with the size of the value.
@@ -54,16 +55,16 @@ pub trait WriteableStore: Send + Sync {
     /// - [`StoreError::OutOfSpace`] if the value does not fit.
     async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError>;
 
-    /// Erases the value of `key` and returns true if it had one. Erasing a key without a value succeeds if the precondition
-    /// holds. Durable on return.
+    /// Erases the value of `key` and returns true if it had one. Erasing a key without a value succeeds if the
+    /// precondition holds. Durable on return.
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError>;
 
-    /// Erases all keys below `prefix` in one commit, however many exist, and returns their number as [`KeyCount`] defines
-    /// it. Durable on return.
+    /// Erases all keys below `prefix` in one commit, however many exist, and returns their number as [`KeyCount`]
+    /// defines it. Durable on return.
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError>;
 
-    /// Succeeds if the store accepts sets at the moment. Fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`],
-    /// [`StoreError::Closed`], or the error of reaching a remote store.
+    /// Succeeds if the store accepts sets at the moment. Fails with [`StoreError::ReadOnly`],
+    /// [`StoreError::OutOfSpace`], [`StoreError::Closed`], or the error of reaching a remote store.
     async fn check_writable(&self) -> Result<(), StoreError>;
 }
 
@@ -73,7 +74,8 @@ pub trait WriteableStore: Send + Sync {
 /// listed exactly once, whatever other writers do; one that is set or erased meanwhile is listed at most once. A prefix
 /// without keys has an empty listing.
 ///
-/// Every method fails with [`StoreError::InvalidCursor`] if the cursor was not issued by this store for the same listing.
+/// Every method fails with [`StoreError::InvalidCursor`] if the cursor was not issued by this store for the same
+/// listing.
 #[async_trait]
 pub trait ListableStore: Send + Sync {
     /// Lists the keys below `prefix`, at any depth.
@@ -93,11 +95,12 @@ pub trait ListableStore: Send + Sync {
 pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].
     ///
-    /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is committed.
+    /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
+    /// committed.
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
 
-    /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that contains
-    /// no byte of the value yields an empty stream.
+    /// Returns the bytes of a staged value, or a range of them, checked like those of visible values. A range that
+    /// contains no byte of the value yields an empty stream.
     ///
     /// Fails with [`StoreError::InvalidStaged`] if another store staged the value, or if it was committed.
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
@@ -131,8 +134,8 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// Intents are not values: they are not listed, counted, read by a key, or erased with a prefix.
     async fn intents(&self) -> Result<Vec<Intent>, StoreError>;
 
-    /// Returns a number that identifies the visible state. Every commit changes it, and no number is reused once something
-    /// was committed, even if the store is closed and opened in between.
+    /// Returns a number that identifies the visible state. Every commit changes it, and no number is reused once
+    /// something was committed, even if the store is closed and opened in between.
     ///
     /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the call.
     ///   Reads between two calls that return the same number have therefore seen one commit.
@@ -142,16 +145,16 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
 
     /// Takes a snapshot of the values of `keys` as of one commit.
     ///
-    /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails with
-    /// [`StoreError::SnapshotExpired`].
+    /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails
+    /// with [`StoreError::SnapshotExpired`].
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError>;
 }
 
 /// The values of some keys as of one commit.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// Returns the metadata of the value of `key`, or `None` if it had no value. Fails with [`StoreError::NotInSnapshot`] if
-    /// the snapshot was not taken of this key.
+    /// Returns the metadata of the value of `key`, or `None` if it had no value. Fails with
+    /// [`StoreError::NotInSnapshot`] if the snapshot was not taken of this key.
     fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
 
     /// Reads a value of the snapshot like [`ReadableStore::get`].

@@ -11,8 +11,8 @@ use crate::{
 /// A store that passes its operations to another store, except those that it overrides.
 ///
 /// A type that implements this trait has all four store traits. Only [`inner`](Self::inner) is required. Each operation
-/// first calls [`before`](Self::before), which can observe it, delay it or fail it, and then the method of the same name,
-/// which calls the wrapped store unless it is overridden. An override reaches the wrapped store through `inner`.
+/// first calls [`before`](Self::before), which can observe it, delay it or fail it, and then the method of the same
+/// name, which calls the wrapped store unless it is overridden. An override reaches the wrapped store through `inner`.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicUsize, Ordering};

@@ -13,8 +13,8 @@ pub const MAX_DESCRIPTION: usize = 4096;
 pub enum Format {
     /// Nested lists of JSON, a bare scalar where there is no dimension.
     Json,
-    /// The elements' bytes, every word little-endian. Of variable length: their number as a `u32`, then of each its length as a `u32` and its
-    /// bytes; all numbers little-endian.
+    /// The elements' bytes, every word little-endian. Of variable length: their number as a `u32`, then of each its
+    /// length as a `u32` and its bytes; all numbers little-endian.
     Raw,
     /// The `.npy` file that NumPy's `load` takes.
     Npy,
@@ -97,7 +97,8 @@ impl FromStr for Format {
     }
 }
 
-/// The value of [`SHAPE`](crate::headers::SHAPE): the extents with commas between them, `512,512`; empty for no dimension.
+/// The value of [`SHAPE`](crate::headers::SHAPE): the extents with commas between them, `512,512`; empty for no
+/// dimension.
 pub fn shape(shape: &[u64]) -> Option<HeaderValue> {
     described(shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
 }
@@ -111,8 +112,8 @@ pub fn parse_shape(text: &str) -> Option<Vec<u64>> {
     text.split(',').map(|extent| extent.parse().ok().filter(|_| digits(extent))).collect()
 }
 
-/// The value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES): a JSON array of strings and nulls, in ASCII. `None` where no dimension
-/// has a name.
+/// The value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES): a JSON array of strings and nulls, in ASCII.
+/// `None` where no dimension has a name.
 pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
     if names.iter().all(Option::is_none) {
         return None;
@@ -125,8 +126,8 @@ pub fn parse_dimension_names(text: &str) -> Option<Vec<Option<String>>> {
     serde_json::from_str(text).ok()
 }
 
-/// The value of [`DATA_TYPE`](crate::headers::DATA_TYPE): the type's name as Zarr v3 has it. What is not ASCII (in the names of a struct's
-/// fields) is written as JSON escapes it, `\u00e9`.
+/// The value of [`DATA_TYPE`](crate::headers::DATA_TYPE): the type's name as Zarr v3 has it. What is not ASCII (in the
+/// names of a struct's fields) is written as JSON escapes it, `\u00e9`.
 pub fn data_type(name: &str) -> Option<HeaderValue> {
     described(ascii(name))
 }

@@ -1,9 +1,11 @@
 //! The HTTP contract that server and client share, without any I/O.
 //!
-//! Each module renders and parses one kind of text, so both sides agree on it: [`routes`] the paths,
-//! [`query`] the query parameters, [`array`](mod@array) formats and what is said of elements, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
-//! conditional and partial requests, [`digest`] the digests of bodies, [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`node`] and [`health`]
-//! the JSON of answers, and [`problem`] everything that can be wrong with a request, of which [`rejection`] has what concerns nodes.
+//! Each module renders and parses one kind of text, so both sides agree on it: [`routes`] the paths, [`query`] the
+//! query parameters, [`array`](mod@array) formats and what is said of elements, [`headers`] the names of headers and
+//! media types, [`etag`] and [`range`] the conditional and partial requests, [`digest`] the digests of bodies,
+//! [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`node`] and [`health`] the
+//! JSON of answers, and [`problem`] everything that can be wrong with a request, of which [`rejection`] has what
+//! concerns nodes.
 
 pub mod array;
 pub mod digest;

@@ -1,7 +1,7 @@
 //! Query parameters: which ones each resource knows, and their grammar.
 //!
-//! Names and values are encoded as those of forms: a `+` is a space, as `requests`, `httpx` and browsers write it. What is rendered here
-//! writes `%20` and `%2B`, which mean the same to everyone.
+//! Names and values are encoded as those of forms: a `+` is a space, as `requests`, `httpx` and browsers write it. What
+//! is rendered here writes `%20` and `%2B`, which mean the same to everyone.
 
 mod elements;
 mod node;
@@ -250,8 +250,8 @@ fn parse_limit(text: &str) -> Result<usize, QueryError> {
     limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
 }
 
-/// A name or a value, decoded once, as forms encode it (the URL standard's `application/x-www-form-urlencoded`): a `+` is a space, and a plus
-/// is `%2B`.
+/// A name or a value, decoded once, as forms encode it (the URL standard's `application/x-www-form-urlencoded`): a `+`
+/// is a space, and a plus is `%2B`.
 fn text(encoded: &str) -> Option<Cow<'_, str>> {
     if encoded.contains('+') {
         let spaced = encoded.replace('+', " ");

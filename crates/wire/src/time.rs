@@ -36,10 +36,11 @@ pub fn whole_seconds(time: SystemTime) -> SystemTime {
 
 /// The date that an answer at `now` says something was last modified.
 ///
-/// A date is the beginning of a second, so the first that something was not modified since, to the millisecond, is that of
-/// the second after it was set. This is shown once nothing can be set any more that has the same date: then it is a strong
-/// validator (RFC 9110, section 8.8.2.2), and a condition with it holds. Before, it would be taken for the date of what may
-/// still be set within that second, so the second of setting itself is shown, with which no condition holds.
+/// A date is the beginning of a second, so the first that something was not modified since, to the millisecond, is that
+/// of the second after it was set. This is shown once nothing can be set any more that has the same date: then it is a
+/// strong validator (RFC 9110, section 8.8.2.2), and a condition with it holds. Before, it would be taken for the date
+/// of what may still be set within that second, so the second of setting itself is shown, with which no condition
+/// holds.
 ///
 /// `now` must have been taken before the value was looked up.
 pub fn last_modified(modified: SystemTime, now: SystemTime) -> SystemTime {
@@ -47,8 +48,8 @@ pub fn last_modified(modified: SystemTime, now: SystemTime) -> SystemTime {
     if now >= next + SETTLING { next } else { whole_seconds(modified.min(now)) }
 }
 
-/// Compares: something was set before a date began, judged at `now`. This is what `If-Modified-Since` and `If-Unmodified-Since` ask. A
-/// date that lies ahead counts as `now`, since nobody knows what will be set until then.
+/// Compares: something was set before a date began, judged at `now`. This is what `If-Modified-Since` and
+/// `If-Unmodified-Since` ask. A date that lies ahead counts as `now`, since nobody knows what will be set until then.
 pub fn is_unmodified_since(modified: SystemTime, date: SystemTime, now: SystemTime) -> bool {
     modified < date.min(whole_seconds(now))
 }

@@ -11,7 +11,7 @@ EXCLUSIVE = [("include", "with"), ("overwrite", "adopt"), ("overwrite", "replace
 # Exactly one of these, by the path of the operation.
 EITHER = {"/array/{path}": ("read", "append"), "/node/{path}": ("validate", "convert")}
 # These require one format or depth.
-ONLY_WITH = {"min": ("format", "png"), "max": ("format", "png"), "header": ("format", "csv"), "to": ("convert", None), "cursor": ("", None)}
+ONLY_WITH = {"min": ("format", "png"), "max": ("format", "png"), "header": ("format", "csv"), "target": ("convert", None), "cursor": ("", None)}
 
 TAG = r'(?:W/)?"[\x21\x23-\x7E]*"'
 TAGS = re.compile(rf"\*|{TAG}(?: *, *{TAG})*")

@@ -114,9 +114,9 @@ def nodes(api):
     patch = models.NodePatch.from_dict({"attributes": {"unit": "degC"}, "dimension_names": ["y", None]})
     assert call("patchNode", "lab/exp/foo", body=patch).attributes["unit"] == "degC"
     report = call("validateOrConvertNode", "lab/exp", body=group, validate="")
-    assert isinstance(report, models.ValidateReport) and not report.equal and report.differences
+    assert isinstance(report, models.ValidateReport) and not report.unchanged and report.differences
     # The generated code cannot omit a body that is a union; the body of a conversion is ignored.
-    converted = call("validateOrConvertNode", "lab/exp", body=group, convert=models.ValidateOrConvertNodeConvert.DRAFT, to="/sketch")
+    converted = call("validateOrConvertNode", "lab/exp", body=group, convert=models.ValidateOrConvertNodeConvert.DRAFT, target="/sketch")
     assert isinstance(converted, models.ConvertReport) and converted.nodes == 2
     assert call("eraseNode", "sketch").erased > 0
     call("headNode", "sketch", status=HTTPStatus.NOT_FOUND)
@@ -125,7 +125,7 @@ def nodes(api):
 def elements(api):
     call, models = api.call, api.models
     written = call("writeElements", "lab/exp/foo", body=[[1, 2], [3, "NaN"]], select="1:3")
-    assert written.shape == [4, 2] and written.stored == 2
+    assert written.shape == [4, 2] and written.chunks_written == 2
     assert call("getElements", "lab/exp/foo") == [[0, 0], [1, 2], [3, "NaN"], [0, 0]]
     call("writeElements", "lab/exp/foo", body=api.file(npy([7, 8])), select="3")
     assert call("getElements", "lab/exp/foo", select="-1,0") == 7

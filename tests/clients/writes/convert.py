@@ -29,7 +29,7 @@ def convert(path, **query):
     try:
         report = json.loads(api.expect("POST", f"/node/{path}", convert="v3", **query)[2])
     except ProblemError as rejection:
-        assert rejection.kind == "inconvertible", rejection
+        assert rejection.kind == "unconvertible", rejection
         return str(rejection)
     done.update(nodes=report["nodes"], chunks=report["chunks"])
     return None
@@ -81,7 +81,7 @@ def item_size(dtype):
 
 entries = json.loads((notes / "mirrored.json").read_text())
 if draft:
-    error = convert("draft", to="/converted")
+    error = convert("draft", target="/converted")
     assert error is None, error
 converted, without, different = [], Counter(), []
 for entry in entries:

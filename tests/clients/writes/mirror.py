@@ -21,7 +21,7 @@ from api import Api, ProblemError
 url, (store, notes, out) = sys.argv[1], map(pathlib.Path, sys.argv[2:5])
 prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[5:] else ("", {})
 # The draft cannot express that unwritten elements are undefined.
-declared = query | {"lossy": True} if query else {}
+declared = query | {"allow_lossy": True} if query else {}
 api = Api(url)
 generator = np.random.default_rng(20261122)
 writer = writing.Writer(api, generator)

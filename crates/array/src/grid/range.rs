@@ -29,8 +29,8 @@ pub(crate) fn cover(region: &Region, range: Range<u64>) -> Option<Cover> {
     Some(cover)
 }
 
-/// Adds the regions that cover a range of the elements of `region`, whose dimensions before `axis` have one index. Returns the
-/// number of elements that come before the range.
+/// Adds the regions that cover a range of the elements of `region`, whose dimensions before `axis` have one index.
+/// Returns the number of elements that come before the range.
 fn add(region: Region, axis: usize, range: Range<u64>, parts: &mut Vec<Region>) -> Option<u64> {
     let Some(rows) = region.dimensions.get(axis).map(|dimension| dimension.len()) else {
         parts.push(region);

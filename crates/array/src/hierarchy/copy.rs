@@ -1,7 +1,8 @@
 //! Copying hierarchies to another place, as another dialect has them.
 //!
-//! A copy is of one commit: its documents and the values of all its chunks are those of one snapshot, of all chunks that there are in that commit. The chunks come first, in many commits, and
-//! the documents last, in one: until then nothing is seen at the target. What is left of a copy that is interrupted is erased, at the next start if need be.
+//! A copy is of one commit: its documents and the values of all its chunks are those of one snapshot, of all chunks
+//! that there are in that commit. The chunks come first, in many commits, and the documents last, in one: until then
+//! nothing is seen at the target. What is left of a copy that is interrupted is erased, at the next start if need be.
 
 use std::{
     collections::{BTreeMap, HashSet},

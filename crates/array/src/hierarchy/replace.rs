@@ -256,13 +256,15 @@ fn conflicting_dialect(
     }
 }
 
-/// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry point.
+/// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry
+/// point.
 fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, beside: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
     let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && before.0.is_empty())?;
     beside.contains_key(key).then_some(key)
 }
 
-/// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases first.
+/// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases
+/// first.
 fn place_documents(
     change_set: &mut ChangeSet,
     node: &NodeTree,

@@ -1,8 +1,8 @@
 //! Locks on parts of the hierarchy, held while a change of structure is planned and committed.
 //!
-//! A change locks its node, alone or with all nodes below it. Two changes wait for each other only if what they lock overlaps, in
-//! the order in which they came. What changes of separate nodes have in common, such as the documents of the groups above them, is
-//! validated by version when they commit.
+//! A change locks its node, alone or with all nodes below it. Two changes wait for each other only if what they lock
+//! overlaps, in the order in which they came. What changes of separate nodes have in common, such as the documents of
+//! the groups above them, is validated by version when they commit.
 
 use std::sync::{
     Arc,

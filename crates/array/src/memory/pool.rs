@@ -297,8 +297,8 @@ impl Drop for PoolPermit {
 }
 
 impl PartitionedPool {
-    /// A pool of `capacity`, of which `kept` is reserved for small requests. No caller gets more than half of that part,
-    /// even if nobody waits: a small request of another finds something there.
+    /// A pool of `capacity`, of which `kept` is reserved for small requests. No caller gets more than half of that
+    /// part, even if nobody waits: a small request of another finds something there.
     pub(crate) fn new(capacity: u64, kept: u64) -> Self {
         let main = capacity.saturating_sub(kept).max(1);
         Self { main: Pool::new(main, Share::WhileOthersWait), small: Pool::new(kept.max(1), Share::Always) }

@@ -18,7 +18,8 @@ pub(crate) const PARSED_SIZE_FACTOR: u64 = 8;
 
 /// An LRU cache of resolved arrays by path and requested dialect, so that documents are parsed once for each version.
 ///
-/// Entries do not expire: a caller has to check that the [read set](ResolvedArray::read_set) of what it gets is still current.
+/// Entries do not expire: a caller has to check that the [read set](ResolvedArray::read_set) of what it gets is still
+/// current.
 #[derive(Debug)]
 pub(crate) struct NodeCache {
     arrays: Cache<(NodePath, Option<Dialect>), Arc<ResolvedArray>, ByteWeighter>,

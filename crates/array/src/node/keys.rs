@@ -5,7 +5,8 @@ use store::{Key, Prefix};
 
 use crate::error::ArrayError;
 
-/// The prefix of a node's keys. Fails with [`ArrayError::NoSuchNode`] if the path is too long for any key to lie below it.
+/// The prefix of a node's keys. Fails with [`ArrayError::NoSuchNode`] if the path is too long for any key to lie below
+/// it.
 pub(crate) fn node_prefix(path: &NodePath) -> Result<Prefix, ArrayError> {
     Prefix::parse(&path.key_prefix()).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })
 }

@@ -12,8 +12,8 @@ pub(crate) struct ReadSet {
     bytes: u64,
 }
 
-/// The keys and versions of the documents that a node itself has; `None` for one that is missing, such as the `.zattrs` of
-/// many nodes of v2.
+/// The keys and versions of the documents that a node itself has; `None` for one that is missing, such as the `.zattrs`
+/// of many nodes of v2.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeVersions(pub(crate) Vec<(Key, Option<Version>)>);
 
@@ -77,8 +77,8 @@ impl NodeVersions {
         Version::from_u128(hash_versions(&self.0))
     }
 
-    /// Replaces the versions by those that a commit gave to the documents; `keys` are those of its changes, in the order of their
-    /// `outcomes`.
+    /// Replaces the versions by those that a commit gave to the documents; `keys` are those of its changes, in the
+    /// order of their `outcomes`.
     pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[ChangeOutcome]) {
         for (key, version) in &mut self.0 {
             match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {

@@ -57,8 +57,8 @@ pub(crate) struct DraftHierarchy {
 }
 
 impl ResolvedArray {
-    /// The version of the node: another one whenever a document of its own changes. Documents that were read only to find it,
-    /// such as those of other dialects, do not matter.
+    /// The version of the node: another one whenever a document of its own changes. Documents that were read only to
+    /// find it, such as those of other dialects, do not matter.
     pub(crate) fn version(&self) -> Version {
         self.versions.version()
     }

@@ -106,9 +106,9 @@ impl ArrayRead {
         Ok(self.prepared.memory.reserve_with_extra(options, bytes).await?)
     }
 
-    /// Narrows the read to a range of its elements, counted in C order, and the few more that it takes to begin and end there.
-    /// Returns the index of the first element of the [stream](Self::into_stream). All other properties stay those of the full
-    /// selection.
+    /// Narrows the read to a range of its elements, counted in C order, and the few more that it takes to begin and end
+    /// there. Returns the index of the first element of the [stream](Self::into_stream). All other properties stay
+    /// those of the full selection.
     ///
     /// Points and stacks cannot be narrowed: they are read from their first element on.
     pub fn narrow(&mut self, elements: Range<u64>) -> u64 {

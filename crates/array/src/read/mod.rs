@@ -1,9 +1,9 @@
 //! Reading: from a plan to elements.
 //!
-//! A [`ReadPlan`](plan::ReadPlan) lists the chunks that a selection touches. The [`scheduler`] finds the
-//! ranges to fetch, in the order of the output; each is a [job] that fetches, decodes and [scatters](mod@scatter) elements
-//! into a slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each
-//! as soon as it is full.
+//! A [`ReadPlan`](plan::ReadPlan) lists the chunks that a selection touches. The [`scheduler`] finds the ranges to
+//! fetch, in the order of the output; each is a [job] that fetches, decodes and [scatters](mod@scatter) elements into a
+//! slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each as soon as it is
+//! full.
 
 pub(crate) mod array_read;
 pub(crate) mod assemble;

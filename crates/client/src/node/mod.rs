@@ -138,7 +138,8 @@ impl NodeClient {
 
     /// Creates a hierarchy in one commit. If an equal one exists, nothing is changed.
     ///
-    /// Fails with [`NodeRejection::NodeConflict`](crate::NodeRejection::NodeConflict) if a different one exists, unless [`CreateOptions::if_exists`] replaces it.
+    /// Fails with [`NodeRejection::NodeConflict`](crate::NodeRejection::NodeConflict) if a different one exists, unless
+    /// [`CreateOptions::if_exists`] replaces it.
     pub async fn create(
         &self,
         path: &NodePath,

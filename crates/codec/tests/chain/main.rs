@@ -38,7 +38,7 @@ enum Known {
     Variable(&'static [&'static str]),
 }
 
-/// Whether our chunk is byte for byte that of zarr-python, or our own.
+/// True if our chunk is byte for byte that of zarr-python.
 #[derive(PartialEq)]
 enum Writer {
     Exact,

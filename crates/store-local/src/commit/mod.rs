@@ -79,8 +79,8 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
-    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and a
-    /// large commit has been written already.
+    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and
+    /// a large commit has been written already.
     fn is_exclusive(&self) -> bool {
         match self {
             Self::Commit { changes, .. } => needs_own_group(changes),

@@ -24,7 +24,7 @@ struct State {
     groups: VecDeque<(u64, Arc<Vec<Changed>>)>,
 }
 
-/// What a group changed.
+/// The changes of a group.
 pub(crate) enum Changed {
     Key(Key),
     Prefix(Prefix),

@@ -77,8 +77,8 @@ pub(crate) enum LatestChange {
 const ENTRY_OVERHEAD: u64 = 160;
 
 impl Memtable {
-    /// Inserts the operations of a frame. Erases of prefixes come last, so that no reader sees a prefix that is erased and
-    /// not yet set again.
+    /// Inserts the operations of a frame. Erases of prefixes come last, so that no reader sees a prefix that is erased
+    /// and not yet set again.
     pub(crate) fn insert_operations(&self, operations: &[Operation], bulk: Option<&Arc<BulkCommit>>) {
         for operation in operations {
             match operation {

@@ -31,8 +31,8 @@ pub(super) async fn list_prefix_follows_the_specification(store: impl Storage) {
     assert_eq!(list_keys(&store, "").await, ["a/b", "a/c/d", "e/f/g"]);
 }
 
-/// "If a store contains the keys "a/b", "a/c", "a/d/e", "a/f/g", then `list_dir("a/")` would return keys "a/b" and "a/c"
-/// and prefixes "a/d/" and "a/f/". `list_dir("b/")` would return the empty set."
+/// "If a store contains the keys "a/b", "a/c", "a/d/e", "a/f/g", then `list_dir("a/")` would return keys "a/b" and
+/// "a/c" and prefixes "a/d/" and "a/f/". `list_dir("b/")` would return the empty set."
 pub(super) async fn list_dir_follows_the_specification(store: impl Storage) {
     put_names(&store, &["a/b", "a/c", "a/d/e", "a/f/g"]).await;
     let page = store.list_dir(&prefix("a/"), PageRequest::first(100)).await.unwrap();

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, error::Category};
 
 use super::Extents;
 
-/// The most bytes of memory that the JSON of a single element takes, as a generous estimate. The largest of a fixed size, of raw bits, takes half of it.
+/// The most bytes of memory that the JSON of a single element takes, as a generous estimate. The largest of a fixed
+/// size, of raw bits, takes half of it.
 const MAX_VALUE: usize = 128 << 20;
 /// The memory of a value in a list that has just doubled, in bytes.
 const SLOT: usize = 2 * size_of::<Value>();
@@ -98,7 +99,8 @@ pub fn parse(
     if extents.dimensions().is_empty() || depth(text) > depth_of_element(data_type) {
         return nested(text, data_type, extents, take);
     }
-    // An element may be written shallower than usual (a text for a list of bytes), so that these may be lists all the same.
+    // An element may be written shallower than usual (a text for a list of bytes), so that these may be lists all the
+    // same.
     match scalar(text, data_type) {
         Err(error) if depth(text) > 0 => nested(text, data_type, extents, take).map_err(|_| error),
         scalar => scalar.map(Parsed::Scalar),

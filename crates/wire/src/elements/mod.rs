@@ -6,7 +6,8 @@ pub mod json;
 pub mod npy;
 mod python;
 
-/// The shape that elements must have. Along the dimension in which they are appended, if there is one, they may have any extent.
+/// The shape that elements must have. Along the dimension in which they are appended, if there is one, they may have
+/// any extent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extents(Vec<Option<u64>>);
 

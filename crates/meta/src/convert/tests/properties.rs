@@ -96,7 +96,7 @@ fn any_v2() -> impl Strategy<Value = Value> {
     )
 }
 
-/// What is the same in every dialect.
+/// The properties that are equal in every dialect.
 fn assert_same(found: &ArrayModel, expected: &ArrayModel) {
     assert_eq!(found.shape, expected.shape);
     assert_eq!(found.data_type, expected.data_type);

@@ -115,7 +115,7 @@ fn invalid_entry_points_are_rejected() {
     assert_eq!(entry_refusal(without(&entry(), "metadata_encoding")), "/metadata_encoding is missing");
 }
 
-/// What is known is known by its name in the draft's list, too.
+/// Extensions are also known by their name in the draft's list.
 #[test]
 fn known_extensions_are_read() {
     let offset =

@@ -168,7 +168,7 @@ proptest! {
         read_as_everything(&bytes(&document));
     }
 
-    /// What nobody knows is kept, wherever it stands.
+    /// Unknown members are preserved everywhere.
     #[test]
     fn unknown_members_are_preserved(value in any_json()) {
         let document = with(&v2::base(), &["unheard-of"], value.clone());

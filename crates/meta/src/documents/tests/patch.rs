@@ -257,7 +257,7 @@ fn new_attributes_of_v2_are_formatted() {
 }
 
 proptest! {
-    /// What is patched with any JSON is refused, or can still be read.
+    /// A patch of any JSON is rejected, or the result is readable.
     #[test]
     fn random_patches_never_panic(attributes in any_json(), patched in any_json()) {
         let mut document = v3::base();

@@ -4,7 +4,7 @@ use crate::{
     grid::ChunkGrid,
 };
 
-/// What zarr-python 3.4.2 writes.
+/// Documents written by zarr-python 3.4.2.
 pub(super) fn base() -> Value {
     json!({"shape": [5, 7], "chunks": [2, 3], "dtype": ">f4", "fill_value": "NaN", "order": "C", "filters": null,
         "dimension_separator": ".", "compressor": {"id": "zstd", "level": 0}, "zarr_format": 2})

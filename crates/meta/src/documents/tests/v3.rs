@@ -4,7 +4,7 @@ use crate::{
     grid::{ChunkGrid, DimensionGrid},
 };
 
-/// What zarr-python 3.4.2 writes.
+/// Documents written by zarr-python 3.4.2.
 pub(super) fn base() -> Value {
     json!({"shape": [5, 7], "data_type": "float32", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": "NaN",

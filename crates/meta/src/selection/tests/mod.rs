@@ -35,7 +35,7 @@ fn elements(region: &Region, shape: &[u64]) -> Vec<u64> {
     })
 }
 
-/// What Python's slice takes of `0..extent`, walked.
+/// The indices that Python's slice selects from `0..extent`, one by one.
 fn walked(slice: Slice, extent: i64) -> Vec<u64> {
     let step = slice.step.unwrap_or(1);
     let place = |bound: i64, lowest: i64, highest: i64| {
@@ -67,7 +67,7 @@ fn walked(slice: Slice, extent: i64) -> Vec<u64> {
     found
 }
 
-/// What always holds of a region.
+/// The invariants of a region.
 fn check(region: &Region, shape: &[u64]) {
     assert_eq!(region.dimensions.len(), shape.len());
     for (dimension, &extent) in region.dimensions.iter().zip(shape) {

@@ -1,8 +1,8 @@
-//! What may be written in another way.
+//! Accepted spellings.
 
 use super::*;
 
-/// What an array is with something else in it.
+/// The canonical form of an array with one member changed.
 fn normalised(array: &Value, changes: &[(&str, Option<Value>)]) -> Value {
     let json = changes.iter().fold(array.clone(), |json, (pointer, value)| changed(&json, pointer, value.clone()));
     let zom = parse(&json).unwrap();

@@ -3,12 +3,12 @@
 use super::*;
 use crate::{json::Json, zom::Difference};
 
-/// Where a declared ZOM differs from one that is found as it is stored, without being normalised.
+/// The differences between a requested ZOM and a stored one that is not normalised.
 fn differences(declared: &Value, found: &Value) -> Vec<Difference> {
     Zom::differences(&parse(declared).unwrap(), &parse(found).unwrap(), 100)
 }
 
-/// Where two arrays differ: places and both sides.
+/// The differences between two arrays: locations and both values.
 fn told(declared: &Value, found: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
     let value = |json: Option<Json>| json.map(|json| json.to_value().unwrap());
     let sides = |Difference { pointer, expected: declared, actual: found }| (pointer, value(declared), value(found));

@@ -1,4 +1,4 @@
-//! What holds of ZOMs.
+//! Properties of ZOMs.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "helpers of tests")]
 
@@ -24,17 +24,17 @@ fn parse(json: &Value) -> Result<Zom, ZomError> {
     Zom::parse(serde_json::to_vec(json).unwrap())
 }
 
-/// What a ZOM says.
+/// The JSON of a ZOM.
 fn shown(zom: &Zom) -> Value {
     zom.to_text().to_value().unwrap()
 }
 
-/// What it says by the nodes' paths.
+/// Its documents by path.
 fn flat(zom: &Zom) -> serde_json::Map<String, Value> {
     serde_json::from_slice(zom.to_flat_text().as_bytes()).unwrap()
 }
 
-/// Why a ZOM is refused: the places and the reasons.
+/// The violations of a rejected ZOM: locations and reasons.
 fn violations(json: &Value) -> Vec<(String, String)> {
     match parse(json) {
         Err(ZomError::Invalid { violations }) => {

@@ -293,7 +293,7 @@ fn stored_nodes_are_rendered() {
     assert_eq!((ZomFormat::V2.dialect().name(), ZomFormat::V3.dialect().name()), ("v2", "v3"));
 }
 
-/// What is written is what is shown as a text, node documents as they are.
+/// The written text is the displayed one, with unchanged node documents.
 #[test]
 fn to_text_matches_write() {
     for json in [ZEP_6_V2, ZEP_6_V3, PYDANTIC_V2, PYDANTIC_V3] {

@@ -69,7 +69,7 @@ fn one_value_for_all() {
     }
 }
 
-/// Where elements are lists themselves, the depth tells.
+/// For elements that are lists, the depth decides.
 #[test]
 fn elements_that_are_lists() {
     let complex = |re: f32, im: f32| [re, im].map(f32::to_le_bytes).concat();

@@ -13,7 +13,7 @@ fn read(descr: &str, rest: &str) -> Result<Head, HeadError> {
     head(&with_text(&format!("{{'descr': {descr}, {rest}}}\n")))
 }
 
-/// What NumPy 2.5 writes.
+/// Headers written by NumPy 2.5.
 #[test]
 fn heads_that_numpy_writes() {
     let numpy = |version: u8, text: &str| {
@@ -47,7 +47,7 @@ const NUMPY_STRUCT: &str = "{'descr': [('a', '>i4'), ('b', '|S3'), ('c', '<f8', 
 const NUMPY_VERSION_2: &str = "{'descr': '<M8[10us]', 'fortran_order': False, 'shape': (1,), }                                                    \n";
 const NUMPY_VERSION_3: &str = "{'descr': [('Ω', '<u2')], 'fortran_order': False, 'shape': (0,), }                                                \n";
 
-/// What NumPy 2.5 writes with `np.save`, without the elements.
+/// Headers written by `np.save` of NumPy 2.5.
 #[test]
 fn heads_as_numpy_writes_them() {
     for (descr, shape, text) in [
