@@ -16,6 +16,8 @@ import numpy as np
 
 import rules
 import writing
+
+import expectation  # of ../slices, which `writing` puts on the path
 from api import Api, ProblemError
 
 url, (store, notes, out) = sys.argv[1], map(pathlib.Path, sys.argv[2:5])
@@ -67,7 +69,7 @@ def declare(documents, at, version):
             plant(documents, at, version)
             raise AssertionError(f"{at} was declared with {list(without)}")
         except ProblemError as rejection:
-            assert rejection.kind == "inconvertible", rejection
+            assert rejection.kind == "unconvertible", rejection
     if rest:
         plant(rest, at, version)
     for name, document in without.items():
@@ -85,7 +87,7 @@ def one(name, document):
     try:
         api.declare(f"{prefix}{name}", document, **declared)
     except ProblemError as rejection:
-        assert rejection.kind == "inconvertible", rejection
+        assert rejection.kind == "unconvertible", rejection
         error = str(rejection)
     rejected[rules.reason(rejects, document, error)].append(name)
 
@@ -135,7 +137,7 @@ mirrored = []
 for name, (entry, found) in entries.items():
     if name in without:
         continue
-    elements = writing.expectation.load(notes, entry, "source")
+    elements = expectation.load(notes, entry, "source")
     path = f"{prefix}{name}"
     if entry["region"]:
         writer.bounds(path, elements, entry["kind"], entry["region"], **query)
