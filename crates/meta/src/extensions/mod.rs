@@ -2,7 +2,7 @@
 //!
 //! Specification: [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html), whose examples are the supported extensions; the
 //! draft's list of extensions is read in the same way. A new extension is a module with an implementation of
-//! [`ExtensionHandler`] and an entry in [`HANDLERS`].
+//! `ExtensionHandler` and an entry in `HANDLERS`.
 //!
 //! An unknown extension makes its node unreadable if it must be understood. A known one is validated, and has its
 //! effect whether or not it must be understood. If its configuration is invalid, or its node has the wrong type, it is
