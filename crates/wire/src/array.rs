@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats() {
+    fn format_names_round_trip() {
         for format in Format::ALL {
             assert_eq!(format.name().parse(), Ok(format));
             assert!(format.content_type().to_str().unwrap().starts_with(format.media_type()));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
+    fn shapes_round_trip() {
         for (extents, text) in [(&[][..], ""), (&[0], "0"), (&[512, 7], "512,7"), (&[u64::MAX], "18446744073709551615")]
         {
             assert_eq!(shape(extents).unwrap(), text);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_dimensions() {
+    fn dimension_names_are_ascii_json() {
         let names = [Some("y \"é\" \u{1f600}\n".to_owned()), None, Some("x,\\".to_owned())];
         let value = dimension_names(&names).unwrap();
         let text = value.to_str().unwrap();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn data_types() {
+    fn data_types_are_ascii() {
         assert_eq!(data_type("numpy.datetime64[10us]").unwrap(), "numpy.datetime64[10us]");
         assert_eq!(data_type("é\r\n").unwrap(), r"\u00e9\u000d\u000a");
         assert_eq!(data_type(&"é".repeat(1000)), None);

@@ -86,7 +86,7 @@ mod tests {
     const OF_HELLO: &str = "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:";
 
     #[test]
-    fn digests() {
+    fn digests_are_parsed() {
         let digests = parse(OF_HELLO).unwrap();
         assert_eq!(digests.len(), 1);
         assert_eq!(digests[0].to_string(), OF_HELLO);

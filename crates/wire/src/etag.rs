@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn tags() {
+    fn tags_round_trip() {
         assert_eq!(render(ONE), "\"00000000000000000000000000000001\"");
         assert_eq!(parse(&text(TWO)), Some(TWO));
         for bad in ["", "\"", "\"1\"", "W/\"00000000000000000000000000000001\"", "00000000000000000000000000000001"] {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
+    fn lists_become_preconditions() {
         assert_eq!(if_match(&[]), Ok(None));
         assert_eq!(if_match(&[b" * "]), Ok(Some(VersionMatch::Any)));
         let both = render_list(&VersionMatch::OneOf(vec![ONE, TWO]));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_tags() {
+    fn weak_tags_match_only_if_none_match() {
         let weak = format!("W/{}", text(ONE));
         assert_eq!(if_match(&[weak.as_bytes()]), Ok(Some(VersionMatch::OneOf(vec![]))));
         assert_eq!(if_none_match(&weak), Ok(Some(VersionMatch::OneOf(vec![ONE]))));

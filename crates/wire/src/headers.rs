@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_ids() {
+    fn request_ids_have_a_length_and_an_alphabet() {
         for good in ["a", "0190-ab_c.d", &"x".repeat(64)] {
             assert!(is_request_id(good.as_bytes()), "{good}");
         }

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_there_and_back() {
+    fn pages_round_trip() {
         let prefix = Prefix::parse("a/").unwrap();
         let page = DirPage {
             keys: vec![some_entry()],
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_erased_keys_there_and_back() {
+    fn erased_counts_round_trip() {
         let (all, more) = (KeyCount::exact(3), KeyCount { count: 100_000, exact: false });
         for (erased, json) in [(all, r#"{"erased":3}"#), (more, r#"{"erased":100000,"at_least":true}"#)] {
             assert_eq!(serde_json::to_string(&Erased::from(erased)).unwrap(), json);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing() {
+    fn invalid_listings_are_rejected() {
         let good = KeyListing::new(&Prefix::root(), KeyPage { keys: vec![some_entry()], cursor: None });
         let mut short = good.clone();
         short.values.clear();

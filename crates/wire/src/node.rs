@@ -247,7 +247,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn there_and_back() {
+    fn responses_round_trip() {
         let source = json!({
             "dialect": "draft", "path": "/a", "implicit": false,
             "other_dialects": [{"path": "/a/b", "dialect": "v2"}],
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_something() {
+    fn null_differs_from_a_missing_member() {
         let report =
             json!({"unchanged": false, "differences": [{"pointer": "/a", "expected": null}], "truncated": false});
         let parsed: ValidateReport = serde_json::from_value(report.clone()).unwrap();

@@ -387,7 +387,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn types_are_told_apart_by_their_uri() {
+    fn uris_identify_types() {
         let uris: HashSet<_> = ProblemType::ALL.iter().map(|kind| kind.uri()).collect();
         assert_eq!(uris.len(), ProblemType::ALL.len());
         for kind in ProblemType::ALL {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_there_and_back() {
+    fn problems_round_trip() {
         let bare = Problem::new(ProblemType::NotFound);
         assert_eq!(
             String::from_utf8(bare.to_json()).unwrap(),

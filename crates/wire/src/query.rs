@@ -273,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn listings() {
+    fn listing_queries_round_trip() {
         assert_eq!(ListQuery::parse(""), Ok(ListQuery::default()));
         assert_eq!(ListQuery::parse("list=dir&_=17"), Ok(ListQuery::default()), "cache busters are ignored");
         let full = ListQuery { kind: ListKind::Keys, limit: Some(7), cursor: Some(Cursor::from_text("a_b-&%")) };
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_refuse_what_they_do_not_know() {
+    fn writes_reject_unknown_parameters() {
         assert_eq!(parse_key_write(""), Ok(()));
         assert_eq!(parse_key_write("&"), Ok(()));
         let unknown = |name: &str, known| Err(QueryError::Unknown { name: name.into(), known });
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plus_is_a_space_and_everything_is_decoded_once() {
+    fn plus_is_a_space_and_decoding_happens_once() {
         for (encoded, decoded) in [
             ("0:2,+1", "0:2, 1"),
             ("%2B1", "+1"),
@@ -331,7 +331,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_rendered_parses_back(text in "\\PC{0,40}|[ +%0-9A-F:,&=#]{0,20}") {
+        fn rendered_queries_parse_back(text in "\\PC{0,40}|[ +%0-9A-F:,&=#]{0,20}") {
             let query = ElementsQuery { select: Some(text.clone()), ..ElementsQuery::default() };
             prop_assert_eq!(ElementsQuery::parse(&query.render()), Ok(query.clone()));
             prop_assert_eq!(ElementsQuery::parse(&format!("{SELECT}={}", as_forms_do(&text))), Ok(query));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_queries() {
+    fn names_are_found_decoded() {
         for query in ["append", "append=0", "x&append=", "%61ppend=1", "&append&append"] {
             assert!(names(query, APPEND), "{query}");
         }

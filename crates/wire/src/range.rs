@@ -111,7 +111,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn single_ranges() {
+    fn single_ranges_round_trip() {
         let bounded = |start, end| RangeRequest::One(ByteRange::bounded(start, end).unwrap());
         for (header, request) in [
             ("bytes=0-0", bounded(0, 1)),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_ranges() {
+    fn malformed_and_multiple_ranges_select_the_full_value() {
         for header in [
             "",
             "bytes",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn content_ranges() {
+    fn content_ranges_round_trip() {
         let some = ContentRange { range: Some(2..6), size: 10 };
         assert_eq!(some.render(), "bytes 2-5/10");
         assert_eq!(ContentRange::parse("bytes 2-5/10"), Some(some));
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_rendered_parses_back(start: u64, end: u64, count in 1..=u64::MAX) {
+        fn rendered_ranges_parse_back(start: u64, end: u64, count in 1..=u64::MAX) {
             let bounded = ByteRange::bounded(start, end).ok();
             for range in bounded.into_iter().chain([ByteRange::From(start), ByteRange::Last(count)]) {
                 prop_assert_eq!(parse(&render(range)), RangeRequest::One(range));

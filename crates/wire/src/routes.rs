@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_keys_and_prefixes() {
+    fn paths_are_percent_encoded() {
         assert_eq!(key_path(&Key::parse("a b/ü/c:0%?#~").unwrap()), "/store/a%20b/%C3%BC/c%3A0%25%3F%23~");
         assert_eq!(prefix_path(&Prefix::root()), "/store/");
         assert_eq!(prefix_path(&Prefix::parse("a/é/").unwrap()), "/store/a/%C3%A9/");
     }
 
     #[test]
-    fn targets() {
+    fn paths_name_keys_and_prefixes() {
         for slashes in [Slashes::Collapse, Slashes::Refuse] {
             assert_eq!(parse_store("", slashes), prefix(""));
             assert_eq!(parse_store("a/b", slashes), key("a/b"));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_slashes() {
+    fn repeated_slashes_collapse_for_reads_only() {
         for (path, read) in [("/", prefix("")), ("//a", key("a")), ("a//b", key("a/b")), ("a///", prefix("a/"))] {
             assert_eq!(parse_store(path, Slashes::Collapse), read, "{path}");
             assert!(matches!(parse_store(path, Slashes::Refuse), Err(PathError::Key(_))), "{path}");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes() {
+    fn paths_name_nodes() {
         let node = |text| Ok(NodePath::parse(text).unwrap());
         for slashes in [Slashes::Collapse, Slashes::Refuse] {
             for root in ["/array", "/array/"] {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas() {
+    fn paths_name_schemas() {
         for version in [zom::ZomFormat::V2, zom::ZomFormat::V3] {
             assert_eq!(parse_schema(&schema_path(version)), Some(version));
         }
@@ -278,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_rendered_parses_back(text in "[^/\\p{Cc}]{1,20}(/[^/\\p{Cc}]{1,20}){0,3}") {
+        fn rendered_paths_parse_back(text in "[^/\\p{Cc}]{1,20}(/[^/\\p{Cc}]{1,20}){0,3}") {
             if let Ok(key) = Key::parse(&text) {
                 let path = key_path(&key);
                 let rest = path.strip_prefix(STORE_ROOT).unwrap();
@@ -288,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(text in "\\PC{0,40}") {
+        fn arbitrary_paths_never_panic(text in "\\PC{0,40}") {
             let _ = parse_store(&text, Slashes::Collapse);
             let _ = parse_store(&text, Slashes::Refuse);
         }

@@ -38,7 +38,7 @@ use crate::{
 };
 
 /// The number of keys that are looked up at a time.
-const LOOKED_UP: usize = 4096;
+const LOOKUP_BATCH: usize = 4096;
 
 /// One attempt to write documents of another dialect over the same chunks; `None` if the hierarchy changed meanwhile.
 pub(crate) async fn in_place(
@@ -75,7 +75,7 @@ async fn in_place_edits(
 ) -> Result<ChangeSet, NodeError> {
     let mut change_set = ChangeSet::default();
     let mut documents = BTreeMap::new();
-    let (there, unread) = already_converted(context, top, to).await?;
+    let (converted, unread) = already_converted(context, top, to).await?;
     report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     for node in top.all() {
         for (key, version) in &node.own.0 {
@@ -91,7 +91,7 @@ async fn in_place_edits(
     let mut node_changes = Vec::new();
     for (path, (kind, stored)) in documents {
         // A node with such a document was converted before.
-        if there.contains(&path) {
+        if converted.contains(&path) {
             continue;
         }
         report.nodes += 1;
@@ -136,7 +136,7 @@ async fn already_converted(
     }
     let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&named).await?;
-    let (mut there, mut unread) = (BTreeSet::new(), Vec::new());
+    let (mut converted, mut unread) = (BTreeSet::new(), Vec::new());
     for (path, key) in keys {
         let Some(value) = snapshot.get(&key, None).await? else { continue };
         let document = parse_object(value.bytes().await?);
@@ -146,9 +146,9 @@ async fn already_converted(
         if let Err(error) = document {
             unread.push(Broken::new(&key, &error).at(path.clone(), to));
         }
-        there.insert(path);
+        converted.insert(path);
     }
-    Ok((there, unread))
+    Ok((converted, unread))
 }
 
 /// Copies consolidated metadata of groups to the other dialect.
@@ -161,12 +161,12 @@ async fn copy_attributes(
 ) -> Result<(), NodeError> {
     let groups: Vec<&NodeTree> = top.readable().into_iter().filter(|node| node.kind == NodeKind::Group).collect();
     let mut copies = Vec::new();
-    for groups in groups.chunks(LOOKED_UP) {
+    for groups in groups.chunks(LOOKUP_BATCH) {
         let mut keys = Vec::with_capacity(groups.len());
         for group in groups {
             keys.extend(join_key(&node_prefix(&group.path)?, ".zmetadata").map(|key| (*group, key)));
         }
-        let there: Vec<bool> = match to {
+        let converted: Vec<bool> = match to {
             Dialect::V3 => {
                 let keys: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
                 let snapshot = context.store.snapshot(&keys).await?;
@@ -176,7 +176,7 @@ async fn copy_attributes(
                 keys.iter().map(|(group, _)| group.stored.document.get(CONSOLIDATED).is_some()).collect()
             }
         };
-        let with_copies = keys.into_iter().zip(there).filter(|(_, there)| *there);
+        let with_copies = keys.into_iter().zip(converted).filter(|(_, converted)| *converted);
         copies.extend(with_copies.map(|((group, key), _)| (group.path.clone(), key)));
     }
     for (group, key) in copies {

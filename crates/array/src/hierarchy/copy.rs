@@ -228,7 +228,7 @@ impl Copy {
     async fn list(&self, context: &Context, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
         let copies: BTreeMap<&str, &NodeTree> =
             self.plan.top.all().into_iter().filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
-        let mut listing = Listing { context, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
+        let mut listing = Listing { context, reserved: &self.memory, keys: Vec::new(), needed: 0, memory: None };
         for source in self.source.readable() {
             let below = source.path.relative_to(&self.source.path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
@@ -253,7 +253,7 @@ impl Copy {
         // The chunks of the copy exist already.
         change.apply(context, &mut change_set, IfExists::Adopt).await?;
         place.parents(target, &mut change_set, &mut change.node_changes)?;
-        place.saw(&mut change_set);
+        place.record_reads(&mut change_set);
         update_consolidated_metadata(context, &mut change_set, target, &[], &change.node_changes).await?;
         Ok(change_set)
     }
@@ -263,7 +263,7 @@ impl Copy {
 struct Listing<'a> {
     context: &'a Context,
     /// The memory that the request holds already.
-    held: &'a [Permit],
+    reserved: &'a [Permit],
     keys: Vec<(Key, Key)>,
     needed: u64,
     memory: Option<Permit>,
@@ -317,7 +317,7 @@ impl Listing<'_> {
         match &mut self.memory {
             _ if self.needed == 0 => {}
             Some(memory) => memory.grow_to(wanted).map_err(ArrayError::from)?,
-            None => self.memory = Some(self.context.reserve_memory(self.held, wanted).await?),
+            None => self.memory = Some(self.context.reserve_memory(self.reserved, wanted).await?),
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ async fn change(
     }
     change.apply(context, &mut change_set, existing).await?;
     place.parents(path, &mut change_set, &mut change.node_changes)?;
-    place.saw(&mut change_set);
+    place.record_reads(&mut change_set);
     let groups: Vec<NodePath> = match (current, effect) {
         (Some(current), CreateAction::Replaced) => current
             .all()

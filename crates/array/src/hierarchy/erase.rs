@@ -48,8 +48,8 @@ pub(crate) async fn attempt(
     };
     update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
-    let is_gone = |outcome: &&ChangeOutcome| matches!(outcome, ChangeOutcome::Erased { existed: true });
-    let keys = outcomes.iter().filter(is_gone).count() as u64;
+    let was_erased = |outcome: &&ChangeOutcome| matches!(outcome, ChangeOutcome::Erased { existed: true });
+    let keys = outcomes.iter().filter(was_erased).count() as u64;
     erased = erased.combine(KeyCount::exact(keys));
     Ok(Some(erased))
 }

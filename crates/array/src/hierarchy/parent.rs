@@ -39,7 +39,7 @@ pub(crate) struct ParentContext {
     /// The documents of the path and of each group above it, the path first.
     around: Vec<(NodePath, Documents)>,
     /// The versions that were read.
-    seen: Vec<(Key, Option<StoreVersion>)>,
+    versions_read: Vec<(Key, Option<StoreVersion>)>,
     /// The draft hierarchy that has to be created for the node.
     new_root: Option<Arc<DraftHierarchy>>,
 }
@@ -58,12 +58,12 @@ impl ParentContext {
         if context.copy_targets.overlaps(path) {
             return Err(ArrayError::Unfinished { path: path.clone() }.into());
         }
-        let (around, seen) = ancestors(context, path).await?;
+        let (around, versions_read) = ancestors(context, path).await?;
         let above = around.iter().skip(1);
         if let Some((array, _)) = above.clone().find(|(_, documents)| documents.has_array()) {
             return Err(NodeError::Rejected(NodeRejection::ParentIsArray { path: path.clone(), array: array.clone() }));
         }
-        let there = match context.resolve_node(path, dialect).await {
+        let existing = match context.resolve_node(path, dialect).await {
             Ok(Some(ResolvedNode::Array(resolved))) => Some(resolved.array.model().dialect),
             Ok(Some(ResolvedNode::Group(resolved))) => Some(resolved.dialect),
             // A node that cannot be opened exists, and can be replaced.
@@ -73,8 +73,8 @@ impl ParentContext {
         let nearest = around.iter().find_map(|(_, documents)| documents.dialects().first().copied());
         // A ZOM of the v2 model is meant for v2; the v3 model is that of the draft too.
         let alike = |dialect: &Dialect| ZomFormat::for_dialect(*dialect) == version;
-        let dialect = dialect.or(there.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
-        let mut place = Self { site: Target { dialect, root: None }, around, seen, new_root: None };
+        let dialect = dialect.or(existing.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
+        let mut place = Self { site: Target { dialect, root: None }, around, versions_read, new_root: None };
         if dialect == Dialect::Draft {
             place.find_root(context, path).await?;
         }
@@ -115,7 +115,7 @@ impl ParentContext {
             if snapshot.head(&key)?.is_some() {
                 return Err(NodeError::Rejected(NodeRejection::ParentIsArray { path: path.clone(), array }));
             }
-            self.seen.push((key, None));
+            self.versions_read.push((key, None));
         }
         self.site.root = Some(root);
         Ok(())
@@ -192,8 +192,8 @@ impl ParentContext {
         Ok(())
     }
 
-    pub(crate) fn saw(&self, change_set: &mut ChangeSet) {
-        for (key, version) in &self.seen {
+    pub(crate) fn record_reads(&self, change_set: &mut ChangeSet) {
+        for (key, version) in &self.versions_read {
             change_set.record_read(key, *version);
         }
     }

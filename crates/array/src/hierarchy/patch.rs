@@ -35,13 +35,13 @@ pub(crate) async fn attempt(
     changes: &NodePatch,
     condition: &Precondition,
 ) -> Result<Option<Dialect>, NodeError> {
-    let judge = |version| match condition.is_met_by(version) {
+    let check_precondition = |version| match condition.is_met_by(version) {
         true => Ok(()),
         false => Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version })),
     };
     let (change_set, dialect) = match context.resolve_node(path, dialect).await? {
         Some(ResolvedNode::Array(resolved)) => {
-            judge(Some(resolved.version()))?;
+            check_precondition(Some(resolved.version()))?;
             if let Some(broken) = &resolved.unreadable_attributes {
                 return Err(ArrayError::Broken(broken.clone()).into());
             }
@@ -54,7 +54,7 @@ pub(crate) async fn attempt(
         }
         _ => {
             let top = walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?.top;
-            judge((!top.is_implicit()).then(|| top.own.version()))?;
+            check_precondition((!top.is_implicit()).then(|| top.own.version()))?;
             (plan_group_update(context, &top, changes).await?, top.dialect)
         }
     };

@@ -37,7 +37,7 @@ const BATCH: usize = 4096;
 #[derive(Default)]
 pub(crate) struct TreeDiff {
     /// The nodes to erase, with everything below them.
-    gone: Vec<NodeTree>,
+    erased_paths: Vec<NodeTree>,
     /// The nodes that get documents, with the versions of their current ones.
     set: Vec<(NodeVersions, NodeTree)>,
     pub(crate) node_changes: Vec<NodeChange>,
@@ -45,7 +45,7 @@ pub(crate) struct TreeDiff {
 
 impl TreeDiff {
     pub(crate) fn is_empty(&self) -> bool {
-        self.gone.is_empty() && self.set.is_empty()
+        self.erased_paths.is_empty() && self.set.is_empty()
     }
 
     /// Creates a tree where nothing exists.
@@ -81,7 +81,7 @@ impl TreeDiff {
             _ => false,
         };
         if !stays {
-            self.gone.push(NodeTree { members: None, ..current.clone() });
+            self.erased_paths.push(NodeTree { members: None, ..current.clone() });
             self.create(planned);
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl TreeDiff {
         for (name, member) in members {
             match planned.get(name) {
                 Some(planned) => self.replace(member, planned)?,
-                None => self.gone.push(NodeTree { members: None, ..member.clone() }),
+                None => self.erased_paths.push(NodeTree { members: None, ..member.clone() }),
             }
         }
         for (name, planned) in planned {
@@ -114,7 +114,7 @@ impl TreeDiff {
         change_set: &mut ChangeSet,
         existing: IfExists,
     ) -> Result<(), NodeError> {
-        for node in &self.gone {
+        for node in &self.erased_paths {
             let extent = keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?;
             for (key, version) in &node.own.0 {
                 change_set.record_read(key, *version);
@@ -126,30 +126,30 @@ impl TreeDiff {
             }
             record_change(&mut self.node_changes, &node.path, node.dialect, None);
         }
-        let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
+        let erased_paths: BTreeSet<NodePath> = self.erased_paths.iter().map(|node| node.path.clone()).collect();
         let empty = stray_keys::empty_prefixes(context, &self.set).await?;
         // Documents of a draft hierarchy are not below the prefixes of its nodes.
         let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
-        let beside = match empty {
+        let siblings = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
             Some(_) | None => sibling_documents(context, &self.set).await?,
         };
-        stray_keys::settle(context, change_set, &self.set, &gone, existing, empty).await?;
+        stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
         for (before, node) in std::mem::take(&mut self.set) {
-            let is_gone = is_at_or_below(&gone, &node.path);
-            if let Some(found) = conflicting_dialect(&node, &before, &beside)
-                && !is_gone
+            let is_erased = is_at_or_below(&erased_paths, &node.path);
+            if let Some(found) = conflicting_dialect(&node, &before, &siblings)
+                && !is_erased
             {
                 return Err(NodeError::Rejected(NodeRejection::DialectConflict { path: node.path, dialect: found }));
             }
             // Nothing was resolved below a broken node, so its members are erased with it at their current versions.
-            let orphan = orphan(&node, &before, &beside).filter(|_| !is_gone);
+            let orphan = orphan(&node, &before, &siblings).filter(|_| !is_erased);
             if let Some(key) = orphan.filter(|_| existing == IfExists::Fail) {
                 return Err(NodeError::Rejected(NodeRejection::StrayKeys { key: key.clone(), path: node.path }));
             }
-            let erased = if is_gone || orphan.is_some() { &beside } else { &BTreeMap::new() };
-            place_documents(change_set, &node, &before, &beside, erased);
-            self.erase_counterpart(change_set, &node, &before, &beside);
+            let erased = if is_erased || orphan.is_some() { &siblings } else { &BTreeMap::new() };
+            place_documents(change_set, &node, &before, &siblings, erased);
+            self.erase_counterpart(change_set, &node, &before, &siblings);
             let document = match node.dialect {
                 Dialect::V3 => StoredNode::single_document(strip_consolidated(&node.stored.document)),
                 _ => node.stored,
@@ -165,7 +165,7 @@ impl TreeDiff {
         change_set: &mut ChangeSet,
         node: &NodeTree,
         before: &NodeVersions,
-        beside: &BTreeMap<Key, StoreVersion>,
+        siblings: &BTreeMap<Key, StoreVersion>,
     ) {
         let (other, names): (_, &[&str]) = match node.dialect {
             Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
@@ -177,7 +177,7 @@ impl TreeDiff {
             return;
         }
         let there: Vec<Key> =
-            names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
+            names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| siblings.contains_key(key)).collect();
         if there.is_empty() {
             return;
         }
@@ -202,11 +202,11 @@ fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeE
         Ok(Zom { format: version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
-    let beside = |pointer: &str| {
+    let siblings = |pointer: &str| {
         let mut parts = pointer.split('/').skip(1);
         matches!(parts.next(), Some("attributes" | "dimension_names"))
     };
-    Ok(differences.iter().all(|difference| beside(&difference.pointer)))
+    Ok(differences.iter().all(|difference| siblings(&difference.pointer)))
 }
 
 /// The versions of the documents of all dialects at the paths of some nodes.
@@ -240,13 +240,13 @@ async fn sibling_documents(
 fn conflicting_dialect(
     node: &NodeTree,
     before: &NodeVersions,
-    beside: &BTreeMap<Key, StoreVersion>,
+    siblings: &BTreeMap<Key, StoreVersion>,
 ) -> Option<Dialect> {
     if !before.0.is_empty() {
         return None;
     }
     let prefix = node_prefix(&node.path).ok()?;
-    let has = |name: &str| join_key(&prefix, name).is_some_and(|key| beside.contains_key(&key));
+    let has = |name: &str| join_key(&prefix, name).is_some_and(|key| siblings.contains_key(&key));
     match node.dialect {
         // A node of v3 would have been found.
         Dialect::V3 if has("zarr.json") => Some(Dialect::Draft),
@@ -258,9 +258,9 @@ fn conflicting_dialect(
 
 /// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry
 /// point.
-fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, beside: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
+fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, siblings: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
     let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && before.0.is_empty())?;
-    beside.contains_key(key).then_some(key)
+    siblings.contains_key(key).then_some(key)
 }
 
 /// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases
@@ -269,7 +269,7 @@ fn place_documents(
     change_set: &mut ChangeSet,
     node: &NodeTree,
     before: &NodeVersions,
-    beside: &BTreeMap<Key, StoreVersion>,
+    siblings: &BTreeMap<Key, StoreVersion>,
     erased: &BTreeMap<Key, StoreVersion>,
 ) {
     let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
@@ -280,7 +280,7 @@ fn place_documents(
     }
     if let Some(key) = keys.next() {
         // An erased node may have left attributes behind.
-        let there = beside.get(key).copied();
+        let there = siblings.get(key).copied();
         change_set.record_read(key, expected(key).unwrap_or(there));
         match &node.stored.attributes {
             Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),

@@ -55,7 +55,7 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct Turn {
-    has_come: AtomicBool,
+    is_next: AtomicBool,
     notify: Notify,
 }
 
@@ -64,7 +64,7 @@ impl PathLocks {
     pub(crate) async fn lock(&self, path: &NodePath, scope: Scope) -> PathGuard<'_> {
         let (guard, turn) = self.enqueue(path, scope);
         // A permit is stored for a notification that comes before it is waited for.
-        while !turn.has_come.load(Acquire) {
+        while !turn.is_next.load(Acquire) {
             turn.notify.notified().await;
         }
         guard
@@ -76,7 +76,7 @@ impl PathLocks {
         queue.next += 1;
         let blockers = queue.entries.iter().filter(|entry| entry.overlaps(path, scope)).count();
         let turn = Arc::new(Turn::default());
-        turn.has_come.store(blockers == 0, Release);
+        turn.is_next.store(blockers == 0, Release);
         queue.entries.push(Entry { number, path: path.clone(), scope, blockers, turn: turn.clone() });
         (PathGuard { locks: self, number }, turn)
     }
@@ -101,7 +101,7 @@ impl Drop for PathGuard<'_> {
             }
             entry.blockers = entry.blockers.saturating_sub(1);
             if entry.blockers == 0 {
-                entry.turn.has_come.store(true, Release);
+                entry.turn.is_next.store(true, Release);
                 entry.turn.notify.notify_one();
             }
         }
@@ -208,7 +208,7 @@ mod tests {
                             || *of == Scope::Subtree && path.relative_to(other).is_some()
                             || *scope == Scope::Subtree && other.relative_to(path).is_some()
                     });
-                    prop_assert_eq!(turn.has_come.load(Acquire), !blocked);
+                    prop_assert_eq!(turn.is_next.load(Acquire), !blocked);
                 }
             }
         }

@@ -30,7 +30,7 @@ struct Budget {
     memory: PartitionedPool,
     /// The most that one request can have, and the size up to which it is small, in units.
     most: u64,
-    little: u64,
+    small_limit: u64,
     patience: Duration,
 }
 
@@ -100,7 +100,7 @@ impl MemoryBudget {
     pub(crate) fn new(bytes: u64, patience: Duration) -> Self {
         let memory = PartitionedPool::new(units(bytes), units(bytes / RESERVED_FOR_SMALL));
         let (most, kept) = memory.most();
-        Self(Arc::new(Budget { memory, most, little: units(SMALL_CLAIM).min(kept), patience }))
+        Self(Arc::new(Budget { memory, most, small_limit: units(SMALL_CLAIM).min(kept), patience }))
     }
 
     /// The claim of a new request.
@@ -131,8 +131,8 @@ impl Claim {
             Err(refused) => refused,
         };
         let Some(wait) = WaitTicket::begin(self) else { return Err(refused) };
-        let Budget { memory, little, .. } = &*self.budget().0;
-        let class = if units <= *little { RequestSize::Small } else { RequestSize::Large };
+        let Budget { memory, small_limit, .. } = &*self.budget().0;
+        let class = if units <= *small_limit { RequestSize::Small } else { RequestSize::Large };
         let portion = memory.take(self.0.caller, units, class, wait.most).await;
         let portion = portion.map_err(|refused| self.error(refused, units))?;
         wait.succeed(portion.amount());
@@ -178,7 +178,7 @@ impl Claim {
     }
 
     fn take_more(&self, units: u64, need: RequestKind) -> Result<PoolPermit, MemoryError> {
-        let Budget { memory, most, little, .. } = &*self.budget().0;
+        let Budget { memory, most, small_limit, .. } = &*self.budget().0;
         let mut standing = self.0.standing.lock();
         let needed = standing.held.saturating_add(units);
         if needed > *most {
@@ -189,7 +189,7 @@ impl Claim {
         }
         // The reserved part is for requests that are small in all.
         let class =
-            if need == RequestKind::Must && needed <= *little { RequestSize::Small } else { RequestSize::Large };
+            if need == RequestKind::Must && needed <= *small_limit { RequestSize::Small } else { RequestSize::Large };
         let rank = if need == RequestKind::Must && standing.held > 0 { Priority::First } else { Priority::Last };
         let portion = memory.try_take(self.0.caller, units, class, rank);
         let portion = portion.map_err(|refused| self.error(refused, units))?;
@@ -448,19 +448,19 @@ mod tests {
     async fn reserved_share_serves_only_small_claims() {
         let budget = budget();
         let others = budget.claim(ONE).take(14 * MIB).await.unwrap();
-        let much = budget.claim(TWO).take(MIB).await.unwrap();
-        assert!(much.claim().try_take(1 << 10).is_err());
+        let large = budget.claim(TWO).take(MIB).await.unwrap();
+        assert!(large.claim().try_take(1 << 10).is_err());
         let claim = budget.claim(TWO);
-        let mut little = claim.try_take(MIB / 2).unwrap();
-        little.try_grow(1 << 10).unwrap_err();
-        little.grow_to(MIB).unwrap();
+        let mut small = claim.try_take(MIB / 2).unwrap();
+        small.try_grow(1 << 10).unwrap_err();
+        small.grow_to(MIB).unwrap();
         drop(others);
-        little.grow_to(4 * MIB).unwrap();
-        assert_eq!(little.bytes(), 4 * MIB);
-        little.shrink_to(3 * MIB + 1);
-        assert_eq!(little.bytes(), 3 * MIB + UNIT);
-        assert_eq!(little.split(5 * MIB / 2).bytes(), 5 * MIB / 2);
-        drop((little, much));
+        small.grow_to(4 * MIB).unwrap();
+        assert_eq!(small.bytes(), 4 * MIB);
+        small.shrink_to(3 * MIB + 1);
+        assert_eq!(small.bytes(), 3 * MIB + UNIT);
+        assert_eq!(small.split(5 * MIB / 2).bytes(), 5 * MIB / 2);
+        drop((small, large));
         assert_eq!(budget.usage().taken, 0);
     }
 

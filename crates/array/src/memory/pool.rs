@@ -149,11 +149,11 @@ impl Pool {
         self.0.lock().usage()
     }
 
-    fn give_back(&self, caller: Caller, amount: u64) {
+    fn release(&self, caller: Caller, amount: u64) {
         if amount == 0 {
             return;
         }
-        self.0.lock().give_back(caller, amount);
+        self.0.lock().release(caller, amount);
         self.dispatch();
     }
 }
@@ -251,7 +251,7 @@ impl State {
         *held = held.saturating_add(amount);
     }
 
-    fn give_back(&mut self, caller: Caller, amount: u64) {
+    fn release(&mut self, caller: Caller, amount: u64) {
         self.free = self.free.saturating_add(amount).min(self.capacity);
         if let Some(held) = self.held.get_mut(&caller) {
             *held = held.saturating_sub(amount);
@@ -269,8 +269,8 @@ impl PoolPermit {
     }
 
     /// Releases the amount.
-    fn give_back(&mut self) {
-        self.pool.give_back(self.caller, std::mem::take(&mut self.amount));
+    fn release(&mut self) {
+        self.pool.release(self.caller, std::mem::take(&mut self.amount));
     }
 
     /// Absorbs another permit of the same caller; returns it if it is from another pool.
@@ -292,7 +292,7 @@ impl PoolPermit {
 
 impl Drop for PoolPermit {
     fn drop(&mut self) {
-        self.give_back();
+        self.release();
     }
 }
 
@@ -429,30 +429,30 @@ mod tests {
     async fn large_request_is_not_starved() {
         let pool = Pool::new(4, Share::WhileOthersWait);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
-        let mut much = waiting(&pool, TWO, 4);
-        assert!(polled(&mut much).await.is_none());
+        let mut large = waiting(&pool, TWO, 4);
+        assert!(polled(&mut large).await.is_none());
         assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "another caller waits");
         // A caller that holds some goes first, unless it holds half.
         assert!(pool.try_take(THREE, 1, Priority::First).is_some());
         assert!(pool.try_take(ONE, 1, Priority::First).is_none());
-        let mut little = waiting(&pool, THREE, 1);
-        assert!(polled(&mut little).await.is_none());
+        let mut small = waiting(&pool, THREE, 1);
+        assert!(polled(&mut small).await.is_none());
         drop(first);
-        let all = polled(&mut much).await.unwrap();
-        assert!(polled(&mut little).await.is_none());
+        let all = polled(&mut large).await.unwrap();
+        assert!(polled(&mut small).await.is_none());
         drop(all);
-        assert!(polled(&mut little).await.is_some());
+        assert!(polled(&mut small).await.is_some());
     }
 
     #[tokio::test]
     async fn cancelled_waiter_blocks_no_one() {
         let pool = Pool::new(4, Share::WhileOthersWait);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
-        let mut much = waiting(&pool, TWO, 4);
-        let mut little = waiting(&pool, THREE, 1);
-        assert!(polled(&mut much).await.is_none() && polled(&mut little).await.is_none());
-        drop(much);
-        let one = polled(&mut little).await.unwrap();
+        let mut large = waiting(&pool, TWO, 4);
+        let mut small = waiting(&pool, THREE, 1);
+        assert!(polled(&mut large).await.is_none() && polled(&mut small).await.is_none());
+        drop(large);
+        let one = polled(&mut small).await.unwrap();
         // A permit that was granted but not received is released.
         let mut granted = waiting(&pool, TWO, 4);
         assert!(polled(&mut granted).await.is_none());
@@ -475,12 +475,12 @@ mod tests {
     async fn small_requests_have_a_reserved_share() {
         let classes = PartitionedPool::new(10, 2);
         let main = classes.take(ONE, 8, RequestSize::Large, LONG).await.unwrap();
-        let mut much = async { classes.take(TWO, 2, RequestSize::Large, LONG).await }.boxed_local();
-        assert!((&mut much).now_or_never().is_none());
-        let little = classes.take(THREE, 1, RequestSize::Small, LONG).await.unwrap();
+        let mut large = async { classes.take(TWO, 2, RequestSize::Large, LONG).await }.boxed_local();
+        assert!((&mut large).now_or_never().is_none());
+        let small = classes.take(THREE, 1, RequestSize::Small, LONG).await.unwrap();
         assert!(!classes.is_unused());
-        drop((main, little));
-        drop(much.await);
+        drop((main, small));
+        drop(large.await);
         assert!(classes.is_unused());
     }
 

@@ -172,10 +172,10 @@ mod tests {
             for patch in [r#"{"attributes": {"n": 1}}"#, r#"{"shape": [5]}"#, r#"{"attributes": {"n": null}}"#, "{}"] {
                 let resolved = context.resolve_array(&path, None).await.unwrap();
                 let changes = NodePatch::parse(patch.as_bytes()).unwrap();
-                let mut made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
-                let outcomes = store.commit(std::mem::take(&mut made.changes)).await.unwrap();
+                let mut update = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
+                let outcomes = store.commit(std::mem::take(&mut update.changes)).await.unwrap();
                 let found = context.resolve_array(&path, None).await.unwrap().version();
-                assert_eq!(made.version_after(&outcomes), Some(found), "{at} {patch}");
+                assert_eq!(update.version_after(&outcomes), Some(found), "{at} {patch}");
                 assert_eq!(found == resolved.version(), patch == "{}", "{at} {patch}");
             }
         }
@@ -197,10 +197,10 @@ mod tests {
         ] {
             let resolved = context.resolve_array(&path, None).await.unwrap();
             let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
-            let made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
-            assert!(made.changes.iter().all(|change| matches!(change, Change::Check { .. })));
+            let update = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
+            assert!(update.changes.iter().all(|change| matches!(change, Change::Check { .. })));
             json(&store, key, &document).await;
-            let refused = store.commit(made.changes).await;
+            let refused = store.commit(update.changes).await;
             assert!(matches!(refused, Err(StoreError::PreconditionFailed { key: found, .. }) if found.as_str() == key));
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct ChangeSet {
 #[derive(Debug, Default)]
 struct PendingChange {
     /// The version of the key when it was read, if it was.
-    seen: Option<Option<Version>>,
+    version_read: Option<Option<Version>>,
     action: Action,
 }
 
@@ -52,10 +52,10 @@ impl ChangeSet {
     pub(crate) fn record_read(&mut self, key: &Key, version: Option<Version>) {
         match self.keys.entry(key.clone()) {
             Entry::Vacant(entry) => {
-                entry.insert(PendingChange { seen: Some(version), action: Action::Check });
+                entry.insert(PendingChange { version_read: Some(version), action: Action::Check });
             }
             Entry::Occupied(mut entry) => {
-                entry.get_mut().seen.get_or_insert(version);
+                entry.get_mut().version_read.get_or_insert(version);
             }
         }
     }
@@ -127,9 +127,9 @@ impl ChangeSet {
     }
 
     /// True if a key was read, exists, and stays unchanged.
-    pub(crate) fn keeps(&self, key: &Key) -> bool {
-        let is_there = |edit: &PendingChange| matches!(edit.seen, Some(Some(_)));
-        self.keys.get(key).is_some_and(is_there) && matches!(self.pending(key), PendingState::Kept)
+    pub(crate) fn stays_unchanged(&self, key: &Key) -> bool {
+        let existed = |edit: &PendingChange| matches!(edit.version_read, Some(Some(_)));
+        self.keys.get(key).is_some_and(existed) && matches!(self.pending(key), PendingState::Kept)
     }
 
     /// The changed keys, in the order of their changes; checks come after these.
@@ -157,8 +157,8 @@ impl ChangeSet {
             }));
         }
         let mut changes = Vec::with_capacity(self.len());
-        for (key, PendingChange { seen, action }) in self.keys {
-            let precondition = seen.map_or_else(Precondition::none, Precondition::unchanged);
+        for (key, PendingChange { version_read, action }) in self.keys {
+            let precondition = version_read.map_or_else(Precondition::none, Precondition::unchanged);
             changes.push(match action {
                 Action::Check => Change::Check { key, precondition },
                 Action::Erase => Change::Erase { key, precondition },

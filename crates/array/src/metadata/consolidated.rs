@@ -159,7 +159,7 @@ fn with_unread_attributes<'n>(
     let key = || join_key(&node_prefix(&node_changes.path).ok()?, ".zattrs");
     if node_changes.dialect != Dialect::V2
         || node.attributes.is_some()
-        || !key().is_some_and(|key| change_set.keeps(&key))
+        || !key().is_some_and(|key| change_set.stays_unchanged(&key))
     {
         return Cow::Borrowed(node);
     }

@@ -112,7 +112,7 @@ impl Append {
                 // The array has another shape than the one this attempt was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
                 // An operation that holds memory does not wait for more: spill what is buffered, after which it may.
-                Err(WriteError::Array(ArrayError::Memory(_))) if buffered.holds_memory() => {
+                Err(WriteError::Array(ArrayError::Memory(_))) if buffered.has_memory() => {
                     buffered.spill(&self.context, &document).await?;
                 }
                 Ok(report) => {
@@ -213,7 +213,7 @@ impl Append {
 
 impl BufferedElements {
     /// True if it has memory reserved.
-    fn holds_memory(&self) -> bool {
+    fn has_memory(&self) -> bool {
         matches!(self, Self::Fixed(pieces) if !pieces.permits.is_empty())
     }
 

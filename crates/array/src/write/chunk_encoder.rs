@@ -78,9 +78,9 @@ impl ChunkEncoder {
             self.join().await?;
         }
         self.tasks.spawn(async move {
-            let made = encoder.await;
+            let staged = encoder.await;
             drop(share);
-            made
+            staged
         });
         Ok(())
     }
@@ -104,7 +104,7 @@ impl ChunkEncoder {
         loop {
             match memory.take(what, bytes) {
                 Ok(share) => return Ok(share),
-                Err(error) if !self.made_something().await? => return Err(ArrayError::from(error).into()),
+                Err(error) if !self.join_one().await? => return Err(ArrayError::from(error).into()),
                 Err(_) => {}
             }
         }
@@ -117,14 +117,14 @@ impl ChunkEncoder {
             if let Ok(share) = memory.more(bytes) {
                 return Ok(Some(share));
             }
-            if !self.made_something().await? {
+            if !self.join_one().await? {
                 return Ok(None);
             }
         }
     }
 
     /// Waits for a running job, which releases its memory; false if there is none.
-    async fn made_something(&mut self) -> Result<bool, WriteError> {
+    async fn join_one(&mut self) -> Result<bool, WriteError> {
         if self.tasks.is_empty() {
             // A batch retains the window of its chunks. Its memory is available, since nothing else is being encoded.
             Box::pin(self.start()).await?;

@@ -114,7 +114,7 @@ impl ChunkedRegion {
     }
 
     /// The whole region as one window.
-    pub(crate) fn whole(&self) -> StreamWindow {
+    pub(crate) fn full_window(&self) -> StreamWindow {
         StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
@@ -132,7 +132,7 @@ impl ChunkedRegion {
     /// The windows in C order. Each has at most `most` elements, and ends at a chunk boundary if possible: at the first
     /// one after `least` elements.
     pub(crate) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
-        Windows { layout: self, left: vec![self.whole()], least: least.max(1), most: most.max(1) }
+        Windows { layout: self, left: vec![self.full_window()], least: least.max(1), most: most.max(1) }
     }
 
     /// The part of each chunk that is in a window, in C order of the chunks.
@@ -253,12 +253,12 @@ impl Windows<'_> {
     /// Puts back the last window, for which memory is short, and returns the first part of it, of at most `most`
     /// elements.
     pub(crate) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
-        let (whole, before) = (window.clone(), (self.least, self.most));
+        let (full_window, before) = (window.clone(), (self.least, self.most));
         (self.least, self.most) = (most.max(1), most.max(1));
         self.left.push(window);
         let first = self.next();
         (self.least, self.most) = before;
-        first.unwrap_or(whole)
+        first.unwrap_or(full_window)
     }
 
     /// Splits a window that has too many elements: along the first dimension with more than one index, at a chunk

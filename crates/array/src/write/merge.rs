@@ -58,8 +58,8 @@ pub(crate) async fn retry_conflicting(
         let keys = target.keys(&part.position)?;
         Ok(keys.first().is_some_and(|key| stale.contains(key)))
     });
-    let MergedChunks { chunks: made, memory } = renewed.await?;
-    current.extend(made);
+    let MergedChunks { chunks: staged, memory } = renewed.await?;
+    current.extend(staged);
     *merged = MergedChunks { chunks: current, memory };
     Ok(stale.len() as u64)
 }
@@ -74,7 +74,7 @@ async fn merge_selected(
     let account = memory.is_none().then(|| target.context.account());
     let mut encoder = ChunkEncoder::new(target.clone(), account, memory);
     let mut finder = pending.cursor();
-    let window = if pending.is_empty() { None } else { Some(target.layout.whole()) };
+    let window = if pending.is_empty() { None } else { Some(target.layout.full_window()) };
     for part in window.iter().flat_map(|window| target.layout.parts(window)) {
         let waiting = finder.next(&part);
         if waiting.is_empty() || !wanted(&part)? {
@@ -84,8 +84,8 @@ async fn merge_selected(
         let target = target.clone();
         encoder.spawn(share, async move { merge_chunk(&target, part, waiting).await }).await?;
     }
-    let (made, memory) = encoder.finish().await?;
-    Ok(MergedChunks { chunks: made, memory })
+    let (staged, memory) = encoder.finish().await?;
+    Ok(MergedChunks { chunks: staged, memory })
 }
 
 async fn merge_chunk(

@@ -50,7 +50,7 @@ pub(crate) async fn receive(
             if elements.len() as u64 != count {
                 return Err(WriteError::Count { expected: count, found: elements.len() as u64 });
             }
-            SourceElements::new(Elements::Variable(elements), &target.layout.whole().extents())
+            SourceElements::new(Elements::Variable(elements), &target.layout.full_window().extents())
         }
         (ElementSource::Variable(elements), Some(_)) => {
             return Err(WriteError::Count { expected: count, found: elements.len() as u64 });
@@ -59,7 +59,7 @@ pub(crate) async fn receive(
     };
     let mut encoder = ChunkEncoder::new(target.clone(), Some(account), None);
     let mut pending = PendingParts::default();
-    let window = target.layout.whole();
+    let window = target.layout.full_window();
     let mut parts = false;
     for part in target.layout.parts(&window) {
         match part.is_complete() {
@@ -70,8 +70,8 @@ pub(crate) async fn receive(
     if parts {
         pending.push_window(window, source);
     }
-    let (made, memory) = encoder.finish().await?;
-    Ok(ReceivedChunks { chunks: made, pending, memory })
+    let (staged, memory) = encoder.finish().await?;
+    Ok(ReceivedChunks { chunks: staged, pending, memory })
 }
 
 /// Fails unless there are no elements: for an empty region.
@@ -129,8 +129,8 @@ async fn receive_stream(
         }
     }
     reader.end().await?;
-    let (made, memory) = encoder.finish().await?;
-    Ok(ReceivedChunks { chunks: made, pending, memory })
+    let (staged, memory) = encoder.finish().await?;
+    Ok(ReceivedChunks { chunks: staged, pending, memory })
 }
 
 /// One element; fails unless it has the right size.

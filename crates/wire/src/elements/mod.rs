@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_that_fit() {
+    fn extents_accept_matching_shapes() {
         let exact = Extents::exactly(&[2, 3]);
         assert!(exact.fit(&[2, 3]) && !exact.fit(&[2]) && !exact.fit(&[3, 2]) && !exact.fit(&[2, 3, 1]));
         assert_eq!((exact.to_string().as_str(), exact.elements(), exact.is_open()), ("[2, 3]", Some(6), false));

@@ -50,11 +50,11 @@ impl Reader<'_> {
     }
 
     fn take(&mut self, wanted: char) -> bool {
-        let there = self.peek() == Some(wanted);
-        if there {
+        let next_is_wanted = self.peek() == Some(wanted);
+        if next_is_wanted {
             self.next();
         }
-        there
+        next_is_wanted
     }
 
     fn dictionary(&mut self) -> Result<Map<String, Value>, LiteralError> {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals() {
+    fn literals_are_parsed() {
         for (text, value) in [
             (r"'<f4'", json!("<f4")),
             (r#""it's""#, json!("it's")),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_literal() {
+    fn other_text_is_rejected_with_its_position() {
         for (text, at, expected) in [
             ("", 0, "a dictionary"),
             ("{", 1, "a key"),

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_and_back() {
+    fn read_queries_round_trip() {
         let full = ElementsQuery {
             select: Some("0:10,::-2, [1]".into()),
             format: Some(Format::Png),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused() {
+    fn invalid_queries_are_rejected() {
         let refused = |query| ElementsQuery::parse(query).unwrap_err();
         assert_eq!(refused("slect=1"), QueryError::Unknown { name: "slect".into(), known: OF_ELEMENTS });
         assert_eq!(refused("read"), QueryError::Unknown { name: READ.into(), known: OF_ELEMENTS });
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn writing() {
+    fn write_queries_round_trip() {
         let write = WriteQuery { select: Some("0:2, 1".into()), dialect: Some(Dialect::V2) };
         assert_eq!(write.render(), "select=0%3A2%2C%201&dialect=v2");
         for query in [write, WriteQuery::default()] {

@@ -301,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading() {
+    fn read_queries_round_trip() {
         assert_eq!(NodeQuery::parse(""), Ok(NodeQuery::default()));
         assert_eq!(NodeQuery::default().render(), "");
         let full = NodeQuery {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn changing() {
+    fn change_queries_round_trip() {
         let put = NodePutQuery { dialect: Some(Dialect::V2), if_exists: IfExists::Replace, losses: LossPolicy::Allow };
         assert_eq!(put.render(), "dialect=v2&overwrite&allow_lossy");
         assert_eq!(NodePutQuery::parse(&put.render()), Ok(put));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn posting() {
+    fn post_queries_round_trip() {
         let validate = NodePostQuery::Validate { dialect: Some(Dialect::V2) };
         assert_eq!(validate.render(), "validate&dialect=v2");
         let convert = NodePostQuery::Convert {

@@ -109,9 +109,9 @@ impl Documents {
         if self.readable().next().is_some() {
             return None;
         }
-        self.there().find_map(|(dialect, there)| {
-            let broken = there.stored.as_ref().err()?.clone();
-            Some(broken_tree(path.clone(), dialect, there.kind, there.own.clone(), broken))
+        self.present().find_map(|(dialect, present)| {
+            let broken = present.stored.as_ref().err()?.clone();
+            Some(broken_tree(path.clone(), dialect, present.kind, present.own.clone(), broken))
         })
     }
 
@@ -123,12 +123,12 @@ impl Documents {
 
     /// The dialects that have a node here, the preferred one first.
     pub(crate) fn dialects(&self) -> Vec<Dialect> {
-        self.there().map(|(dialect, _)| dialect).collect()
+        self.present().map(|(dialect, _)| dialect).collect()
     }
 
     /// The dialects that have a readable node here, the preferred one first.
     pub(crate) fn readable(&self) -> impl Iterator<Item = Dialect> {
-        self.there().filter(|(_, there)| there.stored.is_ok()).map(|(dialect, _)| dialect)
+        self.present().filter(|(_, present)| present.stored.is_ok()).map(|(dialect, _)| dialect)
     }
 
     /// True if there is an entry point of a draft hierarchy.
@@ -139,12 +139,12 @@ impl Documents {
     /// True if there is an array, below which there are no nodes. A `zarr.json` that is not JSON does not count, since
     /// its node type is unknown.
     pub(crate) fn has_array(&self) -> bool {
-        self.there().any(|(_, there)| there.kind == NodeKind::Array)
+        self.present().any(|(_, present)| present.kind == NodeKind::Array)
     }
 
-    fn there(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {
+    fn present(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {
         let all = [(Dialect::V3, &self.v3), (Dialect::V2, &self.v2), (Dialect::Draft, &self.draft)];
-        all.into_iter().filter_map(|(dialect, there)| Some((dialect, there.as_ref()?)))
+        all.into_iter().filter_map(|(dialect, present)| Some((dialect, present.as_ref()?)))
     }
 }
 

@@ -95,7 +95,7 @@ impl Walker<'_> {
             let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
             let rest = window.limit.saturating_sub(found);
             let (listed, next) = self.list_page(&below, PageRequest { limit: rest, cursor }).await?;
-            let came = listed.prefixes.len() + listed.keys.len();
+            let listed_count = listed.prefixes.len() + listed.keys.len();
             match &root {
                 None => {
                     let paths = paths(below.as_str(), &listed.prefixes, reserved);
@@ -103,7 +103,7 @@ impl Walker<'_> {
                 }
                 Some(root) => self.draft_members(&path, root, &below, listed).await?,
             }
-            entries = entries.saturating_sub(came.max(1));
+            entries = entries.saturating_sub(listed_count.max(1));
             cursor = next;
             let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
             if cursor.is_none() || entries == 0 || found.saturating_mul(2) >= window.limit {
@@ -144,8 +144,8 @@ impl Walker<'_> {
             let mut stored = Vec::new();
             for ((stem, place), [array, group]) in batch.iter().zip(keys) {
                 let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
-                let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
-                let (array, group) = (there(array), there(group));
+                let mut present = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
+                let (array, group) = (present(array), present(group));
                 // Members before this page exist.
                 let before =
                     array.is_some() && *place > PagePosition::Array || group.is_some() && *place > PagePosition::Group;

@@ -171,9 +171,9 @@ impl Scans {
             hash: Xxh3::new(),
             page: Some(PageRequest::first(self.page())),
         };
-        self.go_on(context, &mut scan, OUT_OF_TURN).await?;
+        self.advance(context, &mut scan, OUT_OF_TURN).await?;
         if scan.page.is_some() {
-            context.run_lookups(usize::MAX, self.go_on(context, &mut scan, usize::MAX)).await??;
+            context.run_lookups(usize::MAX, self.advance(context, &mut scan, usize::MAX)).await??;
         }
         let Scan { mut part, mut place, hash, .. } = scan;
         if part.last.is_none() {
@@ -185,7 +185,7 @@ impl Scans {
     }
 
     /// Continues a scan until it is done, or for so many keys.
-    async fn go_on(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
+    async fn advance(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
         while scan.part.keys < keys
             && let Some(page) = scan.page.take()
         {
@@ -200,8 +200,8 @@ impl Scans {
             scan.part.keys = scan.part.keys.saturating_add(found.keys.len());
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
-            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(context);
-            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| PageRequest::after(self.page(), cursor));
+            let continues = self.credit >= SMALLEST && !enough && self.reserve(context);
+            scan.page = found.cursor.filter(|_| continues).map(|cursor| PageRequest::after(self.page(), cursor));
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ const ATTRIBUTES: u8 = 0b1000;
 pub(crate) struct SnapshotReader<'a> {
     context: &'a Context,
     /// The versions of all documents that were read.
-    pub(crate) seen: Vec<(Key, Option<Version>)>,
+    pub(crate) versions_read: Vec<(Key, Option<Version>)>,
     /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
     scans: Scans,
@@ -77,7 +77,7 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) fn new(context: &'a Context) -> Self {
         Self {
             context,
-            seen: Vec::new(),
+            versions_read: Vec::new(),
             listed: Vec::new(),
             scans: Scans::default(),
             pages: Vec::new(),
@@ -186,7 +186,7 @@ impl<'a> SnapshotReader<'a> {
         let (mut pending, mut largest) = (0_u64, 0_u64);
         for key in keys {
             let info = snapshot.head(key)?;
-            self.seen.push((key.clone(), info.map(|info| info.version)));
+            self.versions_read.push((key.clone(), info.map(|info| info.version)));
             let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
@@ -266,7 +266,7 @@ impl<'a> SnapshotReader<'a> {
         if !self.scans.validate(self.context).await? {
             return Ok(false);
         }
-        let lookups = self.seen.len().saturating_add(self.entries);
+        let lookups = self.versions_read.len().saturating_add(self.entries);
         self.context.run_lookups(lookups, self.has_same_versions()).await?
     }
 
@@ -282,11 +282,11 @@ impl<'a> SnapshotReader<'a> {
                 return Ok(false);
             }
         }
-        self.seen.sort_unstable();
-        self.seen.dedup();
-        let keys: Vec<Key> = self.seen.iter().map(|(key, _)| key.clone()).collect();
+        self.versions_read.sort_unstable();
+        self.versions_read.dedup();
+        let keys: Vec<Key> = self.versions_read.iter().map(|(key, _)| key.clone()).collect();
         let snapshot = self.context.store.snapshot(&keys).await?;
-        for (key, version) in &self.seen {
+        for (key, version) in &self.versions_read {
             if snapshot.head(key)?.map(|info| info.version) != *version {
                 return Ok(false);
             }

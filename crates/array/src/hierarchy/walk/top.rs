@@ -26,15 +26,15 @@ use crate::{
 impl Walker<'_> {
     /// Resolves the topmost node.
     pub(crate) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = match self.context.resolve_node(path, dialect).await {
+        let resolved = match self.context.resolve_node(path, dialect).await {
             // An array can be described without its codecs.
             Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
             Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
                 return self.unopened_top(path, dialect, error).await;
             }
-            sight => sight?,
+            resolved => resolved?,
         };
-        let (documents, branch) = match sight {
+        let (documents, branch) = match resolved {
             Some(ResolvedNode::Array(resolved)) => (Some(resolved.read_set.clone()), array_tree(path, &resolved)),
             Some(ResolvedNode::Group(resolved)) => (Some(resolved.read_set.clone()), group_tree(path, *resolved)),
             None => {
@@ -43,7 +43,7 @@ impl Walker<'_> {
                 (None, implicit(path.clone(), dialect.ok_or(none)?, None))
             }
         };
-        self.reader.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
+        self.reader.versions_read.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
         let reserved = match self.entry_point_at(path).await? {
             true => RESERVED,
             false => &[],
@@ -125,7 +125,7 @@ impl Walker<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.reader.seen.extend(documents.versions().to_vec());
+        self.reader.versions_read.extend(documents.versions().to_vec());
         Ok(Some(branch))
     }
 }

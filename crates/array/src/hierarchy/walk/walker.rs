@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The number of nodes up to which a tree is assembled on the request's own thread.
-const FEW: u64 = 1024;
+const INLINE_ASSEMBLY_NODES: u64 = 1024;
 
 /// The number of children that are looked up in one snapshot.
 pub(crate) const BATCH: usize = 1024;
@@ -84,7 +84,7 @@ pub(crate) async fn ancestors(
     let mut reader = SnapshotReader::new(context);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
     let documents = reader.documents(&paths, Check::Model).await?;
-    Ok((paths.into_iter().zip(documents).collect(), reader.seen))
+    Ok((paths.into_iter().zip(documents).collect(), reader.versions_read))
 }
 
 pub(crate) struct Walker<'a> {
@@ -339,7 +339,7 @@ impl<'a> Walker<'a> {
         let Self { context, reader: SnapshotReader { memory, .. }, items, mut other, .. } = self;
         let nodes = items.len() as u64;
         let top = match nodes {
-            ..=FEW => assemble(items),
+            ..=INLINE_ASSEMBLY_NODES => assemble(items),
             // A node is charged like 64 bytes of documents.
             _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
         };

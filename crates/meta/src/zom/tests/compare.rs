@@ -9,7 +9,7 @@ fn differences(declared: &Value, found: &Value) -> Vec<Difference> {
 }
 
 /// The differences between two arrays: locations and both values.
-fn told(declared: &Value, found: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
+fn differences_of(declared: &Value, found: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
     let value = |json: Option<Json>| json.map(|json| json.to_value().unwrap());
     let sides = |Difference { pointer, expected: declared, actual: found }| (pointer, value(declared), value(found));
     differences(declared, found).into_iter().map(sides).collect()
@@ -71,8 +71,8 @@ fn notation_makes_no_difference() {
         ),
     ] {
         let (one, other) = (with(&array, &one), with(&array, &other));
-        assert_eq!(told(&one, &other), [], "{one} and {other}");
-        assert_eq!(told(&other, &one), [], "{other} and {one}");
+        assert_eq!(differences_of(&one, &other), [], "{one} and {other}");
+        assert_eq!(differences_of(&other, &one), [], "{other} and {one}");
     }
 }
 
@@ -125,10 +125,10 @@ fn differences_have_a_pointer_and_both_values() {
         (array_v2(), ("/a~b", json!(1)), "/a~0b", None, Some(json!(1))),
     ] {
         let other = with(&array, &[change]);
-        assert_eq!(told(&array, &other), [(place.to_owned(), declared.clone(), found.clone())]);
+        assert_eq!(differences_of(&array, &other), [(place.to_owned(), declared.clone(), found.clone())]);
         // The other way round it is the other way round, but for what is told higher up where nothing is declared
         // below.
-        let (back_place, back_declared, _) = &told(&other, &array)[0];
+        let (back_place, back_declared, _) = &differences_of(&other, &array)[0];
         assert!(place.starts_with(back_place.as_str()) && (back_place != place || *back_declared == found));
     }
 }
@@ -138,7 +138,7 @@ fn difference_below_an_undeclared_member_points_to_its_parent() {
     let declared = with(&array_v3(), &[("/codecs/1", json!("gzip")), ("/chunk_key_encoding", json!("default"))]);
     let found = with(&array_v3(), &[("/chunk_key_encoding/configuration/separator", json!("."))]);
     assert_eq!(
-        told(&declared, &found),
+        differences_of(&declared, &found),
         [
             ("/chunk_key_encoding".to_owned(), Some(json!("default")), Some(found["chunk_key_encoding"].clone())),
             ("/codecs/1".to_owned(), Some(json!("gzip")), Some(found["codecs"][1].clone())),
@@ -151,7 +151,7 @@ fn order_of_extensions_matters() {
     let extension = |name: &str| json!({"name": name, "must_understand": false});
     let one = with(&array_v3(), &[("/extensions", json!([extension("a"), extension("b")]))]);
     let other = with(&array_v3(), &[("/extensions", json!([extension("b"), extension("a")]))]);
-    let places: Vec<_> = told(&one, &other).into_iter().map(|(place, ..)| place).collect();
+    let places: Vec<_> = differences_of(&one, &other).into_iter().map(|(place, ..)| place).collect();
     assert_eq!(places, ["/extensions/0/name", "/extensions/1/name"]);
 }
 
@@ -161,19 +161,22 @@ fn undeclared_members_are_differences() {
     let empty = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let (a, b) = (array_v3(), group(json!({"c": array_v3()})));
     let both = group(json!({"a": a, "b": b}));
-    assert_eq!(told(&both, &group(json!({"b": b, "a": a}))), []);
-    assert_eq!(told(&empty, &both), []);
+    assert_eq!(differences_of(&both, &group(json!({"b": b, "a": a}))), []);
+    assert_eq!(differences_of(&empty, &both), []);
     assert_eq!(
-        told(&group(json!({})), &both),
+        differences_of(&group(json!({})), &both),
         [("/members/a".to_owned(), None, Some(a.clone())), ("/members/b".to_owned(), None, Some(empty.clone()))]
     );
-    assert_eq!(told(&both, &group(json!({"b": b}))), [("/members/a".to_owned(), Some(a.clone()), None)]);
+    assert_eq!(differences_of(&both, &group(json!({"b": b}))), [("/members/a".to_owned(), Some(a.clone()), None)]);
     assert_eq!(
-        told(&group(json!({"x": a})), &group(json!({"x": empty}))),
+        differences_of(&group(json!({"x": a})), &group(json!({"x": empty}))),
         [("/members/x".to_owned(), Some(a.clone()), Some(empty.clone()))]
     );
     let other = group(json!({"a": a, "b": group(json!({"c": with(&a, &[("/shape/1", json!(7))])}))}));
-    assert_eq!(told(&both, &other), [("/members/b/members/c/shape/1".to_owned(), Some(json!(6)), Some(json!(7)))]);
+    assert_eq!(
+        differences_of(&both, &other),
+        [("/members/b/members/c/shape/1".to_owned(), Some(json!(6)), Some(json!(7)))]
+    );
 }
 
 #[test]

@@ -190,8 +190,8 @@ fn violations_have_pointers() {
 #[test]
 fn all_missing_members_are_listed() {
     let array = json!({"zarr_format": 2, "dtype": "<f4"});
-    let told = violations(&group_v2(json!({"a": array, "b": {"zarr_format": 3}})));
-    let places: Vec<_> = told.iter().map(|(place, _)| place.as_str()).collect();
+    let found = violations(&group_v2(json!({"a": array, "b": {"zarr_format": 3}})));
+    let places: Vec<_> = found.iter().map(|(place, _)| place.as_str()).collect();
     let missing = ["/shape", "/chunks", "/compressor", "/fill_value", "/order"].map(|name| format!("/members/a{name}"));
     assert_eq!(places[..5], missing);
     assert_eq!(places[5..], ["/members/b/zarr_format"]);
@@ -217,19 +217,19 @@ fn limits_are_enforced() {
     let zom = Zom::parse(attributes.replace("\"ATTRIBUTES\"", &many)).unwrap();
     assert_eq!(zom.root.document().get("attributes").unwrap().as_str(), many);
     let fill_value = changed(&array_v3(), "/fill_value", Some(json!("VALUE"))).to_string().replace("\"VALUE\"", &many);
-    let Err(ZomError::Invalid { violations: told }) = Zom::parse(fill_value) else { panic!("it is too large") };
-    assert!(told[0].reason.contains("memory"), "{told:?}");
-    let Err(ZomError::Invalid { violations: told }) = Zom::parse(vec![b' '; MAX_DOCUMENT_SIZE + 1]) else {
+    let Err(ZomError::Invalid { violations: found }) = Zom::parse(fill_value) else { panic!("it is too large") };
+    assert!(found[0].reason.contains("memory"), "{found:?}");
+    let Err(ZomError::Invalid { violations: found }) = Zom::parse(vec![b' '; MAX_DOCUMENT_SIZE + 1]) else {
         panic!("it is too long")
     };
-    assert_eq!((told[0].pointer.as_str(), told[0].reason.as_str()), ("", "has more than 67108864 bytes"));
+    assert_eq!((found[0].pointer.as_str(), found[0].reason.as_str()), ("", "has more than 67108864 bytes"));
 
     let long = "a".repeat(MAX_NAME_LEN);
     assert_eq!(parse(&group_v3(json!({&long: array_v3()}))).unwrap().len(), 2);
-    let told = violations(&group_v3(json!({&long: group_v3(json!({"b": array_v3()}))})));
-    assert_eq!(told, [(format!("/members/{long}/members/b"), "has a path of more than 1014 bytes".to_owned())]);
-    let told = violations(&group_v3(json!({"a".repeat(100_000): array_v3()})));
-    assert!(told[0].0.len() < 200, "{told:?}");
+    let found = violations(&group_v3(json!({&long: group_v3(json!({"b": array_v3()}))})));
+    assert_eq!(found, [(format!("/members/{long}/members/b"), "has a path of more than 1014 bytes".to_owned())]);
+    let found = violations(&group_v3(json!({"a".repeat(100_000): array_v3()})));
+    assert!(found[0].0.len() < 200, "{found:?}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn open_dimensions() {
 }
 
 #[test]
-fn what_does_not_fit_says_where() {
+fn errors_name_the_indices() {
     for (name, shape, text, why) in [
         ("int8", &[2][..], "[1]", "the list at the top has 1 entries, but the shape needs 2"),
         ("int8", &[2], "[1,2,3,4]", "the list at the top has 3 entries, but the shape needs 2"),
@@ -167,7 +167,7 @@ fn shaped(shape: &[u64], elements: &[i16]) -> Value {
 
 proptest! {
     #[test]
-    fn what_is_nested_is_read(shape in prop::collection::vec(1_u64..4, 0..5), seed in any::<i16>()) {
+    fn generated_elements_round_trip(shape in prop::collection::vec(1_u64..4, 0..5), seed in any::<i16>()) {
         let count = shape.iter().product::<u64>() as i16;
         let elements: Vec<i16> = (0..count).map(|element| element.wrapping_mul(seed)).collect();
         let found = read("int16", &shape, &shaped(&shape, &elements).to_string()).unwrap();
@@ -180,7 +180,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text(text in "[\\[\\],0-9\"e. {}:ntrue-]{0,40}", shape in prop::collection::vec(0_u64..3, 0..4)) {
+    fn arbitrary_text_never_panics(text in "[\\[\\],0-9\"e. {}:ntrue-]{0,40}", shape in prop::collection::vec(0_u64..3, 0..4)) {
         for name in ["int8", "complex64", "string", "r16"] {
             if let Ok((Parsed::Nested { shape: found }, elements)) = read(name, &shape, &text) {
                 prop_assert_eq!(found, shape.clone());

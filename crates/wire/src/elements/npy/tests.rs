@@ -15,7 +15,7 @@ fn read(descr: &str, rest: &str) -> Result<Head, HeadError> {
 
 /// Headers written by NumPy 2.5.
 #[test]
-fn heads_that_numpy_writes() {
+fn headers_of_numpy_are_read() {
     let numpy = |version: u8, text: &str| {
         let len = text.len() as u32;
         let len = len.to_le_bytes();
@@ -49,7 +49,7 @@ const NUMPY_VERSION_3: &str = "{'descr': [('Ω', '<u2')], 'fortran_order': False
 
 /// Headers written by `np.save` of NumPy 2.5.
 #[test]
-fn heads_as_numpy_writes_them() {
+fn headers_equal_those_of_numpy() {
     for (descr, shape, text) in [
         ("'<f4'", &[2, 3][..], NUMPY_F4),
         ("'|b1'", &[], NUMPY_B1),
@@ -64,7 +64,7 @@ const NUMPY_B1: &str = "{'descr': '|b1', 'fortran_order': False, 'shape': (), } 
 const NUMPY_PAIR: &str = "{'descr': [('a', '<i4'), ('b', '|S3')], 'fortran_order': False, 'shape': (10,), }                                    \n";
 
 #[test]
-fn later_versions() {
+fn versions_2_and_3_are_read() {
     let long = write_head(&format!("'{}'", "x".repeat(70_000)), &[1]);
     assert_eq!((&long[..8], long.len() % 64), (&b"\x93NUMPY\x02\x00"[..], 0));
     assert_eq!(u32::from_le_bytes(long[8..12].try_into().unwrap()) as usize, long.len() - 12);
@@ -81,7 +81,7 @@ fn later_versions() {
 }
 
 #[test]
-fn heads_that_are_not_understood() {
+fn invalid_headers_are_rejected() {
     for (beginning, found) in [
         (&b""[..], Ok(None)),
         (b"\x93NUM", Ok(None)),
@@ -131,14 +131,14 @@ fn heads_that_are_not_understood() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(shape in prop::collection::vec(any::<u64>(), 0..6)) {
+    fn written_headers_are_read(shape in prop::collection::vec(any::<u64>(), 0..6)) {
         let bytes = write_head("'<f4'", &shape);
         let read = head(&bytes).unwrap();
         prop_assert_eq!((read.shape, read.fortran_order, read.order), (shape, false, StoredOrder::Little));
     }
 
     #[test]
-    fn any_head(text in "[{}'descrfotan_hp:,(\\[)\\] 0-9<|LTFalue\\\\x]{0,80}") {
+    fn arbitrary_headers_never_panic(text in "[{}'descrfotan_hp:,(\\[)\\] 0-9<|LTFalue\\\\x]{0,80}") {
         let _ = head(&with_text(&text));
     }
 }
