@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, ETAG},
 };
 use store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
-use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
+use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirmation, routes};
 
 use crate::{
     HttpStore,
@@ -128,7 +128,7 @@ async fn try_erase_prefix(
     deadline: Deadline,
 ) -> Result<KeyCount, FailedAttempt<StoreError>> {
     let path = routes::prefix_path(prefix);
-    let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
+    let target = if prefix.is_root() { format!("{path}?{}", Confirmation::All.render()) } else { path };
     let response = transport.send(transport.request(Method::DELETE, &target), deadline).await?;
     if response.status() != StatusCode::OK {
         return Err(problem::read_failure(response, None).await);

@@ -7,13 +7,13 @@ mod elements;
 mod node;
 
 pub use elements::{
-    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, HEADER, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST,
-    OF_WRITE, READ, SELECT, WriteQuery,
+    APPEND, APPEND_PARAMETERS, AppendQuery, DIALECT, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS, ElementsQuery,
+    FORMAT, HEADER, MAX, MIN, READ, SELECT, WRITE_PARAMETERS, WriteQuery,
 };
 pub use node::{
-    ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NodeDeleteQuery, NodePatchQuery,
-    NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH, OF_NODE_POST, OF_NODE_PUT,
-    OVERWRITE, TARGET, VALIDATE,
+    ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,
+    NODE_PARAMETERS, NODE_PATCH_PARAMETERS, NODE_POST_PARAMETERS, NODE_PUT_PARAMETERS, NodeDeleteQuery, NodePatchQuery,
+    NodePostQuery, NodePutQuery, NodeQuery, OVERWRITE, TARGET, VALIDATE,
 };
 
 use std::borrow::Cow;
@@ -33,11 +33,11 @@ pub const CURSOR: &str = "cursor";
 pub const CONFIRM: &str = "confirm";
 
 /// The parameters of a listing.
-pub const OF_LISTING: &[&str] = &[LIST, LIMIT, CURSOR];
+pub const LISTING_PARAMETERS: &[&str] = &[LIST, LIMIT, CURSOR];
 /// The parameters of setting and erasing a key.
-pub const OF_KEY_WRITE: &[&str] = &[];
+pub const KEY_WRITE_PARAMETERS: &[&str] = &[];
 /// The parameters of erasing a prefix.
-pub const OF_ERASE_PREFIX: &[&str] = &[CONFIRM];
+pub const ERASE_PREFIX_PARAMETERS: &[&str] = &[CONFIRM];
 
 /// The default number of entries on a page.
 pub const DEFAULT_LIMIT: usize = 1000;
@@ -87,11 +87,11 @@ pub enum QueryError {
 
 /// The treatment of unknown parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
+pub enum UnknownParameters {
     /// They are ignored, since readers add parameters to get past caches.
     Ignore,
     /// They are rejected, since a misspelt parameter of a write must not have another effect.
-    Refuse,
+    Reject,
 }
 
 /// The kind of a listing.
@@ -117,10 +117,10 @@ pub struct ListQuery {
 
 /// The query of the erasing of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Confirm {
+pub enum Confirmation {
     /// The parameter is missing.
     #[default]
-    Unsaid,
+    Missing,
     /// `confirm=all`: the client confirms that everything is erased.
     All,
 }
@@ -128,7 +128,7 @@ pub enum Confirm {
 impl ListQuery {
     /// Parses the query of a listing.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [list, limit, cursor] = parse(query, OF_LISTING, [LIST, LIMIT, CURSOR], Unknown::Ignore)?;
+        let [list, limit, cursor] = parse(query, LISTING_PARAMETERS, [LIST, LIMIT, CURSOR], UnknownParameters::Ignore)?;
         Ok(Self {
             kind: list.as_deref().map(kind).transpose()?.unwrap_or_default(),
             limit: limit.as_deref().map(parse_limit).transpose()?,
@@ -145,17 +145,17 @@ impl ListQuery {
     }
 }
 
-impl Confirm {
+impl Confirmation {
     /// Parses the query of the erasing of a prefix.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [confirm] = parse(query, OF_ERASE_PREFIX, [CONFIRM], Unknown::Refuse)?;
+        let [confirm] = parse(query, ERASE_PREFIX_PARAMETERS, [CONFIRM], UnknownParameters::Reject)?;
         confirmed(confirm)
     }
 
     /// The query's text, without `?`.
     pub fn render(self) -> &'static str {
         match self {
-            Self::Unsaid => "",
+            Self::Missing => "",
             Self::All => "confirm=all",
         }
     }
@@ -163,7 +163,7 @@ impl Confirm {
 
 /// Checks the query of the setting or erasing of a key, which knows no parameter.
 pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
-    parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
+    parse(query, KEY_WRITE_PARAMETERS, [], UnknownParameters::Reject).map(|[]| ())
 }
 
 /// True if a query has a parameter, with or without a value, as the parsers of the same query see it.
@@ -179,7 +179,7 @@ fn parse<const N: usize>(
     query: &str,
     known: &'static [&'static str],
     wanted: [&'static str; N],
-    unknown: Unknown,
+    unknown: UnknownParameters,
 ) -> Result<[Option<String>; N], QueryError> {
     let mut found = [const { None }; N];
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -187,8 +187,8 @@ fn parse<const N: usize>(
         let name = name_of(name);
         let Some((slot, name)) = found.iter_mut().zip(wanted).find(|(_, wanted)| *wanted == name) else {
             match unknown {
-                Unknown::Ignore => continue,
-                Unknown::Refuse => return Err(QueryError::Unknown { name: shown(&name), known }),
+                UnknownParameters::Ignore => continue,
+                UnknownParameters::Reject => return Err(QueryError::Unknown { name: shown(&name), known }),
             }
         };
         let value = text(value).ok_or(QueryError::Invalid { name, expected: "is not percent-encoded UTF-8" })?;
@@ -218,10 +218,10 @@ fn dialect_of(value: Option<String>) -> Result<Option<Dialect>, QueryError> {
     dialect.map_err(|_| QueryError::Invalid { name: DIALECT, expected: "is v2, v3 or draft" })
 }
 
-fn confirmed(value: Option<String>) -> Result<Confirm, QueryError> {
+fn confirmed(value: Option<String>) -> Result<Confirmation, QueryError> {
     match value.as_deref() {
-        None => Ok(Confirm::Unsaid),
-        Some("all") => Ok(Confirm::All),
+        None => Ok(Confirmation::Missing),
+        Some("all") => Ok(Confirmation::All),
         Some(_) => Err(QueryError::Invalid { name: CONFIRM, expected: "takes only the value \"all\"" }),
     }
 }
@@ -283,7 +283,10 @@ mod tests {
         let unknown = QueryError::UnknownListing { list: "tree".into() };
         assert_eq!(ListQuery::parse("list=tree"), Err(unknown));
         assert_eq!(ListQuery::parse("list="), Err(QueryError::UnknownListing { list: String::new() }));
-        assert_eq!(ListQuery::parse("limit=1&limit=1"), Err(QueryError::Repeated { name: LIMIT, known: OF_LISTING }));
+        assert_eq!(
+            ListQuery::parse("limit=1&limit=1"),
+            Err(QueryError::Repeated { name: LIMIT, known: LISTING_PARAMETERS })
+        );
         for bad in ["limit=0", "limit=10001", "limit=", "limit", "limit=+1", "limit=1e3", "limit=99999999999999999999"]
         {
             assert!(matches!(ListQuery::parse(bad), Err(QueryError::Invalid { name: LIMIT, .. })), "{bad}");
@@ -296,12 +299,12 @@ mod tests {
         assert_eq!(parse_key_write(""), Ok(()));
         assert_eq!(parse_key_write("&"), Ok(()));
         let unknown = |name: &str, known| Err(QueryError::Unknown { name: name.into(), known });
-        assert_eq!(parse_key_write("list=keys"), unknown("list", OF_KEY_WRITE).map(|_: Confirm| ()));
-        assert_eq!(Confirm::parse("confrim=all"), unknown("confrim", OF_ERASE_PREFIX));
-        assert_eq!(Confirm::parse(""), Ok(Confirm::Unsaid));
-        assert_eq!(Confirm::parse(Confirm::All.render()), Ok(Confirm::All));
-        assert!(matches!(Confirm::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
-        assert!(matches!(Confirm::parse("confirm=all&confirm=all"), Err(QueryError::Repeated { .. })));
+        assert_eq!(parse_key_write("list=keys"), unknown("list", KEY_WRITE_PARAMETERS).map(|_: Confirmation| ()));
+        assert_eq!(Confirmation::parse("confrim=all"), unknown("confrim", ERASE_PREFIX_PARAMETERS));
+        assert_eq!(Confirmation::parse(""), Ok(Confirmation::Missing));
+        assert_eq!(Confirmation::parse(Confirmation::All.render()), Ok(Confirmation::All));
+        assert!(matches!(Confirmation::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
+        assert!(matches!(Confirmation::parse("confirm=all&confirm=all"), Err(QueryError::Repeated { .. })));
     }
 
     #[test]

@@ -43,10 +43,10 @@ fn data_type(choice: u8) -> DataType {
 }
 
 fn head(bytes: &[u8]) {
-    let Ok(Some(len)) = npy::head_len(bytes) else { return };
-    assert!(len <= npy::MAX_HEAD);
+    let Ok(Some(len)) = npy::header_len(bytes) else { return };
+    assert!(len <= npy::MAX_HEADER_LEN);
     let Some(head) = bytes.get(..len) else { return };
-    let found = match npy::head(head) {
+    let found = match npy::parse_header(head) {
         Ok(found) => found,
         Err(error) => {
             let _ = error.to_string();
@@ -55,9 +55,9 @@ fn head(bytes: &[u8]) {
     };
     assert!(found.shape.len() <= meta::limits::MAX_RANK);
     let Some(descr) = found.data_type.npy_descr() else { return };
-    let written = npy::write_head(&descr, &found.shape);
-    if written.len() <= npy::MAX_HEAD {
-        let again = npy::head(&written).expect("a head that we made");
+    let written = npy::render_header(&descr, &found.shape);
+    if written.len() <= npy::MAX_HEADER_LEN {
+        let again = npy::parse_header(&written).expect("a head that we made");
         assert_eq!((again.data_type, again.shape), (found.data_type, found.shape));
     }
 }

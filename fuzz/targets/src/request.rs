@@ -83,7 +83,7 @@ fn queries(text: &str) {
         let again = query::ListQuery::parse(rendered.trim_start_matches('?')).expect("a query that we made");
         assert_eq!(again, query);
     }
-    let _ = query::Confirm::parse(text);
+    let _ = query::Confirmation::parse(text);
     let _ = query::parse_key_write(text);
     again(text, query::ElementsQuery::parse, query::ElementsQuery::render);
     again(text, query::ElementsQuery::parse_post, query::ElementsQuery::render_post);

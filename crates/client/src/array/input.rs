@@ -5,7 +5,7 @@ use serde_json::Value;
 use store::Payload;
 use wire::array::Format;
 #[cfg(feature = "ndarray")]
-use wire::elements::npy::write_head;
+use wire::elements::npy::render_header;
 
 #[cfg(feature = "ndarray")]
 use super::NpyElement;
@@ -65,7 +65,7 @@ impl NewElements {
         D: ndarray::Dimension,
     {
         let shape: Vec<u64> = array.shape().iter().map(|&extent| extent as u64).collect();
-        let mut bytes = write_head(&format!("'{}'", T::DESCR), &shape);
+        let mut bytes = render_header(&format!("'{}'", T::DESCR), &shape);
         bytes.reserve(array.len().saturating_mul(size_of::<T>()));
         // The iterator is in C order, whatever the memory layout.
         array.iter().for_each(|element| element.encode(&mut bytes));

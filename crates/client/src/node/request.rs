@@ -18,7 +18,7 @@ use wire::{
     etag, headers,
     listing::Erased,
     node::{self, ConvertReport, Source, ValidateReport},
-    query::{Confirm, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
+    query::{Confirmation, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
 
@@ -158,7 +158,7 @@ impl NodeRequest {
         deadline: Deadline,
     ) -> Attempt<KeyCount> {
         // The caller of a typed function passes the root on purpose.
-        let confirm = if self.path.is_root() { Confirm::All } else { Confirm::Unsaid };
+        let confirm = if self.path.is_root() { Confirmation::All } else { Confirmation::Missing };
         let query = NodeDeleteQuery { dialect: self.dialect, confirm };
         let request = transport.request(Method::DELETE, &self.target(&query.render()));
         let response = self.send(transport, conditional(request, precondition), deadline).await?;

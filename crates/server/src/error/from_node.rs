@@ -10,7 +10,7 @@ use operations::NodeRejection;
 use wire::{
     node,
     problem::{Members, Problem, ProblemType},
-    query::{OF_NODE_POST, TARGET},
+    query::{NODE_POST_PARAMETERS, TARGET},
     rejection,
 };
 
@@ -34,7 +34,7 @@ impl From<NodeError> for ApiError {
             }
             // The client can pass another target.
             NodeError::NotInPlace { .. } => {
-                let known = Some(OF_NODE_POST.iter().map(|&name| name.to_owned()).collect());
+                let known = Some(NODE_POST_PARAMETERS.iter().map(|&name| name.to_owned()).collect());
                 let parameter = Some(TARGET.to_owned());
                 (ProblemType::MissingParameter, Members { parameter, known, ..Members::default() })
             }

@@ -8,7 +8,7 @@ use http::{
     header::{ACCEPT, USER_AGENT},
     request::Parts,
 };
-use wire::query::{OF_LISTING, names};
+use wire::query::{LISTING_PARAMETERS, names};
 
 use super::quality_values::QualityValues;
 use crate::app::App;
@@ -78,7 +78,7 @@ impl FromRequestParts<App> for ListingPreferences {
 fn preferences(headers: &HeaderMap, uri: &Uri) -> ListingPreferences {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
-    let prefers_links = follows_links(agent) && !OF_LISTING.iter().any(|parameter| names(query, parameter));
+    let prefers_links = follows_links(agent) && !LISTING_PARAMETERS.iter().any(|parameter| names(query, parameter));
     ListingPreferences { accepted: QualityValues::from_headers(headers, ACCEPT), prefers_links }
 }
 

@@ -4,8 +4,8 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use meta::{Dialect, NodePath};
 use wire::query::{
-    AppendQuery, CONVERT, Confirm, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePostQuery,
-    NodePutQuery, NodeQuery, OF_NODE_POST, QueryError, VALIDATE, WriteQuery, parse_key_write,
+    AppendQuery, CONVERT, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
+    NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, QueryError, VALIDATE, WriteQuery, parse_key_write,
 };
 
 use crate::{app::App, error::ApiError};
@@ -60,7 +60,7 @@ macro_rules! impl_parse_query {
 }
 
 impl_parse_query! {
-    AppendQuery, Confirm, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, WriteQuery
+    AppendQuery, Confirmation, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, WriteQuery
 }
 
 impl ParseQuery for NoQuery {
@@ -81,7 +81,9 @@ impl ParseQuery for ValidateQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
             NodePostQuery::Validate { dialect } => Ok(Self { dialect }),
-            NodePostQuery::Convert { .. } => Err(QueryError::Missing { names: &[VALIDATE], known: OF_NODE_POST }),
+            NodePostQuery::Convert { .. } => {
+                Err(QueryError::Missing { names: &[VALIDATE], known: NODE_POST_PARAMETERS })
+            }
         }
     }
 }
@@ -90,7 +92,9 @@ impl ParseQuery for ConvertQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
             NodePostQuery::Convert { dialect, into, target } => Ok(Self { dialect, into, target }),
-            NodePostQuery::Validate { .. } => Err(QueryError::Missing { names: &[CONVERT], known: OF_NODE_POST }),
+            NodePostQuery::Validate { .. } => {
+                Err(QueryError::Missing { names: &[CONVERT], known: NODE_POST_PARAMETERS })
+            }
         }
     }
 }

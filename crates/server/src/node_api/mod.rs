@@ -21,7 +21,7 @@ use wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
     node::{ConvertReport, ValidateReport, render_losses},
-    query::{Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
+    query::{Confirmation, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
 };
 
 use self::render::NodeRenderer;
@@ -103,7 +103,7 @@ pub(crate) async fn delete(
     Query(query): Query<NodeDeleteQuery>,
     conditions: WriteConditions,
 ) -> Result<Json<Erased>, ApiError> {
-    if path.is_root() && query.confirm == Confirm::Unsaid {
+    if path.is_root() && query.confirm == Confirmation::Missing {
         return Err(ApiError::confirmation_required("this erases every node in the store"));
     }
     let erased = engine.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;

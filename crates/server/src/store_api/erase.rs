@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode};
-use wire::{headers::EXISTED, listing::Erased, query::Confirm};
+use wire::{headers::EXISTED, listing::Erased, query::Confirmation};
 
 use super::put::precondition;
 use crate::{
@@ -32,13 +32,13 @@ pub(crate) async fn key(
 pub(crate) async fn prefix(
     State(app): State<App>,
     PrefixPath(prefix): PrefixPath,
-    Query(confirm): Query<Confirm>,
+    Query(confirm): Query<Confirmation>,
     conditions: WriteConditions,
 ) -> Result<Json<Erased>, ApiError> {
     if conditions.is_conditional() {
         return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
     }
-    if prefix.is_root() && confirm == Confirm::Unsaid {
+    if prefix.is_root() && confirm == Confirmation::Missing {
         return Err(ApiError::confirmation_required("this erases every key in the store"));
     }
     Ok(Json(app.store().erase_prefix(&prefix).await?.into()))

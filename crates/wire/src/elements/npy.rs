@@ -10,21 +10,21 @@ use super::python;
 pub use super::python::LiteralError;
 
 /// The maximum length of a header in bytes.
-pub const MAX_HEAD: usize = 64 << 10;
+pub const MAX_HEADER_LEN: usize = 64 << 10;
 
 /// The alignment to which headers are padded.
 const ALIGNMENT: usize = 64;
 /// The space for the first extent to grow in place, as NumPy leaves it.
 const GROWTH: usize = 21;
 /// Version 1 has the length of its text in two bytes.
-const LONGEST_V1: usize = u16::MAX as usize;
+const MAX_V1_TEXT_LEN: usize = u16::MAX as usize;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 const MEMBERS: [&str; 3] = ["descr", "fortran_order", "shape"];
 
 /// The header of a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Head {
+pub struct NpyHeader {
     /// The type of the elements.
     pub data_type: DataType,
     /// The byte order of the elements.
@@ -37,7 +37,7 @@ pub struct Head {
 
 /// The reason why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeadError {
+pub enum NpyHeaderError {
     /// The file does not begin with the magic string.
     #[error("not a .npy file: it does not begin with \\x93NUMPY")]
     Magic,
@@ -45,7 +45,7 @@ pub enum HeadError {
     #[error("unsupported version {0}.{1} of the .npy format")]
     Version(u8, u8),
     /// The header is too long.
-    #[error("the header of the .npy file has {len} bytes, more than {MAX_HEAD}")]
+    #[error("the header of the .npy file has {len} bytes, more than {MAX_HEADER_LEN}")]
     TooLong {
         /// Its length in bytes.
         len: u64,
@@ -73,30 +73,30 @@ pub enum HeadError {
 }
 
 /// The length of the header, from the first bytes of a file; `None` if there are too few.
-pub fn head_len(beginning: &[u8]) -> Result<Option<usize>, HeadError> {
+pub fn header_len(beginning: &[u8]) -> Result<Option<usize>, NpyHeaderError> {
     let magic = beginning.get(..MAGIC.len()).unwrap_or(beginning);
     if !MAGIC.starts_with(magic) {
-        return Err(HeadError::Magic);
+        return Err(NpyHeaderError::Magic);
     }
     let text_len = match beginning.get(MAGIC.len()..) {
         Some([1, 0, low, high, ..]) => u64::from(u16::from_le_bytes([*low, *high])).saturating_add(10),
         Some([2 | 3, 0, a, b, c, d, ..]) => u64::from(u32::from_le_bytes([*a, *b, *c, *d])).saturating_add(12),
         Some([1..=3, 0, ..]) | Some([_]) | Some([]) | None => return Ok(None),
-        Some([major, minor, ..]) => return Err(HeadError::Version(*major, *minor)),
+        Some([major, minor, ..]) => return Err(NpyHeaderError::Version(*major, *minor)),
     };
     match usize::try_from(text_len) {
-        Ok(len) if len <= MAX_HEAD => Ok(Some(len)),
-        _ => Err(HeadError::TooLong { len: text_len }),
+        Ok(len) if len <= MAX_HEADER_LEN => Ok(Some(len)),
+        _ => Err(NpyHeaderError::TooLong { len: text_len }),
     }
 }
 
-/// Reads a head of exactly [`head_len`] bytes.
-pub fn head(bytes: &[u8]) -> Result<Head, HeadError> {
-    let len = head_len(bytes)?.filter(|len| *len == bytes.len()).ok_or(HeadError::Ended)?;
+/// Reads a head of exactly [`header_len`] bytes.
+pub fn parse_header(bytes: &[u8]) -> Result<NpyHeader, NpyHeaderError> {
+    let len = header_len(bytes)?.filter(|len| *len == bytes.len()).ok_or(NpyHeaderError::Ended)?;
     let (version, rest) = (bytes.get(MAGIC.len()).copied().unwrap_or_default(), bytes.get(..len).unwrap_or_default());
     let text = rest.get(if version == 1 { 10 } else { 12 }..).unwrap_or_default();
     let text: String = match version {
-        3 => str::from_utf8(text).map_err(|_| HeadError::Encoding)?.to_owned(),
+        3 => str::from_utf8(text).map_err(|_| NpyHeaderError::Encoding)?.to_owned(),
         _ => text.iter().copied().map(char::from).collect(),
     };
     let members = python::dictionary(&text)?;
@@ -104,16 +104,16 @@ pub fn head(bytes: &[u8]) -> Result<Head, HeadError> {
         return Err(member(&unknown.chars().take(32).collect::<String>(), "is not known"));
     }
     let [descr, order, shape] = MEMBERS.map(|name| members.get(name).ok_or_else(|| member(name, "is missing")));
-    let (data_type, stored) = parse_v2(descr?, V2Context::default()).map_err(HeadError::Type)?;
+    let (data_type, stored) = parse_v2(descr?, V2Context::default()).map_err(NpyHeaderError::Type)?;
     let fortran_order = order?.as_bool().ok_or_else(|| member("fortran_order", "is neither True nor False"))?;
-    Ok(Head { data_type, order: stored, fortran_order, shape: extents(shape?)? })
+    Ok(NpyHeader { data_type, order: stored, fortran_order, shape: extents(shape?)? })
 }
 
-fn member(name: &str, reason: &'static str) -> HeadError {
-    HeadError::Member { name: name.to_owned(), reason }
+fn member(name: &str, reason: &'static str) -> NpyHeaderError {
+    NpyHeaderError::Member { name: name.to_owned(), reason }
 }
 
-fn extents(shape: &Value) -> Result<Vec<u64>, HeadError> {
+fn extents(shape: &Value) -> Result<Vec<u64>, NpyHeaderError> {
     let extents = shape.as_array().ok_or_else(|| member("shape", "is no tuple"))?;
     if extents.len() > MAX_RANK {
         return Err(member("shape", "has more than 64 dimensions"));
@@ -122,14 +122,14 @@ fn extents(shape: &Value) -> Result<Vec<u64>, HeadError> {
 }
 
 /// The head of a file whose elements have the type `descr`, in C order.
-pub fn write_head(descr: &str, shape: &[u64]) -> Vec<u8> {
+pub fn render_header(descr: &str, shape: &[u64]) -> Vec<u8> {
     let extents = match shape {
         [extent] => format!("({extent},)"),
         _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     };
     let growth = shape.first().map_or(0, |extent| GROWTH.saturating_sub(extent.to_string().len()));
     let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {extents}, }}{:growth$}", "");
-    let (version, length_size) = match (text.is_ascii(), text.len().saturating_add(ALIGNMENT) <= LONGEST_V1) {
+    let (version, length_size) = match (text.is_ascii(), text.len().saturating_add(ALIGNMENT) <= MAX_V1_TEXT_LEN) {
         (true, true) => (1, 2),
         (true, false) => (2, 4),
         // The text of the versions before is Latin-1.

@@ -2,7 +2,7 @@
 
 use meta::Dialect;
 
-use super::{QueryError, Unknown, dialect_of, flag, parse};
+use super::{QueryError, UnknownParameters, dialect_of, flag, parse};
 use crate::{
     array::{CsvHeader, Format},
     routes::encode,
@@ -27,13 +27,13 @@ pub const READ: &str = "read";
 pub const APPEND: &str = "append";
 
 /// The parameters of reading elements.
-pub const OF_ELEMENTS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX, HEADER];
+pub const ELEMENTS_PARAMETERS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX, HEADER];
 /// The parameters of reading elements by `POST`; the body has the selection.
-pub const OF_ELEMENTS_POST: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX, HEADER];
+pub const ELEMENTS_POST_PARAMETERS: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX, HEADER];
 /// The parameters of writing elements.
-pub const OF_WRITE: &[&str] = &[SELECT, DIALECT];
+pub const WRITE_PARAMETERS: &[&str] = &[SELECT, DIALECT];
 /// The parameters of appending.
-pub const OF_APPEND: &[&str] = &[APPEND, DIALECT];
+pub const APPEND_PARAMETERS: &[&str] = &[APPEND, DIALECT];
 
 /// The parameters of which a `POST` to an array needs one.
 const POSTS: &[&str] = &[READ, APPEND];
@@ -76,7 +76,7 @@ pub struct AppendQuery {
 impl WriteQuery {
     /// Parses the query of a `PUT`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [select, dialect] = parse(query, OF_WRITE, [SELECT, DIALECT], Unknown::Refuse)?;
+        let [select, dialect] = parse(query, WRITE_PARAMETERS, [SELECT, DIALECT], UnknownParameters::Reject)?;
         Ok(Self { select, dialect: dialect_of(dialect)? })
     }
 
@@ -89,8 +89,8 @@ impl WriteQuery {
 impl AppendQuery {
     /// Parses the query of a `POST` that appends.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [append, dialect] = parse(query, OF_APPEND, [APPEND, DIALECT], Unknown::Refuse)?;
-        let append = append.ok_or(QueryError::Missing { names: &[APPEND], known: OF_APPEND })?;
+        let [append, dialect] = parse(query, APPEND_PARAMETERS, [APPEND, DIALECT], UnknownParameters::Reject)?;
+        let append = append.ok_or(QueryError::Missing { names: &[APPEND], known: APPEND_PARAMETERS })?;
         let dimension = append.parse().ok().filter(|_| !append.starts_with('+'));
         let dimension =
             dimension.ok_or(QueryError::Invalid { name: APPEND, expected: "is the number of a dimension" })?;
@@ -108,16 +108,20 @@ impl ElementsQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let [select, rest @ ..] =
-            parse(query, OF_ELEMENTS, [SELECT, FORMAT, DIALECT, MIN, MAX, HEADER], Unknown::Refuse)?;
+            parse(query, ELEMENTS_PARAMETERS, [SELECT, FORMAT, DIALECT, MIN, MAX, HEADER], UnknownParameters::Reject)?;
         Self { select, ..Self::default() }.with(rest)
     }
 
     /// Parses the query of a `POST`, which has to say that it reads.
     pub fn parse_post(query: &str) -> Result<Self, QueryError> {
-        let [read, rest @ ..] =
-            parse(query, OF_ELEMENTS_POST, [READ, FORMAT, DIALECT, MIN, MAX, HEADER], Unknown::Refuse)?;
+        let [read, rest @ ..] = parse(
+            query,
+            ELEMENTS_POST_PARAMETERS,
+            [READ, FORMAT, DIALECT, MIN, MAX, HEADER],
+            UnknownParameters::Reject,
+        )?;
         if !flag(READ, read)? {
-            return Err(QueryError::Missing { names: POSTS, known: OF_ELEMENTS_POST });
+            return Err(QueryError::Missing { names: POSTS, known: ELEMENTS_POST_PARAMETERS });
         }
         Self::default().with(rest)
     }
@@ -202,9 +206,9 @@ mod tests {
     #[test]
     fn invalid_queries_are_rejected() {
         let refused = |query| ElementsQuery::parse(query).unwrap_err();
-        assert_eq!(refused("slect=1"), QueryError::Unknown { name: "slect".into(), known: OF_ELEMENTS });
-        assert_eq!(refused("read"), QueryError::Unknown { name: READ.into(), known: OF_ELEMENTS });
-        assert_eq!(refused("select=1&select=1"), QueryError::Repeated { name: SELECT, known: OF_ELEMENTS });
+        assert_eq!(refused("slect=1"), QueryError::Unknown { name: "slect".into(), known: ELEMENTS_PARAMETERS });
+        assert_eq!(refused("read"), QueryError::Unknown { name: READ.into(), known: ELEMENTS_PARAMETERS });
+        assert_eq!(refused("select=1&select=1"), QueryError::Repeated { name: SELECT, known: ELEMENTS_PARAMETERS });
         for (bad, wrong) in [
             ("format=npz", FORMAT),
             ("format=", FORMAT),
@@ -222,8 +226,11 @@ mod tests {
             assert!(matches!(refused(bad), QueryError::Invalid { name, .. } if name == wrong), "{bad}");
         }
         let refused = |query| ElementsQuery::parse_post(query).unwrap_err();
-        assert_eq!(refused("format=raw"), QueryError::Missing { names: POSTS, known: OF_ELEMENTS_POST });
-        assert_eq!(refused("read&select=1"), QueryError::Unknown { name: SELECT.into(), known: OF_ELEMENTS_POST });
+        assert_eq!(refused("format=raw"), QueryError::Missing { names: POSTS, known: ELEMENTS_POST_PARAMETERS });
+        assert_eq!(
+            refused("read&select=1"),
+            QueryError::Unknown { name: SELECT.into(), known: ELEMENTS_POST_PARAMETERS }
+        );
         assert!(matches!(refused("read=1"), QueryError::Invalid { name: READ, .. }));
     }
 
@@ -234,7 +241,7 @@ mod tests {
         for query in [write, WriteQuery::default()] {
             assert_eq!(WriteQuery::parse(&query.render()), Ok(query));
         }
-        let unknown = QueryError::Unknown { name: FORMAT.into(), known: OF_WRITE };
+        let unknown = QueryError::Unknown { name: FORMAT.into(), known: WRITE_PARAMETERS };
         assert_eq!(WriteQuery::parse("format=raw"), Err(unknown));
         let append = AppendQuery { dimension: -1, dialect: Some(Dialect::Draft) };
         assert_eq!(append.render(), "append=-1&dialect=draft");
@@ -243,6 +250,9 @@ mod tests {
             assert!(matches!(AppendQuery::parse(bad), Err(QueryError::Invalid { name: APPEND, .. })), "{bad}");
         }
         assert!(matches!(AppendQuery::parse(""), Err(QueryError::Missing { .. })));
-        assert!(matches!(AppendQuery::parse("append=0&read"), Err(QueryError::Unknown { known: OF_APPEND, .. })));
+        assert!(matches!(
+            AppendQuery::parse("append=0&read"),
+            Err(QueryError::Unknown { known: APPEND_PARAMETERS, .. })
+        ));
     }
 }

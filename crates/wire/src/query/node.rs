@@ -6,8 +6,8 @@ use operations::{Depth, IfExists, LossPolicy};
 use store::Cursor;
 
 use super::{
-    CONFIRM, CURSOR, Confirm, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, Unknown, confirmed, dialect_of, flag, parse,
-    parse_limit,
+    CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed, dialect_of,
+    flag, parse, parse_limit,
 };
 use crate::routes::encode;
 
@@ -33,15 +33,15 @@ pub const CONVERT: &str = "convert";
 pub const TARGET: &str = "target";
 
 /// The parameters of reading a node.
-pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT];
+pub const NODE_PARAMETERS: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT];
 /// The parameters of creating a node.
-pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
+pub const NODE_PUT_PARAMETERS: &[&str] = &[DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
 /// The parameters of updating a node.
-pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
+pub const NODE_PATCH_PARAMETERS: &[&str] = &[DIALECT];
 /// The parameters of erasing a node.
-pub const OF_NODE_DELETE: &[&str] = &[DIALECT, CONFIRM];
+pub const NODE_DELETE_PARAMETERS: &[&str] = &[DIALECT, CONFIRM];
 /// The parameters of a `POST` to a node.
-pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TARGET, DIALECT];
+pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, DIALECT];
 
 /// The parameters of which a `POST` to a node needs one.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
@@ -116,7 +116,7 @@ pub struct NodeDeleteQuery {
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
     /// True if erasing everything is confirmed.
-    pub confirm: Confirm,
+    pub confirm: Confirmation,
 }
 
 /// The query of a `POST` to a node.
@@ -141,8 +141,12 @@ pub enum NodePostQuery {
 impl NodeQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [depth, limit, cursor, mapped, flat, include, dialect] =
-            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT], Unknown::Refuse)?;
+        let [depth, limit, cursor, mapped, flat, include, dialect] = parse(
+            query,
+            NODE_PARAMETERS,
+            [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT],
+            UnknownParameters::Reject,
+        )?;
         let mapped = match mapped.as_deref() {
             None => None,
             Some("v2") => Some(ZomFormat::V2),
@@ -186,7 +190,8 @@ impl NodePutQuery {
     /// Parses the query of a `PUT`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let names = [DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
-        let [dialect, overwrite, adopt, allow_lossy] = parse(query, OF_NODE_PUT, names, Unknown::Refuse)?;
+        let [dialect, overwrite, adopt, allow_lossy] =
+            parse(query, NODE_PUT_PARAMETERS, names, UnknownParameters::Reject)?;
         let if_exists = match (flag(OVERWRITE, overwrite)?, flag(ADOPT, adopt)?) {
             (false, false) => IfExists::Fail,
             (true, false) => IfExists::Replace,
@@ -214,7 +219,7 @@ impl NodePutQuery {
 impl NodePatchQuery {
     /// Parses the query of a `PATCH`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [dialect] = parse(query, OF_NODE_PATCH, [DIALECT], Unknown::Refuse)?;
+        let [dialect] = parse(query, NODE_PATCH_PARAMETERS, [DIALECT], UnknownParameters::Reject)?;
         Ok(Self { dialect: dialect_of(dialect)? })
     }
 
@@ -227,13 +232,13 @@ impl NodePatchQuery {
 impl NodeDeleteQuery {
     /// Parses the query of a `DELETE`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [dialect, confirm] = parse(query, OF_NODE_DELETE, [DIALECT, CONFIRM], Unknown::Refuse)?;
+        let [dialect, confirm] = parse(query, NODE_DELETE_PARAMETERS, [DIALECT, CONFIRM], UnknownParameters::Reject)?;
         Ok(Self { dialect: dialect_of(dialect)?, confirm: confirmed(confirm)? })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
-        let confirm = (self.confirm == Confirm::All).then(|| self.confirm.render().to_owned());
+        let confirm = (self.confirm == Confirmation::All).then(|| self.confirm.render().to_owned());
         joined([rendered(self.dialect), confirm])
     }
 }
@@ -242,11 +247,11 @@ impl NodePostQuery {
     /// Parses the query of a `POST`, which needs an operation.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let [validate, convert, target, dialect] =
-            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TARGET, DIALECT], Unknown::Refuse)?;
+            parse(query, NODE_POST_PARAMETERS, [VALIDATE, CONVERT, TARGET, DIALECT], UnknownParameters::Reject)?;
         let dialect = dialect_of(dialect)?;
         let Some(into) = convert else {
             if !flag(VALIDATE, validate)? {
-                return Err(QueryError::Missing { names: POSTS, known: OF_NODE_POST });
+                return Err(QueryError::Missing { names: POSTS, known: NODE_POST_PARAMETERS });
             }
             return match target {
                 Some(_) => Err(QueryError::Invalid { name: TARGET, expected: "is valid only with \"convert\"" }),
@@ -344,9 +349,9 @@ mod tests {
             let error = NodeQuery::parse(bad).unwrap_err();
             assert!(matches!(error, QueryError::Invalid { name, .. } if name == wrong), "{bad}");
         }
-        let unknown = QueryError::Unknown { name: "deep".into(), known: OF_NODE };
+        let unknown = QueryError::Unknown { name: "deep".into(), known: NODE_PARAMETERS };
         assert_eq!(NodeQuery::parse("deep=1"), Err(unknown));
-        assert_eq!(NodeQuery::parse("flat&flat"), Err(QueryError::Repeated { name: FLAT, known: OF_NODE }));
+        assert_eq!(NodeQuery::parse("flat&flat"), Err(QueryError::Repeated { name: FLAT, known: NODE_PARAMETERS }));
     }
 
     #[test]
@@ -359,13 +364,16 @@ mod tests {
         assert!(matches!(NodePutQuery::parse("adopt&overwrite"), Err(QueryError::Invalid { name: ADOPT, .. })));
         assert_eq!(NodePutQuery::parse(""), Ok(NodePutQuery::default()));
         assert!(matches!(NodePutQuery::parse("overwrite=no"), Err(QueryError::Invalid { name: OVERWRITE, .. })));
-        assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: OF_NODE_PUT, .. })));
+        assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: NODE_PUT_PARAMETERS, .. })));
 
         let patch = NodePatchQuery { dialect: Some(Dialect::V3) };
         assert_eq!(NodePatchQuery::parse(&patch.render()), Ok(patch));
-        assert!(matches!(NodePatchQuery::parse("shape=1"), Err(QueryError::Unknown { known: OF_NODE_PATCH, .. })));
+        assert!(matches!(
+            NodePatchQuery::parse("shape=1"),
+            Err(QueryError::Unknown { known: NODE_PATCH_PARAMETERS, .. })
+        ));
 
-        let delete = NodeDeleteQuery { dialect: Some(Dialect::V3), confirm: Confirm::All };
+        let delete = NodeDeleteQuery { dialect: Some(Dialect::V3), confirm: Confirmation::All };
         assert_eq!(delete.render(), "dialect=v3&confirm=all");
         assert_eq!(NodeDeleteQuery::parse(&delete.render()), Ok(delete));
         assert!(matches!(NodeDeleteQuery::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
@@ -384,7 +392,7 @@ mod tests {
         for query in [validate, convert] {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
-        let missing = QueryError::Missing { names: &["validate", "convert"], known: OF_NODE_POST };
+        let missing = QueryError::Missing { names: &["validate", "convert"], known: NODE_POST_PARAMETERS };
         assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" is required");
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
         assert_eq!(NodePostQuery::parse("target=/a"), Err(missing));

@@ -5,7 +5,7 @@ use wire::{
     elements::{
         Extents,
         json::{Full, JsonError},
-        npy::HeadError,
+        npy::NpyHeaderError,
     },
     problem::{Members, Problem, ProblemType},
 };
@@ -88,7 +88,7 @@ pub(crate) enum DecodeError {
     },
     /// The header of the `.npy` file is invalid.
     #[error(transparent)]
-    Head(#[from] HeadError),
+    Header(#[from] NpyHeaderError),
     /// The JSON does not hold the expected elements.
     #[error(transparent)]
     Json(#[from] JsonError),
@@ -158,7 +158,7 @@ impl From<DecodeError> for ApiError {
             DecodeError::Shape { .. }
             | DecodeError::ElementType { .. }
             | DecodeError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
-            DecodeError::Lengths { .. } | DecodeError::Head(_) | DecodeError::Json(JsonError::NotJson(_)) => {
+            DecodeError::Lengths { .. } | DecodeError::Header(_) | DecodeError::Json(JsonError::NotJson(_)) => {
                 (ProblemType::InvalidBody, Members::default())
             }
             DecodeError::Element { at, .. }

@@ -7,7 +7,7 @@ use codec::{ByteSwap, VariableElements};
 use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::DataType;
 use store::ByteStream;
-use wire::elements::npy::{Head, HeadError, head, head_len};
+use wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
@@ -46,7 +46,7 @@ pub(super) async fn decode(
     let shape: Vec<Option<u64>> = head.shape.iter().copied().map(Some).collect();
     let size = head.data_type.fixed_size().unwrap_or(0);
     let expected = byte_len(&head.shape, size);
-    let announced = body.size.map(|all| all.saturating_sub(remainder.head_len));
+    let announced = body.size.map(|all| all.saturating_sub(remainder.header_len));
     if let Some(found) = announced.filter(|found| *found != expected) {
         return Err(DecodeError::Length { expected, found });
     }
@@ -93,20 +93,20 @@ pub(super) async fn decode(
 
 /// The bytes received after the header.
 struct Remainder {
-    head_len: u64,
+    header_len: u64,
     bytes: BytesMut,
 }
 
-async fn read_head(stream: &mut ByteStream) -> Result<(Head, Remainder), DecodeError> {
+async fn read_head(stream: &mut ByteStream) -> Result<(NpyHeader, Remainder), DecodeError> {
     let mut bytes = BytesMut::new();
     loop {
-        if let Some(len) = head_len(&bytes)?.filter(|len| *len <= bytes.len()) {
-            let read = head(&bytes.split_to(len))?;
-            return Ok((read, Remainder { head_len: len as u64, bytes }));
+        if let Some(len) = header_len(&bytes)?.filter(|len| *len <= bytes.len()) {
+            let read = parse_header(&bytes.split_to(len))?;
+            return Ok((read, Remainder { header_len: len as u64, bytes }));
         }
         match stream.try_next().await? {
             Some(data) => bytes.extend_from_slice(&data),
-            None => return Err(HeadError::Ended.into()),
+            None => return Err(NpyHeaderError::Ended.into()),
         }
     }
 }

@@ -10,7 +10,7 @@ use meta::data_type::{V2Context, parse_v2, parse_v3};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use store::{MemoryStore, StoreError, UploadError};
-use wire::{elements::npy::write_head, problem::ProblemType};
+use wire::{elements::npy::render_header, problem::ProblemType};
 
 use super::*;
 use crate::error::ApiError;
@@ -416,7 +416,7 @@ proptest! {
         }
         let stored: Vec<u8> =
             elements.iter().flat_map(|element| if big { element.to_be_bytes() } else { element.to_le_bytes() }).collect();
-        let head = write_head(if big { "'>u2'" } else { "'<u2'" }, &shape);
+        let head = render_header(if big { "'>u2'" } else { "'<u2'" }, &shape);
         let mut head = String::from_utf8_lossy(head.get(10..).unwrap_or_default()).into_owned();
         head = head.trim_end().replace("False", "True");
         let expected: Vec<u8> = (0..count as u16).flat_map(u16::to_le_bytes).collect();

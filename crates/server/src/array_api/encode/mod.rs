@@ -12,7 +12,7 @@ mod slice;
 
 use codec::Elements;
 use encoder::ElementEncoder;
-use wire::{array::Format, elements::npy::write_head};
+use wire::{array::Format, elements::npy::render_header};
 
 pub(super) use csv_header::ColumnNames;
 pub(super) use slice::ArraySlice;
@@ -94,7 +94,7 @@ pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Co
         }
         Format::Raw => ResponseEncoding::Passthrough(Vec::new()),
         Format::Npy => match slice.data_type.npy_descr() {
-            Some(descr) => ResponseEncoding::Passthrough(write_head(&descr, &slice.shape)),
+            Some(descr) => ResponseEncoding::Passthrough(render_header(&descr, &slice.shape)),
             None => ResponseEncoding::Buffered(BufferedFormat::NpyStrings),
         },
         Format::Png => ResponseEncoding::Buffered(BufferedFormat::Png(contrast)),

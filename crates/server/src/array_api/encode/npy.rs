@@ -3,7 +3,7 @@
 //! Strings of variable length are padded to the longest, since a file of objects would be a pickle.
 
 use codec::Elements;
-use wire::elements::npy::write_head;
+use wire::elements::npy::render_header;
 
 use super::{EncodeError, slice::ArraySlice};
 
@@ -40,7 +40,7 @@ pub(super) fn strings(slice: &ArraySlice, buffers: &[Elements], limit: u64) -> R
     if size > limit {
         return Err(EncodeError::TooLong { size });
     }
-    let mut out = write_head(&format!("'<U{longest}'"), &slice.shape);
+    let mut out = render_header(&format!("'<U{longest}'"), &slice.shape);
     out.reserve_exact(capacity);
     for text in texts() {
         let end = out.len() + width;
@@ -74,7 +74,7 @@ mod tests {
         let body = "61000000 00000000 00000000 e9000000 ac200000 00f60100 00000000 00000000 00000000";
         let body: Vec<u8> =
             body.split(' ').flat_map(|word| u32::from_str_radix(word, 16).unwrap().to_be_bytes()).collect();
-        let mut expected = write_head("'<U3'", &[3]);
+        let mut expected = render_header("'<U3'", &[3]);
         expected.extend_from_slice(&body);
         assert_eq!(file, expected);
         assert!(matches!(strings(&slice("string", &[3]), &buffers, 35), Err(EncodeError::TooLong { size: 36 })));
