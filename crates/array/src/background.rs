@@ -1,12 +1,13 @@
-//! Threads of a lower priority, for what takes long.
+//! A runtime whose threads have a lower priority, for long work.
 //!
 //! A small request passes through several threads before it is answered: a worker of the runtime, the blocking pool,
-//! the store's committer. Each time it needs a core at once, and on a machine whose cores all decode or parse it would
-//! get one only after some milliseconds. What takes long therefore runs in a runtime of its own, whose threads the
-//! scheduler of the system preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be
-//! large ([`run_request`], [`leave`]), with all the jobs that they start from there.
+//! the store's committer. On each it needs a core at once, and on a machine whose cores all decode or parse it would
+//! get one only after some milliseconds. Long work therefore runs in its own runtime, whose threads the operating
+//! system's scheduler preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be large
+//! ([`run_request`], [`leave`]), with all jobs that they start afterwards.
 //!
-//! A runtime with a single thread keeps its work, and so does a system that knows no priority of a thread.
+//! The runtime belongs to the process, like the cores that it competes for, so engines share it. If the current runtime
+//! has a single thread, or if the operating system has no thread priorities, requests stay where they are.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -41,15 +42,15 @@ const NICEST: i32 = 19;
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_time().build();
-    runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
+    runtime.inspect_err(|error| tracing::warn!(%error, "no threads of low priority for large requests")).ok()
 });
 
 task_local! {
-    /// True once the request being polled is to leave the threads of small ones.
+    /// True once the current request has called [`leave`].
     static LEAVES: Arc<AtomicBool>;
 }
 
-/// Runs a request: from where it turns out to be large, on the threads of low priority.
+/// Runs a request, and moves it to the threads of low priority once it calls [`leave`].
 pub async fn run_request<T: Send + 'static>(request: impl Future<Output = T> + Send + 'static) -> T {
     let leaves = Arc::new(AtomicBool::new(false));
     let mut request = Box::pin(LEAVES.scope(leaves.clone(), request));
@@ -67,16 +68,16 @@ pub async fn run_request<T: Send + 'static>(request: impl Future<Output = T> + S
     }
 }
 
-/// Has the request that is being polled go on with low priority, if it was started by [`run_request`].
+/// Moves the current request to the threads of low priority, if [`run_request`] started it.
 pub(crate) async fn leave() {
     if background().is_none() || LEAVES.try_with(|leaves| leaves.swap(true, Relaxed)) != Ok(false) {
         return;
     }
-    // What polls it next is the task that it moves to.
+    // It is polled next by the task that it moves to.
     yield_now().await;
 }
 
-/// Runs a job on a thread that may block and has a low priority.
+/// Runs a blocking job on a thread of low priority.
 pub(crate) fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     match background() {
         Some(background) => background.spawn_blocking(job),
@@ -84,7 +85,7 @@ pub(crate) fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send +
     }
 }
 
-/// The runtime for large requests, if the current one has several threads and is another.
+/// The runtime for long work, unless the current one has a single thread.
 fn background() -> Option<&'static Handle> {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => BACKGROUND.as_ref().map(Runtime::handle),
@@ -92,13 +93,13 @@ fn background() -> Option<&'static Handle> {
     }
 }
 
-/// The output of a task, which ends when this is dropped.
+/// The output of a task, which is aborted when the future is dropped.
 async fn finish<T>(task: JoinHandle<T>) -> T {
     match pin!(AbortOnDropHandle::new(task)).await {
         Ok(output) => output,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // Nothing else aborts it, and the runtime has no end.
+            // Only dropping this future aborts it, and the runtime is never shut down.
             Err(_) => pending().await,
         },
     }
@@ -114,7 +115,7 @@ fn lower_priority() -> impl Fn() {
     let nice = getpriority_process(None).map(|nice| nice.saturating_add(NICER).min(NICEST));
     move || {
         if let Err(error) = nice.and_then(|nice| setpriority_process(None, nice)) {
-            tracing::warn!(%error, "a thread for large requests keeps its priority");
+            tracing::warn!(%error, "cannot lower the priority of a thread for large requests");
         }
     }
 }
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_request_goes_on_in_the_background_once_it_is_large() {
+    async fn large_request_moves_to_the_background() {
         let places = run_request(async {
             let before = is_background();
             yield_now().await;
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn nothing_else_leaves() {
+    async fn other_tasks_stay() {
         leave().await;
         assert!(!is_background());
         let task = run_request(async { tokio::spawn(async { (leave().await, is_background()).1 }).await.unwrap() });
@@ -163,13 +164,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_single_thread_keeps_its_requests() {
+    async fn single_threaded_runtime_keeps_its_requests() {
         assert!(!run_request(async { (leave().await, is_background()).1 }).await);
         assert!(!spawn_blocking(is_background).await.unwrap());
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_panic_in_the_background_is_that_of_the_request() {
+    async fn panic_in_the_background_propagates() {
         let request = run_request(async {
             leave().await;
             panic!("on purpose");
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_request_that_is_dropped_ends_in_the_background() {
+    async fn dropped_request_is_aborted_in_the_background() {
         struct Sends(mpsc::Sender<bool>);
         impl Drop for Sends {
             fn drop(&mut self) {
@@ -201,7 +202,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test(flavor = "multi_thread")]
-    async fn threads_in_the_background_have_a_lower_priority() {
+    async fn background_threads_have_a_lower_priority() {
         let priority = || rustix::process::getpriority_process(None).unwrap();
         let (own, first) = (priority(), spawn_blocking(priority).await.unwrap());
         assert_eq!(first, (own + NICER).min(NICEST));

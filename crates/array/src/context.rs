@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn requests_with_many_lookups_or_large_documents_go_on_in_the_background() {
+    async fn requests_with_many_lookups_or_large_documents_move_to_the_background() {
         let lookups = |keys| {
             background::run_request(async move {
                 context().run_lookups(keys, async {}).await.unwrap();
