@@ -244,14 +244,14 @@ mod tests {
         let mut torn = empty.clone();
         put(&mut torn, &one);
         torn[one.1.elements().last().unwrap()] = 0;
-        assert!(inconsistent(&torn).contains("part"), "{}", inconsistent(&torn));
+        assert!(inconsistent(&torn).contains("torn"), "{}", inconsistent(&torn));
 
         // Lost: the write was acknowledged.
         journal.acknowledge(one.0);
         assert!(inconsistent(&empty).contains("lost"), "{}", inconsistent(&empty));
         let mut forged = empty.clone();
         forged[0] = 12345;
-        assert!(inconsistent(&forged).contains("nobody"), "{}", inconsistent(&forged));
+        assert!(inconsistent(&forged).contains("no write has"), "{}", inconsistent(&forged));
     }
 
     #[test]
