@@ -72,6 +72,8 @@ struct Run<'a> {
 
 const CONCURRENT_SETS: usize = 8;
 const MIN_FREE_AT_START: u64 = 64 << 10;
+/// The time after which a request to a killed server has failed.
+const KILLED_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time within which a store must accept values once there is space.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -162,7 +164,9 @@ impl Run<'_> {
         let delay = Duration::from_millis(self.random.random_range(0..300));
         let server = &server;
         let setting = stream::iter(new).map(|(key, value)| async move {
-            let put = server.request(http::Method::PUT, &format!("/store/{key}")).body(bytes(value)).send().await;
+            // The server is killed within 300 ms, and a client does not always learn that.
+            let put = server.request(http::Method::PUT, &format!("/store/{key}")).timeout(KILLED_TIMEOUT);
+            let put = put.body(bytes(value)).send().await;
             (key, value, put.map(|answer| answer.status()))
         });
         let mut setting = setting.buffer_unordered(CONCURRENT_SETS);

@@ -50,7 +50,7 @@ task_local! {
     static LEAVES: Arc<AtomicBool>;
 }
 
-/// Runs a request, and moves it to the threads of low priority once it calls [`leave`].
+/// Runs a request, and moves it to the threads of low priority once it turns out to be large.
 pub async fn run_request<T: Send + 'static>(request: impl Future<Output = T> + Send + 'static) -> T {
     let leaves = Arc::new(AtomicBool::new(false));
     let mut request = Box::pin(LEAVES.scope(leaves.clone(), request));
