@@ -30,7 +30,7 @@ enum LockMode {
 
 /// A lock that is held.
 #[derive(Debug)]
-#[allow(dead_code, reason = "they are held, not looked at")]
+#[allow(dead_code, reason = "a guard has an effect when it is dropped")]
 pub(crate) enum StripeGuard<'a> {
     Shared(RwLockReadGuard<'a, ()>),
     Exclusive(RwLockWriteGuard<'a, ()>),

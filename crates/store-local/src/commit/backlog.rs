@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_commit_waits_for_one_other_round_at_most() {
+    fn small_commit_waits_for_one_exclusive_request_at_most() {
         let (sender, requests) = mpsc::channel();
         let mut backlog = Backlog::default();
         for request in [intent(), intent(), Request::Freeze, plain("a"), plain("b")] {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_a_stop_is_taken_and_nothing_after() {
+    fn requests_before_a_stop_are_handled_and_later_ones_are_not() {
         let (sender, requests) = mpsc::channel();
         let mut backlog = Backlog::default();
         for request in [intent(), plain("a"), Request::Stop, plain("b")] {
@@ -114,6 +114,6 @@ mod tests {
             order.extend(backlog.next_exclusive().as_ref().map(name));
         }
         assert_eq!(order, ["a", "intent"]);
-        assert!(requests.try_recv().is_ok_and(|request| name(&request) == "b"), "it is still to be refused");
+        assert!(requests.try_recv().is_ok_and(|request| name(&request) == "b"), "it is still to be rejected");
     }
 }
