@@ -44,24 +44,25 @@ pub fn to_problem(rejection: &NodeRejection) -> Problem {
     Problem::new(kind).with_detail(rejection.to_string()).with_members(members)
 }
 
-/// Parses the rejection in a problem document; `None` for other problem types, and if a member is missing or invalid.
-pub fn from_problem(problem: &Problem) -> Option<NodeRejection> {
+/// Parses the rejection in a problem document that answers a request for the node at `requested`, which stands for a
+/// missing or invalid path. `None` for other problem types, and if another member is missing or invalid.
+pub fn from_problem(problem: &Problem, requested: &NodePath) -> Option<NodeRejection> {
     let Members { path, key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
-    let path = || NodePath::parse(path.as_deref()?).ok();
+    let path = || path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
     let dialect = || dialect.as_deref()?.parse().ok();
     Some(match problem.kind {
         ProblemType::NodeConflict => NodeRejection::NodeConflict {
-            path: path()?,
+            path: path(),
             differences: differences.iter().cloned().map(Into::into).collect(),
         },
-        ProblemType::StrayKeys => NodeRejection::StrayKeys { path: path()?, key: Key::parse(key.as_deref()?).ok()? },
+        ProblemType::StrayKeys => NodeRejection::StrayKeys { path: path(), key: Key::parse(key.as_deref()?).ok()? },
         ProblemType::PreconditionFailed => {
-            NodeRejection::PreconditionFailed { path: path()?, current: current.as_deref().and_then(etag::parse) }
+            NodeRejection::PreconditionFailed { path: path(), current: current.as_deref().and_then(etag::parse) }
         }
         ProblemType::ParentIsArray => {
-            NodeRejection::ParentIsArray { path: path()?, array: NodePath::parse(array.as_deref()?).ok()? }
+            NodeRejection::ParentIsArray { path: path(), array: NodePath::parse(array.as_deref()?).ok()? }
         }
-        ProblemType::DialectConflict => NodeRejection::DialectConflict { path: path()?, dialect: dialect()? },
+        ProblemType::DialectConflict => NodeRejection::DialectConflict { path: path(), dialect: dialect()? },
         ProblemType::LossyConversion => {
             NodeRejection::LossyConversion { dialect: dialect()?, losses: node::parse_losses(losses).ok()? }
         }
@@ -106,16 +107,26 @@ mod tests {
             let json = to_problem(&rejection).to_json();
             let problem = Problem::from_json(&json).unwrap();
             assert_eq!(problem.detail, rejection.to_string());
-            assert_eq!(from_problem(&problem), Some(rejection));
+            assert_eq!(from_problem(&problem, &path("/requested")), Some(rejection));
         }
     }
 
     #[test]
     fn incomplete_and_other_problems_are_no_rejections() {
+        let requested = path("/requested");
         for rejection in rejections() {
             let problem = Problem { members: Members::default(), ..to_problem(&rejection) };
-            assert_eq!(from_problem(&problem), None, "{rejection}");
+            let expected = match rejection {
+                NodeRejection::NodeConflict { .. } => {
+                    Some(NodeRejection::NodeConflict { path: requested.clone(), differences: Vec::new() })
+                }
+                NodeRejection::PreconditionFailed { .. } => {
+                    Some(NodeRejection::PreconditionFailed { path: requested.clone(), current: None })
+                }
+                _ => None,
+            };
+            assert_eq!(from_problem(&problem, &requested), expected, "{rejection}");
         }
-        assert_eq!(from_problem(&Problem::new(ProblemType::NoSuchNode)), None);
+        assert_eq!(from_problem(&Problem::new(ProblemType::NoSuchNode), &requested), None);
     }
 }

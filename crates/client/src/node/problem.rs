@@ -20,7 +20,7 @@ pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAt
 
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> NodeError {
-    if let Some(rejection) = rejection::from_problem(&problem) {
+    if let Some(rejection) = rejection::from_problem(&problem, requested) {
         return rejection.into();
     }
     let detail = problem.message().to_owned();
@@ -253,6 +253,21 @@ mod tests {
         let error = error_of(ProblemType::PreconditionFailed);
         let NodeError::Rejected(NodeRejection::PreconditionFailed { current, .. }) = error else { panic!("{error:?}") };
         assert_eq!(current, Some(at));
+        let error = error_of(ProblemType::TooManyNodes);
+        assert!(matches!(error, NodeError::Rejected(NodeRejection::TooManyNodes { limit: 7 })), "{error:?}");
+        let error = error_of(ProblemType::NodeConflict);
+        let NodeError::Rejected(NodeRejection::NodeConflict { path, differences }) = error else { panic!("{error:?}") };
+        assert_eq!(path.to_string(), "/named");
+        assert!(differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none());
+        let error = error_of(ProblemType::DialectConflict);
+        let NodeError::Rejected(NodeRejection::DialectConflict { dialect, .. }) = error else { panic!("{error:?}") };
+        assert_eq!(dialect, meta::Dialect::Draft);
+        let error = error_of(ProblemType::LossyConversion);
+        let NodeError::Rejected(NodeRejection::LossyConversion { losses, .. }) = error else { panic!("{error:?}") };
+        assert_eq!((losses[0].0.to_string().as_str(), losses[0].1.property.as_str()), ("/named/a", "it"));
+        let error = error_of(ProblemType::TooManyChanges);
+        let expected = NodeRejection::TooManyChanges { changes: 8, limit: 7 };
+        assert!(matches!(&error, NodeError::Rejected(rejection) if *rejection == expected), "{error:?}");
         let error = error_of(ProblemType::MissingParameter);
         assert!(matches!(&error, NodeError::NotInPlace { detail } if detail == "why"), "{error:?}");
         let error = error_of(ProblemType::UnsupportedNode);
@@ -268,7 +283,6 @@ mod tests {
             ProblemType::TooManyChanges,
             ProblemType::BodyTooLarge,
             ProblemType::CorruptValue,
-            ProblemType::NodeConflict,
         ] {
             let error = failure(Problem::new(kind)).error;
             let title = kind.title();
@@ -276,6 +290,9 @@ mod tests {
         }
         let error = failure(Problem::new(ProblemType::MissingParameter)).error;
         assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
+        let error = failure(Problem::new(ProblemType::NodeConflict)).error;
+        let NodeError::Rejected(NodeRejection::NodeConflict { path, .. }) = error else { panic!("{error:?}") };
+        assert_eq!(path.to_string(), "/requested");
     }
 
     #[test]
