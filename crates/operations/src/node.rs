@@ -59,6 +59,16 @@ pub enum LinkTarget {
     Missing,
 }
 
+impl LinkTarget {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Missing => "missing",
+        }
+    }
+}
+
 impl Default for Depth {
     /// The node with its children.
     fn default() -> Self {

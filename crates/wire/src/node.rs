@@ -213,18 +213,13 @@ mod link_target {
     use super::{Deserialize, Deserializer, LinkTarget, Serializer, de};
 
     pub(super) fn serialize<S: Serializer>(target: &LinkTarget, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(match target {
-            LinkTarget::Array => "array",
-            LinkTarget::Missing => "missing",
-        })
+        serializer.serialize_str(target.name())
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LinkTarget, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "array" => Ok(LinkTarget::Array),
-            "missing" => Ok(LinkTarget::Missing),
-            other => Err(de::Error::unknown_variant(other, &["array", "missing"])),
-        }
+        let name = String::deserialize(deserializer)?;
+        let target = [LinkTarget::Array, LinkTarget::Missing].into_iter().find(|target| target.name() == name);
+        target.ok_or_else(|| de::Error::unknown_variant(&name, &["array", "missing"]))
     }
 }
 

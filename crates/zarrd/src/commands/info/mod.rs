@@ -6,7 +6,7 @@ mod text;
 use client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
 use futures::TryFutureExt;
 use meta::{ArrayModel, extensions::Extension, json::Json};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use self::stored::{ConsolidatedMetadata, StoredChunks};
@@ -100,7 +100,12 @@ struct LinkReport {
     extension: String,
     pointer: String,
     path: String,
-    resolved: &'static str,
+    #[serde(serialize_with = "name_of")]
+    resolved: LinkTarget,
+}
+
+fn name_of<S: Serializer>(target: &LinkTarget, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(target.name())
 }
 
 #[derive(Serialize)]
@@ -161,10 +166,7 @@ impl Report {
                     extension: link.extension,
                     pointer: link.pointer,
                     path: link.path,
-                    resolved: match target {
-                        LinkTarget::Array => "array",
-                        LinkTarget::Missing => "missing",
-                    },
+                    resolved: target,
                 })
                 .collect(),
             losses: losses

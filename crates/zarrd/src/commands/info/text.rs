@@ -1,5 +1,6 @@
 //! Text output of `zarrd info`.
 
+use client::LinkTarget;
 use indicatif::BinaryBytes;
 use meta::json::{Json, Member};
 use serde_json::{Map, Value};
@@ -50,7 +51,10 @@ impl Report {
         let extensions: Vec<String> = self.extensions.iter().map(named).collect();
         lines.add("extensions", extensions.join("\n"));
         let links = self.links.iter().map(|link| {
-            let target = if link.resolved == "array" { "found" } else { link.resolved };
+            let target = match link.resolved {
+                LinkTarget::Array => "found",
+                LinkTarget::Missing => "missing",
+            };
             format!("{} {target} ({})", link.path, link.extension)
         });
         lines.add("links", links.collect::<Vec<_>>().join("\n"));
