@@ -1,7 +1,11 @@
 //! Handlers that read elements.
 
+use array::ArrayRead;
 use axum::response::Response;
-use meta::selection::{ReadRequest, Selection};
+use meta::{
+    NodePath,
+    selection::{ReadRequest, Selection},
+};
 use wire::query::ElementsQuery;
 
 use super::response::ResponseSpec;
@@ -25,8 +29,7 @@ pub(crate) async fn get(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let (request, spec) = (parse_selection(&query)?, ResponseSpec::new(&query, &negotiation, conditions)?);
-    let read = spec.read(&engine, &path, query.dialect, &request).await?;
+    let (spec, read) = plan(&engine, &path, &query, &negotiation, conditions).await?;
     spec.respond(&engine.app, read).await
 }
 
@@ -38,8 +41,7 @@ pub(crate) async fn head(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let (request, spec) = (parse_selection(&query)?, ResponseSpec::new(&query, &negotiation, conditions)?);
-    let read = spec.read(&engine, &path, query.dialect, &request).await?;
+    let (spec, read) = plan(&engine, &path, &query, &negotiation, conditions).await?;
     spec.head_response(&engine.app, &read)
 }
 
@@ -66,8 +68,16 @@ pub(crate) async fn post(
     spec.respond(&engine.app, read).await
 }
 
-/// Parses the selection in the query; the default is all elements.
-fn parse_selection(query: &ElementsQuery) -> Result<ReadRequest, ApiError> {
-    let text = query.select.as_deref().unwrap_or_default();
-    Ok(ReadRequest::Select(Selection::parse(text)?))
+/// Plans the read of the selection in the query; the default is all elements.
+async fn plan(
+    engine: &Engine,
+    path: &NodePath,
+    query: &ElementsQuery,
+    negotiation: &ContentNegotiation,
+    conditions: TagConditions,
+) -> Result<(ResponseSpec, ArrayRead), ApiError> {
+    let request = ReadRequest::Select(Selection::parse(query.select.as_deref().unwrap_or_default())?);
+    let spec = ResponseSpec::new(query, negotiation, conditions)?;
+    let read = spec.read(engine, path, query.dialect, &request).await?;
+    Ok((spec, read))
 }
