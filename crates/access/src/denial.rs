@@ -71,6 +71,14 @@ pub enum ReadError {
         /// Its permission bits.
         mode: u32,
     },
+    /// Other users can write into a directory, and so could add keys or rights.
+    #[error("{} is writable by others than its owner (mode {mode:o}); run `chmod 700` on it", path.display())]
+    WritableByOthers {
+        /// The directory.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file of a key is damaged, or does not belong to one.
     #[error("{} is not a key of the key ring", path.display())]
     InvalidKey {

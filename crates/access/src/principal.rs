@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use store::{Key, Prefix};
 
-use crate::{grants::Grants, right::Right};
+use crate::{grants::Grants, id::CredentialId, right::Right};
 
 /// The one who makes a request, and their rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,14 @@ impl Principal {
     /// True if the right is granted on the key.
     pub fn may_key(&self, right: Right, key: &Key) -> bool {
         self.grants.allow_key(right, key)
+    }
+
+    /// The id of the token, if this is one: the maker of what is created with it.
+    pub fn token_id(&self) -> Option<CredentialId> {
+        match self.kind {
+            PrincipalKind::Token => self.id.parse().ok(),
+            PrincipalKind::Anonymous | PrincipalKind::Link => None,
+        }
     }
 
     /// True if the rights are void at a time.
