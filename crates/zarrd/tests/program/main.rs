@@ -7,6 +7,8 @@ mod config;
 mod endless_listings;
 mod files;
 mod help;
+mod logins;
 mod runner;
 mod serve;
+mod tokens;
 mod transfers;
