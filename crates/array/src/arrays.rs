@@ -19,6 +19,7 @@ use crate::{
     options::Options,
     read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
     retry::MAX_ATTEMPTS,
+    rights::NodeRights,
     write::{
         append::Append,
         commit::WriteTarget,
@@ -42,6 +43,11 @@ impl Arrays {
     /// has a claim of its own.
     pub fn for_request(&self, claim: Claim) -> Self {
         Self(Arc::new(self.0.for_request(claim)))
+    }
+
+    /// The same arrays with limited rights on nodes that the request does not name.
+    pub fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
+        Self(Arc::new(self.0.with_rights(rights)))
     }
 
     /// The memory that all requests together may hold, including what other layers take from the same budget.

@@ -57,12 +57,14 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
         ProblemType::ReadOnlyStore => StoreError::ReadOnly,
         ProblemType::Busy
+        | ProblemType::AccessUnavailable
         | ProblemType::TooManyConflicts
         | ProblemType::TooManyRequests
         | ProblemType::ShuttingDown => StoreError::Busy { retry_after: response.retry_after },
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
-        | ProblemType::ReadOnlyAccess
+        | ProblemType::Unauthorized
+        | ProblemType::Forbidden
         | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.message().to_owned() }.into(),
         // Reads of values handle these themselves; other requests do not cause them.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(response),
@@ -213,6 +215,7 @@ mod tests {
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
                 ProblemType::ReadOnlyStore => matches!(error, StoreError::ReadOnly),
                 ProblemType::Busy
+                | ProblemType::AccessUnavailable
                 | ProblemType::TooManyConflicts
                 | ProblemType::TooManyRequests
                 | ProblemType::ShuttingDown => {
@@ -220,7 +223,8 @@ mod tests {
                 }
                 ProblemType::ForbiddenHost
                 | ProblemType::ForbiddenOrigin
-                | ProblemType::ReadOnlyAccess
+                | ProblemType::Unauthorized
+                | ProblemType::Forbidden
                 | ProblemType::ReadOnlyServer => {
                     matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "why")
                 }

@@ -179,9 +179,15 @@ impl ErrorResponse {
     /// The execution state of the request.
     pub(crate) fn execution(&self) -> Execution {
         match (self.kind(), self.status) {
-            (Some(ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests), _) => {
-                Execution::NotExecuted
-            }
+            (
+                Some(
+                    ProblemType::Busy
+                    | ProblemType::AccessUnavailable
+                    | ProblemType::TooManyConflicts
+                    | ProblemType::TooManyRequests,
+                ),
+                _,
+            ) => Execution::NotExecuted,
             // The store may have been closed while the change was in progress.
             (Some(ProblemType::ShuttingDown), _) => Execution::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Execution::NotExecuted,

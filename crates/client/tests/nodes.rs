@@ -13,7 +13,7 @@ mod hierarchies {
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
-    use server::{Access, Settings};
+    use server::{AccessPolicy, Right, Settings};
     use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
     use crate::test_server::TestServer;
@@ -310,8 +310,11 @@ mod hierarchies {
 
     #[tokio::test]
     async fn read_only_access_forbids_writes() {
-        let server =
-            TestServer::with(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
+        let server = TestServer::with(
+            MemoryStore::new(),
+            Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() },
+        )
+        .await;
         let group = zom(&group(json!({})));
         let error = nodes(&server).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
         assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");

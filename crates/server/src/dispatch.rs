@@ -18,8 +18,15 @@ use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
-    app::App, error::ApiError, guard, memory_claim, metrics::InFlightGuard, request_body::BodyCompletion,
-    request_id::RequestId, response_body::InstrumentedBody, routes::Route,
+    app::App,
+    authorization::{self, Session},
+    error::ApiError,
+    guard, memory_claim,
+    metrics::InFlightGuard,
+    request_body::BodyCompletion,
+    request_id::RequestId,
+    response_body::InstrumentedBody,
+    routes::Route,
 };
 
 /// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
@@ -32,10 +39,10 @@ pub fn router(app: App) -> Router {
 
 /// Handles any request.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
+    let (mut request, completion) = BodyCompletion::watch(request);
+    authorization::strip_share_link(&mut request);
     let scope = RequestScope::start(&app, &request);
     let chunked = guard::is_chunked(request.headers());
-    let (mut request, completion) = BodyCompletion::watch(request);
-    memory_claim::attach(&app, &mut request);
     let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
     let response = match outcome {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
@@ -49,7 +56,7 @@ pub(crate) async fn handle(app: App, request: Request) -> Response {
     response
 }
 
-async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
+async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_framing(headers)?;
@@ -61,8 +68,22 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     let operation = route.operation(method, query);
     let operation =
         operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
-    guard::check_mutation(&app, operation.safety, headers)?;
-    Ok(array::run_request(operation.run(request, app)).await)
+    let session = authorization::authorize(&app, route, operation, &request)?;
+    guard::check_mutation(&app, operation, &session, headers)?;
+    attach(&app, &session, &mut request);
+    let mut response = array::run_request(operation.run(request, app)).await;
+    response.extensions_mut().insert(session);
+    Ok(response)
+}
+
+/// Attaches the session of a request, and the memory claim of its caller.
+fn attach(app: &App, session: &Session, request: &mut Request) {
+    let extensions = request.extensions_mut();
+    if let Some(caller) = session.caller() {
+        extensions.insert(caller);
+    }
+    extensions.insert(session.clone());
+    memory_claim::attach(app, request);
 }
 
 /// The state of a request from its arrival until its response is sent.
@@ -86,9 +107,13 @@ impl RequestScope {
     }
 
     fn finish(self, mut response: Response) -> Response {
+        let session: Option<Session> = response.extensions_mut().remove();
         if let Some(error) = ApiError::take_from(&mut response) {
             error.log(&self.id);
             response = error.to_response(&self.id);
+        }
+        if let Some(session) = session {
+            session.mark(&mut response);
         }
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, self.id.header());

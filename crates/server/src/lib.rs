@@ -40,8 +40,10 @@
 //!
 //! [`router`] is the same service without the connections, for tests and for embedding.
 
+mod access_api;
 mod app;
 mod array_api;
+mod authorization;
 mod blocking;
 mod caller;
 mod content_encoding;
@@ -64,10 +66,12 @@ mod serve;
 mod settings;
 mod store_api;
 
+pub use access::{AccessDirectory, Grant, Grants, Right};
 pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
+pub use authorization::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
-pub use routes::{Operation, ROUTES, Route, Safety};
+pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::serve;
-pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -124,7 +124,7 @@ async fn change(
         return Ok((effect, change_set));
     }
     change.apply(context, &mut change_set, existing).await?;
-    place.parents(path, &mut change_set, &mut change.node_changes)?;
+    place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
     let groups: Vec<NodePath> = match (current, effect) {
         (Some(current), CreateAction::Replaced) => current

@@ -138,6 +138,7 @@ async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarge
         let path = NodePath::parse(&format!("{}{}", top.path.key_prefix(), link.path));
         let linked = match path {
             Err(_) => LinkTarget::Missing,
+            Ok(path) if !context.can_read(&path) => LinkTarget::Missing,
             Ok(path) => match context.resolve_node(&path, None).await {
                 Ok(Some(ResolvedNode::Array(_))) => LinkTarget::Array,
                 Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => LinkTarget::Missing,

@@ -96,6 +96,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
         (
             ProblemType::Busy
+            | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown,
@@ -104,7 +105,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
-            | ProblemType::ReadOnlyAccess
+            | ProblemType::Unauthorized
+            | ProblemType::Forbidden
             | ProblemType::ReadOnlyServer,
             _,
         ) => ArrayError::Forbidden { detail: detail() },
@@ -304,6 +306,7 @@ mod tests {
                 (
                     ArrayError::Busy { retry_after },
                     ProblemType::Busy
+                    | ProblemType::AccessUnavailable
                     | ProblemType::TooManyConflicts
                     | ProblemType::TooManyRequests
                     | ProblemType::ShuttingDown,
@@ -312,7 +315,8 @@ mod tests {
                     ArrayError::Forbidden { detail },
                     ProblemType::ForbiddenHost
                     | ProblemType::ForbiddenOrigin
-                    | ProblemType::ReadOnlyAccess
+                    | ProblemType::Unauthorized
+                    | ProblemType::Forbidden
                     | ProblemType::ReadOnlyServer,
                 ) => detail == "why",
                 (ArrayError::Remote { status, request, detail }, other) => {
@@ -369,9 +373,10 @@ mod tests {
     fn execution_state_depends_on_the_problem_type() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
+                ProblemType::Busy
+                | ProblemType::AccessUnavailable
+                | ProblemType::TooManyConflicts
+                | ProblemType::TooManyRequests => Execution::NotExecuted,
                 ProblemType::ShuttingDown => Execution::Unknown,
                 _ => Execution::Final,
             };

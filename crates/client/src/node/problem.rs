@@ -49,6 +49,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
         (
             ProblemType::Busy
+            | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown,
@@ -57,7 +58,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
-            | ProblemType::ReadOnlyAccess
+            | ProblemType::Unauthorized
+            | ProblemType::Forbidden
             | ProblemType::ReadOnlyServer,
             _,
         ) => NodeError::Forbidden { detail },
@@ -216,7 +218,8 @@ mod tests {
         ProblemType::ShuttingDown,
         ProblemType::ForbiddenHost,
         ProblemType::ForbiddenOrigin,
-        ProblemType::ReadOnlyAccess,
+        ProblemType::Unauthorized,
+        ProblemType::Forbidden,
         ProblemType::ReadOnlyServer,
     ];
 
@@ -299,9 +302,10 @@ mod tests {
     fn execution_state_depends_on_the_problem_type() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
+                ProblemType::Busy
+                | ProblemType::AccessUnavailable
+                | ProblemType::TooManyConflicts
+                | ProblemType::TooManyRequests => Execution::NotExecuted,
                 ProblemType::ShuttingDown => Execution::Unknown,
                 _ => Execution::Final,
             };
