@@ -19,7 +19,7 @@ use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
     app::App, error::ApiError, guard, memory_claim, metrics::InFlightGuard, request_body::BodyCompletion,
-    request_id::RequestId, response_body::InstrumentedBody, routes::Route,
+    request_id::RequestId, response_body::instrumented_body, routes::Route,
 };
 
 /// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
@@ -117,7 +117,7 @@ impl RequestScope {
                 self.in_flight.record_sent(size);
                 response
             }
-            _ => response.map(|body| Body::new(InstrumentedBody::new(body, self.id, self.in_flight))),
+            _ => response.map(|body| instrumented_body(body, self.id, self.in_flight)),
         }
     }
 }
