@@ -120,8 +120,8 @@ impl ElementReader {
                 buffer.resize(covered, 0);
             }
             let now = (covered - filled).min(self.rest.len());
-            if let (Some(room), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
-                room.copy_from_slice(piece);
+            if let (Some(free), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
+                free.copy_from_slice(piece);
             }
             let _ = self.rest.split_to(now);
             filled += now;
