@@ -320,7 +320,7 @@ impl ProblemType {
     /// The type that a URI stands for.
     pub fn from_uri(uri: &str) -> Option<Self> {
         let slug = uri.strip_prefix(TYPE_BASE)?;
-        Self::ALL.iter().copied().find(|known| known.slug() == slug)
+        Self::ALL.iter().copied().find(|kind| kind.slug() == slug)
     }
 }
 

@@ -115,11 +115,11 @@ pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + Transact
             let mut snapshots = 0;
             while snapshots == 0 || !stop.load(Ordering::Relaxed) {
                 let snapshot = store.snapshot(&keys).await.expect("a snapshot");
-                let mut seen = Vec::new();
+                let mut texts = Vec::new();
                 for key in &keys {
-                    seen.push(text(&*snapshot, key.as_str()).await);
+                    texts.push(text(&*snapshot, key.as_str()).await);
                 }
-                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "a commit was seen in part: {seen:?}");
+                assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "a commit was seen in part: {texts:?}");
                 snapshots += 1;
                 tokio::task::yield_now().await;
             }
@@ -250,7 +250,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
         store.commit(changes).await.expect("a commit");
         let eraser = store.clone();
         let erasing = tokio::spawn(async move { eraser.erase_prefix(&prefix("e/")).await.expect("erase_prefix") });
-        for look in 1.. {
+        for attempt in 1.. {
             let ended = erasing.is_finished();
             let snapshot = store.snapshot(&ends).await.expect("a snapshot");
             let left = ends.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
@@ -259,7 +259,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
                 break;
             }
             // Yield now and then, in case there is only one thread.
-            if look % 64 == 0 {
+            if attempt % 64 == 0 {
                 tokio::task::yield_now().await;
             }
         }
@@ -280,12 +280,12 @@ pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage 
             let mut snapshots = 0;
             while snapshots == 0 || !stop.load(Ordering::Relaxed) {
                 let snapshot = store.snapshot(&keys).await.expect("a snapshot");
-                let mut seen = Vec::new();
+                let mut texts = Vec::new();
                 for key in &keys {
-                    seen.extend(text(&*snapshot, key.as_str()).await);
+                    texts.extend(text(&*snapshot, key.as_str()).await);
                 }
-                assert!(seen.is_empty() || seen.len() == 3, "a commit was seen in part: {seen:?}");
-                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "two commits were seen: {seen:?}");
+                assert!(texts.is_empty() || texts.len() == 3, "a commit was seen in part: {texts:?}");
+                assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "two commits were seen: {texts:?}");
                 snapshots += 1;
                 tokio::task::yield_now().await;
             }
