@@ -1,6 +1,7 @@
 //! Problem documents (RFC 9457), and the closed list of their types.
 
 use http::StatusCode;
+use meta::NodePath;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::node::{Difference, Loss, Violation};
@@ -314,6 +315,13 @@ pub struct Members {
     /// Properties that would be lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
+}
+
+impl Members {
+    /// The path of the node concerned; `requested`, if it is missing or invalid.
+    pub fn node_path(&self, requested: &NodePath) -> NodePath {
+        self.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone())
+    }
 }
 
 impl ProblemType {

@@ -48,8 +48,8 @@ pub fn to_problem(rejection: &NodeRejection) -> Problem {
 /// missing or invalid path. The path stands for such a stray key, and its parent for such an array. `None` for other
 /// problem types, and if another member is missing or invalid.
 pub fn from_problem(problem: &Problem, requested: &NodePath) -> Option<NodeRejection> {
-    let Members { path, key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
-    let path = || path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let Members { key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
+    let path = || problem.members.node_path(requested);
     let dialect = || dialect.as_deref()?.parse().ok();
     Some(match problem.kind {
         ProblemType::NodeConflict => NodeRejection::NodeConflict {

@@ -19,8 +19,7 @@ pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAt
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> ArrayError {
     let Problem { kind, members, .. } = &problem;
-    let path =
-        || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let path = || members.node_path(requested);
     let detail = || problem.message().to_owned();
     let request = || response.request.clone();
     let remote = || RemoteError::from_problem(response, *kind, detail()).into();

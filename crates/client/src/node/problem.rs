@@ -25,7 +25,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
     }
     let detail = problem.message().to_owned();
     let Problem { kind, members, .. } = problem;
-    let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let path = members.node_path(requested);
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
