@@ -176,7 +176,6 @@ mod tests {
     use wire::problem::Members;
 
     use super::*;
-    use crate::retry::Execution;
 
     fn requested() -> NodePath {
         NodePath::parse("/requested").unwrap()
@@ -349,20 +348,6 @@ mod tests {
                 panic!("{error:?}")
             };
             assert_eq!(path, requested());
-        }
-    }
-
-    #[test]
-    fn execution_state_depends_on_the_problem_type() {
-        for &kind in ProblemType::ALL {
-            let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
-                ProblemType::ShuttingDown => Execution::Unknown,
-                _ => Execution::Final,
-            };
-            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
         }
     }
 

@@ -141,7 +141,6 @@ mod tests {
     use wire::node;
 
     use super::*;
-    use crate::retry::Execution;
 
     fn failure(problem: Problem) -> FailedAttempt<NodeError> {
         let (status, retry_after) = (problem.kind.status(), Some(Duration::from_secs(9)));
@@ -298,19 +297,5 @@ mod tests {
         let error = failure(Problem::new(ProblemType::ParentIsArray)).error;
         let NodeError::Rejected(NodeRejection::ParentIsArray { path, array }) = error else { panic!("{error:?}") };
         assert_eq!((path.to_string().as_str(), array.is_root()), ("/requested", true));
-    }
-
-    #[test]
-    fn execution_state_depends_on_the_problem_type() {
-        for &kind in ProblemType::ALL {
-            let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
-                ProblemType::ShuttingDown => Execution::Unknown,
-                _ => Execution::Final,
-            };
-            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
-        }
     }
 }
