@@ -143,10 +143,10 @@ impl Arrays {
         let context = self.0.for_operation();
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
-        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
-        check_lists(&seen)?;
-        let shape = seen.shape();
-        let region = seen.shifted(&model.view_offset);
+        let in_view = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        check_lists(&in_view)?;
+        let shape = in_view.shape();
+        let region = in_view.shifted(&model.view_offset);
         check_chunks(&resolved.array, &region)?;
         Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }

@@ -218,9 +218,9 @@ impl Context {
     }
 
     /// Reserves `bytes`, or the most that one request can have if that is less. A request that holds nothing may wait
-    /// for it; one with `held` permits gets it now or not at all.
-    pub(crate) async fn reserve_memory(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
-        let claim = held.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
+    /// for it; one with `permits` gets it now or not at all.
+    pub(crate) async fn reserve_memory(&self, permits: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
+        let claim = permits.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
         Ok(claim.take(bytes.min(self.memory.max_per_request())).await?)
     }
 

@@ -198,3 +198,27 @@ impl ErrorResponse {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn execution_state_depends_on_the_problem_type() {
+        for &kind in ProblemType::ALL {
+            let (status, retry_after) = (kind.status(), Some(Duration::from_secs(9)));
+            let problem = Some(Problem::new(kind));
+            let response = ErrorResponse { status, request: String::new(), retry_after, problem };
+            let expected = match kind {
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
+                    Execution::NotExecuted
+                }
+                ProblemType::ShuttingDown => Execution::Unknown,
+                _ => Execution::Final,
+            };
+            let failed = response.into_failure(|_, problem| Some(problem.kind), |_| None);
+            assert_eq!((failed.error, failed.execution), (Some(kind), expected));
+            assert_eq!(failed.retry_after, retry_after);
+        }
+    }
+}

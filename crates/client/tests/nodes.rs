@@ -9,7 +9,8 @@ mod hierarchies {
     use bytes::Bytes;
     use client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
-        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, Zom, select, zom,
+        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, RemoteError, Zom,
+        select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
@@ -317,8 +318,8 @@ mod hierarchies {
         .await;
         let group = zom(&group(json!({})));
         let error = nodes(&server).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
-        assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
         let error = arrays(&server).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
     }
 }

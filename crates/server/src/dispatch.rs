@@ -25,7 +25,7 @@ use crate::{
     metrics::InFlightGuard,
     request_body::BodyCompletion,
     request_id::RequestId,
-    response_body::InstrumentedBody,
+    response_body::instrumented_body,
     routes::Route,
 };
 
@@ -142,7 +142,7 @@ impl RequestScope {
                 self.in_flight.record_sent(size);
                 response
             }
-            _ => response.map(|body| Body::new(InstrumentedBody::new(body, self.id, self.in_flight))),
+            _ => response.map(|body| instrumented_body(body, self.id, self.in_flight)),
         }
     }
 }

@@ -57,6 +57,7 @@ mod memory_claim;
 mod metrics;
 mod monitoring_api;
 mod node_api;
+mod observed_body;
 mod progress_timeout;
 mod request_body;
 mod request_id;

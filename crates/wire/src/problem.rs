@@ -1,6 +1,7 @@
 //! Problem documents (RFC 9457), and the closed list of their types.
 
 use http::StatusCode;
+use meta::NodePath;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::node::{Difference, Loss, Violation};
@@ -325,11 +326,18 @@ pub struct Members {
     pub losses: Vec<Loss>,
 }
 
+impl Members {
+    /// The path of the node concerned; `requested`, if it is missing or invalid.
+    pub fn node_path(&self, requested: &NodePath) -> NodePath {
+        self.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone())
+    }
+}
+
 impl ProblemType {
     /// The type that a URI stands for.
     pub fn from_uri(uri: &str) -> Option<Self> {
         let slug = uri.strip_prefix(TYPE_BASE)?;
-        Self::ALL.iter().copied().find(|known| known.slug() == slug)
+        Self::ALL.iter().copied().find(|kind| kind.slug() == slug)
     }
 }
 

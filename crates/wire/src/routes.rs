@@ -196,8 +196,8 @@ fn collapse(path: &str) -> Cow<'_, str> {
         return Cow::Borrowed(path);
     }
     let mut before = '/';
-    let kept = path.chars().filter(|&next| std::mem::replace(&mut before, next) != '/' || next != '/');
-    Cow::Owned(kept.collect())
+    let collapsed = path.chars().filter(|&next| std::mem::replace(&mut before, next) != '/' || next != '/');
+    Cow::Owned(collapsed.collect())
 }
 
 #[cfg(test)]

@@ -35,17 +35,17 @@ pub(crate) async fn empty_prefixes(
 }
 
 /// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
-/// documents, each with the versions of its current ones; `gone` are erased with everything below them; `empty` are the
-/// [prefixes](empty_prefixes) of the whole tree, if these are empty.
+/// documents, each with the versions of its current ones; `erased` are those that the commit erases with everything
+/// below them; `empty` are the [prefixes](empty_prefixes) of the whole tree, if these are empty.
 pub(crate) async fn settle(
     context: &Context,
     change_set: &mut ChangeSet,
     nodes: &[(NodeVersions, NodeTree)],
-    gone: &BTreeSet<NodePath>,
+    erased: &BTreeSet<NodePath>,
     existing: IfExists,
     empty: Option<Vec<Prefix>>,
 ) -> Result<(), NodeError> {
-    let is_new = |(own, node): &&(NodeVersions, NodeTree)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
+    let is_new = |(own, node): &&(NodeVersions, NodeTree)| own.0.is_empty() && !is_at_or_below(erased, &node.path);
     if existing == IfExists::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.kind == NodeKind::Array) {
         return Ok(());
     }
