@@ -1,0 +1,94 @@
+//! Bodies whose bytes are counted for the access log.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use super::{entry::LoggedRequest, record::RequestRecord};
+
+/// The body of a request, whose bytes count as received when they are read.
+pub(super) struct ReceivedBody {
+    pub(super) body: Body,
+    pub(super) record: Arc<RequestRecord>,
+}
+
+/// The body of a response. Its request ends when it is dropped.
+pub(super) struct SentBody {
+    body: Body,
+    /// The number of bytes left to send, if known.
+    remaining: Option<u64>,
+    request: LoggedRequest,
+}
+
+impl SentBody {
+    /// A body of `length` bytes, if known.
+    pub(super) fn new(body: Body, length: Option<u64>, request: LoggedRequest) -> Self {
+        Self { body, remaining: length, request }
+    }
+}
+
+impl HttpBody for ReceivedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let Some(Ok(frame)) = &frame {
+            self.record.add_received(length(frame));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl HttpBody for SentBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let sent = match &frame {
+            Some(Ok(frame)) => length(frame),
+            Some(Err(_)) => return Poll::Ready(frame),
+            None => 0,
+        };
+        self.request.add_sent(sent);
+        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(sent));
+        // A body of known length is dropped after its last byte, without being polled for its end.
+        if frame.is_none() || self.remaining == Some(0) || self.body.is_end_stream() {
+            self.request.end();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn length(frame: &Frame<Bytes>) -> u64 {
+    frame.data_ref().map_or(0, |data| data.len() as u64)
+}
