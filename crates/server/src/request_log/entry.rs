@@ -201,3 +201,84 @@ impl MalformedHead {
         }));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::Value;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::request_log::{
+        AuditLog, LogOutput, OperationName, RequestLogOptions,
+        record::{ConnectionInfo, PrincipalName},
+    };
+
+    const UNSAFE: RouteName = RouteName {
+        template: Some("/s/{link}"),
+        operation: Some(OperationName { selected_by: None, is_unsafe: true }),
+    };
+
+    /// The lines of the access log and of the audit log after a request.
+    fn logged(uri: &str, handle: impl FnOnce(LoggedRequest, Request)) -> (Vec<Value>, Vec<Value>) {
+        let dir = TempDir::new().unwrap();
+        let (access, audit) = (dir.path().join("access"), dir.path().join("audit"));
+        let options = RequestLogOptions {
+            access: AccessLog::All,
+            access_output: LogOutput::File(access.clone()),
+            audit: AuditLog::On,
+            audit_output: LogOutput::File(audit.clone()),
+        };
+        let logs = RequestLogs::open(&options).unwrap();
+        let mut request = Request::builder().method(Method::PUT).uri(uri).body(Body::empty()).unwrap();
+        let id = crate::request_id::RequestIds::new().generate();
+        request.extensions_mut().insert(ConnectionInfo { client: "192.0.2.1".parse().unwrap(), tls: true });
+        let entry = LoggedRequest::start(&logs, &request, &id, UNSAFE);
+        let request = entry.attach(request);
+        handle(entry, request);
+        logs.close();
+        let lines = |path| -> Vec<Value> {
+            fs::read_to_string(path).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        (lines(access), lines(audit))
+    }
+
+    #[test]
+    fn guards_and_handlers_complete_the_record() {
+        let (access, audit) = logged("/s/SECRET/a?token=SECRET", |entry, request| {
+            let record = RequestRecord::of(request.extensions()).unwrap();
+            record.set_principal(PrincipalName::new("ann"));
+            record.set_principal(PrincipalName::new("another"));
+            record.set_link("link-7");
+            drop(entry.respond(Response::new(Body::empty()), None));
+        });
+        for line in [&access, &audit].map(|lines| &lines[0]) {
+            assert_eq!((&line["principal"], &line["client"]), (&"ann".into(), &"192.0.2.1".into()));
+            assert_eq!((&line["path"], &line["query"]), (&"/s/link-7/a".into(), &"token=…".into()));
+        }
+        assert_eq!((access.len(), audit.len()), (1, 1));
+        assert_eq!((&access[0]["tls"], &access[0]["aborted"]), (&true.into(), &false.into()));
+        assert_eq!((&audit[0]["outcome"], &audit[0]["operation"]), (&"performed".into(), &"PUT /s/{link}".into()));
+    }
+
+    #[test]
+    fn change_without_a_response_has_an_unknown_outcome() {
+        let (access, audit) = logged("/s/SECRET", |entry, _| drop(entry));
+        assert_eq!((&access[0]["aborted"], &access[0]["status"]), (&true.into(), &Value::Null));
+        assert_eq!((&audit[0]["outcome"], &audit[0]["status"]), (&"unknown".into(), &Value::Null));
+        assert_eq!((access.len(), audit.len()), (1, 1));
+    }
+
+    #[test]
+    fn failed_change_is_audited_if_it_may_have_been_performed() {
+        for (status, outcome) in [(500, Some("unknown")), (401, Some("denied")), (403, Some("denied")), (412, None)] {
+            let (_, audit) = logged("/s/SECRET", |entry, _| {
+                let response = Response::builder().status(status).body(Body::empty()).unwrap();
+                drop(entry.respond(response, None));
+            });
+            let outcomes: Vec<_> = audit.iter().map(|line| line["outcome"].as_str().unwrap()).collect();
+            assert_eq!(outcomes, Vec::from_iter(outcome), "{status}");
+        }
+    }
+}

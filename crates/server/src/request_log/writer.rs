@@ -216,3 +216,174 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        io::{BufRead, BufReader, PipeReader},
+        os::{fd::OwnedFd, unix::fs::PermissionsExt},
+        path::Path,
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn file_writer(path: &Path, dropped: &Counter) -> LogWriter {
+        LogWriter::start("test", Output::append(path, 0o640).unwrap(), dropped.clone()).unwrap()
+    }
+
+    /// A writer to a pipe that is not read yet.
+    fn pipe_writer(dropped: &Counter) -> (LogWriter, PipeReader) {
+        let (reader, writer) = io::pipe().unwrap();
+        let output = Output::File { file: File::from(OwnedFd::from(writer)), path: "/dev/null".into(), mode: 0o600 };
+        (LogWriter::start("test", output, dropped.clone()).unwrap(), reader)
+    }
+
+    fn worker(path: &Path, dropped: &Counter) -> Worker {
+        let queue = Queue { name: "test", state: Mutex::default(), changed: Condvar::new(), dropped: dropped.clone() };
+        let output = Output::append(path, 0o640).unwrap();
+        Worker { queue: Arc::new(queue), output, torn: Vec::new(), reported: 0, last_failure: None }
+    }
+
+    fn failure(written: usize) -> WriteFailure {
+        WriteFailure { written, error: io::ErrorKind::StorageFull.into() }
+    }
+
+    #[test]
+    fn lines_of_many_threads_are_whole_and_in_order() {
+        let dir = TempDir::new().unwrap();
+        let (path, dropped) = (dir.path().join("log"), Counter::default());
+        let writer = file_writer(&path, &dropped);
+        thread::scope(|scope| {
+            for name in ["a", "b", "c", "d"] {
+                let writer = &writer;
+                scope.spawn(move || {
+                    for number in 0..2_000 {
+                        writer.push(format!("{name} {number} {}\n", name.repeat(number % 300)).as_bytes());
+                    }
+                });
+            }
+        });
+        writer.close();
+        let text = fs::read_to_string(&path).unwrap();
+        for name in ["a", "b", "c", "d"] {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            let expected = (0..2_000).map(|number| format!("{name} {number} {}", name.repeat(number % 300)));
+            assert!(lines.eq(expected), "the lines of {name}");
+        }
+        assert_eq!((text.lines().count(), dropped.get()), (8_000, 0));
+    }
+
+    #[test]
+    fn output_that_accepts_nothing_delays_nobody() {
+        let dropped = Counter::default();
+        let (writer, reader) = pipe_writer(&dropped);
+        let line = "x".repeat(999) + "\n";
+        let begun = Instant::now();
+        let pushed = 4 * QUEUE_BYTES / line.len();
+        for _ in 0..pushed {
+            writer.push(line.as_bytes());
+        }
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(dropped.get() >= 2 * QUEUE_BYTES as u64 / 1_000, "{}", dropped.get());
+        // When the pipe is read, all other lines arrive.
+        let lines = thread::spawn(|| BufReader::new(reader).lines().map_while(Result::ok).collect::<Vec<_>>());
+        writer.close();
+        drop(writer);
+        let lines = lines.join().unwrap();
+        assert!(lines.iter().all(|found| found.len() == 999));
+        assert_eq!(lines.len() as u64 + dropped.get(), pushed as u64);
+    }
+
+    #[test]
+    fn full_disk_and_closed_pipe_drop_lines() {
+        let dropped = Counter::default();
+        let writer = file_writer(Path::new("/dev/full"), &dropped);
+        writer.push(b"a\n");
+        writer.push(b"b\n");
+        writer.close();
+        assert_eq!(dropped.get(), 2);
+        writer.push(b"after the end\n");
+        assert_eq!(dropped.get(), 3);
+
+        let (writer, reader) = pipe_writer(&dropped);
+        drop(reader);
+        writer.push(b"c\n");
+        writer.close();
+        assert_eq!(dropped.get(), 4);
+    }
+
+    #[test]
+    fn close_ends_although_nothing_is_accepted() {
+        let dropped = Counter::default();
+        let (writer, _reader) = pipe_writer(&dropped);
+        writer.push(&vec![b'\n'; QUEUE_BYTES]);
+        let begun = Instant::now();
+        writer.close();
+        assert!((CLOSE_TIMEOUT..2 * CLOSE_TIMEOUT).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn torn_line_is_completed_first() {
+        let dir = TempDir::new().unwrap();
+        let (path, dropped) = (dir.path().join("log"), Counter::default());
+        let mut worker = worker(&path, &dropped);
+        // The disk was full after `first\nsec`.
+        fs::write(&path, "first\nsec").unwrap();
+        worker.drop_unwritten(b"first\nsecond\nthird\nfourth\n", failure(9));
+        assert_eq!(dropped.get(), 2);
+        worker.write(b"fifth\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first\nsecond\nfifth\n");
+        // After a whole line, all others are dropped.
+        worker.drop_unwritten(b"sixth\nseventh\n", failure(6));
+        assert_eq!((dropped.get(), worker.torn.len()), (3, 0));
+    }
+
+    #[test]
+    fn torn_line_ends_in_the_file_where_it_began() {
+        let dir = TempDir::new().unwrap();
+        let (path, old, dropped) = (dir.path().join("log"), dir.path().join("old"), Counter::default());
+        let mut worker = worker(&path, &dropped);
+        fs::write(&path, "fi").unwrap();
+        worker.drop_unwritten(b"first\n", failure(2));
+        fs::rename(&path, &old).unwrap();
+        worker.reopen();
+        worker.write(b"second\n");
+        let read = |path| fs::read_to_string(path).unwrap();
+        assert_eq!((read(&old), read(&path), dropped.get()), ("first\n".to_owned(), "second\n".to_owned(), 0));
+    }
+
+    #[test]
+    fn renamed_file_is_left_and_a_new_one_is_private() {
+        let dir = TempDir::new().unwrap();
+        let (path, old, dropped) = (dir.path().join("log"), dir.path().join("old"), Counter::default());
+        let writer = file_writer(&path, &dropped);
+        writer.push(b"first\n");
+        while fs::read_to_string(&path).unwrap().is_empty() {
+            thread::sleep(PAUSE);
+        }
+        fs::rename(&path, &old).unwrap();
+        writer.reopen();
+        writer.push(b"second\n");
+        writer.close();
+        assert_eq!(fs::read_to_string(&old).unwrap(), "first\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second\n");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777 & !0o640, 0);
+    }
+
+    #[test]
+    fn missing_directory_leaves_the_old_file_open() {
+        let dir = TempDir::new().unwrap();
+        let (sub, dropped) = (dir.path().join("sub"), Counter::default());
+        fs::create_dir(&sub).unwrap();
+        let writer = file_writer(&sub.join("log"), &dropped);
+        let moved = dir.path().join("moved");
+        fs::rename(&sub, &moved).unwrap();
+        writer.reopen();
+        writer.push(b"line\n");
+        writer.close();
+        assert_eq!((fs::read_to_string(moved.join("log")).unwrap(), dropped.get()), ("line\n".to_owned(), 0));
+    }
+}

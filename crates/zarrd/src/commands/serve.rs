@@ -33,8 +33,8 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
         Err(_) => Ok(()),
     };
     let closed = signals.finish(store.close()).await.map_err(Into::into);
-    // No request is left, so all lines are queued.
-    logs.close();
+    // No request is left, so all lines are queued. An error would mean that the thread panicked.
+    let _ = signals.finish(tokio::task::spawn_blocking(move || logs.close())).await;
     served.and(closed)
 }
 
