@@ -32,6 +32,8 @@ pub(super) struct LogWriter(Arc<Queue>);
 struct Queue {
     /// The name of the log.
     name: &'static str,
+    /// True if the log of the program has another output.
+    is_separate: bool,
     state: Mutex<QueueState>,
     /// Signals a change of the state to the writer, and the end of the writer to those who close.
     changed: Condvar,
@@ -69,8 +71,9 @@ struct Worker {
 impl LogWriter {
     /// Starts the thread for a log.
     pub(super) fn start(name: &'static str, output: Output, dropped: Counter) -> io::Result<Self> {
-        let queue =
-            Arc::new(Queue { name, state: Mutex::default(), changed: Condvar::new(), dropped: dropped.clone() });
+        let is_separate = !matches!(output, Output::Stderr);
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        let queue = Arc::new(Queue { name, is_separate, state, changed, dropped: dropped.clone() });
         let worker =
             Worker { queue: queue.clone(), output, torn: Vec::new(), reported: dropped.get(), last_failure: None };
         thread::Builder::new().name(format!("{name}-log")).spawn(|| worker.run())?;
@@ -109,6 +112,10 @@ impl LogWriter {
         while !state.ended {
             if self.0.changed.wait_until(&mut state, deadline).timed_out() {
                 drop(state);
+                // The thread may block the log of the program as well.
+                if !self.0.is_separate {
+                    return;
+                }
                 tracing::warn!(log = self.0.name, "the last lines could not be written in time");
                 return;
             }
@@ -242,7 +249,8 @@ mod tests {
     }
 
     fn worker(path: &Path, dropped: &Counter) -> Worker {
-        let queue = Queue { name: "test", state: Mutex::default(), changed: Condvar::new(), dropped: dropped.clone() };
+        let (state, changed, dropped) = (Mutex::default(), Condvar::new(), dropped.clone());
+        let queue = Queue { name: "test", is_separate: true, state, changed, dropped };
         let output = Output::append(path, 0o640).unwrap();
         Worker { queue: Arc::new(queue), output, torn: Vec::new(), reported: 0, last_failure: None }
     }
