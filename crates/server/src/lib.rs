@@ -5,7 +5,7 @@
 //! ```text
 //!  client ──► serve          accept loop: connection slots, timeouts, lingering close
 //!               │
-//!             dispatch       request id, metrics, log, common headers, panics
+//!             dispatch       request id, metrics, logs, common headers, panics
 //!               │
 //!             guard          Host, framing, read-only, Origin      ──┐
 //!               │                                                   │
@@ -34,6 +34,8 @@
 //! - The **caller** is the client's address, resolved behind trusted proxies ([`Network`]). Memory and threads are shared
 //!   fairly among callers.
 //! - The **memory claim** of a request is the only source of memory for it. Small bodies and responses need no permit.
+//! - The **access log** and the **audit log** ([`RequestLogs`]) have one JSON line for each request, and for each change
+//!   and denial. A thread writes each of them from a bounded queue, so no request waits for them.
 //! - **Limits** ([`Limits`]) bound everything that a client controls before it is allocated or looped over.
 //! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
 //!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.
@@ -61,6 +63,7 @@ mod observed_body;
 mod progress_timeout;
 mod request_body;
 mod request_id;
+mod request_log;
 mod response_body;
 mod routes;
 mod serve;
@@ -73,6 +76,7 @@ pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use authorization::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
+pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::serve;
 pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -21,6 +21,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+use crate::request_log::RequestLogs;
+
 /// The server's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -72,7 +74,7 @@ struct RouteLabels {
 }
 
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(logs: &RequestLogs) -> Self {
         let instruments = Instruments {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
@@ -127,6 +129,8 @@ impl Metrics {
         );
         let cached = instruments.cached.clone();
         registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
+        let dropped = logs.dropped().clone();
+        registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
         Self { registry, instruments: Arc::new(instruments) }
     }
 

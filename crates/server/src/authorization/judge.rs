@@ -32,21 +32,19 @@ const CHALLENGES: HeaderValue =
 /// The challenge for scripts of web pages, for which a browser would open a dialog if it contained `Basic`.
 const SCRIPT_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"zarrd\"");
 
-/// Identifies the caller of a request, and decides whether the caller has the right that the operation requires.
+/// Decides whether the caller has the right that the operation requires.
 pub(crate) fn authorize(
     app: &App,
     route: &Route,
     operation: &Operation,
     request: &Request,
-) -> Result<Session, ApiError> {
-    let session = authenticate(app, request)?;
-    let judge = Judge { app, route, request, session: &session };
-    judge.decide(operation.requires)?;
-    Ok(session)
+    session: &Session,
+) -> Result<(), ApiError> {
+    Judge { app, route, request, session }.decide(operation.requires)
 }
 
 /// Identifies the caller of a request.
-fn authenticate(app: &App, request: &Request) -> Result<Session, ApiError> {
+pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiError> {
     let (headers, policy) = (request.headers(), &app.settings().access);
     reject_token_in_query(request.uri().query().unwrap_or_default())?;
     let credential = credential::from_headers(headers).map_err(|error| match error {

@@ -10,7 +10,7 @@ mod policy;
 mod session;
 mod share_link;
 
-pub(crate) use judge::authorize;
+pub(crate) use judge::{authenticate, authorize};
 pub use policy::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub(crate) use session::Session;
 pub(crate) use share_link::strip_share_link;

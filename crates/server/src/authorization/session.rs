@@ -35,6 +35,15 @@ impl Session {
         &self.principal
     }
 
+    /// The caller's name in the logs, such as `token:` and its id; `None` for anonymous callers.
+    pub(crate) fn log_name(&self) -> Option<String> {
+        match self.principal.kind {
+            PrincipalKind::Anonymous => None,
+            PrincipalKind::Token => Some(format!("token:{}", self.principal.id)),
+            PrincipalKind::Link => Some(format!("link:{}", self.principal.id)),
+        }
+    }
+
     /// The rights on nodes that the request does not name; `None` for all.
     pub(crate) fn node_rights(&self) -> Option<Arc<dyn NodeRights>> {
         let unlimited = self.principal.may(Right::Write, &Prefix::root());

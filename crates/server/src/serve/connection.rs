@@ -9,12 +9,11 @@ use std::{
 };
 
 use axum::{body::Body, extract::Request, response::Response};
-use http::{HeaderValue, header::CONNECTION};
+use http::{HeaderValue, StatusCode, header::CONNECTION};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
-use wire::headers::REQUEST_ID;
 
 use super::{
     lingering::Lingering,
@@ -25,9 +24,9 @@ use crate::{
     app::App,
     caller, dispatch,
     error::ApiError,
-    guard,
     observed_body::{BodyObserver, ObservedBody},
     progress_timeout::ProgressTimeout,
+    request_log::{ConnectionInfo, MalformedHead},
     routes::Route,
 };
 
@@ -73,11 +72,22 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(READ_BUFFER_BYTES);
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
-            let caller = caller::resolve(&app.settings().proxies, peer, request.headers());
-            request.extensions_mut().insert(caller);
+            let client = caller::resolve(&app.settings().proxies, peer, request.headers());
+            request.extensions_mut().insert(caller::for_address(client));
+            if app.logs().is_on() {
+                request.extensions_mut().insert(ConnectionInfo { client, tls: false });
+            }
             handle(app.clone(), mode, activity.clone(), request.map(Body::new))
         });
-        let served = run(http.serve_connection(io, service), stopping);
+        let connection = http.serve_connection(io, service);
+        let served = async {
+            let Err(error) = run(connection, stopping).await else { return };
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+            if error.is_parse() {
+                let id = app.request_ids().generate();
+                MalformedHead { peer, id, status: status_of_malformed_head(&error) }.log(app.logs());
+            }
+        };
         match mode {
             ConnectionMode::Serve => served.await,
             // A client too slow for this gets no response.
@@ -106,12 +116,12 @@ async fn handle(
         {
             with_connection_close(dispatch::handle(app, request).await)
         }
-        ConnectionMode::Reject => with_connection_close(too_many_connections(&app, &request)),
+        ConnectionMode::Reject => with_connection_close(dispatch::reject(&app, &request, ApiError::busy(None))),
     };
     Ok(response.map(|body| ObservedBody::wrap(body, in_flight)))
 }
 
-async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken)
+async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken) -> Result<(), hyper::Error>
 where
     S: hyper::service::HttpService<Incoming, ResBody = Body>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -119,27 +129,27 @@ where
     let mut connection = std::pin::pin!(connection);
     let mut shutting_down = false;
     let mut stop = std::pin::pin!(stopping.cancelled());
-    let ended = poll_fn(|context| {
+    poll_fn(|context| {
         if !shutting_down && stop.as_mut().poll(context).is_ready() {
             shutting_down = true;
             connection.as_mut().graceful_shutdown();
         }
         connection.as_mut().poll(context)
-    });
-    if let Err(error) = ended.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
-    }
+    })
+    .await
 }
 
-fn too_many_connections(app: &App, request: &Request) -> Response {
-    let id = app.request_ids().of(request.headers());
-    let error = ApiError::busy(None);
-    error.log(&id);
-    let mut response = error.to_response(&id);
-    let headers = response.headers_mut();
-    headers.insert(REQUEST_ID, id.header());
-    guard::add_common_headers(headers);
-    response
+/// The status with which hyper rejected a malformed head; `None` if it closed the connection without a response.
+fn status_of_malformed_head(error: &hyper::Error) -> Option<StatusCode> {
+    if error.is_parse_version_h2() {
+        return None;
+    }
+    Some(match error.is_parse_too_large() {
+        // Only the text distinguishes the two.
+        true if error.to_string().contains("URI") => StatusCode::URI_TOO_LONG,
+        true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    })
 }
 
 fn with_connection_close(mut response: Response) -> Response {
