@@ -26,8 +26,8 @@ impl App {
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {
+            metrics: Metrics::new(arrays.queues()),
             arrays,
-            metrics: Metrics::new(),
             request_ids: RequestIds::new(),
             listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
             store,

@@ -77,5 +77,5 @@ pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs
 
 /// True if a node, or one above it, is among those that are erased.
 pub(crate) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
-    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
+    !gone.is_empty() && (gone.contains(path) || path.ancestors().any(|above| gone.contains(&above)))
 }
