@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::{Key, Precondition, TransactionalStore, Version};
+use store::{Precondition, TransactionalStore, Version, WaitTimes};
 
 use crate::{
     context::Context,
@@ -70,6 +70,12 @@ impl Arrays {
         self.0.threads()
     }
 
+    /// The queues in which requests wait, by name, with the times of waits in each: for memory, for decoding threads, and
+    /// those of the store.
+    pub fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        self.0.queues()
+    }
+
     /// The size of the cached decoded chunks, in bytes of memory.
     pub fn cached_bytes(&self) -> u64 {
         self.0.cache.used()
@@ -107,15 +113,15 @@ impl Arrays {
             let array = &resolved.array;
             // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
             let prepared = ReadPlan::new(&context, array, request, limit).await;
-            let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
-            let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
-            let snapshot = context.store.snapshot(&keys).await?;
+            let documents = resolved.read_set.keys().cloned().collect();
+            let snapshot = ReadPlan::snapshot(&context, documents, prepared.as_ref().ok()).await?;
             if resolved.read_set.is_current(&*snapshot)? {
                 let mut prepared = prepared?;
-                let fingerprint = prepared.fingerprint(array, &*snapshot)?;
+                let (snapshot, found) = prepared.stored_chunks(&context, snapshot).await?;
                 let shape = prepared.resolved.shape();
-                let work = prepared.work_budget(&context.options, array, &*snapshot)?;
-                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, work)?;
+                let work = prepared.work_budget(&context.options, array, &found)?;
+                let fingerprint = found.fingerprint;
+                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
                 source.metrics.planned(start.elapsed());
                 return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
             }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::TransactionalStore;
+use store::{TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -130,6 +130,14 @@ impl Context {
     /// The usage of the threads that decode and encode.
     pub(crate) fn threads(&self) -> Usage {
         self.threads.usage()
+    }
+
+    /// The queues in which requests wait, by name, with the times of waits in each.
+    pub(crate) fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        let mut queues =
+            vec![("memory", Arc::clone(self.memory.waits())), ("decoding_threads", Arc::clone(self.threads.waits()))];
+        queues.extend(self.store.queues());
+        queues
     }
 
     fn claim(&self) -> Claim {

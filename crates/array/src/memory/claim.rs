@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use store::WaitTimes;
 use tokio::time::Instant;
 
 use super::{
@@ -112,6 +113,11 @@ impl MemoryBudget {
     /// The most that one request can have, in bytes: all but the part that is reserved for small requests.
     pub fn max_per_request(&self) -> u64 {
         bytes(self.0.most)
+    }
+
+    /// The times that requests waited.
+    pub(crate) fn waits(&self) -> &Arc<WaitTimes> {
+        self.0.memory.waits()
     }
 
     /// The bytes in all, those that are taken, and the number of requests that wait.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use store::WaitTimes;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::caller::{Caller, Usage};
@@ -20,6 +21,8 @@ pub(crate) struct Pool(Arc<Mutex<State>>);
 pub(crate) struct PartitionedPool {
     main: Pool,
     small: Pool,
+    /// The times of waits for either part.
+    waits: Arc<WaitTimes>,
 }
 
 /// The size of a request.
@@ -301,7 +304,11 @@ impl PartitionedPool {
     /// part, even if nobody waits: a small request of another finds something there.
     pub(crate) fn new(capacity: u64, reserved: u64) -> Self {
         let main = capacity.saturating_sub(reserved).max(1);
-        Self { main: Pool::new(main, Share::WhileOthersWait), small: Pool::new(reserved.max(1), Share::Always) }
+        Self {
+            main: Pool::new(main, Share::WhileOthersWait),
+            small: Pool::new(reserved.max(1), Share::Always),
+            waits: Arc::default(),
+        }
     }
 
     /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
@@ -312,11 +319,19 @@ impl PartitionedPool {
         class: RequestSize,
         patience: Duration,
     ) -> Result<PoolPermit, Rejection> {
-        match (class, self.main.try_take(caller, amount, Priority::Last)) {
-            (_, Some(portion)) => Ok(portion),
-            (RequestSize::Large, None) => self.main.take(caller, amount, patience).await,
-            (RequestSize::Small, None) => self.small.take(caller, amount, patience).await,
+        if let Ok(portion) = self.try_take(caller, amount, class, Priority::Last) {
+            return Ok(portion);
         }
+        let _wait = self.waits.start();
+        match class {
+            RequestSize::Large => self.main.take(caller, amount, patience).await,
+            RequestSize::Small => self.small.take(caller, amount, patience).await,
+        }
+    }
+
+    /// The times of waits.
+    pub(crate) fn waits(&self) -> &Arc<WaitTimes> {
+        &self.waits
     }
 
     /// Takes an amount if it is free.

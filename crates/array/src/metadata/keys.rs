@@ -77,5 +77,5 @@ pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs
 
 /// True if a node, or one above it, is among those that are erased.
 pub(crate) fn is_at_or_below(erased: &BTreeSet<NodePath>, path: &NodePath) -> bool {
-    erased.contains(path) || path.ancestors().any(|ancestor| erased.contains(&ancestor))
+    !erased.is_empty() && (erased.contains(path) || path.ancestors().any(|ancestor| erased.contains(&ancestor)))
 }
