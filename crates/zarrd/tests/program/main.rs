@@ -8,6 +8,7 @@ mod endless_listings;
 mod files;
 mod help;
 mod logins;
+mod request_logs;
 mod runner;
 mod serve;
 mod tokens;
