@@ -33,7 +33,7 @@
 //!                  └─────┬─────┘
 //!   NewToken ── create ──┴──► tokens/<id>.json                (id, name, grants, created, expires, maker, key)
 //!                  │                     │
-//!                  ▼                     │ reload_if_changed: within a second on each server of the directory
+//!                  ▼                     │ watch: within a second on each server of the directory
 //!     zarrd_<key>_<id>_<mac>             ▼
 //!                  └── authenticate ──► Principal, or Denial  (no I/O)
 //!                                        │

@@ -305,6 +305,9 @@ pub(crate) struct ServeArgs {
     /// Location of the store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
+    /// Location of tokens.
+    #[command(flatten)]
+    pub(crate) access: AccessOptions,
     /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,

@@ -24,7 +24,8 @@ pub const MAX_CREDENTIALS: usize = 100_000;
 /// A directory of tokens, share links and keys, and their content in memory.
 ///
 /// Several processes may share a directory, on one machine or through a network file system. Each reads the changes of
-/// the others by [`reload_if_changed`](Self::reload_if_changed); its own changes count at once.
+/// the others by [`reload_if_changed`](Self::reload_if_changed), which [`watch`](Self::watch) calls; its own changes
+/// count at once.
 ///
 /// All methods but the `authenticate` ones, [`status`](Self::status) and [`has_tokens`](Self::has_tokens) do file I/O,
 /// or wait for it, and so may block.

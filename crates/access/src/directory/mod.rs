@@ -6,6 +6,7 @@ mod handle;
 mod listing;
 mod reload;
 mod state;
+mod watch;
 
 pub use handle::{AccessDirectory, MAX_CREDENTIALS};
 

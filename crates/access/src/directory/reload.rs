@@ -9,7 +9,7 @@ use super::{disk::Disk, handle::AccessDirectory};
 use crate::{credential::Kind, denial::ReadError, record_files::FileChange, table::Table};
 
 impl AccessDirectory {
-    /// Reads what changed in the directory, which a server has to call every 250 ms. While nothing changes, it takes a
+    /// Reads what changed in the directory, which [`watch`](Self::watch) calls every 250 ms. While nothing changes, it takes a
     /// few system calls. A failure is that of [`status`](Self::status) until a later call succeeds.
     pub fn reload_if_changed(&self) {
         let mut disk = self.disk.lock();

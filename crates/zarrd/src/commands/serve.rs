@@ -1,13 +1,15 @@
 //! `zarrd serve`: serves a store over HTTP.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
+use access::{AccessDirectory, OpenError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{App, RequestLogs};
+use store_local::Access;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
-    config::{Listen, ServeConfig},
+    config::{Listen, ServeConfig, TokenDirectory},
     error::Error,
     open::ServedStore,
     signals::{HangUp, Signals},
@@ -47,7 +49,9 @@ async fn serve(
     address: SocketAddr,
     signals: &mut Signals,
 ) -> Result<(), Error> {
-    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
+    let mut settings = config.settings.clone();
+    settings.access.directory = open_tokens(&config.tokens, config.access)?;
+    let app = App::with_logs(store.shared(), settings, logs.clone());
     ui::print(format_args!("zarrd is listening on http://{address} (store: {})", config.store));
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
@@ -65,6 +69,24 @@ async fn serve(
         }
     };
     served.map_err(Error::Serve)
+}
+
+/// Opens the directory of tokens, whose changes are read from then on.
+fn open_tokens(tokens: &TokenDirectory, store: Access) -> Result<Option<Arc<AccessDirectory>>, Error> {
+    let opened = match (tokens, store) {
+        (TokenDirectory::None, _) => return Ok(None),
+        (TokenDirectory::InStore(path), Access::ReadOnly) => match AccessDirectory::open_existing(path) {
+            // Nothing is written into the directory of a read-only store.
+            Err(OpenError::Missing { .. }) => return Ok(None),
+            opened => opened?,
+        },
+        (TokenDirectory::Given(path), _) | (TokenDirectory::InStore(path), Access::ReadWrite) => {
+            AccessDirectory::open(path)?
+        }
+    };
+    let opened = Arc::new(opened);
+    opened.watch().map_err(Error::Runtime)?;
+    Ok(Some(opened))
 }
 
 /// Listens on an address, and returns it with the port, which may have been 0.

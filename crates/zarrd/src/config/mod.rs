@@ -23,7 +23,8 @@ pub(crate) use options::{
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TokenCommand, TokenConfig, WriteLimits,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TokenCommand, TokenConfig, TokenDirectory,
+    WriteLimits,
 };
 
 /// Errors of the configuration.
@@ -59,9 +60,9 @@ pub(crate) enum ConfigError {
     },
     /// The server listens on an address that other machines can reach, without a decision on anonymous access.
     #[error(
-        "{listen} is not a loopback address, so other machines may reach it, and clients are not authenticated: pass \
-         --anonymous read to let them read everything, or --anonymous write to let them also change and erase everything \
-         (ZARRD_ANONYMOUS and `anonymous` in zarrd.toml do the same)"
+        "{listen} is not a loopback address, so other machines may reach it: pass --anonymous none if all clients have \
+         tokens (zarrd token create), --anonymous read to let others read everything, or --anonymous write to let them \
+         also change and erase everything (ZARRD_ANONYMOUS and `anonymous` in zarrd.toml do the same)"
     )]
     AnonymousRequired {
         /// The address.

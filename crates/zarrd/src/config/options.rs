@@ -75,8 +75,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) read_only: Option<bool>,
-    /// Permissions of unauthenticated clients; required for any address except loopback ones [default: write on
-    /// loopback addresses]
+    /// Permissions of clients without a token; required for any address except loopback ones [default: write on loopback
+    /// addresses until a token is made, and none from then on]
     #[arg(long, env = "ZARRD_ANONYMOUS", value_enum)]
     pub(crate) anonymous: Option<Anonymous>,
     /// Additional host name by which clients may address a server on a loopback address; may be repeated
@@ -208,10 +208,12 @@ pub(crate) enum AuditLogLevel {
     On,
 }
 
-/// Permissions of unauthenticated clients.
+/// Permissions of clients without a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Anonymous {
+    /// Nothing: all clients need a token
+    None,
     /// Read everything
     Read,
     /// Read, change and erase everything

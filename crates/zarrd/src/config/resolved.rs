@@ -10,7 +10,7 @@ use access::{Grants, KeyId};
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath, Token};
-use server::{AccessPolicy, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
+use server::{AccessPolicy, AnonymousAccess, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
 use store::Prefix;
 use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
@@ -46,6 +46,8 @@ pub(crate) struct ServeConfig {
     pub(crate) store: Location,
     /// Access mode of the store.
     pub(crate) access: StoreAccess,
+    /// Directory of tokens.
+    pub(crate) tokens: TokenDirectory,
     /// Limits of the store if it is written to.
     pub(crate) write: WriteLimits,
     /// Address to listen on.
@@ -54,6 +56,17 @@ pub(crate) struct ServeConfig {
     pub(crate) settings: Settings,
     /// The access log and the audit log.
     pub(crate) logs: RequestLogOptions,
+}
+
+/// The directory of tokens of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TokenDirectory {
+    /// This one, which is created if it does not exist.
+    Given(PathBuf),
+    /// This one in the directory of the store, which is not created if the store is read-only.
+    InStore(PathBuf),
+    /// None: the store has no directory.
+    None,
 }
 
 /// Configuration of `import`.
@@ -256,12 +269,17 @@ impl ServeConfig {
     /// Resolves the options. An address that is not a loopback address requires `--anonymous`.
     pub(crate) fn new(
         store: StoreOptions,
+        access: AccessOptions,
         write: &WriteOptions,
         serve: ServeOptions,
         file: &ConfigFile,
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
+        let tokens = TokenDirectory::new(access, store.clone(), file);
         let access = match serve.anonymous.or(file.serve.anonymous) {
+            Some(Anonymous::None) => {
+                AccessPolicy { anonymous: AnonymousAccess::Granted(Grants::none()), ..AccessPolicy::default() }
+            }
             Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
             Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
             None if listen.0.ip().to_canonical().is_loopback() => AccessPolicy::default(),
@@ -280,7 +298,7 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, write, listen, settings, logs })
+        Ok(Self { store: location(store, file), access: store_access, tokens, write, listen, settings, logs })
     }
 }
 
@@ -374,6 +392,16 @@ impl HealthConfig {
     }
 }
 
+impl TokenDirectory {
+    /// Resolves the options.
+    fn new(flags: AccessOptions, store: StoreOptions, file: &ConfigFile) -> Self {
+        if let Some(given) = flags.access.or_else(|| file.access.access.clone()) {
+            return Self::Given(given);
+        }
+        location(store, file).directory().map_or(Self::None, |store| Self::InStore(store.join("access")))
+    }
+}
+
 impl TokenConfig {
     /// Resolves the options.
     pub(crate) fn new(args: TokenArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
@@ -388,7 +416,10 @@ impl TokenConfig {
                 (args.access, args.drop.map_or(TokenCommand::Rotate, |key| TokenCommand::Drop { key }))
             }
         };
-        let directory = access_directory(access, store, file).ok_or(ConfigError::AccessRequired)?;
+        let directory = match TokenDirectory::new(access, store, file) {
+            TokenDirectory::Given(directory) | TokenDirectory::InStore(directory) => directory,
+            TokenDirectory::None => return Err(ConfigError::AccessRequired),
+        };
         Ok(Self { directory, command, format: OutputFormat::new(json) })
     }
 }
@@ -470,12 +501,6 @@ fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
 fn location(flags: StoreOptions, file: &ConfigFile) -> Location {
     let location = flags.store.or_else(|| file.store.store.clone());
     location.unwrap_or_else(|| Location::Sled(DEFAULT_DIRECTORY.into()))
-}
-
-/// The directory of tokens; `None` if it is not given and the store has no directory.
-fn access_directory(flags: AccessOptions, store: StoreOptions, file: &ConfigFile) -> Option<PathBuf> {
-    let given = flags.access.or_else(|| file.access.access.clone());
-    given.or_else(|| Some(location(store, file).directory()?.join("access")))
 }
 
 fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {

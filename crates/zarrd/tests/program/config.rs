@@ -42,7 +42,11 @@ fn invalid_file_is_exit_code_2() {
 fn non_loopback_address_requires_anonymous() {
     let mut dir = TestDir::new();
     for address in ["0.0.0.0:0", "[::]:0"] {
-        dir.fails(&["serve", "--listen", address], 2, &["--anonymous read", "--anonymous write", "loopback"]);
+        dir.fails(
+            &["serve", "--listen", address],
+            2,
+            &["--anonymous none", "--anonymous read", "--anonymous write", "loopback"],
+        );
     }
     assert!(!dir.path("zarrd-data").exists());
     assert!(dir.serve(&["--listen", "0.0.0.0:0", "--anonymous", "read"]).line.contains("http://0.0.0.0:"));

@@ -3,7 +3,7 @@
 use std::{
     os::unix::fs::{PermissionsExt, chown},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use access::{AccessDirectory, Denial, Right};
@@ -119,6 +119,79 @@ fn store_is_created_next_to_its_tokens() {
     drop(dir.serve(&[]));
     dir.succeeds(&["check"]);
     assert_eq!(listed(&dir).len(), 1);
+}
+
+#[test]
+fn running_servers_see_changes_within_a_second() {
+    let mut dir = TestDir::new();
+    dir.env("ZARRD_ACCESS", "shared");
+    let servers = [dir.serve(&["--store", "sled:one"]), dir.serve(&["--store", "sled:two"])];
+    let all = |dir: &TestDir, code: i32| {
+        let start = Instant::now();
+        for server in &servers {
+            let url = server.url();
+            while dir.run(&["tree", "--server", &url]).code != code {
+                assert!(start.elapsed() < Duration::from_secs(2), "two programs take their time too");
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+    };
+    all(&dir, 0);
+    let (_, token) = {
+        let created = dir.succeeds(&["token", "create", "--name", "Ada", "--allow", "read:/", "--json"]);
+        let json: Value = serde_json::from_str(&created.stdout).unwrap();
+        (json["id"].clone(), json["token"].as_str().unwrap().to_owned())
+    };
+    // From the first token on, a server is not open any more.
+    all(&dir, 1);
+    dir.env("ZARRD_TOKEN", &token);
+    all(&dir, 0);
+    dir.succeeds(&["token", "rotate"]);
+    all(&dir, 0);
+    dir.succeeds(&["token", "rotate", "--drop", "1"]);
+    all(&dir, 1);
+    let created = dir.succeeds(&["token", "create", "--name", "Bob", "--allow", "read:/"]);
+    dir.env("ZARRD_TOKEN", created.stdout.trim());
+    all(&dir, 0);
+    dir.succeeds(&["token", "revoke", "Bob"]);
+    all(&dir, 1);
+}
+
+#[test]
+fn server_for_tokens_only_admits_nobody_else() {
+    let mut dir = TestDir::new();
+    let server = dir.serve(&["--anonymous", "none"]);
+    assert!(dir.path("zarrd-data/access/keys/1.json").exists());
+    dir.fails(&["tree", "--server", &server.url()], 1, &["token"]);
+    let (_, token) = create(&dir, "Ada");
+    dir.env("ZARRD_TOKEN", &token);
+    dir.write("data/x", "1");
+    let import = ["import", "data", "lab", "--server", &server.url()];
+    dir.fails(&import, 1, &[]);
+    let writer = dir.succeeds(&["token", "create", "--name", "Bob", "--allow", "write:lab/"]).stdout;
+    dir.env("ZARRD_TOKEN", writer.trim());
+    thread::sleep(Duration::from_secs(1));
+    dir.succeeds(&import);
+}
+
+#[test]
+fn server_refuses_a_key_that_others_can_read() {
+    let dir = TestDir::new();
+    dir.succeeds(ADA);
+    let key = dir.path("zarrd-data/access/keys/1.json");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o640)).unwrap();
+    dir.fails(&["serve", "--listen", "127.0.0.1:0"], 1, &["keys/1.json", "mode 640", "chmod 600"]);
+}
+
+#[test]
+fn read_only_server_creates_no_directory_in_its_store() {
+    let dir = TestDir::new();
+    drop(dir.serve(&[]));
+    std::fs::remove_dir_all(dir.path("zarrd-data/access")).unwrap();
+    drop(dir.serve(&["--read-only"]));
+    assert!(!dir.path("zarrd-data/access").exists());
+    drop(dir.serve(&["--read-only", "--access", "elsewhere"]));
+    assert!(dir.path("elsewhere/keys").exists());
 }
 
 #[test]

@@ -155,6 +155,25 @@ fn changes_of_another_handle_count_within_a_second() {
 }
 
 #[test]
+fn watched_directory_is_read_in_the_background_until_it_is_dropped() {
+    let (_temp, path) = temp();
+    let (one, other) = (open(&path), Arc::new(open(&path)));
+    other.watch().unwrap();
+    let start = Instant::now();
+    let (_, secret) = create(&one, token("read:/"));
+    while other.authenticate(secret.expose()).is_err() {
+        assert!(start.elapsed() < Duration::from_secs(1));
+        thread::sleep(Duration::from_millis(20));
+    }
+    let weak = Arc::downgrade(&other);
+    drop(other);
+    while weak.upgrade().is_some() {
+        assert!(start.elapsed() < Duration::from_secs(3));
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn many_changes_within_one_tick_are_all_seen() {
     let (_temp, path) = temp();
     let (one, other) = (open(&path), open(&path));
