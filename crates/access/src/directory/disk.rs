@@ -142,20 +142,22 @@ impl Disk {
         }
     }
 
-    /// Reads the high-water mark of time. A damaged one is reported, and written again later.
+    /// Reads the high-water mark of time. A damaged or unreadable one is reported, and written again later.
     pub(super) fn read_clock(&mut self, now: Instant) -> Result<(), ReadError> {
         if !self.root.is_due(now)? {
             return Ok(());
         }
         let path = self.clock_file();
-        let Some(content) =
-            files::read(&path, MAX_CLOCK_LEN).map_err(io_error("read", &path)).inspect_err(|_| self.root.forget())?
-        else {
-            return Ok(());
-        };
-        match str::from_utf8(&content).ok().and_then(|text| parse_rfc3339(text.trim_end())) {
-            Some(time) => self.clock = self.clock.max(time),
-            None => tracing::error!(file = %path.display(), "the high-water mark of time is damaged and ignored"),
+        let time = |content: Vec<u8>| parse_rfc3339(str::from_utf8(&content).ok()?.trim_end());
+        match files::read(&path, MAX_CLOCK_LEN).map(|content| content.map(time)) {
+            Ok(None) => {}
+            Ok(Some(Some(time))) => self.clock = self.clock.max(time),
+            Ok(Some(None)) => {
+                tracing::error!(file = %path.display(), "the high-water mark of time is damaged and ignored");
+            }
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "cannot read the high-water mark of time");
+            }
         }
         Ok(())
     }

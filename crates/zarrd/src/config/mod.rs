@@ -1,8 +1,10 @@
 //! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They
 //! are resolved into one struct per command.
 
+mod expiry;
 mod file;
 mod location;
+mod logins;
 mod options;
 mod prefix;
 mod request_logs;
@@ -10,16 +12,18 @@ mod resolved;
 
 use std::{io, path::PathBuf};
 
+pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{Listen, Location};
+pub(crate) use logins::{LoginError, Logins};
 pub(crate) use options::{
-    AccessLogLevel, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
-    WriteOptions,
+    AccessLogLevel, AccessOptions, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions,
+    TransferOptions, WriteOptions,
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, WriteLimits,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TokenCommand, TokenConfig, WriteLimits,
 };
 
 /// Errors of the configuration.
@@ -63,6 +67,17 @@ pub(crate) enum ConfigError {
         /// The address.
         listen: Listen,
     },
+    /// The store has no directory in which tokens could be.
+    #[error(
+        "memory: has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml)"
+    )]
+    AccessRequired,
+    /// A grant of a token is invalid.
+    #[error("--allow was given too often")]
+    Grants(#[from] access::TooManyGrants),
+    /// The token for a server cannot be determined.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// The command needs a persistent store.
     #[error("{command} needs a persistent store, and memory: keeps nothing; name a sled:DIR or redb:DIR")]
     NotPersistent {
