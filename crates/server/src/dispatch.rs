@@ -52,6 +52,7 @@ pub(crate) async fn handle(app: App, request: Request) -> Response {
 async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
+    guard::check_proxy_headers(request.extensions(), headers)?;
     guard::check_framing(headers)?;
     let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();

@@ -3,11 +3,11 @@
 //! # The way of a request
 //!
 //! ```text
-//!  client ──► serve          accept loop: connection slots, timeouts, lingering close
+//!  client ──► serve          accept loop: connection slots, TLS, HTTP/1 and HTTP/2, timeouts, lingering close
 //!               │
 //!             dispatch       request id, metrics, log, common headers, panics
 //!               │
-//!             guard          Host, framing, read-only, Origin      ──┐
+//!             guard          Host, proxies, framing, read-only, Origin      ──┐
 //!               │                                                   │
 //!             routes         one table: template + method + query   │
 //!               │                                                   │
@@ -69,5 +69,5 @@ pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
 pub use routes::{Operation, ROUTES, Route, Safety};
-pub use serve::serve;
+pub use serve::{CertificateError, Certificates, serve, serve_tls};
 pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

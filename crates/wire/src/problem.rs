@@ -95,6 +95,9 @@ problem_types! {
     IncompleteBody = "incomplete-body", BAD_REQUEST, "Incomplete request body";
     /// The request has no `Host` header.
     MissingHost = "missing-host", BAD_REQUEST, "Missing Host header";
+    /// The request was forwarded by a proxy that the server was not started to trust (`--behind-proxy`); `header` names
+    /// the header that shows it.
+    UntrustedProxy = "untrusted-proxy", BAD_REQUEST, "Untrusted proxy";
     /// The server does not answer to the host name; `host` names it.
     ForbiddenHost = "forbidden-host", FORBIDDEN, "Host not allowed";
     /// Pages of the web origin may only read; `origin` names it.
