@@ -3,9 +3,12 @@
 //! The handlers are installed before a store is opened, so that no signal ends the process while a store is opened or
 //! closed: the first signal waits for that, and the second ends the process immediately, which stores tolerate.
 
-use std::{fmt, io, process};
+use std::{fmt, io, process, sync::Arc};
 
-use tokio::signal::unix::{self, SignalKind};
+use tokio::{
+    signal::unix::{self, SignalKind},
+    sync::Notify,
+};
 
 use crate::exit::Code;
 
@@ -21,12 +24,12 @@ pub(crate) enum Signal {
 }
 
 /// Reaction of a command to SIGHUP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum HangUp {
     /// Stop, unless the process was started to ignore the signal, as `nohup` does.
     Stop,
-    /// Log and ignore it: by convention servers reload their settings, and no setting can be reloaded yet.
-    Ignore,
+    /// Continue, and notify: by convention servers reload their settings.
+    Notify(Arc<Notify>),
 }
 
 /// Handlers of the signals that stop the program.
@@ -57,7 +60,7 @@ impl Signals {
     /// Installs the handlers, which must be done before a store is opened.
     pub(crate) fn install(on_hang_up: HangUp) -> Result<Self, InstallError> {
         let install = |kind| unix::signal(kind).map_err(InstallError);
-        let ignored = on_hang_up == HangUp::Stop && is_ignored(SignalKind::hangup());
+        let ignored = matches!(on_hang_up, HangUp::Stop) && is_ignored(SignalKind::hangup());
         let hang_up = if ignored { None } else { Some(install(SignalKind::hangup())?) };
         let (interrupt, terminate) = (install(SignalKind::interrupt())?, install(SignalKind::terminate())?);
         Ok(Self { interrupt, terminate, hang_up, on_hang_up, first: None })
@@ -67,8 +70,8 @@ impl Signals {
     pub(crate) async fn next(&mut self) -> Signal {
         loop {
             let signal = self.receive().await;
-            if signal == Signal::HangUp && self.on_hang_up == HangUp::Ignore {
-                tracing::info!("ignoring SIGHUP: no setting can be reloaded");
+            if let (Signal::HangUp, HangUp::Notify(notify)) = (signal, &self.on_hang_up) {
+                notify.notify_one();
                 continue;
             }
             self.first.get_or_insert(signal);

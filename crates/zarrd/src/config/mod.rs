@@ -15,7 +15,7 @@ pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOp
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, WriteLimits,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, TlsFiles, WriteLimits,
 };
 
 /// Errors of the configuration.
@@ -58,6 +58,14 @@ pub(crate) enum ConfigError {
     AnonymousRequired {
         /// The address.
         listen: Listen,
+    },
+    /// Only one of the two files for TLS is given.
+    #[error("{given} needs {missing}: TLS needs a certificate and its private key")]
+    IncompleteTls {
+        /// The flag that is given.
+        given: &'static str,
+        /// The flag that is missing.
+        missing: &'static str,
     },
     /// The command needs a persistent store.
     #[error("{command} needs a persistent store, and memory: keeps nothing; name a sled:DIR or redb:DIR")]

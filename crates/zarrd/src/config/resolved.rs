@@ -47,8 +47,19 @@ pub(crate) struct ServeConfig {
     pub(crate) write: WriteLimits,
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// Files for TLS; `None` for plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
     pub(crate) settings: Settings,
+}
+
+/// Files for TLS, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// Path of the certificate chain.
+    pub(crate) cert: PathBuf,
+    /// Path of its private key.
+    pub(crate) key: PathBuf,
 }
 
 /// Configuration of `import`.
@@ -206,6 +217,7 @@ impl ServeConfig {
         file: &ConfigFile,
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
+        let tls = TlsFiles::new(&serve, &file.serve)?;
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::Read) => Access::Read,
             Some(Anonymous::Write) => Access::Write,
@@ -224,7 +236,21 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, write, listen, settings })
+        Ok(Self { store: location(store, file), access: store_access, write, listen, tls, settings })
+    }
+}
+
+impl TlsFiles {
+    /// Resolves the options; the two files may be given in different places.
+    fn new(flags: &ServeOptions, file: &ServeOptions) -> Result<Option<Self>, ConfigError> {
+        let cert = flags.tls_cert.as_ref().or(file.tls_cert.as_ref());
+        let key = flags.tls_key.as_ref().or(file.tls_key.as_ref());
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some(Self { cert: cert.clone(), key: key.clone() })),
+            (Some(_), None) => Err(ConfigError::IncompleteTls { given: "--tls-cert", missing: "--tls-key" }),
+            (None, Some(_)) => Err(ConfigError::IncompleteTls { given: "--tls-key", missing: "--tls-cert" }),
+            (None, None) => Ok(None),
+        }
     }
 }
 
