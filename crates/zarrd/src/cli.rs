@@ -386,6 +386,10 @@ pub(crate) struct HealthArgs {
     /// Address on which the server listens [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     pub(crate) listen: Option<Listen>,
+    /// Certificate of the server, which is trusted in addition to the authorities of the system; with it, the default
+    /// URL begins with `https://`
+    #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
     /// Time limit for the response, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub(crate) timeout: humantime::Duration,

@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     http1::READ_BUFFER_BYTES,
     requests::{ConnectionMode, Requests},
-    stream_progress::{StreamProgress, TrackedBody},
+    stream_progress::{PIECE_BYTES, StreamProgress, TrackedBody},
 };
 use crate::{progress_timeout::ProgressTimeout, settings::Limits};
 
@@ -29,8 +29,6 @@ const MAX_HEADER_LIST_BYTES: u32 = READ_BUFFER_BYTES as u32;
 /// that are not read leave room for no other one.
 const STREAM_WINDOW_BYTES: u32 = 512 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// The size of the data that a stream queues ahead of its window, in bytes.
-const SEND_BUFFER_BYTES: usize = 64 << 10;
 /// The maximum number of streams that were reset by the client before their requests were accepted.
 const MAX_PENDING_RESETS: usize = 20;
 /// The maximum number of streams that were reset because of the client's errors.
@@ -115,7 +113,7 @@ fn builder(limits: &Limits, executor: StreamExecutor) -> http2::Builder<StreamEx
         .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_send_buf_size(SEND_BUFFER_BYTES)
+        .max_send_buf_size(PIECE_BYTES)
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_ERROR_RESETS)
         .keep_alive_interval(PING_INTERVAL)

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     io::IoSlice,
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -46,9 +47,16 @@ struct State {
     waiting_since: Option<Instant>,
 }
 
+/// The maximum size of the pieces that are passed on, in bytes.
+///
+/// h2 queues a piece completely, and only a stream with further pieces can be reset when it stalls.
+pub(super) const PIECE_BYTES: usize = 128 << 10;
+
 /// A response's body that reports its data to a [`StreamProgress`].
 pub(super) struct TrackedBody {
     body: Body,
+    /// The rest of a large piece.
+    rest: Bytes,
     progress: Arc<StreamProgress>,
 }
 
@@ -129,7 +137,14 @@ impl TrackedBody {
     /// Wraps the body of the response to `request`.
     pub(super) fn new(body: Body, progress: Arc<StreamProgress>, request: RequestInFlight) -> Self {
         *progress.request.lock() = Some(request);
-        Self { body, progress }
+        Self { body, rest: Bytes::new(), progress }
+    }
+
+    /// Passes on the next piece of `data`, and stores the rest.
+    fn track(&mut self, mut data: Bytes) -> TrackedData {
+        let piece = data.split_to(data.len().min(PIECE_BYTES));
+        self.rest = data;
+        TrackedData::new(piece, self.progress.clone())
     }
 }
 
@@ -141,16 +156,26 @@ impl http_body::Body for TrackedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<TrackedData>, axum::Error>>> {
+        if !self.rest.is_empty() {
+            let rest = mem::take(&mut self.rest);
+            return Poll::Ready(Some(Ok(Frame::data(self.track(rest)))));
+        }
         let frame = Pin::new(&mut self.body).poll_frame(context);
-        frame.map_ok(|frame| frame.map_data(|data| TrackedData::new(data, self.progress.clone())))
+        frame.map_ok(|frame| frame.map_data(|data| self.track(data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper.saturating_add(rest));
+        }
+        hint.set_lower(body.lower().saturating_add(rest));
+        hint
     }
 }
 
@@ -263,5 +288,21 @@ mod tests {
         assert_eq!(slot.activity().requests(), 1);
         drop(frame);
         assert_eq!(slot.activity().requests(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_pieces_are_split() {
+        let slots = ConnectionSlots::new(1);
+        let (slot, _) = slots.acquire().unwrap();
+        let request = slot.activity().begin_request().unwrap();
+        let bytes = 2 * PIECE_BYTES + 5;
+        let mut body = TrackedBody::new(Body::from(vec![1; bytes]), progress(), request);
+        for (piece, left) in [(PIECE_BYTES, PIECE_BYTES + 5), (PIECE_BYTES, 5), (5, 0)] {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.data_ref().unwrap().remaining(), piece);
+            assert_eq!(http_body::Body::size_hint(&body).exact(), Some(left as u64));
+            assert_eq!(http_body::Body::is_end_stream(&body), left == 0);
+        }
+        assert!(body.frame().await.is_none());
     }
 }

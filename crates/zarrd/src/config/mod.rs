@@ -21,6 +21,15 @@ pub(crate) use resolved::{
 /// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
+    /// A file that the configuration names cannot be read.
+    #[error("cannot read {}", file.display())]
+    ReadNamed {
+        /// Path of the file.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {}", file.display())]
     Read {

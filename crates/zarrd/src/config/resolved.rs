@@ -161,6 +161,8 @@ pub(crate) struct CopyConfig {
 pub(crate) struct HealthConfig {
     /// URL of the server.
     pub(crate) url: BaseUrl,
+    /// Path of a certificate to trust.
+    pub(crate) certificate: Option<PathBuf>,
     /// Time limit for its response.
     pub(crate) timeout: Duration,
 }
@@ -328,11 +330,13 @@ impl CopyConfig {
 impl HealthConfig {
     /// Resolves the options.
     pub(crate) fn new(args: HealthArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let certificate = args.tls_cert.or_else(|| file.serve.tls_cert.clone());
+        let scheme = if certificate.is_some() { "https" } else { "http" };
         let url = match args.url {
             Some(url) => url,
-            None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
+            None => BaseUrl::parse(&format!("{scheme}://{}", listen(args.listen, file).reachable()))?,
         };
-        Ok(Self { url, timeout: args.timeout.into() })
+        Ok(Self { url, certificate, timeout: args.timeout.into() })
     }
 }
 

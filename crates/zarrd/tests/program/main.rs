@@ -9,4 +9,5 @@ mod files;
 mod help;
 mod runner;
 mod serve;
+mod tls;
 mod transfers;
