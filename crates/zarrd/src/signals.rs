@@ -3,12 +3,9 @@
 //! The handlers are installed before a store is opened, so that no signal ends the process while a store is opened or
 //! closed: the first signal waits for that, and the second ends the process immediately, which stores tolerate.
 
-use std::{fmt, io, process, sync::Arc};
+use std::{fmt, io, process};
 
-use tokio::{
-    signal::unix::{self, SignalKind},
-    sync::Notify,
-};
+use tokio::signal::unix::{self, SignalKind};
 
 use crate::exit::Code;
 
@@ -24,12 +21,12 @@ pub(crate) enum Signal {
 }
 
 /// Reaction of a command to SIGHUP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HangUp {
     /// Stop, unless the process was started to ignore the signal, as `nohup` does.
     Stop,
-    /// Continue, and notify: by convention servers reload their settings.
-    Notify(Arc<Notify>),
+    /// Continue, after calling what was passed to [`Signals::at_hang_up`].
+    Continue,
 }
 
 /// Handlers of the signals that stop the program.
@@ -39,6 +36,8 @@ pub(crate) struct Signals {
     /// `None` if the signal is ignored.
     hang_up: Option<unix::Signal>,
     on_hang_up: HangUp,
+    /// Called at each SIGHUP after which the command continues.
+    at_hang_up: Vec<Box<dyn Fn() + Send>>,
     /// The first signal that was received.
     first: Option<Signal>,
 }
@@ -60,18 +59,24 @@ impl Signals {
     /// Installs the handlers, which must be done before a store is opened.
     pub(crate) fn install(on_hang_up: HangUp) -> Result<Self, InstallError> {
         let install = |kind| unix::signal(kind).map_err(InstallError);
-        let ignored = matches!(on_hang_up, HangUp::Stop) && is_ignored(SignalKind::hangup());
+        let ignored = on_hang_up == HangUp::Stop && is_ignored(SignalKind::hangup());
         let hang_up = if ignored { None } else { Some(install(SignalKind::hangup())?) };
         let (interrupt, terminate) = (install(SignalKind::interrupt())?, install(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate, hang_up, on_hang_up, first: None })
+        Ok(Self { interrupt, terminate, hang_up, on_hang_up, at_hang_up: Vec::new(), first: None })
+    }
+
+    /// Has `action` called at each SIGHUP after which the command continues.
+    pub(crate) fn at_hang_up(&mut self, action: impl Fn() + Send + 'static) {
+        self.at_hang_up.push(Box::new(action));
     }
 
     /// Waits for a signal to stop.
     pub(crate) async fn next(&mut self) -> Signal {
         loop {
             let signal = self.receive().await;
-            if let (Signal::HangUp, HangUp::Notify(notify)) = (signal, &self.on_hang_up) {
-                notify.notify_one();
+            if signal == Signal::HangUp && self.on_hang_up == HangUp::Continue {
+                tracing::info!("SIGHUP: reopening the access log and the audit log");
+                self.at_hang_up.iter().for_each(|action| action());
                 continue;
             }
             self.first.get_or_insert(signal);

@@ -3,28 +3,25 @@
 use std::{
     convert::Infallible,
     future::{Future, poll_fn},
-    pin::Pin,
-    task::{Context, Poll},
 };
 
-use axum::body::Body;
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http::StatusCode;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::{requests::Requests, slots::RequestInFlight};
+use crate::{
+    observed_body::{BodyObserver, ObservedBody},
+    request_log::MalformedHead,
+};
 
 /// The size of the read buffer, in bytes. A request head may be up to twice as long.
 pub(super) const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// A response body that counts as a request in flight until dropped.
-struct InFlightBody {
-    body: Body,
-    _in_flight: RequestInFlight,
-}
+/// A response counts as in flight until its body is dropped.
+impl BodyObserver for RequestInFlight {}
 
 /// Serves requests on `stream` until it ends. After `stopping` is cancelled, ends with the current request.
 pub(super) async fn serve<S>(stream: S, requests: Requests, stopping: CancellationToken)
@@ -38,7 +35,7 @@ where
         let requests = requests.clone();
         async move {
             let (response, in_flight) = requests.handle(request).await;
-            Ok::<_, Infallible>(response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight })))
+            Ok::<_, Infallible>(response.map(|body| ObservedBody::wrap(body, in_flight)))
         }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
@@ -51,27 +48,24 @@ where
         }
         connection.as_mut().poll(context)
     });
-    if let Err(error) = ended.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+    let Err(error) = ended.await else { return };
+    tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+    if error.is_parse() {
+        let (app, peer) = (&requests.app, requests.peer);
+        let id = app.request_ids().generate();
+        MalformedHead { peer, id, status: status_of_malformed_head(&error) }.log(app.logs());
     }
 }
 
-impl http_body::Body for InFlightBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+/// The status with which hyper rejected a malformed head; `None` if it closed the connection without a response.
+fn status_of_malformed_head(error: &hyper::Error) -> Option<StatusCode> {
+    if error.is_parse_version_h2() {
+        return None;
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    Some(match error.is_parse_too_large() {
+        // Only the text distinguishes the two.
+        true if error.to_string().contains("URI") => StatusCode::URI_TOO_LONG,
+        true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    })
 }

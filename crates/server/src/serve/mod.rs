@@ -144,6 +144,7 @@ impl Server {
                 app: app.clone(),
                 peer,
                 mode,
+                tls: self.tls.is_some(),
                 activity: slot.activity().clone(),
                 concurrent: self.concurrent.clone(),
             },

@@ -6,7 +6,6 @@ use axum::{body::Body, extract::Request, response::Response};
 use http::{HeaderValue, header::CONNECTION};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
-use wire::headers::REQUEST_ID;
 
 use super::slots::{Activity, RequestInFlight};
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
     caller::{self, Peer},
     dispatch,
     error::ApiError,
-    guard,
+    request_log::ConnectionInfo,
     routes::Route,
 };
 
@@ -34,6 +33,8 @@ pub(super) struct Requests {
     /// The client's address.
     pub(super) peer: IpAddr,
     pub(super) mode: ConnectionMode,
+    /// True if the connection is encrypted.
+    pub(super) tls: bool,
     pub(super) activity: Arc<Activity>,
     /// Permits for requests that share their connection with others.
     pub(super) concurrent: Arc<Semaphore>,
@@ -64,9 +65,12 @@ impl Requests {
     fn identified(&self, request: hyper::Request<Incoming>) -> Request {
         let mut request = request.map(Body::new);
         let proxies = &self.app.settings().proxies;
-        let caller = caller::resolve(proxies, self.peer, request.headers());
-        request.extensions_mut().insert(caller);
+        let client = caller::resolve(proxies, self.peer, request.headers());
+        request.extensions_mut().insert(caller::for_address(client));
         request.extensions_mut().insert(Peer::new(proxies, self.peer));
+        if self.app.logs().is_on() {
+            request.extensions_mut().insert(ConnectionInfo { client, tls: self.tls });
+        }
         request
     }
 
@@ -83,14 +87,7 @@ impl Requests {
 
     /// The response to a request that is rejected because of the number of connections or requests.
     fn busy(&self, request: &Request) -> Response {
-        let id = self.app.request_ids().of(request.headers());
-        let error = ApiError::busy(None);
-        error.log(&id);
-        let mut response = error.to_response(&id);
-        let headers = response.headers_mut();
-        headers.insert(REQUEST_ID, id.header());
-        guard::add_common_headers(headers);
-        response
+        dispatch::reject(&self.app, request, ApiError::busy(None))
     }
 }
 

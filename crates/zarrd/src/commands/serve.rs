@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::{App, Certificates};
+use server::{App, Certificates, RequestLogs};
 use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot},
@@ -32,36 +32,44 @@ struct Listening {
 /// The server listens before it opens the store, so that it creates no store if the address is not available.
 /// Connections wait until the store is open.
 pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
-    let hang_up = Arc::new(Notify::new());
-    let mut signals = Signals::install(HangUp::Notify(hang_up.clone()))?;
+    let mut signals = Signals::install(HangUp::Continue)?;
     let tls = load_certificates(config.tls.take()).await?;
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
+    let logs = RequestLogs::open(&config.logs)?;
+    let reopened = logs.clone();
+    signals.at_hang_up(move || reopened.reopen());
+    let hang_up = Arc::new(Notify::new());
+    let notified = hang_up.clone();
+    signals.at_hang_up(move || notified.notify_one());
     let store = signals.finish(ServedStore::open(&config.store, config.access, config.write)).await?;
     let served = match signals.check() {
         Ok(()) => {
-            let reloading = AbortOnDropHandle::new(tokio::spawn(reload(tls.clone(), hang_up)));
+            let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
+            let _watching = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(watch(tls))));
             let listening = Listening { listener, address, tls };
-            let served = serve(&config, &store, listening, &mut signals).await;
-            drop(reloading);
-            served
+            serve(&config, &store, &logs, listening, &mut signals).await
         }
         // A signal was received before serving began.
         Err(_) => Ok(()),
     };
-    served.and(signals.finish(store.close()).await.map_err(Into::into))
+    let closed = signals.finish(store.close()).await.map_err(Into::into);
+    // No request is left, so all lines are queued. An error would mean that the thread panicked.
+    let _ = signals.finish(tokio::task::spawn_blocking(move || logs.close())).await;
+    served.and(closed)
 }
 
 /// Serves until a signal is received and all running requests are done. A second signal ends the process immediately.
 async fn serve(
     config: &ServeConfig,
     store: &ServedStore,
+    logs: &RequestLogs,
     listening: Listening,
     signals: &mut Signals,
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
-    let app = App::new(store.shared(), config.settings.clone());
+    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
     let (stop, stopped) = oneshot::channel::<()>();
@@ -92,17 +100,6 @@ async fn load_certificates(files: Option<TlsFiles>) -> Result<Option<Arc<Certifi
     let Some(TlsFiles { cert, key }) = files else { return Ok(None) };
     let loaded = spawn_blocking(move || Certificates::load(cert, key)).await;
     Ok(Some(loaded.map_err(|error| Error::Runtime(error.into()))??))
-}
-
-/// Loads the certificates again on SIGHUP and when they change. Never returns.
-async fn reload(tls: Option<Arc<Certificates>>, hang_up: Arc<Notify>) {
-    match tls {
-        Some(certificates) => certificates.watch(|| hang_up.notified()).await,
-        None => loop {
-            hang_up.notified().await;
-            tracing::info!("ignoring SIGHUP: only a certificate (--tls-cert) can be reloaded");
-        },
-    }
 }
 
 /// Listens on an address, and returns it with the port, which may have been 0.
