@@ -51,7 +51,8 @@ Examples:
 
 When it listens, it prints one line with its address on stdout. Logs go to stderr. SIGTERM and Ctrl-C stop it: it accepts \
 no more connections, running requests finish, the store is closed, and the exit code is 0. A second signal stops it \
-immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP is logged and ignored.";
+immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP \
+reopens the files of --access-log-file and --audit-log, and loads the certificate of --tls-cert again.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -460,6 +461,10 @@ pub(crate) struct HealthArgs {
     /// Address on which the server listens [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     pub(crate) listen: Option<Listen>,
+    /// Certificate of the server, which is trusted in addition to the authorities of the system; with it, the default
+    /// URL begins with `https://`
+    #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
     /// Time limit for the response, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub(crate) timeout: humantime::Duration,

@@ -112,6 +112,8 @@ mod tests {
             listen = "0.0.0.0:80"
             read-only = true
             anonymous = "read"
+            tls-cert = "/tls/cert.pem"
+            tls-key = "/tls/key.pem"
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
             max-body = "64MiB"
@@ -136,6 +138,8 @@ mod tests {
         assert_eq!(file.access.access, Some("/access".into()));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.read_only, Some(true));
+        assert_eq!(file.serve.tls_cert, Some("/tls/cert.pem".into()));
+        assert_eq!(file.serve.tls_key, Some("/tls/key.pem".into()));
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));

@@ -50,10 +50,21 @@ pub(crate) struct ServeConfig {
     pub(crate) write: WriteLimits,
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// Files for TLS; `None` for plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
     pub(crate) settings: Settings,
     /// The access log and the audit log.
     pub(crate) logs: RequestLogOptions,
+}
+
+/// Files for TLS, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// Path of the certificate chain.
+    pub(crate) cert: PathBuf,
+    /// Path of its private key.
+    pub(crate) key: PathBuf,
 }
 
 /// Configuration of `import`.
@@ -157,6 +168,8 @@ pub(crate) struct CopyConfig {
 pub(crate) struct HealthConfig {
     /// URL of the server.
     pub(crate) url: BaseUrl,
+    /// Path of a certificate to trust.
+    pub(crate) certificate: Option<PathBuf>,
     /// Time limit for its response.
     pub(crate) timeout: Duration,
 }
@@ -261,6 +274,7 @@ impl ServeConfig {
         file: &ConfigFile,
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
+        let tls = TlsFiles::new(&serve, &file.serve)?;
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
             Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
@@ -280,7 +294,21 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, write, listen, settings, logs })
+        Ok(Self { store: location(store, file), access: store_access, write, listen, tls, settings, logs })
+    }
+}
+
+impl TlsFiles {
+    /// Resolves the options; the two files may be given in different places.
+    fn new(flags: &ServeOptions, file: &ServeOptions) -> Result<Option<Self>, ConfigError> {
+        let cert = flags.tls_cert.as_ref().or(file.tls_cert.as_ref());
+        let key = flags.tls_key.as_ref().or(file.tls_key.as_ref());
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some(Self { cert: cert.clone(), key: key.clone() })),
+            (Some(_), None) => Err(ConfigError::IncompleteTls { given: "--tls-cert", missing: "--tls-key" }),
+            (None, Some(_)) => Err(ConfigError::IncompleteTls { given: "--tls-key", missing: "--tls-cert" }),
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -366,11 +394,13 @@ impl CopyConfig {
 impl HealthConfig {
     /// Resolves the options.
     pub(crate) fn new(args: HealthArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let certificate = args.tls_cert.or_else(|| file.serve.tls_cert.clone());
+        let scheme = if certificate.is_some() { "https" } else { "http" };
         let url = match args.url {
             Some(url) => url,
-            None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
+            None => BaseUrl::parse(&format!("{scheme}://{}", listen(args.listen, file).reachable()))?,
         };
-        Ok(Self { url, timeout: args.timeout.into() })
+        Ok(Self { url, certificate, timeout: args.timeout.into() })
     }
 }
 
