@@ -2,6 +2,7 @@
 //! allocates meanwhile.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a failed test is a panic")]
 
 use std::fs;
 
