@@ -19,6 +19,7 @@ use crate::{
     options::Options,
     read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
     retry::MAX_ATTEMPTS,
+    rights::NodeRights,
     write::{
         append::Append,
         commit::WriteTarget,
@@ -42,6 +43,11 @@ impl Arrays {
     /// has a claim of its own.
     pub fn for_request(&self, claim: Claim) -> Self {
         Self(Arc::new(self.0.for_request(claim)))
+    }
+
+    /// The same arrays with limited rights on nodes that the request does not name.
+    pub fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
+        Self(Arc::new(self.0.with_rights(rights)))
     }
 
     /// The memory that all requests together may hold, including what other layers take from the same budget.
@@ -143,10 +149,10 @@ impl Arrays {
         let context = self.0.for_operation();
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
-        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
-        check_lists(&seen)?;
-        let shape = seen.shape();
-        let region = seen.shifted(&model.view_offset);
+        let in_view = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        check_lists(&in_view)?;
+        let shape = in_view.shape();
+        let region = in_view.shifted(&model.view_offset);
         check_chunks(&resolved.array, &region)?;
         Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }

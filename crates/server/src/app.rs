@@ -6,7 +6,7 @@ use array::{Arrays, MemoryBudget};
 use store::TransactionalStore;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
+use crate::{metrics::Metrics, request_id::RequestIds, request_log::RequestLogs, settings::Settings};
 
 /// A store, its engine and the settings by which it is served. Clones share one state.
 #[derive(Clone)]
@@ -16,18 +16,25 @@ struct Inner {
     store: Arc<dyn TransactionalStore>,
     arrays: Arrays,
     settings: Settings,
+    logs: RequestLogs,
     metrics: Metrics,
     request_ids: RequestIds,
     listing_permits: Semaphore,
 }
 
 impl App {
-    /// Serves `store` with `settings`.
+    /// Serves `store` with `settings`, without an access log or an audit log.
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        Self::with_logs(store, settings, RequestLogs::default())
+    }
+
+    /// Serves `store` with `settings`, and logs requests.
+    pub fn with_logs(store: Arc<dyn TransactionalStore>, settings: Settings, logs: RequestLogs) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {
-            metrics: Metrics::new(arrays.queues()),
+            metrics: Metrics::new(&logs, arrays.queues()),
             arrays,
+            logs,
             request_ids: RequestIds::new(),
             listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
             store,
@@ -48,6 +55,11 @@ impl App {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The access log and the audit log.
+    pub(crate) fn logs(&self) -> &RequestLogs {
+        &self.0.logs
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

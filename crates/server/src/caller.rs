@@ -34,13 +34,13 @@ pub(crate) fn for_address(address: IpAddr) -> Caller {
     })
 }
 
-/// The caller of a request received from `peer`. If `peer` is one of the `proxies`, this is the last address before
-/// them that the headers name.
+/// The address of the client whose request was received from `peer`. If `peer` is one of the `proxies`, this is the last
+/// address before them that the headers name.
 ///
-/// If `Forwarded` and `X-Forwarded-For` disagree, at max_bits one of them was set by a proxy, so the caller is `peer`.
-pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
+/// If `Forwarded` and `X-Forwarded-For` disagree, at most one of them was set by a proxy, so the client is `peer`.
+pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     if !is_proxy(proxies, peer) {
-        return for_address(peer);
+        return peer;
     }
     let legacy =
         || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -50,8 +50,8 @@ pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) ->
         .contains_key(FORWARDED)
         .then(|| client_address(proxies, peer, elements().map(|element| forwarded_for(&element))));
     match (legacy, standard) {
-        (Some(one), Some(other)) if one != other => for_address(peer),
-        (one, other) => for_address(one.or(other).unwrap_or(peer)),
+        (Some(one), Some(other)) if one != other => peer,
+        (one, other) => one.or(other).unwrap_or(peer),
     }
 }
 
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn the_last_address_before_the_proxies() {
         let proxies = ["10.0.0.0/8".parse().unwrap(), "2001:db8::/64".parse().unwrap()];
-        let behind = |peer, lines: &[(&'static str, &str)]| super::resolve(&proxies, ip(peer), &headers(lines));
+        let behind =
+            |peer, lines: &[(&'static str, &str)]| for_address(super::resolve(&proxies, ip(peer), &headers(lines)));
         const X: &str = "x-forwarded-for";
         const F: &str = "forwarded";
         // The headers of a client that is not a proxy are ignored.

@@ -18,8 +18,16 @@ use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
-    app::App, error::ApiError, guard, memory_claim, metrics::InFlightGuard, request_body::BodyCompletion,
-    request_id::RequestId, response_body::InstrumentedBody, routes::Route,
+    app::App,
+    authorization::{self, Session},
+    error::ApiError,
+    guard, memory_claim,
+    metrics::InFlightGuard,
+    request_body::BodyCompletion,
+    request_id::RequestId,
+    request_log::{LoggedPath, LoggedRequest, OperationName, RequestRecord, RouteName},
+    response_body::instrumented_body,
+    routes::{Route, Safety},
 };
 
 /// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
@@ -32,10 +40,11 @@ pub fn router(app: App) -> Router {
 
 /// Handles any request.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
+    let (mut request, completion) = BodyCompletion::watch(request);
+    authorization::strip_share_link(&mut request);
     let scope = RequestScope::start(&app, &request);
     let chunked = guard::is_chunked(request.headers());
-    let (mut request, completion) = BodyCompletion::watch(request);
-    memory_claim::attach(&app, &mut request);
+    let request = scope.attach(request);
     let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
     let response = match outcome {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
@@ -49,7 +58,22 @@ pub(crate) async fn handle(app: App, request: Request) -> Response {
     response
 }
 
-async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
+/// Answers a request with an error without handling it. The response has no effect on the metrics of requests.
+pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response {
+    let id = app.request_ids().of(request.headers());
+    let logged = log(app, request, &id, Route::find(request.method(), request.uri().path()));
+    error.log(&id);
+    let mut response = error.to_response(&id);
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id.header());
+    guard::add_common_headers(headers);
+    match logged {
+        Some(logged) => logged.respond(response, Some(error.problem_type())),
+        None => response,
+    }
+}
+
+async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_framing(headers)?;
@@ -61,18 +85,38 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     let operation = route.operation(method, query);
     let operation =
         operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
-    guard::check_mutation(&app, operation.safety, headers)?;
-    Ok(array::run_request(operation.run(request, app)).await)
+    let session = authorization::authenticate(&app, &request)?;
+    if let (Some(record), Some(name)) = (RequestRecord::of(request.extensions()), session.log_name()) {
+        record.set_principal(name);
+    }
+    authorization::authorize(&app, route, operation, &request, &session)?;
+    guard::check_mutation(&app, operation, &session, headers)?;
+    attach(&app, &session, &mut request);
+    let mut response = array::run_request(operation.run(request, app)).await;
+    response.extensions_mut().insert(session);
+    Ok(response)
+}
+
+/// Attaches the session of a request, and the memory claim of its caller.
+fn attach(app: &App, session: &Session, request: &mut Request) {
+    let extensions = request.extensions_mut();
+    if let Some(caller) = session.caller() {
+        extensions.insert(caller);
+    }
+    extensions.insert(session.clone());
+    memory_claim::attach(app, request);
 }
 
 /// The state of a request from its arrival until its response is sent.
 struct RequestScope {
     id: RequestId,
     method: Method,
-    path: Option<String>,
+    path: Option<LoggedPath>,
     route: Option<&'static Route>,
     started: Instant,
     in_flight: InFlightGuard,
+    /// `None` if all request logs are off.
+    logged: Option<LoggedRequest>,
 }
 
 impl RequestScope {
@@ -80,15 +124,31 @@ impl RequestScope {
         let method = request.method().clone();
         let route = Route::find(&method, request.uri().path());
         // The path is only logged at this level.
-        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
+        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::of(request));
         let in_flight = app.metrics().start_request();
-        Self { id: app.request_ids().of(request.headers()), method, path, route, started: Instant::now(), in_flight }
+        let id = app.request_ids().of(request.headers());
+        let logged = log(app, request, &id, route);
+        Self { id, method, path, route, started: Instant::now(), in_flight, logged }
     }
 
-    fn finish(self, mut response: Response) -> Response {
-        if let Some(error) = ApiError::take_from(&mut response) {
+    /// Adds what guards and handlers need for the request's lines in the logs.
+    fn attach(&self, request: Request) -> Request {
+        match &self.logged {
+            Some(logged) => logged.attach(request),
+            None => request,
+        }
+    }
+
+    fn finish(mut self, mut response: Response) -> Response {
+        let session: Option<Session> = response.extensions_mut().remove();
+        let error = ApiError::take_from(&mut response);
+        let problem = error.as_ref().map(ApiError::problem_type);
+        if let Some(error) = error {
             error.log(&self.id);
             response = error.to_response(&self.id);
+        }
+        if let Some(session) = session {
+            session.mark(&mut response);
         }
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, self.id.header());
@@ -97,7 +157,12 @@ impl RequestScope {
             response = without_body(response);
         }
         self.record(&response);
-        self.instrument(response)
+        let logged = self.logged.take();
+        let response = self.instrument(response);
+        match logged {
+            Some(logged) => logged.respond(response, problem),
+            None => response,
+        }
     }
 
     fn record(&self, response: &Response) {
@@ -106,7 +171,7 @@ impl RequestScope {
         self.in_flight.record_response(template, &self.method, status, elapsed);
         if let Some(path) = &self.path {
             let status = status.as_u16();
-            tracing::debug!(request = %self.id, method = %self.method, path, status, ?elapsed, "request completed");
+            tracing::debug!(request = %self.id, method = %self.method, %path, status, ?elapsed, "request completed");
         }
     }
 
@@ -117,9 +182,24 @@ impl RequestScope {
                 self.in_flight.record_sent(size);
                 response
             }
-            _ => response.map(|body| Body::new(InstrumentedBody::new(body, self.id, self.in_flight))),
+            _ => response.map(|body| instrumented_body(body, self.id, self.in_flight)),
         }
     }
+}
+
+/// Begins the lines of a request in the logs, if any is on.
+fn log(app: &App, request: &Request, id: &RequestId, route: Option<&'static Route>) -> Option<LoggedRequest> {
+    if !app.logs().is_on() {
+        return None;
+    }
+    let operation =
+        route.and_then(|route| route.operation(request.method(), request.uri().query().unwrap_or_default()));
+    let operation = operation.map(|operation| OperationName {
+        selected_by: operation.selected_by,
+        is_unsafe: operation.safety == Safety::Unsafe,
+    });
+    let route = RouteName { template: route.map(|route| route.template), operation };
+    Some(LoggedRequest::start(app.logs(), request, id, route))
 }
 
 /// The response to `HEAD`: that of `GET` without its body, but with its length.

@@ -5,7 +5,7 @@
 //! ```text
 //!  client ──► serve          accept loop: connection slots, timeouts, lingering close
 //!               │
-//!             dispatch       request id, metrics, log, common headers, panics
+//!             dispatch       request id, metrics, logs, common headers, panics
 //!               │
 //!             guard          Host, framing, read-only, Origin      ──┐
 //!               │                                                   │
@@ -34,14 +34,18 @@
 //! - The **caller** is the client's address, resolved behind trusted proxies ([`Network`]). Memory and threads are shared
 //!   fairly among callers.
 //! - The **memory claim** of a request is the only source of memory for it. Small bodies and responses need no permit.
+//! - The **access log** and the **audit log** ([`RequestLogs`]) have one JSON line for each request, and for each change
+//!   and denial. A thread writes each of them from a bounded queue, so no request waits for them.
 //! - **Limits** ([`Limits`]) bound everything that a client controls before it is allocated or looped over.
 //! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
 //!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.
 //!
 //! [`router`] is the same service without the connections, for tests and for embedding.
 
+mod access_api;
 mod app;
 mod array_api;
+mod authorization;
 mod blocking;
 mod caller;
 mod content_encoding;
@@ -55,19 +59,24 @@ mod memory_claim;
 mod metrics;
 mod monitoring_api;
 mod node_api;
+mod observed_body;
 mod progress_timeout;
 mod request_body;
 mod request_id;
+mod request_log;
 mod response_body;
 mod routes;
 mod serve;
 mod settings;
 mod store_api;
 
+pub use access::{AccessDirectory, Grant, Grants, Right};
 pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
+pub use authorization::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
-pub use routes::{Operation, ROUTES, Route, Safety};
+pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
+pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::serve;
-pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -24,6 +24,8 @@ use prometheus_client::{
 };
 use store::{WaitTimes, WaitTotals};
 
+use crate::request_log::RequestLogs;
+
 /// The server's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -84,8 +86,8 @@ struct RouteLabels {
 }
 
 impl Metrics {
-    /// New metrics, with those of these queues, by name.
-    pub(crate) fn new(queues: Vec<(&'static str, Arc<WaitTimes>)>) -> Self {
+    /// New metrics, with those of the logs, and of these queues by name.
+    pub(crate) fn new(logs: &RequestLogs, queues: Vec<(&'static str, Arc<WaitTimes>)>) -> Self {
         let instruments = Instruments {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
@@ -140,6 +142,8 @@ impl Metrics {
         );
         let cached = instruments.cached.clone();
         registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
+        let dropped = logs.dropped().clone();
+        registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
         registry.register_collector(Box::new(QueueWaits(queues)));
         Self { registry, instruments: Arc::new(instruments) }
     }

@@ -27,11 +27,12 @@ impl RequestIds {
     pub(crate) fn of(&self, headers: &HeaderMap) -> RequestId {
         match headers.get(REQUEST_ID) {
             Some(theirs) if is_request_id(theirs.as_bytes()) => RequestId(theirs.clone()),
-            _ => self.make(),
+            _ => self.generate(),
         }
     }
 
-    fn make(&self) -> RequestId {
+    /// Generates an id.
+    pub(crate) fn generate(&self) -> RequestId {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         let text = format!("{:08x}-{count:x}", self.run);
         // Hexadecimal digits and a dash are a valid header value.

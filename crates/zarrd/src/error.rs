@@ -38,6 +38,9 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+    /// The access log or the audit log cannot be opened.
+    #[error(transparent)]
+    RequestLog(#[from] server::OpenLogError),
     /// The server failed.
     #[error("the server failed")]
     Serve(#[source] io::Error),
@@ -119,6 +122,7 @@ impl Error {
             Self::Open(OpenStoreError::Client { .. })
             | Self::Store(_)
             | Self::Compact(_)
+            | Self::RequestLog(_)
             | Self::Serve(_)
             | Self::Runtime(_)
             | Self::ResolvePath(_)

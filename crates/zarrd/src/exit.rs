@@ -13,7 +13,7 @@ Exit codes:
   5    damaged values were found
   6    cannot listen on the address
   130  stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP; serve exits 0 on the first signal and 130/143 on the \
-       second, and ignores SIGHUP";
+       second, and continues after SIGHUP";
 
 /// An exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,8 +25,8 @@ pub(crate) enum Signal {
 pub(crate) enum HangUp {
     /// Stop, unless the process was started to ignore the signal, as `nohup` does.
     Stop,
-    /// Log and ignore it: by convention servers reload their settings, and no setting can be reloaded yet.
-    Ignore,
+    /// Continue, after calling what was passed to [`Signals::at_hang_up`].
+    Continue,
 }
 
 /// Handlers of the signals that stop the program.
@@ -36,6 +36,8 @@ pub(crate) struct Signals {
     /// `None` if the signal is ignored.
     hang_up: Option<unix::Signal>,
     on_hang_up: HangUp,
+    /// Called at each SIGHUP after which the command continues.
+    at_hang_up: Vec<Box<dyn Fn() + Send>>,
     /// The first signal that was received.
     first: Option<Signal>,
 }
@@ -60,15 +62,21 @@ impl Signals {
         let ignored = on_hang_up == HangUp::Stop && is_ignored(SignalKind::hangup());
         let hang_up = if ignored { None } else { Some(install(SignalKind::hangup())?) };
         let (interrupt, terminate) = (install(SignalKind::interrupt())?, install(SignalKind::terminate())?);
-        Ok(Self { interrupt, terminate, hang_up, on_hang_up, first: None })
+        Ok(Self { interrupt, terminate, hang_up, on_hang_up, at_hang_up: Vec::new(), first: None })
+    }
+
+    /// Has `action` called at each SIGHUP after which the command continues.
+    pub(crate) fn at_hang_up(&mut self, action: impl Fn() + Send + 'static) {
+        self.at_hang_up.push(Box::new(action));
     }
 
     /// Waits for a signal to stop.
     pub(crate) async fn next(&mut self) -> Signal {
         loop {
             let signal = self.receive().await;
-            if signal == Signal::HangUp && self.on_hang_up == HangUp::Ignore {
-                tracing::info!("ignoring SIGHUP: no setting can be reloaded");
+            if signal == Signal::HangUp && self.on_hang_up == HangUp::Continue {
+                tracing::info!("SIGHUP: reopening the access log and the audit log");
+                self.at_hang_up.iter().for_each(|action| action());
                 continue;
             }
             self.first.get_or_insert(signal);

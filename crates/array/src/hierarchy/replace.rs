@@ -178,12 +178,12 @@ impl<'a> TreeDiff<'a> {
         if before.0.is_empty() || node.kind != NodeKind::Array {
             return;
         }
-        let there: Vec<Key> =
+        let other_documents: Vec<Key> =
             names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| siblings.contains_key(key)).collect();
-        if there.is_empty() {
+        if other_documents.is_empty() {
             return;
         }
-        for key in there {
+        for key in other_documents {
             change_set.erase(key);
         }
         record_change(&mut self.node_changes, &node.path, other, None);
@@ -272,7 +272,7 @@ fn place_documents(
     siblings: &BTreeMap<Key, StoreVersion>,
     erased: &BTreeMap<Key, StoreVersion>,
 ) {
-    let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
+    let expected = |key: &Key| before.0.iter().find(|(own, _)| own == key).map(|(_, version)| *version);
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
         change_set.record_read(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
@@ -280,11 +280,11 @@ fn place_documents(
     }
     if let Some(key) = keys.next() {
         // An erased node may have left attributes behind.
-        let there = siblings.get(key).copied();
-        change_set.record_read(key, expected(key).unwrap_or(there));
+        let current = siblings.get(key).copied();
+        change_set.record_read(key, expected(key).unwrap_or(current));
         match &stored.attributes {
             Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),
-            None if there.is_some() => change_set.erase(key.clone()),
+            None if current.is_some() => change_set.erase(key.clone()),
             None => {}
         }
     }

@@ -35,18 +35,18 @@ pub(crate) async fn empty_prefixes(
 }
 
 /// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
-/// documents, each with the versions of its current ones; `gone` are erased with everything below them; `empty` are the
-/// [prefixes](empty_prefixes) of the whole tree, if these are empty.
+/// documents, each with the versions of its current ones; `erased` are those that the commit erases with everything
+/// below them; `empty` are the [prefixes](empty_prefixes) of the whole tree, if these are empty.
 pub(crate) async fn settle(
     context: &Context,
     change_set: &mut ChangeSet,
     nodes: &[NodePlacement<'_>],
-    gone: &BTreeSet<NodePath>,
+    erased: &BTreeSet<NodePath>,
     existing: IfExists,
     empty: Option<Vec<Prefix>>,
 ) -> Result<(), NodeError> {
     let is_new_array = |placement: &&NodePlacement<'_>| {
-        placement.node.kind == NodeKind::Array && placement.is_new() && !is_at_or_below(gone, &placement.node.path)
+        placement.node.kind == NodeKind::Array && placement.is_new() && !is_at_or_below(erased, &placement.node.path)
     };
     let arrays: Vec<&NodeTree> = nodes.iter().filter(is_new_array).map(|placement| placement.node).collect();
     if existing == IfExists::Adopt || arrays.is_empty() {

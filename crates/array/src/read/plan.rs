@@ -84,9 +84,9 @@ impl ReadPlan {
         request: &ReadRequest,
         limit: u64,
     ) -> Result<Self, ArrayError> {
-        let seen = request.resolve(&array.model().view_shape())?;
-        check_size(array, &seen, limit)?;
-        let resolved = Arc::new(seen.shifted(&array.model().view_offset));
+        let in_view = request.resolve(&array.model().view_shape())?;
+        check_size(array, &in_view, limit)?;
+        let resolved = Arc::new(in_view.shifted(&array.model().view_offset));
         let most = max_chunks(array.grid(), &resolved);
         // The plan may take only a part of the memory, so that some is left for the read.
         let options = &context.options;
@@ -157,11 +157,11 @@ impl ReadPlan {
         let allowance = WorkBudget::new(elements, array.model().data_type.fixed_size(), options.max_work);
         let Some(chain) = array.largest_chain()? else { return Ok(allowance) };
         let visited = chunks.touched.saturating_mul(STEPS_PER_KEY);
-        let StoredChunks { stored: there, bytes: stored, .. } = *chunks;
-        if there == 0 {
+        let StoredChunks { stored: existing, bytes: stored, .. } = *chunks;
+        if existing == 0 {
             self.memory.needs.expect_no_chunks();
         }
-        let decoded = max_decode_work(&chain, &self.resolved, there, stored);
+        let decoded = max_decode_work(&chain, &self.resolved, existing, stored);
         match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
             (Err(ArrayError::WorkTooLarge { work, limit, .. }), ResolvedSelection::Region(region)) => {
                 let fits = |part: &Region| {
@@ -177,13 +177,13 @@ impl ReadPlan {
                     free.check(work).is_ok()
                 };
                 // A client can select a part only in the coordinates of the array's own shape.
-                let seen = |selection: Selection| {
+                let selectable = |selection: Selection| {
                     (array.model().view_offset.iter().all(|&origin| origin == 0)).then_some(selection)
                 };
                 Err(ArrayError::WorkTooLarge {
                     work,
                     limit,
-                    smaller: largest_fitting_part(region, fits).and_then(seen),
+                    smaller: largest_fitting_part(region, fits).and_then(selectable),
                 })
             }
             (checked, _) => checked.map(|()| allowance),

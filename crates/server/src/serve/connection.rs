@@ -4,28 +4,31 @@ use std::{
     convert::Infallible,
     future::{Future, pending, poll_fn},
     net::IpAddr,
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{body::Body, extract::Request, response::Response};
-use bytes::Bytes;
-use http::{HeaderValue, header::CONNECTION};
-use http_body::{Frame, SizeHint};
+use http::{HeaderValue, StatusCode, header::CONNECTION};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::sync::CancellationToken;
-use wire::headers::REQUEST_ID;
 
 use super::{
     lingering::Lingering,
     slots::{Activity, RequestInFlight},
     write_timeout::WriteTimeoutStream,
 };
-use crate::{app::App, caller, dispatch, error::ApiError, guard, progress_timeout::ProgressTimeout, routes::Route};
+use crate::{
+    app::App,
+    caller, dispatch,
+    error::ApiError,
+    observed_body::{BodyObserver, ObservedBody},
+    progress_timeout::ProgressTimeout,
+    request_log::{ConnectionInfo, MalformedHead},
+    routes::Route,
+};
 
 /// The size of the read buffer, in bytes. A request head may be up to twice as long.
 const READ_BUFFER_BYTES: usize = 64 << 10;
@@ -54,12 +57,6 @@ pub(super) struct Connection {
     pub(super) stopping: CancellationToken,
 }
 
-/// A response body that counts as a request in flight until dropped.
-struct InFlightBody {
-    body: Body,
-    _in_flight: RequestInFlight,
-}
-
 impl Connection {
     /// Runs until the connection ends or is evicted. After `stopping` is cancelled, ends with the current request.
     pub(super) async fn run(self) {
@@ -75,11 +72,22 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(READ_BUFFER_BYTES);
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
-            let caller = caller::resolve(&app.settings().proxies, peer, request.headers());
-            request.extensions_mut().insert(caller);
+            let client = caller::resolve(&app.settings().proxies, peer, request.headers());
+            request.extensions_mut().insert(caller::for_address(client));
+            if app.logs().is_on() {
+                request.extensions_mut().insert(ConnectionInfo { client, tls: false });
+            }
             handle(app.clone(), mode, activity.clone(), request.map(Body::new))
         });
-        let served = run(http.serve_connection(io, service), stopping);
+        let connection = http.serve_connection(io, service);
+        let served = async {
+            let Err(error) = run(connection, stopping).await else { return };
+            tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+            if error.is_parse() {
+                let id = app.request_ids().generate();
+                MalformedHead { peer, id, status: status_of_malformed_head(&error) }.log(app.logs());
+            }
+        };
         match mode {
             ConnectionMode::Serve => served.await,
             // A client too slow for this gets no response.
@@ -87,6 +95,9 @@ impl Connection {
         }
     }
 }
+
+/// A response counts as in flight until its body is dropped.
+impl BodyObserver for RequestInFlight {}
 
 async fn handle(
     app: App,
@@ -105,12 +116,12 @@ async fn handle(
         {
             with_connection_close(dispatch::handle(app, request).await)
         }
-        ConnectionMode::Reject => with_connection_close(too_many_connections(&app, &request)),
+        ConnectionMode::Reject => with_connection_close(dispatch::reject(&app, &request, ApiError::busy(None))),
     };
-    Ok(response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight })))
+    Ok(response.map(|body| ObservedBody::wrap(body, in_flight)))
 }
 
-async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken)
+async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken) -> Result<(), hyper::Error>
 where
     S: hyper::service::HttpService<Incoming, ResBody = Body>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -118,50 +129,30 @@ where
     let mut connection = std::pin::pin!(connection);
     let mut shutting_down = false;
     let mut stop = std::pin::pin!(stopping.cancelled());
-    let ended = poll_fn(|context| {
+    poll_fn(|context| {
         if !shutting_down && stop.as_mut().poll(context).is_ready() {
             shutting_down = true;
             connection.as_mut().graceful_shutdown();
         }
         connection.as_mut().poll(context)
-    });
-    if let Err(error) = ended.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
-    }
+    })
+    .await
 }
 
-fn too_many_connections(app: &App, request: &Request) -> Response {
-    let id = app.request_ids().of(request.headers());
-    let error = ApiError::busy(None);
-    error.log(&id);
-    let mut response = error.to_response(&id);
-    let headers = response.headers_mut();
-    headers.insert(REQUEST_ID, id.header());
-    guard::add_common_headers(headers);
-    response
+/// The status with which hyper rejected a malformed head; `None` if it closed the connection without a response.
+fn status_of_malformed_head(error: &hyper::Error) -> Option<StatusCode> {
+    if error.is_parse_version_h2() {
+        return None;
+    }
+    Some(match error.is_parse_too_large() {
+        // Only the text distinguishes the two.
+        true if error.to_string().contains("URI") => StatusCode::URI_TOO_LONG,
+        true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        false => StatusCode::BAD_REQUEST,
+    })
 }
 
 fn with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
-}
-
-impl http_body::Body for InFlightBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

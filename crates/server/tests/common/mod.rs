@@ -20,7 +20,7 @@ use bytes::Bytes;
 use contract::{CONTRACT, RequestInfo};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
-use server::{App, ArrayOptions, Settings, router, serve};
+use server::{App, ArrayOptions, RequestLogs, Settings, router, serve};
 use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -207,13 +207,17 @@ impl RunningServer {
     }
 
     pub async fn over(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        Self::with_logs(store, settings, RequestLogs::default()).await
+    }
+
+    pub async fn with_logs(store: Arc<dyn TransactionalStore>, settings: Settings, logs: RequestLogs) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let stopped = async move {
             let _ = stopped.await;
         };
-        let task = tokio::spawn(serve(listener, App::new(store.clone(), settings), stopped));
+        let task = tokio::spawn(serve(listener, App::with_logs(store.clone(), settings, logs), stopped));
         Self { address, store, stop: Some(stop), task }
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::App;
+use server::{App, RequestLogs};
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
@@ -19,28 +19,35 @@ use crate::{
 /// The server listens before it opens the store, so that it creates no store if the address is not available.
 /// Connections wait until the store is open.
 pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
-    let mut signals = Signals::install(HangUp::Ignore)?;
+    let mut signals = Signals::install(HangUp::Continue)?;
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
+    let logs = RequestLogs::open(&config.logs)?;
+    let reopened = logs.clone();
+    signals.at_hang_up(move || reopened.reopen());
     let store = signals.finish(ServedStore::open(&config.store, config.access, config.write)).await?;
     let served = match signals.check() {
-        Ok(()) => serve(&config, &store, listener, address, &mut signals).await,
+        Ok(()) => serve(&config, &store, &logs, listener, address, &mut signals).await,
         // A signal was received before serving began.
         Err(_) => Ok(()),
     };
-    served.and(signals.finish(store.close()).await.map_err(Into::into))
+    let closed = signals.finish(store.close()).await.map_err(Into::into);
+    // No request is left, so all lines are queued. An error would mean that the thread panicked.
+    let _ = signals.finish(tokio::task::spawn_blocking(move || logs.close())).await;
+    served.and(closed)
 }
 
 /// Serves until a signal is received and all running requests are done. A second signal ends the process immediately.
 async fn serve(
     config: &ServeConfig,
     store: &ServedStore,
+    logs: &RequestLogs,
     listener: TcpListener,
     address: SocketAddr,
     signals: &mut Signals,
 ) -> Result<(), Error> {
-    let app = App::new(store.shared(), config.settings.clone());
+    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
     ui::print(format_args!("zarrd is listening on http://{address} (store: {})", config.store));
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {

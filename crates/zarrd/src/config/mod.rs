@@ -5,13 +5,17 @@ mod file;
 mod location;
 mod options;
 mod prefix;
+mod request_logs;
 mod resolved;
 
 use std::{io, path::PathBuf};
 
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{Listen, Location};
-pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
+pub(crate) use options::{
+    AccessLogLevel, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
+    WriteOptions,
+};
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
@@ -72,6 +76,20 @@ pub(crate) enum ConfigError {
         memory: bytesize::ByteSize,
         /// The minimum.
         min: bytesize::ByteSize,
+    },
+    /// A log has a file but is off.
+    #[error("{file_flag} needs {flag}, which is off by default")]
+    LogFileWithoutLog {
+        /// The flag of the file.
+        file_flag: &'static str,
+        /// The flag of the log.
+        flag: &'static str,
+    },
+    /// Both logs have the same file.
+    #[error("--access-log-file and --audit-log-file are both {}", file.display())]
+    SameLogFile {
+        /// The file.
+        file: PathBuf,
     },
     /// The log filter is invalid.
     #[error("`{filter}` is not a log filter, such as info or server=debug,warn")]

@@ -3,6 +3,7 @@
 use std::{
     fmt::Display,
     num::{NonZeroU64, NonZeroUsize},
+    path::PathBuf,
     str::FromStr,
 };
 
@@ -141,6 +142,18 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_SHUTDOWN_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) shutdown_timeout: Option<humantime::Duration>,
+    /// Requests in the access log, which has one JSON object per line [default: off]
+    #[arg(long, env = "ZARRD_ACCESS_LOG", value_enum, help_heading = "Access log and audit log")]
+    pub(crate) access_log: Option<AccessLogLevel>,
+    /// File to append the access log to; SIGHUP reopens it [default: stderr]
+    #[arg(long, env = "ZARRD_ACCESS_LOG_FILE", value_name = "FILE", help_heading = "Access log and audit log")]
+    pub(crate) access_log_file: Option<PathBuf>,
+    /// Log changes and denied requests, one JSON object per line [default: off]
+    #[arg(long, env = "ZARRD_AUDIT_LOG", value_enum, help_heading = "Access log and audit log")]
+    pub(crate) audit_log: Option<AuditLogLevel>,
+    /// File to append the audit log to; SIGHUP reopens it [default: stderr]
+    #[arg(long, env = "ZARRD_AUDIT_LOG_FILE", value_name = "FILE", help_heading = "Access log and audit log")]
+    pub(crate) audit_log_file: Option<PathBuf>,
 }
 
 /// Options of transfers.
@@ -161,6 +174,28 @@ pub(crate) enum LogFormat {
     Human,
     /// One JSON object per line
     Json,
+}
+
+/// Requests in the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AccessLogLevel {
+    /// None
+    Off,
+    /// Those with status 400 and above, and those that were aborted
+    Errors,
+    /// All
+    All,
+}
+
+/// Requests in the audit log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum AuditLogLevel {
+    /// None
+    Off,
+    /// Changes, and requests denied with status 401 or 403
+    On,
 }
 
 /// Permissions of unauthenticated clients.

@@ -9,14 +9,14 @@ use std::{
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath};
-use server::{Access, ArrayOptions, Changes, Hosts, Limits, Settings};
+use server::{AccessPolicy, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
 use store::Prefix;
 use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
     Anonymous, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
-    StoreOptions, TransferOptions, WriteOptions,
+    StoreOptions, TransferOptions, WriteOptions, request_logs,
 };
 use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs};
 
@@ -49,6 +49,8 @@ pub(crate) struct ServeConfig {
     pub(crate) listen: Listen,
     /// Access control and limits of the server.
     pub(crate) settings: Settings,
+    /// The access log and the audit log.
+    pub(crate) logs: RequestLogOptions,
 }
 
 /// Configuration of `import`.
@@ -207,11 +209,12 @@ impl ServeConfig {
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
         let access = match serve.anonymous.or(file.serve.anonymous) {
-            Some(Anonymous::Read) => Access::Read,
-            Some(Anonymous::Write) => Access::Write,
-            None if listen.0.ip().to_canonical().is_loopback() => Access::Write,
+            Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
+            Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
+            None if listen.0.ip().to_canonical().is_loopback() => AccessPolicy::default(),
             None => return Err(ConfigError::AnonymousRequired { listen }),
         };
+        let logs = request_logs::resolve(&serve, &file.serve)?;
         let limits = limits(&serve, &file.serve);
         let arrays = arrays(&serve, &file.serve)?;
         let read_only = serve.read_only.or(file.serve.read_only).unwrap_or_default();
@@ -224,7 +227,7 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, write, listen, settings })
+        Ok(Self { store: location(store, file), access: store_access, write, listen, settings, logs })
     }
 }
 

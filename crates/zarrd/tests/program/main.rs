@@ -7,6 +7,7 @@ mod config;
 mod endless_listings;
 mod files;
 mod help;
+mod request_logs;
 mod runner;
 mod serve;
 mod transfers;

@@ -79,13 +79,18 @@ impl TestDir {
 
     /// Starts a server, by default on a free port, and waits until it listens.
     pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        // The log goes to a file, since a pipe that is not read would fill up.
+        let log = NamedTempFile::new().unwrap();
+        let stderr = log.reopen().unwrap();
+        self.serve_with_stderr(args, stderr, log)
+    }
+
+    /// Like [`serve`](Self::serve), with another stderr than the file with the log.
+    pub(crate) fn serve_with_stderr(&self, args: &[&str], stderr: impl Into<Stdio>, log: NamedTempFile) -> Server {
         let mut command = self.command(&["serve"]);
         if !args.contains(&"--listen") && self.env.iter().all(|(name, _)| name != "ZARRD_LISTEN") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        // The log goes to a file, since a pipe that is not read would fill up.
-        let log = NamedTempFile::new().unwrap();
-        let stderr = log.reopen().unwrap();
         let mut child = command.args(args).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
