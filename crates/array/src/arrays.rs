@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::{Key, Precondition, TransactionalStore, Version};
+use store::{Precondition, TransactionalStore, Version, WaitTimes};
 
 use crate::{
     context::Context,
@@ -19,6 +19,7 @@ use crate::{
     options::Options,
     read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
     retry::MAX_ATTEMPTS,
+    rights::NodeRights,
     write::{
         append::Append,
         commit::WriteTarget,
@@ -44,6 +45,11 @@ impl Arrays {
         Self(Arc::new(self.0.for_request(claim)))
     }
 
+    /// The same arrays with limited rights on nodes that the request does not name.
+    pub fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
+        Self(Arc::new(self.0.with_rights(rights)))
+    }
+
     /// The memory that all requests together may hold, including what other layers take from the same budget.
     pub fn memory(&self) -> &MemoryBudget {
         self.0.memory()
@@ -62,6 +68,12 @@ impl Arrays {
     /// The number of decoding threads, how many are taken, and how many jobs wait for one.
     pub fn threads(&self) -> Usage {
         self.0.threads()
+    }
+
+    /// The queues in which requests wait, by name, with the times of waits in each: for memory, for decoding threads, and
+    /// those of the store.
+    pub fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        self.0.queues()
     }
 
     /// The size of the cached decoded chunks, in bytes of memory.
@@ -101,15 +113,15 @@ impl Arrays {
             let array = &resolved.array;
             // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
             let prepared = ReadPlan::new(&context, array, request, limit).await;
-            let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
-            let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
-            let snapshot = context.store.snapshot(&keys).await?;
+            let documents = resolved.read_set.keys().cloned().collect();
+            let snapshot = ReadPlan::snapshot(&context, documents, prepared.as_ref().ok()).await?;
             if resolved.read_set.is_current(&*snapshot)? {
                 let mut prepared = prepared?;
-                let fingerprint = prepared.fingerprint(array, &*snapshot)?;
+                let (snapshot, found) = prepared.stored_chunks(&context, snapshot).await?;
                 let shape = prepared.resolved.shape();
-                let work = prepared.work_budget(&context.options, array, &*snapshot)?;
-                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, work)?;
+                let work = prepared.work_budget(&context.options, array, &found)?;
+                let fingerprint = found.fingerprint;
+                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
                 source.metrics.planned(start.elapsed());
                 return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
             }
@@ -137,10 +149,10 @@ impl Arrays {
         let context = self.0.for_operation();
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
-        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
-        check_lists(&seen)?;
-        let shape = seen.shape();
-        let region = seen.shifted(&model.view_offset);
+        let in_view = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        check_lists(&in_view)?;
+        let shape = in_view.shape();
+        let region = in_view.shifted(&model.view_offset);
         check_chunks(&resolved.array, &region)?;
         Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }

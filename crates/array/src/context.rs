@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::TransactionalStore;
+use store::{TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -26,6 +26,7 @@ use crate::{
     },
     node::cache::NodeCache,
     options::Options,
+    rights::NodeRights,
 };
 
 /// The number of steps up to which a job is small: some threads are reserved for small jobs, and all others have a low
@@ -68,6 +69,8 @@ pub(crate) struct Context {
     threads: Arc<PartitionedPool>,
     /// The claim of the request; `None` if each operation is a request of its own.
     claim: Option<Claim>,
+    /// The rights of the request; `None` for all.
+    rights: Option<Arc<dyn NodeRights>>,
 }
 
 impl Context {
@@ -88,12 +91,28 @@ impl Context {
             // Two for each core, so that none is idle while a permit passes from one job to the next.
             threads: Arc::new(PartitionedPool::new(cores.saturating_mul(2), 1)),
             claim: None,
+            rights: None,
         }
     }
 
     /// The same context on behalf of a request.
     pub(crate) fn for_request(&self, claim: Claim) -> Self {
         Self { claim: Some(claim), ..self.clone() }
+    }
+
+    /// The same context with limited rights.
+    pub(crate) fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
+        Self { rights: Some(rights), ..self.clone() }
+    }
+
+    /// True if the request may read the node at `path`, which it does not name.
+    pub(crate) fn can_read(&self, path: &NodePath) -> bool {
+        self.rights.as_ref().is_none_or(|rights| rights.can_read(path))
+    }
+
+    /// True if the request may change the node at `path`, which it does not name.
+    pub(crate) fn can_write(&self, path: &NodePath) -> bool {
+        self.rights.as_ref().is_none_or(|rights| rights.can_write(path))
     }
 
     /// The same context on behalf of its request, or of a new one.
@@ -111,6 +130,14 @@ impl Context {
     /// The usage of the threads that decode and encode.
     pub(crate) fn threads(&self) -> Usage {
         self.threads.usage()
+    }
+
+    /// The queues in which requests wait, by name, with the times of waits in each.
+    pub(crate) fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        let mut queues =
+            vec![("memory", Arc::clone(self.memory.waits())), ("decoding_threads", Arc::clone(self.threads.waits()))];
+        queues.extend(self.store.queues());
+        queues
     }
 
     fn claim(&self) -> Claim {
@@ -199,9 +226,9 @@ impl Context {
     }
 
     /// Reserves `bytes`, or the most that one request can have if that is less. A request that holds nothing may wait
-    /// for it; one with `held` permits gets it now or not at all.
-    pub(crate) async fn reserve_memory(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
-        let claim = held.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
+    /// for it; one with `permits` gets it now or not at all.
+    pub(crate) async fn reserve_memory(&self, permits: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
+        let claim = permits.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
         Ok(claim.take(bytes.min(self.memory.max_per_request())).await?)
     }
 

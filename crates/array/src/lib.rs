@@ -43,6 +43,7 @@ mod options;
 mod read;
 mod resolve;
 mod retry;
+mod rights;
 mod work;
 mod write;
 
@@ -71,4 +72,5 @@ pub use read::{
     array_read::ArrayRead,
     metrics::{ReadMetrics, ReadStats},
 };
+pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// A failed connection: the source of [`RemoteError::Transport`](crate::RemoteError::Transport),
-/// [`ArrayError::Transport`](crate::ArrayError::Transport) and [`NodeError::Transport`](crate::NodeError::Transport).
+/// A failed connection: [`RemoteError::Transport`](crate::RemoteError::Transport).
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// No connection could be established, or it broke.

@@ -60,14 +60,13 @@ impl HttpStore {
         P: ListingPage + Send,
     {
         let transport = &self.transport;
-        let deadline = transport.start_deadline();
-        let attempt = || async move {
+        let attempt = |deadline| async move {
             let listing = try_list::<J>(transport, kind, prefix, page, deadline).await?;
             let listing = parse(listing).map_err(|error| RequestError::protocol(error.to_string()))?;
             check_page(&listing, prefix, page)?;
             Ok(listing)
         };
-        transport.backoff(deadline).retry(Idempotency::Idempotent, attempt).await
+        transport.retry(Idempotency::Idempotent, attempt).await
     }
 }
 

@@ -34,38 +34,42 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
     let named = problem.members.key.as_deref().and_then(|text| Key::parse(text).ok());
     let key = named.or_else(|| key.cloned());
     let prefix = problem.members.prefix.as_deref().and_then(|text| Prefix::parse(text).ok());
+    let remote = || RemoteError::from_problem(response, problem.kind, problem.message().to_owned()).into();
     match problem.kind {
         ProblemType::PreconditionFailed => match key {
             Some(key) => StoreError::PreconditionFailed { key, current: current(&problem) },
-            None => remote(response),
+            None => remote(),
         },
         ProblemType::CorruptValue => match key {
             Some(key) => StoreError::corrupt(key, RemoteCorruption { request: response.request.clone() }),
-            None => remote(response),
+            None => remote(),
         },
         ProblemType::PrefixNotEmpty => match (prefix, key) {
             (Some(prefix), Some(key)) => StoreError::NotEmpty { prefix, key },
-            _ => remote(response),
+            _ => remote(),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => upload_error(&problem),
         ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
-            None => remote(response),
+            None => remote(),
         },
-        ProblemType::OutOfSpace => StoreError::OutOfSpace,
-        ProblemType::ReadOnlyStore => StoreError::ReadOnly,
-        ProblemType::Busy
+        // These do not depend on the request.
+        ProblemType::OutOfSpace
+        | ProblemType::ReadOnlyStore
+        | ProblemType::Busy
+        | ProblemType::AccessUnavailable
         | ProblemType::TooManyConflicts
         | ProblemType::TooManyRequests
-        | ProblemType::ShuttingDown => StoreError::Busy { retry_after: response.retry_after },
-        ProblemType::ForbiddenHost
+        | ProblemType::ShuttingDown
+        | ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
-        | ProblemType::ReadOnlyAccess
-        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.message().to_owned() }.into(),
+        | ProblemType::Unauthorized
+        | ProblemType::Forbidden
+        | ProblemType::ReadOnlyServer => remote(),
         // Reads of values handle these themselves; other requests do not cause them.
-        ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(response),
+        ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(),
         // This client does not send such requests, so they were caused by an intermediary.
         ProblemType::InvalidKey
         | ProblemType::InvalidHeader
@@ -76,11 +80,13 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::ConfirmationRequired
         | ProblemType::MissingHost
         | ProblemType::NotFound
+        | ProblemType::NoSuchCredential
+        | ProblemType::TooManyCredentials
         | ProblemType::MethodNotAllowed
         | ProblemType::UnsupportedContentEncoding
         | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
-        | ProblemType::Internal => remote(response),
+        | ProblemType::Internal => remote(),
         // These concern nodes and elements, not keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter
@@ -115,7 +121,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::TooManyChanges
         | ProblemType::LossyConversion
         | ProblemType::Unconvertible
-        | ProblemType::UnencodableChunk => remote(response),
+        | ProblemType::UnencodableChunk => remote(),
     }
 }
 
@@ -134,23 +140,11 @@ pub(crate) fn upload_error(problem: &Problem) -> StoreError {
 /// The error of a response without a known problem type, perhaps of an intermediary.
 fn from_status(response: &ErrorResponse, key: Option<&Key>) -> StoreError {
     match (response.status, key) {
-        (status, _) if status.is_success() => {
-            RemoteError::InvalidResponse { detail: format!("unexpected status {status}") }.into()
-        }
-        (StatusCode::UNAUTHORIZED, _) => RemoteError::Unauthorized.into(),
-        (StatusCode::FORBIDDEN, _) => RemoteError::Forbidden { detail: "no reason given".into() }.into(),
         (StatusCode::PRECONDITION_FAILED, Some(key)) => {
             StoreError::PreconditionFailed { key: key.clone(), current: None }
         }
-        (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, _) => {
-            StoreError::Busy { retry_after: response.retry_after }
-        }
-        _ => remote(response),
+        _ => RemoteError::from_status(response).into(),
     }
-}
-
-fn remote(response: &ErrorResponse) -> StoreError {
-    RemoteError::Status { status: response.status.as_u16(), request: response.request.clone() }.into()
 }
 
 fn current(problem: &Problem) -> Option<store::Version> {
@@ -213,6 +207,7 @@ mod tests {
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
                 ProblemType::ReadOnlyStore => matches!(error, StoreError::ReadOnly),
                 ProblemType::Busy
+                | ProblemType::AccessUnavailable
                 | ProblemType::TooManyConflicts
                 | ProblemType::TooManyRequests
                 | ProblemType::ShuttingDown => {
@@ -220,14 +215,15 @@ mod tests {
                 }
                 ProblemType::ForbiddenHost
                 | ProblemType::ForbiddenOrigin
-                | ProblemType::ReadOnlyAccess
+                | ProblemType::Unauthorized
+                | ProblemType::Forbidden
                 | ProblemType::ReadOnlyServer => {
                     matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "why")
                 }
                 other => {
                     let status = other.status().as_u16();
-                    matches!(error.backend_source(), Some(RemoteError::Status { status: remote, request })
-                        if *remote == status && request == "r")
+                    matches!(error.backend_source(), Some(RemoteError::Status { status: remote, request, detail })
+                        if (*remote, request.as_str(), detail.as_str()) == (status, "r", "why"))
                 }
             };
             assert!(is_expected, "{kind:?}: {error:?}");

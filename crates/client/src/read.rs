@@ -44,9 +44,7 @@ impl ReadableStore for HttpStore {
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let transport = &self.transport;
-        let deadline = transport.start_deadline();
-        let mut backoff = transport.backoff(deadline);
-        backoff.retry(Idempotency::Idempotent, || try_head(transport, key, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| try_head(transport, key, deadline)).await
     }
 }
 

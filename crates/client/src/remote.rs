@@ -1,10 +1,21 @@
-//! Errors of a server in [`StoreError`].
+//! Errors that do not depend on what was requested.
 
+use std::{fmt, time::Duration};
+
+use reqwest::StatusCode;
 use store::{BackendErrorKind, StoreError};
+use wire::problem::ProblemType;
 
-use crate::error::{RequestError, TransportError};
+use crate::{
+    error::{RequestError, TransportError},
+    response::ErrorResponse,
+};
 
-/// The source of a [`StoreError::Backend`] that an [`HttpStore`](crate::HttpStore) returns.
+/// Errors of the server as a whole, of an intermediary or of the connection: [`ArrayError::Remote`],
+/// [`NodeError::Remote`], and the source of a [`StoreError::Backend`] that an [`HttpStore`](crate::HttpStore) returns.
+///
+/// [`ArrayError::Remote`]: crate::ArrayError::Remote
+/// [`NodeError::Remote`]: crate::NodeError::Remote
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The server requires a token, or rejected the one that was sent ([`BackendErrorKind::Unauthenticated`]).
@@ -16,13 +27,27 @@ pub enum RemoteError {
         /// Reason.
         detail: String,
     },
+    /// The store is read-only until the server is restarted ([`StoreError::ReadOnly`]).
+    #[error("the store is read-only until the server is restarted")]
+    ReadOnly,
+    /// The server has no space left ([`StoreError::OutOfSpace`]).
+    #[error("the server has no space left")]
+    OutOfSpace,
+    /// The server is busy or stopping; the request can be retried ([`StoreError::Busy`]).
+    #[error("the server is busy")]
+    Busy {
+        /// The delay that the server asks for.
+        retry_after: Option<Duration>,
+    },
     /// The server failed, or responded with an unexpected status ([`BackendErrorKind::Internal`]).
-    #[error("the server responded with status {status} (request {request})")]
+    #[error("the server responded with status {status} (request {request}){}", Explanation(detail))]
     Status {
         /// The HTTP status.
         status: u16,
         /// The request ID, by which the request is found in the server's log.
         request: String,
+        /// The server's explanation; empty if there is none.
+        detail: String,
     },
     /// The response violates the HTTP API of zarrd: it was sent by another server, or a proxy changed it
     /// ([`BackendErrorKind::InvalidResponse`]).
@@ -45,28 +70,84 @@ pub struct RemoteCorruption {
 }
 
 impl RemoteError {
-    fn kind(&self) -> BackendErrorKind {
-        match self {
-            Self::Unauthorized => BackendErrorKind::Unauthenticated,
-            Self::Forbidden { .. } => BackendErrorKind::PermissionDenied,
-            Self::Status { .. } => BackendErrorKind::Internal,
-            Self::InvalidResponse { .. } => BackendErrorKind::InvalidResponse,
-            Self::Transport(_) => BackendErrorKind::Connection,
+    /// The error of a problem of type `kind` that has no error of its own. `detail` is the server's explanation.
+    pub(crate) fn from_problem(response: &ErrorResponse, kind: ProblemType, detail: String) -> Self {
+        match kind {
+            ProblemType::ForbiddenHost
+            | ProblemType::ForbiddenOrigin
+            | ProblemType::Unauthorized
+            | ProblemType::Forbidden
+            | ProblemType::ReadOnlyServer => Self::Forbidden { detail },
+            ProblemType::ReadOnlyStore => Self::ReadOnly,
+            ProblemType::OutOfSpace => Self::OutOfSpace,
+            ProblemType::Busy
+            | ProblemType::AccessUnavailable
+            | ProblemType::TooManyConflicts
+            | ProblemType::TooManyRequests
+            | ProblemType::ShuttingDown => Self::Busy { retry_after: response.retry_after },
+            _ => Self::status(response, detail),
+        }
+    }
+
+    /// The error of a response without a known problem type, perhaps of an intermediary.
+    pub(crate) fn from_status(response: &ErrorResponse) -> Self {
+        match response.status {
+            status if status.is_success() || status == StatusCode::NOT_MODIFIED => {
+                Self::InvalidResponse { detail: format!("unexpected status {status}") }
+            }
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::FORBIDDEN => Self::Forbidden { detail: "no reason given".into() },
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                Self::Busy { retry_after: response.retry_after }
+            }
+            _ => Self::status(response, String::new()),
+        }
+    }
+
+    fn status(response: &ErrorResponse, detail: String) -> Self {
+        Self::Status { status: response.status.as_u16(), request: response.request.clone(), detail }
+    }
+}
+
+impl From<RequestError> for RemoteError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Protocol { detail } => Self::InvalidResponse { detail },
         }
     }
 }
 
 impl From<RemoteError> for StoreError {
     fn from(error: RemoteError) -> Self {
-        Self::backend(error.kind(), error)
+        let kind = match &error {
+            RemoteError::ReadOnly => return Self::ReadOnly,
+            RemoteError::OutOfSpace => return Self::OutOfSpace,
+            RemoteError::Busy { retry_after } => return Self::Busy { retry_after: *retry_after },
+            RemoteError::Unauthorized => BackendErrorKind::Unauthenticated,
+            RemoteError::Forbidden { .. } => BackendErrorKind::PermissionDenied,
+            RemoteError::Status { .. } => BackendErrorKind::Internal,
+            RemoteError::InvalidResponse { .. } => BackendErrorKind::InvalidResponse,
+            RemoteError::Transport(_) => BackendErrorKind::Connection,
+        };
+        Self::backend(kind, error)
     }
 }
 
 impl From<RequestError> for StoreError {
     fn from(error: RequestError) -> Self {
-        match error {
-            RequestError::Transport(error) => RemoteError::Transport(error).into(),
-            RequestError::Protocol { detail } => RemoteError::InvalidResponse { detail }.into(),
+        RemoteError::from(error).into()
+    }
+}
+
+/// The server's explanation in the message of [`RemoteError::Status`].
+struct Explanation<'a>(&'a str);
+
+impl fmt::Display for Explanation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            detail => write!(f, ": {detail}"),
         }
     }
 }

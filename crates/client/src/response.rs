@@ -179,9 +179,15 @@ impl ErrorResponse {
     /// The execution state of the request.
     pub(crate) fn execution(&self) -> Execution {
         match (self.kind(), self.status) {
-            (Some(ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests), _) => {
-                Execution::NotExecuted
-            }
+            (
+                Some(
+                    ProblemType::Busy
+                    | ProblemType::AccessUnavailable
+                    | ProblemType::TooManyConflicts
+                    | ProblemType::TooManyRequests,
+                ),
+                _,
+            ) => Execution::NotExecuted,
             // The store may have been closed while the change was in progress.
             (Some(ProblemType::ShuttingDown), _) => Execution::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Execution::NotExecuted,
@@ -189,6 +195,30 @@ impl ErrorResponse {
                 Execution::Unknown
             }
             _ => Execution::Final,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn execution_state_depends_on_the_problem_type() {
+        for &kind in ProblemType::ALL {
+            let (status, retry_after) = (kind.status(), Some(Duration::from_secs(9)));
+            let problem = Some(Problem::new(kind));
+            let response = ErrorResponse { status, request: String::new(), retry_after, problem };
+            let expected = match kind {
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
+                    Execution::NotExecuted
+                }
+                ProblemType::ShuttingDown => Execution::Unknown,
+                _ => Execution::Final,
+            };
+            let failed = response.into_failure(|_, problem| Some(problem.kind), |_| None);
+            assert_eq!((failed.error, failed.execution), (Some(kind), expected));
+            assert_eq!(failed.retry_after, retry_after);
         }
     }
 }

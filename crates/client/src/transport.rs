@@ -13,7 +13,7 @@ use crate::{
     error::RequestError,
     options::{Retries, Timeouts},
     response::Response,
-    retry::Backoff,
+    retry::{Backoff, FailedAttempt, Idempotency},
 };
 
 /// Sends requests to one server.
@@ -61,6 +61,16 @@ impl Transport {
     /// The time limits of an operation that begins now.
     pub(crate) fn start_deadline(&self) -> Deadline {
         Deadline::start(&self.timeouts)
+    }
+
+    /// Makes attempts of an operation until one succeeds or fails with an error that must not be retried.
+    pub(crate) async fn retry<T, E, F>(&self, idempotency: Idempotency, attempt: impl Fn(Deadline) -> F) -> Result<T, E>
+    where
+        E: fmt::Display,
+        F: Future<Output = Result<T, FailedAttempt<E>>>,
+    {
+        let deadline = self.start_deadline();
+        self.backoff(deadline).retry(idempotency, || attempt(deadline)).await
     }
 
     /// The delays between the attempts of an operation.

@@ -42,16 +42,14 @@ impl WriteableStore for HttpStore {
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
         let (transport, precondition) = (&self.transport, &precondition);
-        let deadline = transport.start_deadline();
-        let attempt = || try_erase(transport, key, precondition, deadline);
-        transport.backoff(deadline).retry(idempotency(precondition), attempt).await
+        let attempt = |deadline| try_erase(transport, key, precondition, deadline);
+        transport.retry(idempotency(precondition), attempt).await
     }
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let transport = &self.transport;
-        let deadline = transport.start_deadline().for_long_work();
-        let attempt = || try_erase_prefix(transport, prefix, deadline);
-        transport.backoff(deadline).retry(Idempotency::Idempotent, attempt).await
+        let attempt = |deadline: Deadline| try_erase_prefix(transport, prefix, deadline.for_long_work());
+        transport.retry(Idempotency::Idempotent, attempt).await
     }
 
     async fn check_writable(&self) -> Result<(), StoreError> {
@@ -71,8 +69,7 @@ impl HttpStore {
     /// server is unreachable, is stopping, or has become read-only after a failed write.
     pub async fn ready(&self) -> Result<Readiness, StoreError> {
         let transport = &self.transport;
-        let deadline = transport.start_deadline();
-        transport.backoff(deadline).retry(Idempotency::Idempotent, || try_ready(transport, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| try_ready(transport, deadline)).await
     }
 }
 

@@ -9,11 +9,12 @@ mod hierarchies {
     use bytes::Bytes;
     use client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
-        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, Zom, select, zom,
+        NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, RemoteError, Zom,
+        select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
-    use server::{Access, Settings};
+    use server::{AccessPolicy, Right, Settings};
     use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
     use crate::test_server::TestServer;
@@ -310,12 +311,15 @@ mod hierarchies {
 
     #[tokio::test]
     async fn read_only_access_forbids_writes() {
-        let server =
-            TestServer::with(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
+        let server = TestServer::with(
+            MemoryStore::new(),
+            Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() },
+        )
+        .await;
         let group = zom(&group(json!({})));
         let error = nodes(&server).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
-        assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
         let error = arrays(&server).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
     }
 }

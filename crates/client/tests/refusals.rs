@@ -11,7 +11,7 @@ mod errors {
     use bytes::Bytes;
     use client::RemoteError;
     use futures::{StreamExt, stream};
-    use server::{Access, Limits, Settings};
+    use server::{AccessPolicy, Limits, Right, Settings};
     use store::{
         Key, KeyCount, MemoryLimits, MemoryStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
         UploadError, Version, WriteableStore,
@@ -80,8 +80,11 @@ mod errors {
 
     #[tokio::test]
     async fn read_only_access_forbids_writes() {
-        let server =
-            TestServer::with(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
+        let server = TestServer::with(
+            MemoryStore::new(),
+            Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() },
+        )
+        .await;
         assert_eq!(server.store.head(&key()).await.unwrap(), None);
         for content in [streamed(64), "x".into()] {
             let error = server.store.set(&key(), content, Precondition::none()).await.unwrap_err();

@@ -48,14 +48,7 @@ impl NodePath {
         if inner.len() > MAX_PATH_LEN {
             return Err(PathError::TooLong);
         }
-        for segment in inner.split('/') {
-            match segment {
-                "" => return Err(PathError::EmptySegment),
-                "." | ".." => return Err(PathError::DotSegment),
-                _ if segment.chars().any(char::is_control) => return Err(PathError::ControlCharacter),
-                _ => {}
-            }
-        }
+        inner.split('/').try_for_each(check_segment)?;
         Ok(Self { inner: inner.to_owned() })
     }
 
@@ -88,6 +81,16 @@ impl NodePath {
         Some(Self { inner: inner.to_owned() })
     }
 
+    /// The path of a member with this name, which is one segment.
+    pub fn member(&self, name: &str) -> Result<Self, PathError> {
+        if name.contains('/') {
+            return Err(PathError::EmptySegment);
+        }
+        check_segment(name)?;
+        let inner = if self.is_root() { name.to_owned() } else { [&self.inner, "/", name].concat() };
+        if inner.len() > MAX_PATH_LEN { Err(PathError::TooLong) } else { Ok(Self { inner }) }
+    }
+
     /// The ancestors, from the parent to the root.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> + use<> {
         std::iter::successors(self.parent(), Self::parent)
@@ -100,6 +103,15 @@ impl NodePath {
         }
         let rest = self.inner.strip_prefix(&ancestor.inner)?;
         if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+    }
+}
+
+fn check_segment(segment: &str) -> Result<(), PathError> {
+    match segment {
+        "" => Err(PathError::EmptySegment),
+        "." | ".." => Err(PathError::DotSegment),
+        _ if segment.chars().any(char::is_control) => Err(PathError::ControlCharacter),
+        _ => Ok(()),
     }
 }
 

@@ -32,8 +32,8 @@ impl App {
     pub fn with_logs(store: Arc<dyn TransactionalStore>, settings: Settings, logs: RequestLogs) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {
+            metrics: Metrics::new(&logs, arrays.queues()),
             arrays,
-            metrics: Metrics::new(&logs),
             logs,
             request_ids: RequestIds::new(),
             listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),

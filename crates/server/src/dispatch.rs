@@ -19,13 +19,14 @@ use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
     app::App,
+    authorization::{self, Session},
     error::ApiError,
     guard, memory_claim,
     metrics::InFlightGuard,
     request_body::BodyCompletion,
     request_id::RequestId,
-    request_log::{LoggedPath, LoggedRequest, OperationName, RouteName},
-    response_body::InstrumentedBody,
+    request_log::{LoggedPath, LoggedRequest, OperationName, RequestRecord, RouteName},
+    response_body::instrumented_body,
     routes::{Route, Safety},
 };
 
@@ -39,11 +40,11 @@ pub fn router(app: App) -> Router {
 
 /// Handles any request.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
+    let (mut request, completion) = BodyCompletion::watch(request);
+    authorization::strip_share_link(&mut request);
     let scope = RequestScope::start(&app, &request);
     let chunked = guard::is_chunked(request.headers());
-    let (request, completion) = BodyCompletion::watch(request);
-    let mut request = scope.attach(request);
-    memory_claim::attach(&app, &mut request);
+    let request = scope.attach(request);
     let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
     let response = match outcome {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
@@ -72,7 +73,7 @@ pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response 
     }
 }
 
-async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
+async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_framing(headers)?;
@@ -84,8 +85,26 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     let operation = route.operation(method, query);
     let operation =
         operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
-    guard::check_mutation(&app, operation.safety, headers)?;
-    Ok(array::run_request(operation.run(request, app)).await)
+    let session = authorization::authenticate(&app, &request)?;
+    if let (Some(record), Some(name)) = (RequestRecord::of(request.extensions()), session.log_name()) {
+        record.set_principal(name);
+    }
+    authorization::authorize(&app, route, operation, &request, &session)?;
+    guard::check_mutation(&app, operation, &session, headers)?;
+    attach(&app, &session, &mut request);
+    let mut response = array::run_request(operation.run(request, app)).await;
+    response.extensions_mut().insert(session);
+    Ok(response)
+}
+
+/// Attaches the session of a request, and the memory claim of its caller.
+fn attach(app: &App, session: &Session, request: &mut Request) {
+    let extensions = request.extensions_mut();
+    if let Some(caller) = session.caller() {
+        extensions.insert(caller);
+    }
+    extensions.insert(session.clone());
+    memory_claim::attach(app, request);
 }
 
 /// The state of a request from its arrival until its response is sent.
@@ -121,11 +140,15 @@ impl RequestScope {
     }
 
     fn finish(mut self, mut response: Response) -> Response {
+        let session: Option<Session> = response.extensions_mut().remove();
         let error = ApiError::take_from(&mut response);
         let problem = error.as_ref().map(ApiError::problem_type);
         if let Some(error) = error {
             error.log(&self.id);
             response = error.to_response(&self.id);
+        }
+        if let Some(session) = session {
+            session.mark(&mut response);
         }
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, self.id.header());
@@ -147,7 +170,7 @@ impl RequestScope {
         let (status, elapsed) = (response.status(), self.started.elapsed());
         self.in_flight.record_response(template, &self.method, status, elapsed);
         if let Some(path) = &self.path {
-            let (path, status) = (path.with_link(None), status.as_u16());
+            let status = status.as_u16();
             tracing::debug!(request = %self.id, method = %self.method, %path, status, ?elapsed, "request completed");
         }
     }
@@ -159,7 +182,7 @@ impl RequestScope {
                 self.in_flight.record_sent(size);
                 response
             }
-            _ => response.map(|body| Body::new(InstrumentedBody::new(body, self.id, self.in_flight))),
+            _ => response.map(|body| instrumented_body(body, self.id, self.in_flight)),
         }
     }
 }

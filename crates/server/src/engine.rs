@@ -6,13 +6,14 @@ use array::{Arrays, Claim, Hierarchies};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use crate::{app::App, memory_claim};
+use crate::{app::App, authorization::Session, memory_claim};
 
 /// The arrays and hierarchies on behalf of one request. They take memory through its claim, and threads as its caller.
 pub(crate) struct Engine {
     pub(crate) app: App,
     pub(crate) arrays: Arrays,
     pub(crate) claim: Claim,
+    pub(crate) session: Session,
 }
 
 impl Engine {
@@ -27,6 +28,11 @@ impl FromRequestParts<App> for Engine {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let claim = memory_claim::claim_of(&parts.extensions, app);
-        Ok(Self { app: app.clone(), arrays: app.arrays().for_request(claim.clone()), claim })
+        let mut arrays = app.arrays().for_request(claim.clone());
+        let session = Session::from_request_parts(parts, app).await?;
+        if let Some(rights) = session.node_rights() {
+            arrays = arrays.with_rights(rights);
+        }
+        Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

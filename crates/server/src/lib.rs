@@ -42,8 +42,10 @@
 //!
 //! [`router`] is the same service without the connections, for tests and for embedding.
 
+mod access_api;
 mod app;
 mod array_api;
+mod authorization;
 mod blocking;
 mod caller;
 mod content_encoding;
@@ -57,6 +59,7 @@ mod memory_claim;
 mod metrics;
 mod monitoring_api;
 mod node_api;
+mod observed_body;
 mod progress_timeout;
 mod request_body;
 mod request_id;
@@ -67,11 +70,13 @@ mod serve;
 mod settings;
 mod store_api;
 
+pub use access::{AccessDirectory, Grant, Grants, Right};
 pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
+pub use authorization::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
 pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
-pub use routes::{Operation, ROUTES, Route, Safety};
+pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::serve;
-pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -11,8 +11,10 @@ use std::{
 use array::{Arrays, Usage};
 use http::{Method, StatusCode};
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, text},
     metrics::{
+        MetricType,
         counter::Counter,
         family::Family,
         gauge::Gauge,
@@ -20,6 +22,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use store::{WaitTimes, WaitTotals};
 
 use crate::request_log::RequestLogs;
 
@@ -52,6 +55,15 @@ struct Instruments {
     cache_used: Gauge<i64, AtomicI64>,
 }
 
+/// The times that requests waited in queues, by the queue's name.
+#[derive(Debug)]
+struct QueueWaits(Vec<(&'static str, Arc<WaitTimes>)>);
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct QueueLabels {
+    queue: &'static str,
+}
+
 /// Usage of a resource shared by all requests.
 #[derive(Clone, Default)]
 struct SharedResource {
@@ -74,7 +86,8 @@ struct RouteLabels {
 }
 
 impl Metrics {
-    pub(crate) fn new(logs: &RequestLogs) -> Self {
+    /// New metrics, with those of the logs, and of these queues by name.
+    pub(crate) fn new(logs: &RequestLogs, queues: Vec<(&'static str, Arc<WaitTimes>)>) -> Self {
         let instruments = Instruments {
             requests: Family::default(),
             durations: Family::new_with_constructor(duration_histogram),
@@ -131,6 +144,7 @@ impl Metrics {
         registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
         let dropped = logs.dropped().clone();
         registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
+        registry.register_collector(Box::new(QueueWaits(queues)));
         Self { registry, instruments: Arc::new(instruments) }
     }
 
@@ -176,6 +190,22 @@ impl Metrics {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+}
+
+impl Collector for QueueWaits {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let help = "Time that requests waited in a queue; those that did not wait are not counted";
+        let mut encoder = encoder.encode_descriptor("queue_wait", help, Some(&Unit::Seconds), MetricType::Histogram)?;
+        for (queue, waits) in &self.0 {
+            let WaitTotals { count, sum, classes } = waits.totals();
+            let bound = |bound: Option<Duration>| bound.map_or(f64::MAX, |bound| bound.as_secs_f64());
+            let buckets: Vec<_> = classes.into_iter().map(|(most, count)| (bound(most), count)).collect();
+            let labels = QueueLabels { queue };
+            let mut encoder = encoder.encode_family(&labels)?;
+            encoder.encode_histogram::<QueueLabels>(sum.as_secs_f64(), count, &buckets, None)?;
+        }
+        Ok(())
     }
 }
 

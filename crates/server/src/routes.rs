@@ -7,6 +7,7 @@ use http::Method;
 use wire::{query, routes};
 
 use crate::{
+    access_api,
     app::App,
     array_api, monitoring_api, node_api,
     store_api::{erase, get, list, put},
@@ -33,6 +34,8 @@ pub struct Operation {
     pub selected_by: Option<&'static str>,
     /// The safety of the operation.
     pub safety: Safety,
+    /// The right that the operation requires.
+    pub requires: Requirement,
     handler: fn(Request, App) -> HandlerFuture,
 }
 
@@ -45,85 +48,138 @@ pub enum Safety {
     Unsafe,
 }
 
+/// The right that an operation requires of its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// None.
+    Nothing,
+    /// To read what the path names: a key, all keys below a prefix, or a node and everything below it.
+    Read,
+    /// To change what the path names.
+    Write,
+    /// To read the prefix, or anything below it: a listing above what the caller may read shows only the way there.
+    List,
+    /// To change the node; with a target, to read the node and to change the target.
+    Convert,
+    /// To read everything, unless the metrics are public.
+    Metrics,
+    /// A token of one's own.
+    Token,
+}
+
 macro_rules! operation {
-    ($method:ident, $safety:ident, $handler:path) => {
-        operation!($method, None, $safety, $handler)
+    ($method:ident, $safety:ident, $requires:ident, $handler:path) => {
+        operation!($method, None, $safety, $requires, $handler)
     };
-    ($method:ident ? $parameter:path, $safety:ident, $handler:path) => {
-        operation!($method, Some($parameter), $safety, $handler)
+    ($method:ident ? $parameter:path, $safety:ident, $requires:ident, $handler:path) => {
+        operation!($method, Some($parameter), $safety, $requires, $handler)
     };
-    ($method:ident, $selected_by:expr, $safety:ident, $handler:path) => {
+    ($method:ident, $selected_by:expr, $safety:ident, $requires:ident, $handler:path) => {
         Operation {
             method: Method::$method,
             selected_by: $selected_by,
             safety: Safety::$safety,
+            requires: Requirement::$requires,
             handler: |request, app| Handler::call($handler, request, app),
         }
     };
 }
 
-const LIST: Operation = operation!(GET, Safe, list::list);
-const LIST_HEAD: Operation = operation!(HEAD, Safe, list::list);
-const ERASE_PREFIX: Operation = operation!(DELETE, Unsafe, erase::prefix);
+const LIST: Operation = operation!(GET, Safe, List, list::list);
+const LIST_HEAD: Operation = operation!(HEAD, Safe, List, list::list);
+const ERASE_PREFIX: Operation = operation!(DELETE, Unsafe, Write, erase::prefix);
 
 /// All resources and their operations.
 pub static ROUTES: &[Route] = &[
     Route {
         template: routes::STORE_KEY,
         operations: &[
-            operation!(GET, Safe, get::get),
-            operation!(HEAD, Safe, get::head),
-            operation!(PUT, Unsafe, put::put),
-            operation!(DELETE, Unsafe, erase::key),
+            operation!(GET, Safe, Read, get::get),
+            operation!(HEAD, Safe, Read, get::head),
+            operation!(PUT, Unsafe, Write, put::put),
+            operation!(DELETE, Unsafe, Write, erase::key),
         ],
     },
     Route { template: routes::STORE_PREFIX, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
     Route { template: routes::STORE_ROOT, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
     Route {
         template: routes::STORE,
-        operations: &[operation!(GET, Safe, list::root), operation!(HEAD, Safe, list::root)],
+        operations: &[operation!(GET, Safe, Nothing, list::root), operation!(HEAD, Safe, Nothing, list::root)],
     },
     Route {
         template: routes::ARRAY_PATH,
         operations: &[
-            operation!(GET, Safe, array_api::get),
-            operation!(HEAD, Safe, array_api::head),
-            operation!(PUT, Unsafe, array_api::put),
-            operation!(POST ? query::APPEND, Unsafe, array_api::append),
-            operation!(POST, Safe, array_api::post),
+            operation!(GET, Safe, Read, array_api::get),
+            operation!(HEAD, Safe, Read, array_api::head),
+            operation!(PUT, Unsafe, Write, array_api::put),
+            operation!(POST ? query::APPEND, Unsafe, Write, array_api::append),
+            operation!(POST, Safe, Read, array_api::post),
         ],
     },
     Route {
         template: routes::NODE_PATH,
         operations: &[
-            operation!(GET, Safe, node_api::get),
-            operation!(HEAD, Safe, node_api::get),
-            operation!(PUT, Unsafe, node_api::put),
-            operation!(PATCH, Unsafe, node_api::patch),
-            operation!(DELETE, Unsafe, node_api::delete),
-            operation!(POST ? query::CONVERT, Unsafe, node_api::convert),
-            operation!(POST, Safe, node_api::validate),
+            operation!(GET, Safe, Read, node_api::get),
+            operation!(HEAD, Safe, Read, node_api::get),
+            operation!(PUT, Unsafe, Write, node_api::put),
+            operation!(PATCH, Unsafe, Write, node_api::patch),
+            operation!(DELETE, Unsafe, Write, node_api::delete),
+            operation!(POST ? query::CONVERT, Unsafe, Convert, node_api::convert),
+            operation!(POST, Safe, Read, node_api::validate),
         ],
     },
     Route {
+        template: routes::TOKENS,
+        operations: &[
+            operation!(GET, Safe, Token, access_api::list_tokens),
+            operation!(HEAD, Safe, Token, access_api::list_tokens),
+            operation!(POST, Unsafe, Token, access_api::create_token),
+        ],
+    },
+    Route { template: routes::TOKEN, operations: &[operation!(DELETE, Unsafe, Token, access_api::revoke_token)] },
+    Route {
+        template: routes::SHARES,
+        operations: &[
+            operation!(GET, Safe, Token, access_api::list_shares),
+            operation!(HEAD, Safe, Token, access_api::list_shares),
+            operation!(POST, Unsafe, Token, access_api::create_share),
+        ],
+    },
+    Route { template: routes::SHARE, operations: &[operation!(DELETE, Unsafe, Token, access_api::revoke_share)] },
+    Route {
         template: routes::SCHEMA_ZOM,
-        operations: &[operation!(GET, Safe, node_api::schema), operation!(HEAD, Safe, node_api::schema)],
+        operations: &[
+            operation!(GET, Safe, Nothing, node_api::schema),
+            operation!(HEAD, Safe, Nothing, node_api::schema),
+        ],
     },
     Route {
         template: routes::HEALTH,
-        operations: &[operation!(GET, Safe, monitoring_api::health), operation!(HEAD, Safe, monitoring_api::health)],
+        operations: &[
+            operation!(GET, Safe, Nothing, monitoring_api::health),
+            operation!(HEAD, Safe, Nothing, monitoring_api::health),
+        ],
     },
     Route {
         template: routes::READY,
-        operations: &[operation!(GET, Safe, monitoring_api::ready), operation!(HEAD, Safe, monitoring_api::ready)],
+        operations: &[
+            operation!(GET, Safe, Nothing, monitoring_api::ready),
+            operation!(HEAD, Safe, Nothing, monitoring_api::ready),
+        ],
     },
     Route {
         template: routes::METRICS,
-        operations: &[operation!(GET, Safe, monitoring_api::metrics), operation!(HEAD, Safe, monitoring_api::metrics)],
+        operations: &[
+            operation!(GET, Safe, Metrics, monitoring_api::metrics),
+            operation!(HEAD, Safe, Metrics, monitoring_api::metrics),
+        ],
     },
     Route {
         template: routes::OPENAPI,
-        operations: &[operation!(GET, Safe, monitoring_api::openapi), operation!(HEAD, Safe, monitoring_api::openapi)],
+        operations: &[
+            operation!(GET, Safe, Nothing, monitoring_api::openapi),
+            operation!(HEAD, Safe, Nothing, monitoring_api::openapi),
+        ],
     },
 ];
 
@@ -139,6 +195,10 @@ impl Route {
             None if path == routes::ARRAY || path.starts_with(routes::ARRAY_ROOT) => routes::ARRAY_PATH,
             None if path == routes::NODE || path.starts_with(routes::NODE_ROOT) => routes::NODE_PATH,
             None if routes::parse_schema(path).is_some() => routes::SCHEMA_ZOM,
+            None if routes::parse_credential_id(path).is_some() => match path.starts_with(routes::TOKENS) {
+                true => routes::TOKEN,
+                false => routes::SHARE,
+            },
             None => path,
         };
         ROUTES.iter().find(|route| route.template == template)
@@ -162,14 +222,26 @@ impl Route {
 
     /// Like [`allow`](Self::allow), limited to safe operations for this query.
     pub(crate) fn allow_safe(&self, query: &str) -> String {
+        self.allow_matching(query, |operation| operation.safety == Safety::Safe)
+    }
+
+    /// Like [`allow`](Self::allow), limited to operations for this query that do not change the store.
+    pub(crate) fn allow_unchanged(&self, query: &str) -> String {
+        self.allow_matching(query, |operation| !operation.changes_store())
+    }
+
+    fn allow_matching(&self, query: &str, predicate: impl Fn(&Operation) -> bool) -> String {
         let selected = |operation: &&Operation| self.operation(&operation.method, query);
-        let is_safe =
-            |operation: &&Operation| selected(operation).is_some_and(|selected| selected.safety == Safety::Safe);
-        method_list(self.operations.iter().filter(is_safe))
+        method_list(self.operations.iter().filter(|operation| selected(operation).is_some_and(&predicate)))
     }
 }
 
 impl Operation {
+    /// True if the operation changes what is stored, apart from tokens and share links.
+    pub fn changes_store(&self) -> bool {
+        matches!(self.requires, Requirement::Write | Requirement::Convert)
+    }
+
     /// Runs the handler.
     pub(crate) async fn run(&self, request: Request, app: App) -> Response {
         (self.handler)(request, app).await

@@ -9,13 +9,13 @@ use std::{
 
 use http::{Uri, uri::Authority};
 
-use crate::caller::Network;
+use crate::{authorization::AccessPolicy, caller::Network};
 
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The rights of unauthenticated clients.
-    pub access: Access,
+    /// The rights of callers.
+    pub access: AccessPolicy,
     /// The acceptance of changes by the server as a whole.
     pub changes: Changes,
     /// The origins whose web pages may change the store; pages of any origin may read.
@@ -29,15 +29,6 @@ pub struct Settings {
     /// Options of the array engine: the memory of all requests together, limits of reads and writes, and the writing of
     /// chunks.
     pub arrays: array::Options,
-}
-
-/// Rights of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Read only.
-    Read,
-    /// Read, set and erase.
-    Write,
 }
 
 /// Acceptance of changes.
@@ -118,7 +109,7 @@ impl Default for Settings {
     /// sites.
     fn default() -> Self {
         Self {
-            access: Access::Write,
+            access: AccessPolicy::default(),
             changes: Changes::Accepted,
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),

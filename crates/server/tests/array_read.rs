@@ -276,7 +276,10 @@ async fn post_selects_by_body() {
 
 #[tokio::test]
 async fn pages_of_any_origin_may_read_by_post() {
-    let settings = server::Settings { access: server::Access::Read, ..server::Settings::default() };
+    let settings = server::Settings {
+        access: server::AccessPolicy::anonymous(server::Right::Read),
+        ..server::Settings::default()
+    };
     let server = TestServer::with(settings);
     matrix(&server).await;
     let headers = [JSON_BODY, ("origin", "https://other.example")];

@@ -8,7 +8,7 @@ use axum::body::Body;
 use common::{TestServer, read};
 use http::{Method, Request, StatusCode, Version};
 use serde_json::json;
-use server::{Access, Changes, Hosts, Settings};
+use server::{AccessPolicy, Changes, Hosts, Right, Settings};
 use wire::problem::ProblemType;
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
@@ -147,13 +147,13 @@ async fn network_server_accepts_any_host() {
 
 #[tokio::test]
 async fn read_only_access_rejects_changes() {
-    let server = TestServer::with(Settings { access: Access::Read, ..Settings::default() });
+    let server = TestServer::with(Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() });
     server.set("v", b"1").await;
     assert_eq!(server.get("/store/v", &[]).await.status, StatusCode::OK);
     assert_eq!(server.head("/store/v", &[]).await.status, StatusCode::OK);
-    server.put("/store/v", &[], "2").await.problem(ProblemType::ReadOnlyAccess);
-    server.delete("/store/v", &[]).await.problem(ProblemType::ReadOnlyAccess);
-    server.delete("/store/?confirm=all", &[]).await.problem(ProblemType::ReadOnlyAccess);
+    server.put("/store/v", &[], "2").await.problem(ProblemType::Unauthorized);
+    server.delete("/store/v", &[]).await.problem(ProblemType::Unauthorized);
+    server.delete("/store/?confirm=all", &[]).await.problem(ProblemType::Unauthorized);
     assert_eq!(server.value("v").await.unwrap(), "1");
 }
 

@@ -16,7 +16,7 @@ use common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::{Access, Settings};
+use server::{AccessPolicy, Right, Settings};
 use wire::problem::{Problem, ProblemType};
 
 /// The problem of a rejected request, after which nothing has changed.
@@ -227,10 +227,13 @@ async fn read_only_client_cannot_change_nodes() {
     assert_eq!(ask(Method::GET, "/node/a", "https://other.example").await.status, StatusCode::OK);
     assert_eq!(ask(Method::POST, "/node/a?convert=v3", "https://viewer.example").await.status, StatusCode::OK);
 
-    let only = TestServer::over(server.store.clone(), Settings { access: Access::Read, ..Settings::default() });
+    let only = TestServer::over(
+        server.store.clone(),
+        Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() },
+    );
     let before = only.all().await;
     for (method, path) in changes {
-        only.request(method, path, &[], "").await.problem(ProblemType::ReadOnlyAccess);
+        only.request(method, path, &[], "").await.problem(ProblemType::Unauthorized);
     }
     assert_eq!(only.get("/node/a", &[]).await.status, StatusCode::OK);
     let same = only.json(Method::POST, "/node/a?validate", &v2_array("|u1", &[4], &[2])).await;

@@ -218,9 +218,10 @@ async fn members_are_paged() {
                 assert_eq!(answer.header("zarr-cursor"), "");
                 break;
             }
-            link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().clone_into(&mut target);
+            let next = link.strip_prefix("<?").unwrap().strip_suffix(">; rel=\"next\"").unwrap();
             let cursor = format!("limit=10&cursor={}", answer.header("zarr-cursor"));
-            assert!(target.starts_with("/node/many?") && target.contains(&cursor), "{target}");
+            assert!(next.contains(&cursor), "{next}");
+            target = format!("/node/many?{next}");
         }
         assert_eq!(counts, [10, 10, 5], "{query}");
     }

@@ -9,7 +9,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{
     TestResponse, TestServer,
@@ -18,7 +18,7 @@ use common::{
 use http::Method;
 use meta::json::Json;
 use serde_json::Value;
-use server::ROUTES;
+use server::{ROUTES, Requirement, Safety};
 use wire::{
     listing::{DirListing, KeyListing},
     node::{ConvertReport, Source, ValidateReport, WriteAnswer},
@@ -58,12 +58,52 @@ fn routes_and_document_agree() {
     assert_eq!(described, routed);
 }
 
+/// The roles in `security` of an operation, apart from anonymous access; the default is that of the document.
+fn documented_roles(document: &Value, operation: &Value) -> BTreeSet<String> {
+    let security = operation.get("security").unwrap_or(&document["security"]).as_array().unwrap();
+    let roles = security.iter().flat_map(|scheme| object(scheme).flat_map(|(_, roles)| roles.as_array().unwrap()));
+    roles.map(|role| role.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn rights_of_routes_and_document_agree() {
+    let document = document();
+    let documented: BTreeSet<_> = operations(&document)
+        .into_iter()
+        .map(|(path, method, operation)| (path, method.to_uppercase(), documented_roles(&document, &operation)))
+        .collect();
+    let roles = |requirement: Requirement| -> &[&str] {
+        match requirement {
+            Requirement::Nothing => &[],
+            Requirement::Read | Requirement::List | Requirement::Metrics => &["read"],
+            Requirement::Write => &["write"],
+            Requirement::Convert => &["read", "write"],
+            Requirement::Token => &["token"],
+        }
+    };
+    let mut routed: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (route, operation) in ROUTES.iter().flat_map(|route| route.operations.iter().map(move |of| (route, of))) {
+        let required = routed.entry((route.template.to_owned(), operation.method.to_string())).or_default();
+        required.extend(roles(operation.requires).iter().map(|&role| role.to_owned()));
+        // What changes the store needs the right to, and what needs it is unsafe.
+        assert!(!operation.changes_store() || operation.safety == Safety::Unsafe, "{operation:?}");
+        let reads = matches!(operation.requires, Requirement::Read | Requirement::List | Requirement::Metrics);
+        assert!(!reads || operation.safety == Safety::Safe, "{operation:?}");
+    }
+    let routed: BTreeSet<_> = routed.into_iter().map(|((path, method), roles)| (path, method, roles)).collect();
+    assert_eq!(documented, routed);
+}
+
 #[tokio::test]
 async fn every_route_is_served() {
     let server = TestServer::new();
     for (path, method, _) in operations(&document()) {
-        let path =
-            path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b").replace("{version}", "v3");
+        let path = path
+            .replace("{id}", "00")
+            .replace("{key}", "a/b")
+            .replace("{prefix}", "a/b")
+            .replace("{path}", "a/b")
+            .replace("{version}", "v3");
         let method: Method = method.to_uppercase().parse().unwrap();
         let allowed = server.request(Method::OPTIONS, &path, &[], "").await;
         assert!(allowed.header("allow").split(", ").any(|allowed| allowed == method.as_str()), "{method} {allowed:?}");
@@ -101,7 +141,7 @@ fn head_has_the_responses_of_get() {
             found += 1;
         }
     }
-    assert_eq!(found, 69);
+    assert_eq!(found, 90);
 }
 
 /// Removes parts of the document, and checks that responses are then reported as undocumented.
@@ -135,7 +175,7 @@ async fn undocumented_responses_are_detected() {
         ("/store/a/", "size: { type: integer", "size: { type: string", "oneOf"),
         (
             "/store/a/b",
-            "schema: { type: string, const: no-cache }",
+            "schema: { type: string, enum: [no-cache, 'private, no-cache'] }",
             "schema: { type: string, const: no-store }",
             "Cache-Control",
         ),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use common::RunningServer;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::{Access, AccessLog, AuditLog, Limits, LogOutput, RequestLogOptions, RequestLogs, Settings};
+use server::{AccessLog, AccessPolicy, AuditLog, Limits, LogOutput, RequestLogOptions, RequestLogs, Right, Settings};
 use store::{Key, MemoryStore, Operation, Precondition, StoreError, StoreWrapper, TransactionalStore};
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -306,13 +306,17 @@ async fn changes_and_denials_are_audited() {
 
 #[tokio::test]
 async fn denial_by_missing_rights_is_audited() {
-    let logged = LoggedServer::start(AccessLog::Off, Settings { access: Access::Read, ..Settings::default() }).await;
+    let logged = LoggedServer::start(
+        AccessLog::Off,
+        Settings { access: AccessPolicy::anonymous(Right::Read), ..Settings::default() },
+    )
+    .await;
     logged.send("POST", "/node/a?convert&into=v3", "").await;
     let request = "GET /store/v HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
     logged.server.exchange(request).await;
     let lines = logged.stop().await;
     let expected = [
-        json!(["POST /node/{path}?convert", 403, "read-only-access", "denied"]),
+        json!(["POST /node/{path}?convert", 403, "unauthorized", "denied"]),
         json!(["GET /store/{key}", 403, "forbidden-host", "denied"]),
     ];
     assert_eq!(members(&lines.audit, &["operation", "status", "problem", "outcome"]), expected);

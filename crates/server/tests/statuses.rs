@@ -242,6 +242,7 @@ fn variants(request: &TestRequest, tag: Option<String>) -> Vec<TestRequest> {
         ("transfer-encoding", "gzip"),
         ("content-type", "text/plain"),
         ("content-length", "99999999999"),
+        ("authorization", "Bearer none"),
     ] {
         found.push(request.with(name, value));
     }

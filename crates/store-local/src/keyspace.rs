@@ -233,13 +233,23 @@ impl Meta {
         Ok(meta)
     }
 
+    /// Counts a changed entry, given its old and new value, if any.
+    pub(crate) fn replace(&mut self, key: &[u8], old: Option<&Bytes>, new: Option<&Bytes>) {
+        if let Some(old) = old {
+            self.remove(key, old);
+        }
+        if let Some(new) = new {
+            self.add(key, new);
+        }
+    }
+
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.saturating_add(1);
         self.bytes = self.bytes.saturating_add(entry_bytes(key, value));
         self.digest ^= fingerprint(key, value);
     }
 
-    pub(crate) fn remove(&mut self, key: &[u8], value: &[u8]) {
+    fn remove(&mut self, key: &[u8], value: &[u8]) {
         self.entries = self.entries.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(entry_bytes(key, value));
         self.digest ^= fingerprint(key, value);

@@ -12,14 +12,14 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
-    MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, ValueMeta, Watermark, WriteableStore, count_keys,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, KeySource,
+    ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot,
+    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys,
 };
 use tokio::sync::oneshot;
 
 pub(crate) use self::inner::StoreInner;
-use self::{prepare::prepare, snapshot::LocalSnapshot};
+use self::{inner::Queues, prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
     Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
     blocking::run_blocking,
@@ -117,11 +117,13 @@ impl LocalStore {
             run_blocking(move || inner.check_space(MAX_INTENT_LEN as u64)).await?;
         }
         if !is_bulk(&changes) {
-            return self.request(|reply| Request::Commit { changes, reply }).await;
+            return self
+                .request(|reply| Request::Commit { changes, reply, wait: self.0.waits.committer.start() })
+                .await;
         }
         let inner = Arc::clone(&self.0);
         let bulk = run_blocking(move || prepare(&inner, changes)).await?;
-        self.request(|reply| Request::Bulk { bulk: Box::new(bulk), reply }).await
+        self.request(|reply| Request::Bulk { bulk: Box::new(bulk), reply, wait: self.0.waits.committer.start() }).await
     }
 }
 
@@ -222,9 +224,19 @@ impl TransactionalStore for LocalStore {
         Ok(Watermark::from_u64(self.0.views.now()?.at))
     }
 
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        let Queues { committer, commit_buffer } = &self.0.waits;
+        vec![("committer", Arc::clone(committer)), ("commit_buffer", Arc::clone(commit_buffer))]
+    }
+
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         let (inner, keys) = (Arc::clone(&self.0), keys.to_vec());
-        Ok(Box::new(run_blocking(move || LocalSnapshot::new(inner, keys)).await?))
+        Ok(Box::new(run_blocking(move || LocalSnapshot::of_keys(inner, &keys)).await?))
+    }
+
+    async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
+        let inner = Arc::clone(&self.0);
+        Ok(Box::new(run_blocking(move || LocalSnapshot::new(inner, &*keys)).await?))
     }
 }
 

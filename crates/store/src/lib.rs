@@ -56,6 +56,7 @@ mod range;
 mod traits;
 mod value;
 mod version;
+mod waits;
 mod watermark;
 mod wrapper;
 
@@ -68,8 +69,9 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
-pub use traits::{ListableStore, ReadableStore, Snapshot, TransactionalStore, WriteableStore};
+pub use traits::{KeySource, ListableStore, ReadableStore, Snapshot, TransactionalStore, WriteableStore};
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
+pub use waits::{Wait, WaitTimes, WaitTotals};
 pub use watermark::Watermark;
 pub use wrapper::{Operation, StoreWrapper};

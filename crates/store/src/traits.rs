@@ -6,13 +6,13 @@
 //! - A read sees every change that was acknowledged before it began.
 //! - Every method may be called concurrently. A future that is dropped leaves either no change or the complete one.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, PageRequest,
-    Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, Watermark,
+    Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, WaitTimes, Watermark,
 };
 
 /// Reads values.
@@ -143,11 +143,35 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// - The call is cheap.
     async fn watermark(&self) -> Result<Watermark, StoreError>;
 
+    /// The queues in which changes wait, by name, with the times of waits in each; empty for a store that has none.
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        Vec::new()
+    }
+
     /// Takes a snapshot of the values of `keys` as of one commit.
     ///
     /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails
     /// with [`StoreError::SnapshotExpired`].
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError>;
+
+    /// Takes a snapshot like [`snapshot`](Self::snapshot), of keys that are listed instead of held in memory.
+    ///
+    /// By default the keys are collected.
+    async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
+        let mut all = Vec::new();
+        keys.for_each(&mut |key| all.push(key));
+        self.snapshot(&all).await
+    }
+}
+
+/// Some keys that are listed on demand, most of which have a common prefix: for snapshots of so many keys that their
+/// texts would take much more memory than the rest of the snapshot.
+pub trait KeySource: Send + Sync {
+    /// The common prefix of most keys, which does not have to end in `/`.
+    fn common_prefix(&self) -> &str;
+
+    /// Calls a function with each key, in the same order each time. A key may be listed more than once.
+    fn for_each(&self, visit: &mut dyn FnMut(Key));
 }
 
 /// The values of some keys as of one commit.

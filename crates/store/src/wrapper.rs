@@ -1,11 +1,13 @@
 //! Stores that wrap another store and change some of its operations.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
     PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, ValueMeta, Watermark, WriteableStore,
+    TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -264,6 +266,10 @@ impl<W: StoreWrapper> TransactionalStore for W {
     async fn watermark(&self) -> Result<Watermark, StoreError> {
         self.before(Operation::Watermark).await?;
         StoreWrapper::watermark(self).await
+    }
+
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        self.inner().queues()
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

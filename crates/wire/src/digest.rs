@@ -41,12 +41,12 @@ pub fn parse(header: &str) -> Result<Vec<Digest>, DigestError> {
     for member in header.split(',') {
         let (name, rest) = member.trim_matches([' ', '\t']).split_once("=:").ok_or(DigestError::Malformed)?;
         let hash = rest.strip_suffix(':').ok_or(DigestError::Malformed)?;
-        let Some(algorithm) = Algorithm::ALL.into_iter().find(|known| known.name() == name) else { continue };
+        let Some(algorithm) = Algorithm::ALL.into_iter().find(|candidate| candidate.name() == name) else { continue };
         let hash = STANDARD.decode(hash).map_err(|_| DigestError::Malformed)?;
         if hash.len() != algorithm.hash_len() {
             return Err(DigestError::Malformed);
         }
-        digests.retain(|known| known.algorithm != algorithm);
+        digests.retain(|other| other.algorithm != algorithm);
         digests.push(Digest { algorithm, hash });
     }
     if digests.is_empty() { Err(DigestError::Unsupported) } else { Ok(digests) }

@@ -7,6 +7,7 @@
 //! JSON of answers, and [`problem`] everything that can be wrong with a request, of which [`rejection`] has what
 //! concerns nodes.
 
+pub mod access;
 pub mod array;
 pub mod digest;
 pub mod elements;

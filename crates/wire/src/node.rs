@@ -275,7 +275,7 @@ mod tests {
         let [difference] = &parsed.differences[..] else { panic!("{parsed:?}") };
         assert_eq!((&difference.expected, &difference.actual), (&Some(Json::compact(&json!(null))), &None));
         assert_eq!(serde_json::to_value(&parsed).unwrap(), report);
-        let there: meta::zom::Difference = difference.clone().into();
-        assert_eq!(Difference::from(&there), *difference);
+        let converted: meta::zom::Difference = difference.clone().into();
+        assert_eq!(Difference::from(&converted), *difference);
     }
 }

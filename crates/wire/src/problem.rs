@@ -1,6 +1,7 @@
 //! Problem documents (RFC 9457), and the closed list of their types.
 
 use http::StatusCode;
+use meta::NodePath;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::node::{Difference, Loss, Violation};
@@ -95,18 +96,23 @@ problem_types! {
     IncompleteBody = "incomplete-body", BAD_REQUEST, "Incomplete request body";
     /// The request has no `Host` header.
     MissingHost = "missing-host", BAD_REQUEST, "Missing Host header";
+    /// The request has no credential and needs one, or one that is not accepted: malformed, unknown, expired or revoked.
+    Unauthorized = "unauthorized", UNAUTHORIZED, "Credential required";
     /// The server does not answer to the host name; `host` names it.
     ForbiddenHost = "forbidden-host", FORBIDDEN, "Host not allowed";
     /// Pages of the web origin may only read; `origin` names it.
     ForbiddenOrigin = "forbidden-origin", FORBIDDEN, "Origin may only read";
-    /// Unauthenticated clients may only read.
-    ReadOnlyAccess = "read-only-access", FORBIDDEN, "Read-only access";
+    /// The caller lacks the right that the request requires. `detail` names the right, whether or not what the request
+    /// names exists.
+    Forbidden = "forbidden", FORBIDDEN, "Forbidden";
     /// The server was started with `--read-only`.
     ReadOnlyServer = "read-only-server", FORBIDDEN, "Read-only server (`--read-only`)";
     /// The resource does not exist.
     NotFound = "not-found", NOT_FOUND, "Not found";
     /// The key has no value; `key` names it.
     NoSuchKey = "no-such-key", NOT_FOUND, "No such key";
+    /// The token or share link does not exist, or the caller does not administer it.
+    NoSuchCredential = "no-such-credential", NOT_FOUND, "No such token or share link";
     /// No node exists at `path`.
     NoSuchNode = "no-such-node", NOT_FOUND, "No such node";
     /// The resource does not support the method; `allow` lists the supported ones.
@@ -150,6 +156,8 @@ problem_types! {
     WorkTooLarge = "work-too-large", PAYLOAD_TOO_LARGE, "Too much work";
     /// The request concerns more nodes than `limit`.
     TooManyNodes = "too-many-nodes", PAYLOAD_TOO_LARGE, "Too many nodes";
+    /// There are as many tokens, or share links, as there may be.
+    TooManyCredentials = "too-many-credentials", PAYLOAD_TOO_LARGE, "Too many tokens or share links";
     /// The request takes more `changes` than the `limit` of one commit.
     TooManyChanges = "too-many-changes", PAYLOAD_TOO_LARGE, "Too many changes";
     /// The body's media type is not supported; `known` lists the supported ones.
@@ -185,6 +193,8 @@ problem_types! {
     TooManyConflicts = "too-many-conflicts", SERVICE_UNAVAILABLE, "Too many conflicts";
     /// The server is out of capacity; `Retry-After` is the time to wait.
     Busy = "busy", SERVICE_UNAVAILABLE, "Server busy";
+    /// The server cannot read its access directory, so it accepts no credential.
+    AccessUnavailable = "access-unavailable", SERVICE_UNAVAILABLE, "Access directory unavailable";
     /// The store accepts no changes until the server is restarted.
     ReadOnlyStore = "read-only-store", SERVICE_UNAVAILABLE, "Store is read-only";
     /// The server is shutting down.
@@ -316,11 +326,18 @@ pub struct Members {
     pub losses: Vec<Loss>,
 }
 
+impl Members {
+    /// The path of the node concerned; `requested`, if it is missing or invalid.
+    pub fn node_path(&self, requested: &NodePath) -> NodePath {
+        self.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone())
+    }
+}
+
 impl ProblemType {
     /// The type that a URI stands for.
     pub fn from_uri(uri: &str) -> Option<Self> {
         let slug = uri.strip_prefix(TYPE_BASE)?;
-        Self::ALL.iter().copied().find(|known| known.slug() == slug)
+        Self::ALL.iter().copied().find(|kind| kind.slug() == slug)
     }
 }
 

@@ -45,22 +45,27 @@ pub fn to_problem(rejection: &NodeRejection) -> Problem {
 }
 
 /// Parses the rejection in a problem document that answers a request for the node at `requested`, which stands for a
-/// missing or invalid path. `None` for other problem types, and if another member is missing or invalid.
+/// missing or invalid path. The path stands for such a stray key, and its parent for such an array. `None` for other
+/// problem types, and if another member is missing or invalid.
 pub fn from_problem(problem: &Problem, requested: &NodePath) -> Option<NodeRejection> {
-    let Members { path, key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
-    let path = || path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let Members { key, array, current, dialect, differences, losses, limit, changes, .. } = &problem.members;
+    let path = || problem.members.node_path(requested);
     let dialect = || dialect.as_deref()?.parse().ok();
     Some(match problem.kind {
         ProblemType::NodeConflict => NodeRejection::NodeConflict {
             path: path(),
             differences: differences.iter().cloned().map(Into::into).collect(),
         },
-        ProblemType::StrayKeys => NodeRejection::StrayKeys { path: path(), key: Key::parse(key.as_deref()?).ok()? },
+        ProblemType::StrayKeys => {
+            let (path, key) = (path(), key.as_deref().and_then(|key| Key::parse(key).ok()));
+            NodeRejection::StrayKeys { key: key.or_else(|| Key::parse(path.relative()).ok())?, path }
+        }
         ProblemType::PreconditionFailed => {
             NodeRejection::PreconditionFailed { path: path(), current: current.as_deref().and_then(etag::parse) }
         }
         ProblemType::ParentIsArray => {
-            NodeRejection::ParentIsArray { path: path(), array: NodePath::parse(array.as_deref()?).ok()? }
+            let (path, array) = (path(), array.as_deref().and_then(|array| NodePath::parse(array).ok()));
+            NodeRejection::ParentIsArray { array: array.or_else(|| path.parent())?, path }
         }
         ProblemType::DialectConflict => NodeRejection::DialectConflict { path: path(), dialect: dialect()? },
         ProblemType::LossyConversion => {
@@ -112,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_and_other_problems_are_no_rejections() {
-        let requested = path("/requested");
+    fn missing_members_are_derived_from_the_path_or_there_is_no_rejection() {
+        let requested = path("/requested/node");
         for rejection in rejections() {
             let problem = Problem { members: Members::default(), ..to_problem(&rejection) };
             let expected = match rejection {
@@ -123,10 +128,35 @@ mod tests {
                 NodeRejection::PreconditionFailed { .. } => {
                     Some(NodeRejection::PreconditionFailed { path: requested.clone(), current: None })
                 }
-                _ => None,
+                NodeRejection::StrayKeys { .. } => Some(NodeRejection::StrayKeys {
+                    path: requested.clone(),
+                    key: Key::parse("requested/node").unwrap(),
+                }),
+                NodeRejection::ParentIsArray { .. } => {
+                    Some(NodeRejection::ParentIsArray { path: requested.clone(), array: path("/requested") })
+                }
+                NodeRejection::DialectConflict { .. }
+                | NodeRejection::LossyConversion { .. }
+                | NodeRejection::TooManyNodes { .. }
+                | NodeRejection::TooManyChanges { .. } => None,
             };
             assert_eq!(from_problem(&problem, &requested), expected, "{rejection}");
         }
         assert_eq!(from_problem(&Problem::new(ProblemType::NoSuchNode), &requested), None);
+    }
+
+    #[test]
+    fn stray_key_and_array_are_derived_from_the_named_path() {
+        let named = |kind| {
+            let members = Members { path: Some("/a/b".into()), ..Members::default() };
+            from_problem(&Problem::new(kind).with_members(members), &path("/requested"))
+        };
+        let key = Key::parse("a/b").unwrap();
+        assert_eq!(named(ProblemType::StrayKeys), Some(NodeRejection::StrayKeys { path: path("/a/b"), key }));
+        let expected = NodeRejection::ParentIsArray { path: path("/a/b"), array: path("/a") };
+        assert_eq!(named(ProblemType::ParentIsArray), Some(expected));
+        for kind in [ProblemType::StrayKeys, ProblemType::ParentIsArray] {
+            assert_eq!(from_problem(&Problem::new(kind), &NodePath::root()), None, "the root has neither");
+        }
     }
 }

@@ -36,6 +36,16 @@ pub const NODE: &str = "/node";
 pub const NODE_ROOT: &str = "/node/";
 /// The template of the path of a node. The path may be empty, which is the root's.
 pub const NODE_PATH: &str = "/node/{path}";
+/// The tokens that the caller administers.
+pub const TOKENS: &str = "/token";
+/// The template of the path of a token.
+pub const TOKEN: &str = "/token/{id}";
+/// The share links that the caller made or administers.
+pub const SHARES: &str = "/share";
+/// The template of the path of a share link as a resource.
+pub const SHARE: &str = "/share/{id}";
+/// The start of the paths that begin with a share link, which precedes the usual path.
+pub const SHARE_LINK_ROOT: &str = "/s/";
 /// The template of the path of the JSON Schema of a ZOM.
 pub const SCHEMA_ZOM: &str = "/schema/zom/{version}";
 
@@ -138,6 +148,17 @@ pub fn parse_node(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
     parse_node_path(path.strip_prefix(NODE_ROOT).unwrap_or_default(), slashes)
 }
 
+/// The path of a share link as a credential, which precedes the usual path.
+pub fn share_link_path(link: &str) -> String {
+    format!("{SHARE_LINK_ROOT}{link}")
+}
+
+/// The id in the path of a token or share link.
+pub fn parse_credential_id(path: &str) -> Option<&str> {
+    let below = |parent: &str| path.strip_prefix(parent)?.strip_prefix('/');
+    below(TOKENS).or_else(|| below(SHARES)).filter(|id| !id.is_empty() && !id.contains('/'))
+}
+
 /// The model whose JSON Schema a path names.
 pub fn parse_schema(path: &str) -> Option<zom::ZomFormat> {
     let name = path.strip_prefix(SCHEMA_ZOM_ROOT)?;
@@ -175,8 +196,8 @@ fn collapse(path: &str) -> Cow<'_, str> {
         return Cow::Borrowed(path);
     }
     let mut before = '/';
-    let kept = path.chars().filter(|&next| std::mem::replace(&mut before, next) != '/' || next != '/');
-    Cow::Owned(kept.collect())
+    let collapsed = path.chars().filter(|&next| std::mem::replace(&mut before, next) != '/' || next != '/');
+    Cow::Owned(collapsed.collect())
 }
 
 #[cfg(test)]

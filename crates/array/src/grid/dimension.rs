@@ -111,8 +111,9 @@ fn project_strided(
         else {
             break;
         };
-        let room = if step < 0 { position - range.start } else { range.end.saturating_sub(1).saturating_sub(position) };
-        let count = (room / step.unsigned_abs().max(1)).saturating_add(1).min(len - done);
+        let distance =
+            if step < 0 { position - range.start } else { range.end.saturating_sub(1).saturating_sub(position) };
+        let count = (distance / step.unsigned_abs().max(1)).saturating_add(1).min(len - done);
         let indices = DimIndexer::Strided { first: position - range.start, step, len: count, out: out + done };
         pieces.push(ChunkDimProjection {
             chunk: piece,

@@ -100,9 +100,9 @@ fn naive_is_within(region: &Region, grid: &ChunkGrid) -> bool {
 
 fn dimension(extent: u64) -> impl Strategy<Value = DimensionSelection> {
     let range = (0..extent, 1..=extent, any::<bool>()).prop_map(move |(start, step, back)| {
-        let room = if back { start } else { extent - 1 - start };
+        let distance = if back { start } else { extent - 1 - start };
         let step = if back { -(step as i64) } else { step as i64 };
-        (start, step, room / step.unsigned_abs() + 1)
+        (start, step, distance / step.unsigned_abs() + 1)
     });
     prop_oneof![
         (0..extent).prop_map(DimensionSelection::Index),
@@ -195,8 +195,8 @@ proptest! {
         let mut all = Vec::new();
         for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
             prop_assert!(slab.extents.iter().product::<u64>() <= most && slab.selection.len() <= most);
-            let mut seen = std::collections::HashSet::new();
-            let once = slab.selection.project(&grid, EdgePolicy::Full).all(|piece| seen.insert(piece.index));
+            let mut indices = std::collections::HashSet::new();
+            let once = slab.selection.project(&grid, EdgePolicy::Full).all(|piece| indices.insert(piece.index));
             prop_assert!(once, "a chunk comes once for all entries");
             all.extend(placed(slab.selection.project(&grid, EdgePolicy::Full)).into_values());
         }

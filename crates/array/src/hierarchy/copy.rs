@@ -252,7 +252,7 @@ impl Copy {
         change.create(&self.plan.top);
         // The chunks of the copy exist already.
         change.apply(context, &mut change_set, IfExists::Adopt).await?;
-        place.parents(target, &mut change_set, &mut change.node_changes)?;
+        place.parents(context, target, &mut change_set, &mut change.node_changes)?;
         place.record_reads(&mut change_set);
         update_consolidated_metadata(context, &mut change_set, target, &[], &change.node_changes).await?;
         Ok(change_set)

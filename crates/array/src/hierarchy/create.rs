@@ -35,8 +35,8 @@ pub(crate) struct Attempt {
     pub(crate) dialect: Dialect,
     /// Properties of the ZOM that the dialect cannot represent.
     pub(crate) losses: Vec<(NodePath, Loss)>,
-    /// The current tree, if it is known.
-    pub(crate) known: Option<NodeTree>,
+    /// The resulting tree, if it is known.
+    pub(crate) result: Option<NodeTree>,
 }
 
 /// One attempt to create a tree; `None` if something it depends on changed meanwhile.
@@ -72,18 +72,18 @@ pub(crate) async fn attempt(
     let change = change(context, path, &place, &plan, current.as_ref(), declaration.if_exists);
     let (effect, change_set) = context.run_lookups(nodes, change).await??;
     if effect == CreateAction::Unchanged {
-        return Ok(Some(Attempt { effect, dialect, losses: plan.losses, known: current }));
+        return Ok(Some(Attempt { effect, dialect, losses: plan.losses, result: current }));
     }
     let keys: Vec<Key> = change_set.keys().cloned().collect();
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
     let Plan { mut top, losses } = plan;
     // If nothing existed before, the plan is the result.
-    let known = current.is_none().then(|| {
+    let result = current.is_none().then(|| {
         top.own.advance(&keys, &outcomes);
         nothing_else(&mut top);
         top
     });
-    Ok(Some(Attempt { effect, dialect, losses, known }))
+    Ok(Some(Attempt { effect, dialect, losses, result }))
 }
 
 /// The changes that turn the current tree into the planned one.
@@ -124,7 +124,7 @@ async fn change(
         return Ok((effect, change_set));
     }
     change.apply(context, &mut change_set, existing).await?;
-    place.parents(path, &mut change_set, &mut change.node_changes)?;
+    place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
     let groups: Vec<NodePath> = match (current, effect) {
         (Some(current), CreateAction::Replaced) => current

@@ -51,13 +51,13 @@ pub(crate) async fn describe(
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
     let as_version = ZomFormat::for_dialect(mapped.unwrap_or(dialect));
-    let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
+    let is_small = memory.is_empty() && top.all().len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
         let root = to_zom(top, as_version, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
-    let (zom, Unrepresented { losses, broken }) = match few {
+    let (zom, Unrepresented { losses, broken }) = match is_small {
         true => build()?,
         false => {
             context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), build).await??
@@ -138,6 +138,7 @@ async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarge
         let path = NodePath::parse(&format!("{}{}", top.path.key_prefix(), link.path));
         let linked = match path {
             Err(_) => LinkTarget::Missing,
+            Ok(path) if !context.can_read(&path) => LinkTarget::Missing,
             Ok(path) => match context.resolve_node(&path, None).await {
                 Ok(Some(ResolvedNode::Array(_))) => LinkTarget::Array,
                 Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => LinkTarget::Missing,

@@ -31,15 +31,15 @@ pub(crate) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Resu
 }
 
 fn add_broken(differences: &mut Vec<Difference>, declared: &Zom, top: &NodePath, broken: &[BrokenNode], limit: usize) {
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut indices: HashMap<String, usize> = HashMap::new();
     if !broken.is_empty() {
-        known.extend(differences.iter().enumerate().map(|(at, difference)| (difference.pointer.clone(), at)));
+        indices.extend(differences.iter().enumerate().map(|(at, difference)| (difference.pointer.clone(), at)));
     }
     for node in broken {
         let place = node.path.relative_to(top).and_then(|below| place_of(&declared.root, below));
         let Some((pointer, declared_node)) = place else { continue };
         let found = Some(problem(&Broken::of(node)));
-        if let Some(difference) = known.get(&pointer).and_then(|at| differences.get_mut(*at)) {
+        if let Some(difference) = indices.get(&pointer).and_then(|at| differences.get_mut(*at)) {
             difference.actual = found;
         } else if differences.len() < limit {
             let declared = declared_node.map(|node| node.document().clone());

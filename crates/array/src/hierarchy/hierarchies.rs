@@ -65,8 +65,8 @@ impl Hierarchies {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             let attempt = create::attempt(&self.0, path, zom, declaration).await?;
-            let Some(Attempt { effect, dialect, losses, known }) = attempt else { continue };
-            let walk = match known {
+            let Some(Attempt { effect, dialect, losses, result }) = attempt else { continue };
+            let walk = match result {
                 Some(top) => Walk { top, other: Vec::new(), memory: Vec::new() },
                 None => walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?,
             };

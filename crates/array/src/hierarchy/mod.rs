@@ -18,6 +18,7 @@ pub(crate) mod members;
 pub(crate) mod options;
 pub(crate) mod parent;
 pub(crate) mod patch;
+pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod replace;
 pub(crate) mod shrink;

@@ -158,9 +158,10 @@ impl ParentContext {
     }
 
     /// Creates the missing groups above the path: below the first that exists, in any dialect, but never the root
-    /// group.
+    /// group, and none that the request may not change.
     pub(crate) fn parents(
         &self,
+        context: &Context,
         path: &NodePath,
         change_set: &mut ChangeSet,
         node_changes: &mut Vec<NodeChange>,
@@ -179,7 +180,9 @@ impl ParentContext {
             return path.ancestors().filter(inside).try_for_each(|node| check_name(dialect, &node));
         }
         let missing = self.around.iter().skip(1);
-        let missing = missing.take_while(|(path, documents)| !path.is_root() && documents.dialects().is_empty());
+        let missing = missing.take_while(|(path, documents)| {
+            !path.is_root() && documents.dialects().is_empty() && context.can_write(path)
+        });
         for (path, _) in missing {
             check_name(dialect, path)?;
             let document = empty_group(dialect);

@@ -10,7 +10,7 @@ use meta::{
     names,
     zom::{Group, Members, Node, Zom, ZomFormat},
 };
-use store::Prefix;
+use store::{Key, Prefix};
 
 use super::describe::{Unrepresented, to_zom};
 use crate::{
@@ -72,8 +72,8 @@ fn branch(
         Node::Array(_) => NodeKind::Array,
         Node::Group(_) => NodeKind::Group,
     };
-    let stored = stored(path, node.document(), kind, from, site, losses)?;
     let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
+    let stored = stored(path, node.document(), kind, from, (site, keys.first()), losses)?;
     let members = match node {
         Node::Group(Group { members: Some(members), .. }) => {
             let mut planned = Members::new();
@@ -101,23 +101,22 @@ fn branch(
 fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, NodeError> {
     names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source })?;
     // An allowed name can still be too long.
-    NodePath::parse(&format!("{}{name}", path.key_prefix())).map_err(|_| keys::too_long(dialect, path))
+    path.member(name).map_err(|_| keys::too_long(dialect, path))
 }
 
-/// The documents of a node.
+/// The documents of a node, the first of which has this key.
 fn stored(
     path: &NodePath,
     document: &Json,
     kind: NodeKind,
     from: Dialect,
-    site: &Target,
+    (site, key): (&Target, Option<&Key>),
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<StoredNode, NodeError> {
-    let key = || keys::document_keys(path, site.dialect, kind, site.root.as_ref());
     let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
         let below = site.root.as_ref().and_then(|root| path.relative_to(&root.path)).unwrap_or_default();
         let model = NodeModel::read(dialect, kind, stored, below);
-        match (model, key()?.first()) {
+        match (model, key) {
             (Ok(model), _) => Ok(model),
             (Err(source), Some(key)) => Err(invalid_document(key, source).into()),
             (Err(_), None) => Err(keys::too_long(dialect, path)),
@@ -135,5 +134,5 @@ fn stored(
         // Chunks are not read, so any prefix will do.
         Array::new(*model, path.clone(), &Prefix::root(), 0)?;
     }
-    Ok(stored.formatted())
+    Ok(stored)
 }

@@ -13,6 +13,7 @@ use store::{Key, Version as StoreVersion};
 
 use super::{
     describe::{Unrepresented, to_zom},
+    placement::NodePlacement,
     stray_keys,
 };
 use crate::{
@@ -35,34 +36,29 @@ const BATCH: usize = 4096;
 
 /// The difference between an existing and a planned tree.
 #[derive(Default)]
-pub(crate) struct TreeDiff {
+pub(crate) struct TreeDiff<'a> {
     /// The nodes to erase, with everything below them.
-    erased_paths: Vec<NodeTree>,
-    /// The nodes that get documents, with the versions of their current ones.
-    set: Vec<(NodeVersions, NodeTree)>,
+    erased: Vec<&'a NodeTree>,
+    /// The nodes that get documents.
+    set: Vec<NodePlacement<'a>>,
     pub(crate) node_changes: Vec<NodeChange>,
 }
 
-impl TreeDiff {
+impl<'a> TreeDiff<'a> {
     pub(crate) fn is_empty(&self) -> bool {
-        self.erased_paths.is_empty() && self.set.is_empty()
+        self.erased.is_empty() && self.set.is_empty()
     }
 
     /// Creates a tree where nothing exists.
-    pub(crate) fn create(&mut self, planned: &NodeTree) {
-        for node in planned.all() {
-            self.put(NodeVersions::default(), node);
-        }
-    }
-
-    fn put(&mut self, before: NodeVersions, planned: &NodeTree) {
-        self.set.push((before, NodeTree { members: None, ..planned.clone() }));
+    pub(crate) fn create(&mut self, planned: &'a NodeTree) {
+        let new = |node| NodePlacement::new(NodeVersions::default(), node);
+        self.set.extend(planned.all().into_iter().map(new));
     }
 
     /// Gives documents to the implicit groups of an equal tree.
-    pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
+    pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &'a NodeTree) {
         if current.is_implicit() {
-            self.put(NodeVersions::default(), planned);
+            self.set.push(NodePlacement::new(NodeVersions::default(), planned));
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return };
         for (name, planned) in planned {
@@ -73,7 +69,7 @@ impl TreeDiff {
     }
 
     /// Replaces a tree, except for nodes that stay as they are.
-    pub(crate) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
+    pub(crate) fn replace(&mut self, current: &'a NodeTree, planned: &'a NodeTree) -> Result<(), NodeError> {
         let stays = match (current.kind, planned.kind) {
             _ if current.broken.is_some() => false,
             (NodeKind::Group, NodeKind::Group) => true,
@@ -81,22 +77,22 @@ impl TreeDiff {
             _ => false,
         };
         if !stays {
-            self.erased_paths.push(NodeTree { members: None, ..current.clone() });
+            self.erased.push(current);
             self.create(planned);
             return Ok(());
         }
-        let mut stored = planned.stored.clone();
+        let mut stored = planned.stored.formatted();
         if let Some(copies) = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3) {
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
         }
         if current.is_implicit() || !stored.is_equivalent(&current.stored) {
-            self.put(current.own.clone(), &NodeTree { stored, ..planned.clone() });
+            self.set.push(NodePlacement::with_documents(current.own.clone(), planned, stored));
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
             match planned.get(name) {
                 Some(planned) => self.replace(member, planned)?,
-                None => self.erased_paths.push(NodeTree { members: None, ..member.clone() }),
+                None => self.erased.push(member),
             }
         }
         for (name, planned) in planned {
@@ -114,7 +110,9 @@ impl TreeDiff {
         change_set: &mut ChangeSet,
         existing: IfExists,
     ) -> Result<(), NodeError> {
-        for node in &self.erased_paths {
+        let mut erased_paths = BTreeSet::new();
+        for node in std::mem::take(&mut self.erased) {
+            erased_paths.insert(node.path.clone());
             let extent = keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?;
             for (key, version) in &node.own.0 {
                 change_set.record_read(key, *version);
@@ -126,33 +124,36 @@ impl TreeDiff {
             }
             record_change(&mut self.node_changes, &node.path, node.dialect, None);
         }
-        let erased_paths: BTreeSet<NodePath> = self.erased_paths.iter().map(|node| node.path.clone()).collect();
         let empty = stray_keys::empty_prefixes(context, &self.set).await?;
         // Documents of a draft hierarchy are not below the prefixes of its nodes.
-        let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
+        let is_draft = self.set.iter().any(|placement| placement.node.dialect == Dialect::Draft);
         let siblings = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
             Some(_) | None => sibling_documents(context, &self.set).await?,
         };
         stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
-        for (before, node) in std::mem::take(&mut self.set) {
+        for mut placement in std::mem::take(&mut self.set) {
+            let stored = placement.take_documents();
+            let NodePlacement { before, node, .. } = &placement;
             let is_erased = is_at_or_below(&erased_paths, &node.path);
-            if let Some(found) = conflicting_dialect(&node, &before, &siblings)
+            if let Some(found) = conflicting_dialect(&placement, &siblings)
                 && !is_erased
             {
-                return Err(NodeError::Rejected(NodeRejection::DialectConflict { path: node.path, dialect: found }));
+                let path = node.path.clone();
+                return Err(NodeError::Rejected(NodeRejection::DialectConflict { path, dialect: found }));
             }
             // Nothing was resolved below a broken node, so its members are erased with it at their current versions.
-            let orphan = orphan(&node, &before, &siblings).filter(|_| !is_erased);
+            let orphan = orphan(&placement, &siblings).filter(|_| !is_erased);
             if let Some(key) = orphan.filter(|_| existing == IfExists::Fail) {
-                return Err(NodeError::Rejected(NodeRejection::StrayKeys { key: key.clone(), path: node.path }));
+                let (key, path) = (key.clone(), node.path.clone());
+                return Err(NodeError::Rejected(NodeRejection::StrayKeys { key, path }));
             }
             let erased = if is_erased || orphan.is_some() { &siblings } else { &BTreeMap::new() };
-            place_documents(change_set, &node, &before, &siblings, erased);
-            self.erase_counterpart(change_set, &node, &before, &siblings);
+            place_documents(change_set, &placement, &stored, &siblings, erased);
+            self.erase_counterpart(change_set, node, before, &siblings);
             let document = match node.dialect {
-                Dialect::V3 => StoredNode::single_document(strip_consolidated(&node.stored.document)),
-                _ => node.stored,
+                Dialect::V3 => StoredNode::single_document(strip_consolidated(&stored.document)),
+                _ => stored,
             };
             record_change(&mut self.node_changes, &node.path, node.dialect, Some(document));
         }
@@ -176,12 +177,12 @@ impl TreeDiff {
         if before.0.is_empty() || node.kind != NodeKind::Array {
             return;
         }
-        let there: Vec<Key> =
+        let other_documents: Vec<Key> =
             names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| siblings.contains_key(key)).collect();
-        if there.is_empty() {
+        if other_documents.is_empty() {
             return;
         }
-        for key in there {
+        for key in other_documents {
             change_set.erase(key);
         }
         record_change(&mut self.node_changes, &node.path, other, None);
@@ -212,12 +213,12 @@ fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeE
 /// The versions of the documents of all dialects at the paths of some nodes.
 async fn sibling_documents(
     context: &Context,
-    set: &[(NodeVersions, NodeTree)],
+    set: &[NodePlacement<'_>],
 ) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
     let mut found = BTreeMap::new();
     for nodes in set.chunks(BATCH) {
         let mut keys = Vec::new();
-        for (_, node) in nodes {
+        for NodePlacement { node, .. } in nodes {
             match node.dialect {
                 Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
                 Dialect::V2 | Dialect::V3 => {
@@ -237,14 +238,11 @@ async fn sibling_documents(
 }
 
 /// The dialect of other documents in the place of a new node's.
-fn conflicting_dialect(
-    node: &NodeTree,
-    before: &NodeVersions,
-    siblings: &BTreeMap<Key, StoreVersion>,
-) -> Option<Dialect> {
-    if !before.0.is_empty() {
+fn conflicting_dialect(placement: &NodePlacement<'_>, siblings: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
+    if siblings.is_empty() || !placement.is_new() {
         return None;
     }
+    let node = placement.node;
     let prefix = node_prefix(&node.path).ok()?;
     let has = |name: &str| join_key(&prefix, name).is_some_and(|key| siblings.contains_key(&key));
     match node.dialect {
@@ -258,8 +256,9 @@ fn conflicting_dialect(
 
 /// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry
 /// point.
-fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, siblings: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
-    let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && before.0.is_empty())?;
+fn orphan<'n>(placement: &NodePlacement<'n>, siblings: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
+    let node = placement.node;
+    let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && placement.is_new())?;
     siblings.contains_key(key).then_some(key)
 }
 
@@ -267,24 +266,24 @@ fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, siblings: &BTreeMap<Key
 /// first.
 fn place_documents(
     change_set: &mut ChangeSet,
-    node: &NodeTree,
-    before: &NodeVersions,
+    NodePlacement { before, node, .. }: &NodePlacement<'_>,
+    stored: &StoredNode,
     siblings: &BTreeMap<Key, StoreVersion>,
     erased: &BTreeMap<Key, StoreVersion>,
 ) {
-    let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
+    let expected = |key: &Key| before.0.iter().find(|(own, _)| own == key).map(|(_, version)| *version);
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
         change_set.record_read(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
-        change_set.set(key.clone(), node.stored.document.to_bytes());
+        change_set.set(key.clone(), stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
         // An erased node may have left attributes behind.
-        let there = siblings.get(key).copied();
-        change_set.record_read(key, expected(key).unwrap_or(there));
-        match &node.stored.attributes {
+        let current = siblings.get(key).copied();
+        change_set.record_read(key, expected(key).unwrap_or(current));
+        match &stored.attributes {
             Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),
-            None if there.is_some() => change_set.erase(key.clone()),
+            None if current.is_some() => change_set.erase(key.clone()),
             None => {}
         }
     }

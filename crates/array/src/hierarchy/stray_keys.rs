@@ -10,6 +10,7 @@ use meta::NodePath;
 use operations::{IfExists, NodeRejection};
 use store::{Key, PageRequest, Prefix};
 
+use super::placement::NodePlacement;
 use crate::{
     context::Context,
     metadata::{
@@ -18,16 +19,15 @@ use crate::{
         keys::{self, is_at_or_below},
         tree::{NodeKind, NodeTree},
     },
-    node::read_set::NodeVersions,
 };
 
 /// The prefixes of a new tree, if all nodes are new and there is no key at its place, which is the common case.
 pub(crate) async fn empty_prefixes(
     context: &Context,
-    nodes: &[(NodeVersions, NodeTree)],
+    nodes: &[NodePlacement<'_>],
 ) -> Result<Option<Vec<Prefix>>, NodeError> {
-    let Some((_, top)) = nodes.first() else { return Ok(None) };
-    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.relative_to(&top.path).is_some()) {
+    let Some(NodePlacement { node: top, .. }) = nodes.first() else { return Ok(None) };
+    if !nodes.iter().all(|placement| placement.is_new() && placement.node.path.relative_to(&top.path).is_some()) {
         return Ok(None);
     }
     let places = node_prefixes(top)?;
@@ -35,25 +35,28 @@ pub(crate) async fn empty_prefixes(
 }
 
 /// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
-/// documents, each with the versions of its current ones; `gone` are erased with everything below them; `empty` are the
-/// [prefixes](empty_prefixes) of the whole tree, if these are empty.
+/// documents, each with the versions of its current ones; `erased` are those that the commit erases with everything
+/// below them; `empty` are the [prefixes](empty_prefixes) of the whole tree, if these are empty.
 pub(crate) async fn settle(
     context: &Context,
     change_set: &mut ChangeSet,
-    nodes: &[(NodeVersions, NodeTree)],
-    gone: &BTreeSet<NodePath>,
+    nodes: &[NodePlacement<'_>],
+    erased: &BTreeSet<NodePath>,
     existing: IfExists,
     empty: Option<Vec<Prefix>>,
 ) -> Result<(), NodeError> {
-    let is_new = |(own, node): &&(NodeVersions, NodeTree)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
-    if existing == IfExists::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.kind == NodeKind::Array) {
+    let is_new_array = |placement: &&NodePlacement<'_>| {
+        placement.node.kind == NodeKind::Array && placement.is_new() && !is_at_or_below(erased, &placement.node.path)
+    };
+    let arrays: Vec<&NodeTree> = nodes.iter().filter(is_new_array).map(|placement| placement.node).collect();
+    if existing == IfExists::Adopt || arrays.is_empty() {
         return Ok(());
     }
     if let Some(places) = empty {
         places.into_iter().for_each(|place| change_set.check_empty(place));
         return Ok(());
     }
-    for (_, array) in nodes.iter().filter(is_new).filter(|(_, node)| node.kind == NodeKind::Array) {
+    for array in arrays {
         let places = node_prefixes(array)?;
         match (first_key(context, &places).await?, existing) {
             (None, _) => places.into_iter().for_each(|place| change_set.check_empty(place)),

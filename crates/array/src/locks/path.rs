@@ -94,9 +94,9 @@ impl Drop for PathGuard<'_> {
     fn drop(&mut self) {
         let mut queue = self.locks.0.lock();
         let Some(at) = queue.entries.iter().position(|entry| entry.number == self.number) else { return };
-        let gone = queue.entries.remove(at);
+        let released = queue.entries.remove(at);
         for entry in queue.entries.iter_mut().skip(at) {
-            if !gone.overlaps(&entry.path, entry.scope) {
+            if !released.overlaps(&entry.path, entry.scope) {
                 continue;
             }
             entry.blockers = entry.blockers.saturating_sub(1);
@@ -145,12 +145,12 @@ mod tests {
     fn lock_is_granted_in_request_order() {
         let locks = PathLocks::default();
         let [root, b] = ["/", "/b"].map(path);
-        let held = locks.lock(&path("/a"), Scope::Node).now_or_never().unwrap();
+        let guard = locks.lock(&path("/a"), Scope::Node).now_or_never().unwrap();
         let mut all = locks.lock(&root, Scope::Subtree).boxed();
         assert!(!is_granted(&mut all));
         let mut other = locks.lock(&b, Scope::Node).boxed();
         assert!(!is_granted(&mut other), "an earlier request locks everything");
-        drop(held);
+        drop(guard);
         let all = all.now_or_never().unwrap();
         assert!(!is_granted(&mut other));
         drop(all);

@@ -94,11 +94,11 @@ mod tests {
     #[test]
     fn ancestors_and_descendants_overlap() {
         let reserved = Arc::new(ReservedPaths::default());
-        let held = reserved.reserve(&path("/a/b"));
+        let reservation = reserved.reserve(&path("/a/b"));
         for (other, expected) in [("/", true), ("/a", true), ("/a/b", true), ("/a/b/c", true), ("/a/bc", false)] {
             assert_eq!(reserved.overlaps(&path(other)), expected, "{other}");
         }
-        drop(held);
+        drop(reservation);
         assert!(!reserved.overlaps(&path("/a")));
     }
 }

@@ -62,15 +62,15 @@ impl StripedLocks {
     async fn lock_all(&self, wanted: BTreeSet<(u64, LockMode)>) -> Vec<StripeGuard<'_>> {
         // A common order prevents deadlocks. Of two modes for one lock, the map keeps the later and stronger one.
         let wanted: BTreeMap<u64, LockMode> = wanted.into_iter().collect();
-        let mut held = Vec::with_capacity(wanted.len());
-        for (number, hold) in wanted {
+        let mut guards = Vec::with_capacity(wanted.len());
+        for (number, mode) in wanted {
             let Some(lock) = usize::try_from(number).ok().and_then(|number| self.0.get(number)) else { continue };
-            held.push(match hold {
+            guards.push(match mode {
                 LockMode::Shared => StripeGuard::Shared(lock.read().await),
                 LockMode::Exclusive => StripeGuard::Exclusive(lock.write().await),
             });
         }
-        held
+        guards
     }
 }
 

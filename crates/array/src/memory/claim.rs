@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use store::WaitTimes;
 use tokio::time::Instant;
 
 use super::{
@@ -52,7 +53,7 @@ struct ClaimInner {
 #[derive(Debug)]
 struct ClaimState {
     /// The units that it holds.
-    held: u64,
+    taken: u64,
     /// The number of guards that forbid it to wait.
     locks: usize,
     right: WaitRight,
@@ -99,19 +100,24 @@ impl MemoryBudget {
     /// A budget of `bytes`, for which a request waits for `patience` in all.
     pub(crate) fn new(bytes: u64, patience: Duration) -> Self {
         let memory = PartitionedPool::new(units(bytes), units(bytes / RESERVED_FOR_SMALL));
-        let (most, kept) = memory.most();
-        Self(Arc::new(Budget { memory, most, small_limit: units(SMALL_CLAIM).min(kept), patience }))
+        let (most, reserved) = memory.most();
+        Self(Arc::new(Budget { memory, most, small_limit: units(SMALL_CLAIM).min(reserved), patience }))
     }
 
     /// The claim of a new request.
     pub fn claim(&self, caller: Caller) -> Claim {
-        let standing = Mutex::new(ClaimState { held: 0, locks: 0, right: WaitRight::Left(self.0.patience) });
+        let standing = Mutex::new(ClaimState { taken: 0, locks: 0, right: WaitRight::Left(self.0.patience) });
         Claim(Arc::new(ClaimInner { budget: self.clone(), caller, standing }))
     }
 
     /// The most that one request can have, in bytes: all but the part that is reserved for small requests.
     pub fn max_per_request(&self) -> u64 {
         bytes(self.0.most)
+    }
+
+    /// The times that requests waited.
+    pub(crate) fn waits(&self) -> &Arc<WaitTimes> {
+        self.0.memory.waits()
     }
 
     /// The bytes in all, those that are taken, and the number of requests that wait.
@@ -180,7 +186,7 @@ impl Claim {
     fn take_more(&self, units: u64, need: RequestKind) -> Result<PoolPermit, MemoryError> {
         let Budget { memory, most, small_limit, .. } = &*self.budget().0;
         let mut standing = self.0.standing.lock();
-        let needed = standing.held.saturating_add(units);
+        let needed = standing.taken.saturating_add(units);
         if needed > *most {
             return Err(MemoryError::TooMuch { needed: bytes(needed), limit: bytes(*most) });
         }
@@ -190,10 +196,10 @@ impl Claim {
         // The reserved part is for requests that are small in all.
         let class =
             if need == RequestKind::Must && needed <= *small_limit { RequestSize::Small } else { RequestSize::Large };
-        let rank = if need == RequestKind::Must && standing.held > 0 { Priority::First } else { Priority::Last };
+        let rank = if need == RequestKind::Must && standing.taken > 0 { Priority::First } else { Priority::Last };
         let portion = memory.try_take(self.0.caller, units, class, rank);
         let portion = portion.map_err(|refused| self.error(refused, units))?;
-        standing.held = needed;
+        standing.taken = needed;
         Ok(portion)
     }
 
@@ -208,9 +214,11 @@ impl Claim {
             Rejection::PoolExhausted => {
                 MemoryError::Busy { needed, free: bytes(total.saturating_sub(taken)), total: bytes(total) }
             }
-            Rejection::ShareExhausted => {
-                MemoryError::TooManyRequests { needed, held: bytes(memory.held(self.0.caller)), total: bytes(total) }
-            }
+            Rejection::ShareExhausted => MemoryError::TooManyRequests {
+                needed,
+                used: bytes(memory.taken_by(self.0.caller)),
+                total: bytes(total),
+            },
         }
     }
 }
@@ -254,8 +262,8 @@ impl Permit {
 
     /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
-        let kept = self.split(bytes);
-        drop(std::mem::replace(self, kept));
+        let remaining = self.split(bytes);
+        drop(std::mem::replace(self, remaining));
     }
 
     /// Attaches the memory to bytes; it is released with their last use.
@@ -287,7 +295,7 @@ impl Drop for Permit {
         // Release the memory before the claim forgets it, so that the claim is never too small.
         self.portions.clear();
         let mut standing = self.claim.0.standing.lock();
-        standing.held = standing.held.saturating_sub(units);
+        standing.taken = standing.taken.saturating_sub(units);
     }
 }
 
@@ -303,7 +311,7 @@ impl<'a> WaitTicket<'a> {
     fn begin(claim: &'a Claim) -> Option<Self> {
         let mut standing = claim.0.standing.lock();
         match standing.right {
-            WaitRight::Left(most) if standing.held == 0 && standing.locks == 0 && !most.is_zero() => {
+            WaitRight::Left(most) if standing.taken == 0 && standing.locks == 0 && !most.is_zero() => {
                 standing.right = WaitRight::InUse;
                 Some(Self { claim, most, begun: Instant::now() })
             }
@@ -313,7 +321,7 @@ impl<'a> WaitTicket<'a> {
 
     /// Ends the wait with memory granted.
     fn succeed(self, units: u64) {
-        self.claim.0.standing.lock().held = units;
+        self.claim.0.standing.lock().taken = units;
     }
 }
 
@@ -467,9 +475,9 @@ mod tests {
     #[tokio::test]
     async fn attached_bytes_hold_their_reservation() {
         let budget = budget();
-        let held = budget.claim(ONE).take(2 * MIB).await.unwrap().attach_to(vec![1, 2]);
-        let part = held.slice(..1);
-        drop(held);
+        let attached = budget.claim(ONE).take(2 * MIB).await.unwrap().attach_to(vec![1, 2]);
+        let part = attached.slice(..1);
+        drop(attached);
         assert_eq!((part.as_ref(), budget.usage().taken), (&[1][..], 2 * MIB));
         drop(part);
         assert_eq!(budget.usage().taken, 0);

@@ -25,13 +25,13 @@ pub enum MemoryError {
     },
     /// The caller holds as much as one caller may while others wait.
     #[error(
-        "the request needs {needed} more bytes of memory, but its caller uses {held} of {total} (`--max-memory`), of which one caller has at most half while others wait"
+        "the request needs {needed} more bytes of memory, but its caller uses {used} of {total} (`--max-memory`), of which one caller has at most half while others wait"
     )]
     TooManyRequests {
         /// The bytes needed.
         needed: u64,
         /// The bytes that the caller holds.
-        held: u64,
+        used: u64,
         /// The bytes in all.
         total: u64,
     },

@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use store::WaitTimes;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::caller::{Caller, Usage};
@@ -20,6 +21,8 @@ pub(crate) struct Pool(Arc<Mutex<State>>);
 pub(crate) struct PartitionedPool {
     main: Pool,
     small: Pool,
+    /// The times of waits for either part.
+    waits: Arc<WaitTimes>,
 }
 
 /// The size of a request.
@@ -72,7 +75,7 @@ struct State {
     free: u64,
     share: Share,
     /// The amount that each caller holds.
-    held: HashMap<Caller, u64>,
+    taken: HashMap<Caller, u64>,
     /// The waiting requests by caller, and the order of the callers' turns. Both have the same callers.
     queues: HashMap<Caller, VecDeque<Waiter>>,
     turns: VecDeque<Caller>,
@@ -95,8 +98,8 @@ enum Admission {
 
 impl Pool {
     fn new(capacity: u64, share: Share) -> Self {
-        let (held, queues, turns) = (HashMap::new(), HashMap::new(), VecDeque::new());
-        Self(Arc::new(Mutex::new(State { capacity, free: capacity, share, held, queues, turns })))
+        let (taken, queues, turns) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        Self(Arc::new(Mutex::new(State { capacity, free: capacity, share, taken, queues, turns })))
     }
 
     /// Takes an amount if it is free and the caller has a turn. More than the capacity counts as the capacity.
@@ -222,7 +225,7 @@ impl State {
     }
 
     fn reason(&self, caller: Caller) -> Rejection {
-        match self.held.get(&caller).is_some_and(|&held| held >= self.capacity / 2) {
+        match self.taken.get(&caller).is_some_and(|&taken| taken >= self.capacity / 2) {
             true => Rejection::ShareExhausted,
             false => Rejection::PoolExhausted,
         }
@@ -230,10 +233,10 @@ impl State {
 
     /// True if `amount` more would give a caller that holds some more than half, and its share is limited to that now.
     fn has_enough(&self, caller: Caller, amount: u64, rank: Priority) -> bool {
-        let held = self.held.get(&caller).copied().unwrap_or(0);
+        let taken = self.taken.get(&caller).copied().unwrap_or(0);
         let others_wait = self.turns.iter().any(|other| *other != caller);
         let limited = others_wait || (self.share, rank) == (Share::Always, Priority::Last);
-        limited && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
+        limited && taken > 0 && taken.saturating_add(amount) > self.capacity.div_ceil(2)
     }
 
     fn usage(&self) -> Usage {
@@ -247,16 +250,16 @@ impl State {
 
     fn grant(&mut self, caller: Caller, amount: u64) {
         self.free = self.free.saturating_sub(amount);
-        let held = self.held.entry(caller).or_default();
-        *held = held.saturating_add(amount);
+        let taken = self.taken.entry(caller).or_default();
+        *taken = taken.saturating_add(amount);
     }
 
     fn release(&mut self, caller: Caller, amount: u64) {
         self.free = self.free.saturating_add(amount).min(self.capacity);
-        if let Some(held) = self.held.get_mut(&caller) {
-            *held = held.saturating_sub(amount);
-            if *held == 0 {
-                self.held.remove(&caller);
+        if let Some(taken) = self.taken.get_mut(&caller) {
+            *taken = taken.saturating_sub(amount);
+            if *taken == 0 {
+                self.taken.remove(&caller);
             }
         }
     }
@@ -297,11 +300,15 @@ impl Drop for PoolPermit {
 }
 
 impl PartitionedPool {
-    /// A pool of `capacity`, of which `kept` is reserved for small requests. No caller gets more than half of that
+    /// A pool of `capacity`, of which `reserved` is only for small requests. No caller gets more than half of that
     /// part, even if nobody waits: a small request of another finds something there.
-    pub(crate) fn new(capacity: u64, kept: u64) -> Self {
-        let main = capacity.saturating_sub(kept).max(1);
-        Self { main: Pool::new(main, Share::WhileOthersWait), small: Pool::new(kept.max(1), Share::Always) }
+    pub(crate) fn new(capacity: u64, reserved: u64) -> Self {
+        let main = capacity.saturating_sub(reserved).max(1);
+        Self {
+            main: Pool::new(main, Share::WhileOthersWait),
+            small: Pool::new(reserved.max(1), Share::Always),
+            waits: Arc::default(),
+        }
     }
 
     /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
@@ -312,11 +319,19 @@ impl PartitionedPool {
         class: RequestSize,
         patience: Duration,
     ) -> Result<PoolPermit, Rejection> {
-        match (class, self.main.try_take(caller, amount, Priority::Last)) {
-            (_, Some(portion)) => Ok(portion),
-            (RequestSize::Large, None) => self.main.take(caller, amount, patience).await,
-            (RequestSize::Small, None) => self.small.take(caller, amount, patience).await,
+        if let Ok(portion) = self.try_take(caller, amount, class, Priority::Last) {
+            return Ok(portion);
         }
+        let _wait = self.waits.start();
+        match class {
+            RequestSize::Large => self.main.take(caller, amount, patience).await,
+            RequestSize::Small => self.small.take(caller, amount, patience).await,
+        }
+    }
+
+    /// The times of waits.
+    pub(crate) fn waits(&self) -> &Arc<WaitTimes> {
+        &self.waits
     }
 
     /// Takes an amount if it is free.
@@ -341,8 +356,8 @@ impl PartitionedPool {
     }
 
     /// The amount that a caller holds of the common part.
-    pub(crate) fn held(&self, caller: Caller) -> u64 {
-        self.main.0.lock().held.get(&caller).copied().unwrap_or(0)
+    pub(crate) fn taken_by(&self, caller: Caller) -> u64 {
+        self.main.0.lock().taken.get(&caller).copied().unwrap_or(0)
     }
 
     /// The usage of both parts together.
@@ -364,7 +379,7 @@ impl PartitionedPool {
     pub(crate) fn is_unused(&self) -> bool {
         let unused = |pool: &Pool| {
             let state = pool.0.lock();
-            state.free == state.capacity && state.held.is_empty() && state.queues.is_empty() && state.turns.is_empty()
+            state.free == state.capacity && state.taken.is_empty() && state.queues.is_empty() && state.turns.is_empty()
         };
         unused(&self.main) && unused(&self.small)
     }
@@ -402,7 +417,7 @@ mod tests {
     #[tokio::test]
     async fn callers_are_served_in_turn() {
         let pool = Pool::new(2, Share::WhileOthersWait);
-        let mut held: Vec<PoolPermit> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Priority::Last)).collect();
+        let mut permits: Vec<PoolPermit> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Priority::Last)).collect();
         let mut queue = Vec::new();
         for caller in [ONE, ONE, TWO, TWO, THREE] {
             let mut wait = waiting(&pool, caller, 1);
@@ -411,12 +426,12 @@ mod tests {
         }
         let mut order = Vec::new();
         while !queue.is_empty() {
-            held.remove(0);
+            permits.remove(0);
             for index in (0..queue.len()).rev() {
                 let Some((caller, wait)) = queue.get_mut(index) else { continue };
                 if let Some(permit) = polled(wait).await {
                     order.push(*caller);
-                    held.push(permit);
+                    permits.push(permit);
                     drop(queue.remove(index));
                 }
             }
@@ -464,10 +479,10 @@ mod tests {
     #[tokio::test]
     async fn timeout_reports_the_exhausted_limit() {
         let pool = Pool::new(4, Share::WhileOthersWait);
-        let held = pool.try_take(ONE, 4, Priority::Last).unwrap();
+        let permit = pool.try_take(ONE, 4, Priority::Last).unwrap();
         assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Rejection::ShareExhausted);
         assert_eq!(pool.take(TWO, 1, SHORT).await.unwrap_err(), Rejection::PoolExhausted);
-        drop(held);
+        drop(permit);
         assert!(pool.0.lock().turns.is_empty() && pool.0.lock().free == 4);
     }
 
@@ -491,11 +506,11 @@ mod tests {
         let classes = &classes;
         let take =
             |caller| async move { classes.take(caller, 1, RequestSize::Small, LONG).await.unwrap() }.boxed_local();
-        let held = [take(ONE).await, take(ONE).await];
+        let own = [take(ONE).await, take(ONE).await];
         let mut more = take(ONE);
         assert!((&mut more).now_or_never().is_none(), "it has half, although nobody else waits");
         let other = take(TWO).now_or_never().expect("it waits for nobody");
-        drop((held, other));
+        drop((own, other));
         drop((more.await, main));
         assert!(classes.is_unused());
     }

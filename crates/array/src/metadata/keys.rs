@@ -76,6 +76,6 @@ pub(crate) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
 pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
 /// True if a node, or one above it, is among those that are erased.
-pub(crate) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
-    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
+pub(crate) fn is_at_or_below(erased: &BTreeSet<NodePath>, path: &NodePath) -> bool {
+    !erased.is_empty() && (erased.contains(path) || path.ancestors().any(|ancestor| erased.contains(&ancestor)))
 }

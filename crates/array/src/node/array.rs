@@ -70,9 +70,9 @@ impl Array {
         self.0.metadata_hash
     }
 
-    /// The length of the prefix that all chunk keys share, in bytes.
-    pub(crate) fn key_prefix_len(&self) -> u64 {
-        self.0.prefix.len() as u64
+    /// The prefix that all chunk keys share.
+    pub(crate) fn key_prefix(&self) -> &str {
+        &self.0.prefix
     }
 
     /// The keys under which a chunk may be stored, in order of preference: the first that exists counts. A key that

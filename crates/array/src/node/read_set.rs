@@ -20,7 +20,7 @@ pub(crate) struct NodeVersions(pub(crate) Vec<(Key, Option<Version>)>);
 impl ReadSet {
     /// Records that a document of `size` bytes was read, or that none was there. The first record of a key counts.
     pub(crate) fn record(&mut self, key: &Key, document: Option<(Version, u64)>) {
-        if !self.keys().any(|known| known == key) {
+        if !self.keys().any(|recorded| recorded == key) {
             self.versions.push((key.clone(), document.map(|(version, _)| version)));
             self.bytes = self.bytes.saturating_add(document.map_or(0, |(_, size)| size));
         }
@@ -38,7 +38,7 @@ impl ReadSet {
 
     /// The version of one document; `None` if it was not read.
     pub(crate) fn version_of(&self, key: &Key) -> Option<Option<Version>> {
-        self.versions.iter().find(|(known, _)| known == key).map(|(_, version)| *version)
+        self.versions.iter().find(|(recorded, _)| recorded == key).map(|(_, version)| *version)
     }
 
     /// The size of all documents in bytes.

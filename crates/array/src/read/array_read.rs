@@ -56,15 +56,15 @@ impl ArrayRead {
     /// none.
     pub fn dimension_names(&self) -> Vec<Option<String>> {
         let names = &self.model().dimension_names;
-        let kept = |region: &meta::selection::Region| {
-            let kept = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
-            kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
+        let names_of = |region: &meta::selection::Region| {
+            let dimensions = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
+            dimensions.map(|(_, name)| name.clone()).collect::<Vec<_>>()
         };
         match self.resolved() {
-            ResolvedSelection::Region(region) => kept(region),
+            ResolvedSelection::Region(region) => names_of(region),
             ResolvedSelection::Points(_) => vec![None],
             ResolvedSelection::Stack(regions) => {
-                [None].into_iter().chain(regions.first().map(kept).unwrap_or_default()).collect()
+                [None].into_iter().chain(regions.first().map(names_of).unwrap_or_default()).collect()
             }
         }
     }
@@ -84,8 +84,8 @@ impl ArrayRead {
     pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
         let ResolvedSelection::Region(region) = self.resolved() else { return None };
         // The indices of a view do not start where its shape does.
-        let seen = self.model().view_offset.iter().all(|&origin| origin == 0);
-        seen.then(|| work::largest_fitting_part(region, |part| fits(&part.shape()))).flatten()
+        let starts_at_origin = self.model().view_offset.iter().all(|&origin| origin == 0);
+        starts_at_origin.then(|| work::largest_fitting_part(region, |part| fits(&part.shape()))).flatten()
     }
 
     /// A hash that differs whenever the metadata, the selection or any of the chunks does; `None` for more than 100,000

@@ -23,11 +23,11 @@ pub(crate) struct ByteCounter {
     limit: u64,
 }
 
-/// A buffer that returns to its pool after its last use, and holds a memory permit until then.
-struct PooledBytes {
+/// A buffer that returns to its pool after its last use, and holds its memory, such as a permit, until then.
+struct PooledBytes<M> {
     buffer: Vec<u8>,
     pool: Weak<BufferPool>,
-    _permit: Option<Arc<Permit>>,
+    _memory: M,
 }
 
 impl BufferPool {
@@ -48,9 +48,9 @@ impl BufferPool {
         self.free.lock().push(buffer);
     }
 
-    /// The bytes of a buffer, which returns to the pool after their last use.
-    pub(crate) fn into_bytes(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<Arc<Permit>>) -> Bytes {
-        Bytes::from_owner(PooledBytes { buffer, pool: Arc::downgrade(self), _permit: permit })
+    /// The bytes of a buffer, which returns to the pool after their last use; `memory` is dropped next.
+    pub(crate) fn into_bytes<M: Send + 'static>(self: &Arc<Self>, buffer: Vec<u8>, memory: M) -> Bytes {
+        Bytes::from_owner(PooledBytes { buffer, pool: Arc::downgrade(self), _memory: memory })
     }
 }
 
@@ -83,16 +83,16 @@ impl ByteCounter {
     }
 }
 
-impl AsRef<[u8]> for PooledBytes {
+impl<M> AsRef<[u8]> for PooledBytes<M> {
     fn as_ref(&self) -> &[u8] {
         &self.buffer
     }
 }
 
-impl Drop for PooledBytes {
+impl<M> Drop for PooledBytes<M> {
     fn drop(&mut self) {
-        if let Some(owner) = self.pool.upgrade() {
-            owner.recycle(std::mem::take(&mut self.buffer));
+        if let Some(pool) = self.pool.upgrade() {
+            pool.recycle(std::mem::take(&mut self.buffer));
         }
     }
 }

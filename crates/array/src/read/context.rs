@@ -7,7 +7,12 @@ use codec::{CodecChain, CodecError, ShardingCodec};
 use store::{ByteRange, Key, Snapshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{encoded_chunk::EncodedChunk, metrics::ReadMetrics, plan::ReadPlan, slab_buffer::VARIABLE_SLOT_SIZE};
+use super::{
+    encoded_chunk::EncodedChunk,
+    metrics::ReadMetrics,
+    plan::{ReadPlan, StoredChunks},
+    slab_buffer::VARIABLE_SLOT_SIZE,
+};
 use crate::{
     cache::{CacheKey, CacheKind, Cached, ChunkCache},
     context::Context,
@@ -38,10 +43,10 @@ impl ReadContext {
         snapshot: Box<dyn Snapshot>,
         context: Arc<Context>,
         prepared: &ReadPlan,
-        work: WorkBudget,
+        (found, work): (&StoredChunks, WorkBudget),
     ) -> Result<Self, ArrayError> {
-        let chunks = prepared.keys.len() as u64;
-        let caching = prepared.decoded_len(&array)? <= u128::from(context.cache.capacity() / 4);
+        let chunks = found.touched;
+        let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.capacity() / 4);
         Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
     }
 

@@ -156,8 +156,8 @@ impl Job {
 /// True if these units only have to be copied, and are small; larger ones if the read has nothing else to do.
 fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
     let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
-    let few = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
-    bytes <= few && leaves.iter().all(|leaf| matches!(leaf.chain().partial_access(), PartialAccess::Elements(_)))
+    let limit = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
+    bytes <= limit && leaves.iter().all(|leaf| matches!(leaf.chain().partial_access(), PartialAccess::Elements(_)))
 }
 
 /// Decodes a chunk and caches it; waits for another read that is decoding it already.
@@ -248,9 +248,9 @@ fn span(leaves: &[DecodeUnit]) -> Option<Range<u64>> {
     Some(start..end)
 }
 
-fn slice_fetched(encoded: &Bytes, whole: &Range<u64>, range: &Range<u64>) -> Option<Bytes> {
-    let start = usize::try_from(range.start.checked_sub(whole.start)?).ok()?;
-    let end = usize::try_from(range.end.checked_sub(whole.start)?).ok()?;
+fn slice_fetched(encoded: &Bytes, fetched: &Range<u64>, range: &Range<u64>) -> Option<Bytes> {
+    let start = usize::try_from(range.start.checked_sub(fetched.start)?).ok()?;
+    let end = usize::try_from(range.end.checked_sub(fetched.start)?).ok()?;
     (start <= end && end <= encoded.len()).then(|| encoded.slice(start..end))
 }
 

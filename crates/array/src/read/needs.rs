@@ -39,8 +39,8 @@ impl MemoryNeeds {
             most.min(elements.saturating_mul(size.saturating_add(size / 8)).saturating_add(PERMIT_UNIT * 64))
         };
         let assembly = assembled(options.slab_memory);
-        let room = options.max_read_memory().saturating_sub(assembly);
-        let jobs = (room / 2 / job.max(1)).clamp(1, options.parallelism.max(1) as u64).min(chunks.max(1));
+        let jobs_memory = options.max_read_memory().saturating_sub(assembly);
+        let jobs = (jobs_memory / 2 / job.max(1)).clamp(1, options.parallelism.max(1) as u64).min(chunks.max(1));
         Ok(Self { assembly, slab: assembled(options.slab_memory / 2 + PERMIT_UNIT * 64), job, jobs })
     }
 

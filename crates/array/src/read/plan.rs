@@ -10,7 +10,7 @@ use meta::{
     grid::ChunkGrid,
     selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
-use store::{Key, Snapshot, StoreError};
+use store::{Key, KeySource, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -27,10 +27,9 @@ use crate::{
 };
 
 /// The most chunks whose versions are hashed into a fingerprint.
-const MAX_FINGERPRINTED_CHUNKS: usize = 100_000;
+const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 
-/// The memory of a planned chunk in addition to its key's prefix, in bytes: the rest of the key, and its entry in the
-/// snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
+/// The memory of a planned chunk, in bytes: the end of its key, and its entry in the snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
 const CHUNK_PLAN_SIZE: u64 = 512;
 
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
@@ -45,10 +44,36 @@ const INLINE_PLAN_LIMIT: u64 = 1024;
 pub(crate) struct ReadPlan {
     /// The selection in stored coordinates: those of a view are shifted by its offset.
     pub(crate) resolved: Arc<ResolvedSelection>,
-    /// The keys of the chunks, each once.
-    pub(crate) keys: Vec<Key>,
+    /// The keys of the chunks.
+    keys: ChunkKeys,
     /// The memory of the plan, and of the read that follows.
     pub(crate) memory: ReadMemory,
+}
+
+/// The keys of the chunks that a selection touches. They are listed when they are needed: with long paths, they would
+/// take most of a plan's memory.
+#[derive(Clone, Debug)]
+struct ChunkKeys {
+    array: Array,
+    resolved: Arc<ResolvedSelection>,
+}
+
+/// The keys of documents and chunks.
+struct AllKeys {
+    documents: Vec<Key>,
+    chunks: Option<ChunkKeys>,
+}
+
+/// The stored chunks of a plan.
+pub(crate) struct StoredChunks {
+    /// The number of chunks that the plan touches.
+    pub(crate) touched: u64,
+    /// The number of these that are stored.
+    stored: u64,
+    /// Their encoded size in bytes.
+    bytes: u64,
+    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks.
+    pub(crate) fingerprint: Option<u128>,
 }
 
 impl ReadPlan {
@@ -59,14 +84,13 @@ impl ReadPlan {
         request: &ReadRequest,
         limit: u64,
     ) -> Result<Self, ArrayError> {
-        let seen = request.resolve(&array.model().view_shape())?;
-        check_size(array, &seen, limit)?;
-        let resolved = Arc::new(seen.shifted(&array.model().view_offset));
+        let in_view = request.resolve(&array.model().view_shape())?;
+        check_size(array, &in_view, limit)?;
+        let resolved = Arc::new(in_view.shifted(&array.model().view_offset));
         let most = max_chunks(array.grid(), &resolved);
         // The plan may take only a part of the memory, so that some is left for the read.
         let options = &context.options;
-        let per_chunk =
-            array.key_prefix_len() + CHUNK_PLAN_SIZE + COORDINATE_PLAN_SIZE * array.grid().dimensions().len() as u64;
+        let per_chunk = CHUNK_PLAN_SIZE + COORDINATE_PLAN_SIZE * array.grid().dimensions().len() as u64;
         let planned = options.max_plan_memory() / per_chunk;
         let allowed = match &*resolved {
             // Many points may lie in one chunk, which is known only after planning.
@@ -78,20 +102,47 @@ impl ReadPlan {
         };
         let needs = MemoryNeeds::of(array, options, &resolved, chunks)?;
         let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
+        let keys = ChunkKeys { array: array.clone(), resolved: resolved.clone() };
         if chunks <= INLINE_PLAN_LIMIT {
-            let keys = keys(array, &resolved);
             return Ok(Self { resolved, keys, memory });
         }
         memory.plan = chunks.saturating_mul(per_chunk);
         // In one step, so that no request that has a plan waits for another that has one.
         memory.account.reserve(memory.min_bytes(options)).await?;
-        let (array, selected) = (array.clone(), resolved.clone());
-        let steps = chunks.saturating_mul(STEPS_PER_INNER_CHUNK);
-        let keys = context.run_blocking(steps, move || Ok::<_, ArrayError>(keys(&array, &selected))).await?;
-        if keys.len() as u64 > options.max_chunks {
-            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: options.max_chunks });
+        if let ResolvedSelection::Points(_) = &*resolved {
+            let keys = keys.clone();
+            let steps = chunks.saturating_mul(STEPS_PER_INNER_CHUNK);
+            let chunks = context.run_blocking(steps, move || Ok::<_, ArrayError>(keys.count())).await?;
+            if chunks > options.max_chunks {
+                return Err(ArrayError::TooManyChunks { chunks: chunks.into(), limit: options.max_chunks });
+            }
         }
         Ok(Self { resolved, keys, memory })
+    }
+
+    /// A snapshot of documents, and of the chunks of a plan.
+    pub(crate) async fn snapshot(
+        context: &Context,
+        documents: Vec<Key>,
+        plan: Option<&Self>,
+    ) -> Result<Box<dyn Snapshot>, StoreError> {
+        let chunks = plan.map(|plan| plan.keys.clone());
+        context.store.snapshot_of(Arc::new(AllKeys { documents, chunks })).await
+    }
+
+    /// Looks up the chunks of the plan in its snapshot, which is returned.
+    pub(crate) async fn stored_chunks(
+        &self,
+        context: &Context,
+        snapshot: Box<dyn Snapshot>,
+    ) -> Result<(Box<dyn Snapshot>, StoredChunks), ArrayError> {
+        if self.memory.plan == 0 {
+            let found = self.keys.look_up(&*snapshot)?;
+            return Ok((snapshot, found));
+        }
+        let keys = self.keys.clone();
+        let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
+        context.run_blocking(steps, move || Ok((keys.look_up(&*snapshot)?, snapshot))).await.map(|(it, by)| (by, it))
     }
 
     /// The work budget of the read. Fails if decoding all chunks that are stored could exceed it. If none is stored,
@@ -100,24 +151,17 @@ impl ReadPlan {
         &mut self,
         options: &Options,
         array: &Array,
-        snapshot: &dyn Snapshot,
+        chunks: &StoredChunks,
     ) -> Result<WorkBudget, ArrayError> {
         let elements = self.resolved.elements().unwrap_or(u64::MAX);
         let allowance = WorkBudget::new(elements, array.model().data_type.fixed_size(), options.max_work);
         let Some(chain) = array.largest_chain()? else { return Ok(allowance) };
-        let visited = (self.keys.len() as u64).saturating_mul(STEPS_PER_KEY);
-        let mut there = 0_u64;
-        let mut stored = 0_u64;
-        for key in &self.keys {
-            if let Some(info) = snapshot.head(key)? {
-                there += 1;
-                stored = stored.saturating_add(info.size);
-            }
-        }
-        if there == 0 {
+        let visited = chunks.touched.saturating_mul(STEPS_PER_KEY);
+        let StoredChunks { stored: existing, bytes: stored, .. } = *chunks;
+        if existing == 0 {
             self.memory.needs.expect_no_chunks();
         }
-        let decoded = max_decode_work(&chain, &self.resolved, there, stored);
+        let decoded = max_decode_work(&chain, &self.resolved, existing, stored);
         match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
             (Err(ArrayError::WorkTooLarge { work, limit, .. }), ResolvedSelection::Region(region)) => {
                 let fits = |part: &Region| {
@@ -133,13 +177,13 @@ impl ReadPlan {
                     free.check(work).is_ok()
                 };
                 // A client can select a part only in the coordinates of the array's own shape.
-                let seen = |selection: Selection| {
+                let selectable = |selection: Selection| {
                     (array.model().view_offset.iter().all(|&origin| origin == 0)).then_some(selection)
                 };
                 Err(ArrayError::WorkTooLarge {
                     work,
                     limit,
-                    smaller: largest_fitting_part(region, fits).and_then(seen),
+                    smaller: largest_fitting_part(region, fits).and_then(selectable),
                 })
             }
             (checked, _) => checked.map(|()| allowance),
@@ -147,7 +191,7 @@ impl ReadPlan {
     }
 
     /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched.
-    pub(crate) fn decoded_len(&self, array: &Array) -> Result<u128, ArrayError> {
+    pub(crate) fn decoded_len(&self, array: &Array, chunks: &StoredChunks) -> Result<u128, ArrayError> {
         let Some(chain) = array.largest_chain()? else { return Ok(0) };
         let (chunks, chunk) = match chain.partial_access() {
             PartialAccess::Shard(sharding) => {
@@ -155,25 +199,75 @@ impl ReadPlan {
                 (pieces, sharding.inner_chain().representation().fixed_size())
             }
             PartialAccess::Full | PartialAccess::Elements(_) => {
-                (self.keys.len() as u128, chain.representation().fixed_size())
+                (u128::from(chunks.touched), chain.representation().fixed_size())
             }
         };
         Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
     }
+}
 
-    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks.
-    pub(crate) fn fingerprint(&self, array: &Array, snapshot: &dyn Snapshot) -> Result<Option<u128>, StoreError> {
-        if self.keys.len() > MAX_FINGERPRINTED_CHUNKS {
-            return Ok(None);
-        }
+impl ChunkKeys {
+    /// The number of chunks.
+    fn count(&self) -> u64 {
+        let mut count = 0_u64;
+        self.for_each_position(&mut |_| count = count.saturating_add(1));
+        count
+    }
+
+    /// Looks up the chunks in a snapshot.
+    fn look_up(&self, snapshot: &dyn Snapshot) -> Result<StoredChunks, StoreError> {
+        let mut found = StoredChunks { touched: 0, stored: 0, bytes: 0, fingerprint: None };
         let mut hash = Fingerprint(Xxh3::new());
-        array.metadata_hash().hash(&mut hash);
+        self.array.metadata_hash().hash(&mut hash);
         self.resolved.hash(&mut hash);
-        for key in &self.keys {
-            // The keys themselves follow from the selection and the metadata.
-            snapshot.head(key)?.map(|info| info.version).hash(&mut hash);
+        let mut failure = None;
+        KeySource::for_each(self, &mut |key| match snapshot.head(&key) {
+            Ok(info) => {
+                // The keys themselves follow from the selection and the metadata.
+                info.map(|info| info.version).hash(&mut hash);
+                found.touched = found.touched.saturating_add(1);
+                found.stored = found.stored.saturating_add(u64::from(info.is_some()));
+                found.bytes = found.bytes.saturating_add(info.map_or(0, |info| info.size));
+            }
+            Err(error) => failure = Some(error),
+        });
+        found.fingerprint = (found.touched <= MAX_FINGERPRINTED_CHUNKS).then(|| hash.0.digest128());
+        failure.map_or(Ok(found), Err)
+    }
+
+    /// Calls a function with the position of each chunk, each once.
+    fn for_each_position(&self, visit: &mut dyn FnMut(&[u64])) {
+        let selection = match &*self.resolved {
+            ResolvedSelection::Region(region) => ElementSelection::of(region),
+            ResolvedSelection::Stack(regions) => ElementSelection::of_stack(regions),
+            ResolvedSelection::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
+        };
+        // The elements of several points or entries in one chunk are one projection.
+        let pieces = selection.iter().flat_map(|selection| selection.project(self.array.grid(), EdgePolicy::Full));
+        pieces.for_each(|piece| visit(&piece.index));
+    }
+}
+
+impl KeySource for ChunkKeys {
+    fn common_prefix(&self) -> &str {
+        self.array.key_prefix()
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
+        self.for_each_position(&mut |position| self.array.chunk_keys(position).for_each(&mut *visit));
+    }
+}
+
+impl KeySource for AllKeys {
+    fn common_prefix(&self) -> &str {
+        self.chunks.as_ref().map_or("", KeySource::common_prefix)
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
+        self.documents.iter().cloned().for_each(&mut *visit);
+        if let Some(chunks) = &self.chunks {
+            chunks.for_each(visit);
         }
-        Ok(Some(hash.0.digest128()))
     }
 }
 
@@ -224,17 +318,6 @@ fn max_chunks(grid: &ChunkGrid, resolved: &ResolvedSelection) -> u128 {
         ResolvedSelection::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
         ResolvedSelection::Points(points) => points.len as u128,
     }
-}
-
-fn keys(array: &Array, resolved: &ResolvedSelection) -> Vec<Key> {
-    let selection = match resolved {
-        ResolvedSelection::Region(region) => ElementSelection::of(region),
-        ResolvedSelection::Stack(regions) => ElementSelection::of_stack(regions),
-        ResolvedSelection::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
-    };
-    // The elements of several points or entries in one chunk are one projection.
-    let pieces = selection.iter().flat_map(|selection| selection.project(array.grid(), EdgePolicy::Full));
-    pieces.flat_map(|piece| array.chunk_keys(&piece.index).collect::<Vec<_>>()).collect()
 }
 
 /// A hasher whose results are the same in every process.

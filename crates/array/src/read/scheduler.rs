@@ -219,8 +219,8 @@ impl ChunkScheduler {
                 let index = self.index(part, chain).await?;
                 let grid = sharding.inner_grid().ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
                 let cut = piece.selection.project(&grid, EdgePolicy::Full);
-                let whole = Container::Shard { part: part.clone(), chain: chain.clone(), index };
-                return Ok(Visit::Inner(TraversalFrame { container: whole, projections: cut }));
+                let shard = Container::Shard { part: part.clone(), chain: chain.clone(), index };
+                return Ok(Visit::Inner(TraversalFrame { container: shard, projections: cut }));
             }
             PartialAccess::Elements(_) => {
                 let expected = chain.representation().fixed_size().unwrap_or(len);
@@ -233,8 +233,8 @@ impl ChunkScheduler {
                     len <= TILE_BYTES || (len <= MAX_FULL_FETCH && wanted >= chain.representation().num_elements());
                 if !fetched_whole && let Some(grid) = ChunkGrid::regular(&tile_shape_of(chain)) {
                     let cut = piece.selection.project(&grid, EdgePolicy::Clip(chain.representation().shape()));
-                    let whole = Container::Elements { part: part.clone(), chain: chain.clone() };
-                    return Ok(Visit::Inner(TraversalFrame { container: whole, projections: cut }));
+                    let chunk = Container::Elements { part: part.clone(), chain: chain.clone() };
+                    return Ok(Visit::Inner(TraversalFrame { container: chunk, projections: cut }));
                 }
             }
             PartialAccess::Full => {}
@@ -369,14 +369,14 @@ fn tile_shape_of(chain: &CodecChain) -> Vec<u64> {
 
 /// The shape of the tiles into which an uncompressed chunk is split: consecutive bytes, about [`TILE_BYTES`] of them.
 fn tile_shape(shape: &[u64], size: u64) -> Vec<u64> {
-    let mut room = (TILE_BYTES / size.max(1)).max(1);
+    let mut elements = (TILE_BYTES / size.max(1)).max(1);
     let mut tile = vec![1; shape.len()];
     for (tile, &extent) in tile.iter_mut().zip(shape).rev() {
-        *tile = extent.min(room);
+        *tile = extent.min(elements);
         if *tile < extent {
             break;
         }
-        room /= extent.max(1);
+        elements /= extent.max(1);
     }
     tile
 }

@@ -254,10 +254,10 @@ impl<'a> SlabCursor<'a> {
         let mut out = out;
         let mut bytes = bytes;
         while !bytes.is_empty() {
-            let (room, written) = self.segment_bytes(out, size)?;
-            let count = room.len().min(bytes.len());
+            let (target, written) = self.segment_bytes(out, size)?;
+            let count = target.len().min(bytes.len());
             let (now, later) = bytes.split_at_checked(count).ok_or(ScatterError::Internal)?;
-            room.get_mut(..count).ok_or(ScatterError::Internal)?.copy_from_slice(now);
+            target.get_mut(..count).ok_or(ScatterError::Internal)?.copy_from_slice(now);
             let elements = (count / size) as u64;
             *written += elements;
             out += elements;
@@ -273,8 +273,8 @@ impl<'a> SlabCursor<'a> {
         while start < bytes.len() {
             let (number, first) = self.buffer.layout.segment_of(out);
             let elements = self.buffer.layout.len(number).saturating_sub(first);
-            let room = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
-            let count = room.ok_or(ScatterError::Internal)?.min(bytes.len() - start);
+            let free_bytes = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
+            let count = free_bytes.ok_or(ScatterError::Internal)?.min(bytes.len() - start);
             if count == 0 {
                 return Err(ScatterError::Internal);
             }
@@ -291,9 +291,10 @@ impl<'a> SlabCursor<'a> {
 
     fn install_segment(&mut self, out: u64, bytes: Bytes, elements: u64) -> Result<(), ScatterError> {
         self.lock(out)?;
-        let held = self.locked.as_mut().ok_or(ScatterError::Internal)?;
-        let Segment::Empty { permit } = &mut *held.segment else { return Err(ScatterError::Internal) };
-        *held.segment = Segment::Open { _permit: permit.take(), cells: SegmentData::Shared(bytes), written: elements };
+        let locked = self.locked.as_mut().ok_or(ScatterError::Internal)?;
+        let Segment::Empty { permit } = &mut *locked.segment else { return Err(ScatterError::Internal) };
+        *locked.segment =
+            Segment::Open { _permit: permit.take(), cells: SegmentData::Shared(bytes), written: elements };
         Ok(())
     }
 
@@ -304,10 +305,10 @@ impl<'a> SlabCursor<'a> {
         let mut out = out;
         let mut left = elements;
         while left.count > 0 {
-            let (room, written) = self.segment_bytes(out, size)?;
-            let count = ((room.len() / size) as u64).min(left.count);
+            let (target, written) = self.segment_bytes(out, size)?;
+            let count = ((target.len() / size) as u64).min(left.count);
             let bytes = usize::try_from(count).map_err(|_| ScatterError::Internal)? * size;
-            left.copy_to(room.get_mut(..bytes).ok_or(ScatterError::Internal)?, size).ok_or(ScatterError::Internal)?;
+            left.copy_to(target.get_mut(..bytes).ok_or(ScatterError::Internal)?, size).ok_or(ScatterError::Internal)?;
             *written += count;
             out += count;
             left = left.after(count).ok_or(ScatterError::Internal)?;
@@ -356,8 +357,8 @@ impl<'a> SlabCursor<'a> {
             return Err(ScatterError::Internal);
         };
         let first = usize::try_from(first).ok().and_then(|first| first.checked_mul(size));
-        let room = first.and_then(|first| buffer.get_mut(first..)).ok_or(ScatterError::Internal)?;
-        if size == 0 || room.len() < size { Err(ScatterError::Internal) } else { Ok((room, written)) }
+        let bytes = first.and_then(|first| buffer.get_mut(first..)).ok_or(ScatterError::Internal)?;
+        if size == 0 || bytes.len() < size { Err(ScatterError::Internal) } else { Ok((bytes, written)) }
     }
 
     /// The segment of an element, with memory, and the element's index in it.
@@ -365,16 +366,17 @@ impl<'a> SlabCursor<'a> {
     fn segment_at(&mut self, out: u64) -> Result<(&mut Segment, u64), ScatterError> {
         // Most copies go to the same segment as the one before, and a division costs more than a short copy.
         let within =
-            self.locked.as_ref().and_then(|held| out.checked_sub(held.start).filter(|&first| first < held.len));
+            self.locked.as_ref().and_then(|locked| out.checked_sub(locked.start).filter(|&first| first < locked.len));
         let first = match within {
             Some(first) => first,
             None => self.lock(out)?,
         };
-        let held = self.locked.as_mut().ok_or(ScatterError::Internal)?;
-        if let Segment::Empty { permit } = &mut *held.segment {
-            *held.segment = Segment::Open { _permit: permit.take(), cells: self.buffer.cells(held.number), written: 0 };
+        let locked = self.locked.as_mut().ok_or(ScatterError::Internal)?;
+        if let Segment::Empty { permit } = &mut *locked.segment {
+            *locked.segment =
+                Segment::Open { _permit: permit.take(), cells: self.buffer.cells(locked.number), written: 0 };
         }
-        Ok((&mut *held.segment, first))
+        Ok((&mut *locked.segment, first))
     }
 
     /// Locks the segment of an element; returns the element's index in it.

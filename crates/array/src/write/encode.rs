@@ -135,7 +135,7 @@ impl WriteContext {
         let len = self.chunk_len(chain.representation().shape());
         match chain.partial_access() {
             PartialAccess::Shard(sharding) => {
-                let whole = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
+                let complete = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
                 // Of a partially covered shard, only the inner chunks that are touched are encoded; the others are
                 // copied.
                 let inner = self
@@ -146,7 +146,7 @@ impl WriteContext {
                 let copied = len.saturating_add(sharding.index_work()).saturating_mul(partial);
                 let encoded = sharding.inner_chain().encode_work(inner_len).saturating_mul(inner);
                 let decoded = sharding.inner_chain().decode_work(inner_len).saturating_mul(inner);
-                (whole.saturating_add(copied).saturating_add(encoded), decoded)
+                (complete.saturating_add(copied).saturating_add(encoded), decoded)
             }
             _ => (chain.encode_work(len).saturating_mul(chunks), chain.decode_work(len).saturating_mul(partial)),
         }
@@ -355,10 +355,10 @@ impl StagedChunk {
 /// The memory for assembling a chunk, in bytes. Inner chunks of a shard are assembled in turn, and together are no
 /// larger than it.
 fn working_len(chain: &CodecChain) -> u64 {
-    let whole =
+    let shard_len =
         |sharding: &ShardingCodec| Some(chain.representation().fixed_size()?.saturating_add(sharding.working_memory()));
     let len = if let PartialAccess::Shard(sharding) = chain.partial_access() {
-        whole(sharding)
+        shard_len(sharding)
     } else {
         chain.working_memory()
     };

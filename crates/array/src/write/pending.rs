@@ -46,7 +46,7 @@ struct PartsInMemory {
 /// A pending part: its storage and its place in it.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingPart {
-    held: Storage,
+    storage: Storage,
     selection: Vec<DimIndexer>,
     /// The number of elements that come before it in the storage.
     before: u64,
@@ -84,14 +84,14 @@ impl PendingParts {
         let len = |elements: u64| elements.saturating_mul(size as u64);
         let (all, some) =
             (len(window.elements()), len(parts.iter().map(|part| layout::elements(&part.selection)).sum()));
-        let room = (target.context.options.slab_memory / 2).saturating_sub(self.memory);
+        let free = (target.context.options.slab_memory / 2).saturating_sub(self.memory);
         // The write's minimum has to be returned before it goes on.
-        if lent != BufferMemory::Least && all <= room && some >= all / 2 {
+        if lent != BufferMemory::Least && all <= free && some >= all / 2 {
             self.memory = self.memory.saturating_add(all);
             self.push_window(window, source);
             return Ok(());
         }
-        let share = if some <= room { memory.and_then(|memory| memory.more(some).ok()) } else { None };
+        let share = if some <= free { memory.and_then(|memory| memory.more(some).ok()) } else { None };
         let gather = |part: &ChunkPart| {
             gather::gather(&source, &part.selection, size)
                 .map_err(|_| ArrayError::Misplaced { path: target.array.path().clone() })
@@ -126,13 +126,13 @@ impl PartCursor<'_> {
     /// The pending parts of the next chunk. Every chunk of the region has to be visited, in order.
     pub(crate) fn next(&mut self, chunk: &ChunkPart) -> Vec<PendingPart> {
         let mut waiting = Vec::new();
-        for ((window, held), passed) in self.pending.windows.iter().zip(&mut self.passed) {
+        for ((window, storage), passed) in self.pending.windows.iter().zip(&mut self.passed) {
             let Some(selection) = ChunkedRegion::clipped(chunk, window) else { continue };
             let elements = layout::elements(&selection);
             if chunk.is_complete_with(elements) {
                 continue;
             }
-            waiting.push(PendingPart { held: held.clone(), selection, before: *passed });
+            waiting.push(PendingPart { storage: storage.clone(), selection, before: *passed });
             *passed = passed.saturating_add(elements);
         }
         waiting
@@ -142,11 +142,11 @@ impl PartCursor<'_> {
 impl PendingPart {
     /// The part, fetched if it was spilled.
     pub(crate) async fn fetch(self, target: &WriteContext) -> Result<Patch, WriteError> {
-        let Self { held, selection, before } = self;
+        let Self { storage, selection, before } = self;
         let size = target.size.unwrap_or(0) as u64;
         let start = before.saturating_mul(size);
         let end = layout::elements(&selection).saturating_mul(size).saturating_add(start);
-        match held {
+        match storage {
             Storage::Window(source) => Ok(Patch { selection, source }),
             Storage::Parts(parts) => {
                 let bytes = &parts.bytes;

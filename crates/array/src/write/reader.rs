@@ -1,6 +1,6 @@
 //! Reading the elements of a request's body, window by window.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
@@ -46,28 +46,6 @@ pub(crate) enum BufferMemory {
     Least,
     /// Memory beyond the minimum.
     More,
-}
-
-/// A buffer that returns to its pool after its last use, and holds memory until then.
-struct WindowBuffer {
-    buffer: Vec<u8>,
-    owner: Weak<BufferPool>,
-    shares: Vec<MemoryShare>,
-}
-
-impl AsRef<[u8]> for WindowBuffer {
-    fn as_ref(&self) -> &[u8] {
-        &self.buffer
-    }
-}
-
-impl Drop for WindowBuffer {
-    fn drop(&mut self) {
-        if let Some(owner) = self.owner.upgrade() {
-            owner.recycle(std::mem::take(&mut self.buffer));
-        }
-        self.shares.clear();
-    }
 }
 
 impl ElementReader {
@@ -120,8 +98,8 @@ impl ElementReader {
                 buffer.resize(covered, 0);
             }
             let now = (covered - filled).min(self.rest.len());
-            if let (Some(room), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
-                room.copy_from_slice(piece);
+            if let (Some(free), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
+                free.copy_from_slice(piece);
             }
             let _ = self.rest.split_to(now);
             filled += now;
@@ -132,7 +110,7 @@ impl ElementReader {
 
     fn finish_window(&mut self, buffer: Vec<u8>, shares: Vec<MemoryShare>) -> Bytes {
         self.taken = self.taken.saturating_add(buffer.len() as u64);
-        Bytes::from_owner(WindowBuffer { buffer, owner: Arc::downgrade(&self.buffers), shares })
+        self.buffers.into_bytes(buffer, shares)
     }
 
     /// Keeps the first `len` bytes of a window; the others will be read again.

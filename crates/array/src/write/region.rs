@@ -76,8 +76,8 @@ impl RegionWrite {
 pub(crate) fn check_lists(region: &Region) -> Result<(), WriteError> {
     for (dimension, selected) in region.dimensions.iter().enumerate() {
         let DimensionSelection::List(indices) = selected else { continue };
-        let mut seen = HashSet::with_capacity(indices.len());
-        if let Some(&index) = indices.iter().find(|&&index| !seen.insert(index)) {
+        let mut distinct = HashSet::with_capacity(indices.len());
+        if let Some(&index) = indices.iter().find(|&&index| !distinct.insert(index)) {
             return Err(WriteError::RepeatedIndex { dimension, index });
         }
     }

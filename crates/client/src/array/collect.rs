@@ -115,6 +115,7 @@ mod tests {
     use meta::Dialect;
 
     use super::*;
+    use crate::remote::RemoteError;
 
     fn description(data_type: &str, shape: &[u64], bytes: Option<u64>) -> Description {
         Description {
@@ -179,11 +180,11 @@ mod tests {
             let mut collector = TypedCollector::<f32>::start(&description("float32", shape, None)).unwrap();
             let pushed = buffers.iter().try_for_each(|&len| collector.push(&vec![0; len]));
             let error = pushed.and_then(|()| collector.finish()).unwrap_err();
-            assert!(matches!(error, ArrayError::Protocol { .. }), "{buffers:?}: {error:?}");
+            assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{buffers:?}: {error:?}");
         }
         for (shape, bytes) in [(&[2][..], Some(9)), (&[u64::MAX, 2], None), (&[u64::MAX], None)] {
             let error = TypedCollector::<f32>::start(&description("float32", shape, bytes)).map(drop).unwrap_err();
-            assert!(matches!(error, ArrayError::Protocol { .. }), "{shape:?}: {error:?}");
+            assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{shape:?}: {error:?}");
         }
     }
 

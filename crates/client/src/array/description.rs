@@ -80,7 +80,7 @@ impl Elements {
     /// # }
     /// ```
     ///
-    /// Fails with [`ArrayError::Protocol`] if the bytes do not encode as many elements of variable length as the shape
+    /// Fails with [`RemoteError::InvalidResponse`](crate::RemoteError::InvalidResponse) if the bytes do not encode as many elements of variable length as the shape
     /// has.
     pub fn byte_strings(&self) -> Result<Vec<Bytes>, ArrayError> {
         let mut rest = self.content.clone();

@@ -1,12 +1,13 @@
 //! Errors of the array client.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use meta::{NodePath, selection::Selection};
 use store::{StoreError, Version};
 
 use crate::{
     error::{RequestError, TransportError},
+    remote::RemoteError,
     upload::SendError,
 };
 
@@ -210,32 +211,11 @@ pub enum ArrayError {
     /// The upload of the elements failed.
     #[error("the elements were not uploaded completely")]
     Content(#[source] StoreError),
-    /// The store is read-only until the server is restarted.
-    #[error("the store is read-only until the server is restarted")]
-    ReadOnly,
-    /// The server has no space left.
-    #[error("the server has no space left")]
-    OutOfSpace,
     /// The elements do not fit into the memory of this machine.
     #[error("cannot allocate memory for {size} bytes of elements")]
     OutOfMemory {
         /// Size of the elements in bytes, at least.
         size: u64,
-    },
-    /// The server requires a token.
-    #[error("the server requires a token")]
-    Unauthorized,
-    /// The client is not permitted to do this.
-    #[error("the server does not permit this: {detail}")]
-    Forbidden {
-        /// Reason.
-        detail: String,
-    },
-    /// The server is busy or stopping; the request can be retried.
-    #[error("the server is busy")]
-    Busy {
-        /// The delay that the server asks for.
-        retry_after: Option<Duration>,
     },
     /// The response was cut off. This is also how a server reports a chunk that it could not decode after it had begun
     /// to respond.
@@ -249,33 +229,14 @@ pub enum ArrayError {
         #[source]
         source: TransportError,
     },
-    /// The server failed, or its response is not one to the requests of this client.
-    #[error("the server failed (status {status}, request {request}): {detail}")]
-    Remote {
-        /// The HTTP status.
-        status: u16,
-        /// The request ID, by which the request is found in the server's log.
-        request: String,
-        /// The server's explanation; empty if there is none.
-        detail: String,
-    },
-    /// The response violates the HTTP API of zarrd.
-    #[error("the response is not that of a zarrd server: {detail}")]
-    Protocol {
-        /// The violation.
-        detail: String,
-    },
-    /// The connection failed.
-    #[error("the connection to the server failed")]
-    Transport(#[source] TransportError),
+    /// The error does not depend on what was requested.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
 }
 
 impl From<RequestError> for ArrayError {
     fn from(error: RequestError) -> Self {
-        match error {
-            RequestError::Transport(error) => Self::Transport(error),
-            RequestError::Protocol { detail } => Self::Protocol { detail },
-        }
+        RemoteError::from(error).into()
     }
 }
 

@@ -35,9 +35,7 @@ pub use self::{
     stream::ElementStream,
 };
 use crate::{
-    BaseUrl, BuildError, ClientBuilder, Connection, NodeClient, NodeError, UpdatedNode,
-    deadline::Deadline,
-    retry::{FailedAttempt, Idempotency},
+    BaseUrl, BuildError, ClientBuilder, Connection, NodeClient, NodeError, UpdatedNode, retry::Idempotency,
     transport::Transport,
 };
 
@@ -88,7 +86,7 @@ impl ArrayClient {
     /// it.
     pub async fn describe(&self, path: &NodePath, selection: Selection) -> Result<Description, ArrayError> {
         let (transport, request) = (&self.transport, &self.request(path, selection.into()));
-        self.retry(|deadline| request.describe(transport, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.describe(transport, deadline)).await
     }
 
     /// Reads elements as bytes, in C order and little-endian.
@@ -114,7 +112,7 @@ impl ArrayClient {
                 None => Ok(None),
             }
         };
-        self.retry(attempt).await
+        transport.retry(Idempotency::Idempotent, attempt).await
     }
 
     /// Reads elements as numbers.
@@ -134,7 +132,8 @@ impl ArrayClient {
     /// it fails with [`ArrayError::Interrupted`].
     pub async fn stream(&self, path: &NodePath, request: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
         let (transport, request) = (&self.transport, &self.request(path, request.into()));
-        let response = self.retry(|deadline| request.elements(transport, deadline)).await?;
+        let response =
+            transport.retry(Idempotency::Idempotent, |deadline| request.elements(transport, deadline)).await?;
         Ok(response.into_stream())
     }
 
@@ -220,20 +219,15 @@ impl ArrayClient {
         request: ReadRequest,
     ) -> Result<Elements<C::Content>, ArrayError> {
         let (transport, request) = (&self.transport, &self.request(path, request));
-        self.retry(|deadline| async move { request.elements(transport, deadline).await?.collect::<C>().await }).await
+        transport
+            .retry(Idempotency::Idempotent, |deadline| async move {
+                request.elements(transport, deadline).await?.collect::<C>().await
+            })
+            .await
     }
 
     fn request(&self, path: &NodePath, request: ReadRequest) -> ElementsRequest {
         ElementsRequest::new(path, &request, self.dialect)
-    }
-
-    /// Makes attempts of a read until one succeeds or fails with an error that must not be retried.
-    async fn retry<T, F>(&self, attempt: impl Fn(Deadline) -> F) -> Result<T, ArrayError>
-    where
-        F: Future<Output = Result<T, FailedAttempt<ArrayError>>>,
-    {
-        let deadline = self.transport.start_deadline();
-        self.transport.backoff(deadline).retry(Idempotency::Idempotent, || attempt(deadline)).await
     }
 }
 

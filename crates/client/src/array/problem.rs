@@ -8,7 +8,7 @@ use wire::{
 };
 
 use super::ArrayError;
-use crate::{problem::upload_error, response::ErrorResponse, retry::FailedAttempt};
+use crate::{problem::upload_error, remote::RemoteError, response::ErrorResponse, retry::FailedAttempt};
 
 /// Converts an unsuccessful response to a request for the array at `path`.
 pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAttempt<ArrayError> {
@@ -19,10 +19,10 @@ pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAt
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath) -> ArrayError {
     let Problem { kind, members, .. } = &problem;
-    let path =
-        || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let path = || members.node_path(requested);
     let detail = || problem.message().to_owned();
     let request = || response.request.clone();
+    let remote = || RemoteError::from_problem(response, *kind, detail()).into();
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => ArrayError::NoSuchNode { path: path() },
         (ProblemType::NotAnArray, _) => ArrayError::NotAnArray { path: path() },
@@ -49,7 +49,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         },
         (ProblemType::TooManyChunks, Some(limit)) => match members.chunks {
             Some(chunks) => ArrayError::TooManyChunks { chunks, limit },
-            None => remote(response, &problem),
+            None => remote(),
         },
         (ProblemType::ChunkTooLarge, _) => ArrayError::ChunkTooLarge { path: path(), detail: detail() },
         (ProblemType::BodyTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
@@ -59,11 +59,11 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
                 let (key, codec) = (key.clone(), codec.clone());
                 ArrayError::UndecodableChunk { key, codec, detail: detail(), request: request() }
             }
-            _ => remote(response, &problem),
+            _ => remote(),
         },
         (ProblemType::CorruptValue, _) => match &members.key {
             Some(key) => ArrayError::Damaged { key: key.clone(), request: request() },
-            None => remote(response, &problem),
+            None => remote(),
         },
         (ProblemType::PreconditionFailed, _) => {
             ArrayError::PreconditionFailed { path: path(), current: members.current.as_deref().and_then(etag::parse) }
@@ -82,32 +82,32 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             (Some(key), Some(codec)) => {
                 ArrayError::UnencodableChunk { key: key.clone(), codec: codec.clone(), detail: detail() }
             }
-            _ => remote(response, &problem),
+            _ => remote(),
         },
         (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
             Some(changes) => ArrayError::TooManyChanges { changes, limit },
-            None => remote(response, &problem),
+            None => remote(),
         },
         (ProblemType::ValueTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
         (ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout, _) => {
             ArrayError::Content(upload_error(&problem))
         }
-        (ProblemType::ReadOnlyStore, _) => ArrayError::ReadOnly,
-        (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
+        // These do not depend on the request.
         (
-            ProblemType::Busy
+            ProblemType::ReadOnlyStore
+            | ProblemType::OutOfSpace
+            | ProblemType::Busy
+            | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::TooManyRequests
-            | ProblemType::ShuttingDown,
-            _,
-        ) => ArrayError::Busy { retry_after: response.retry_after },
-        (
-            ProblemType::ForbiddenHost
+            | ProblemType::ShuttingDown
+            | ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
-            | ProblemType::ReadOnlyAccess
+            | ProblemType::Unauthorized
+            | ProblemType::Forbidden
             | ProblemType::ReadOnlyServer,
             _,
-        ) => ArrayError::Forbidden { detail: detail() },
+        ) => remote(),
         // This client does not send such requests, or these concern keys and hierarchies.
         (
             ProblemType::InvalidKey
@@ -124,6 +124,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
             | ProblemType::NotFound
+            | ProblemType::NoSuchCredential
+            | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed
             | ProblemType::NotAcceptable
@@ -148,7 +150,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::Unconvertible
             | ProblemType::Internal,
             _,
-        ) => remote(response, &problem),
+        ) => remote(),
     }
 }
 
@@ -163,24 +165,10 @@ fn selection_mismatch(problem: &Problem) -> ArrayError {
 
 /// The error of a response without a known problem type, perhaps of an intermediary.
 fn from_status(response: &ErrorResponse, path: &NodePath) -> ArrayError {
-    let status = response.status;
-    match status {
-        _ if status.is_success() || status == StatusCode::NOT_MODIFIED => {
-            ArrayError::Protocol { detail: format!("unexpected status {status}") }
-        }
+    match response.status {
         StatusCode::PRECONDITION_FAILED => ArrayError::PreconditionFailed { path: path.clone(), current: None },
-        StatusCode::UNAUTHORIZED => ArrayError::Unauthorized,
-        StatusCode::FORBIDDEN => ArrayError::Forbidden { detail: "no reason given".into() },
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            ArrayError::Busy { retry_after: response.retry_after }
-        }
-        _ => ArrayError::Remote { status: status.as_u16(), request: response.request.clone(), detail: String::new() },
+        _ => RemoteError::from_status(response).into(),
     }
-}
-
-fn remote(response: &ErrorResponse, problem: &Problem) -> ArrayError {
-    let (status, request) = (response.status.as_u16(), response.request.clone());
-    ArrayError::Remote { status, request, detail: problem.message().to_owned() }
 }
 
 #[cfg(test)]
@@ -192,7 +180,6 @@ mod tests {
     use wire::problem::Members;
 
     use super::*;
-    use crate::retry::Execution;
 
     fn requested() -> NodePath {
         NodePath::parse("/requested").unwrap()
@@ -299,23 +286,25 @@ mod tests {
                     ProblemType::BodyTimeout => matches!(error, UploadError::TimedOut),
                     _ => false,
                 },
-                (ArrayError::ReadOnly, ProblemType::ReadOnlyStore) => true,
-                (ArrayError::OutOfSpace, ProblemType::OutOfSpace) => true,
+                (ArrayError::Remote(RemoteError::ReadOnly), ProblemType::ReadOnlyStore) => true,
+                (ArrayError::Remote(RemoteError::OutOfSpace), ProblemType::OutOfSpace) => true,
                 (
-                    ArrayError::Busy { retry_after },
+                    ArrayError::Remote(RemoteError::Busy { retry_after }),
                     ProblemType::Busy
+                    | ProblemType::AccessUnavailable
                     | ProblemType::TooManyConflicts
                     | ProblemType::TooManyRequests
                     | ProblemType::ShuttingDown,
                 ) => *retry_after == Some(Duration::from_secs(9)),
                 (
-                    ArrayError::Forbidden { detail },
+                    ArrayError::Remote(RemoteError::Forbidden { detail }),
                     ProblemType::ForbiddenHost
                     | ProblemType::ForbiddenOrigin
-                    | ProblemType::ReadOnlyAccess
+                    | ProblemType::Unauthorized
+                    | ProblemType::Forbidden
                     | ProblemType::ReadOnlyServer,
                 ) => detail == "why",
-                (ArrayError::Remote { status, request, detail }, other) => {
+                (ArrayError::Remote(RemoteError::Status { status, request, detail }), other) => {
                     (*status, request.as_str(), detail.as_str()) == (other.status().as_u16(), "r", "why")
                         && !has_own_error(other)
                 }
@@ -350,7 +339,10 @@ mod tests {
         ] {
             let FailedAttempt { error, .. } = failure(Problem::new(kind));
             let title = kind.title();
-            assert!(matches!(&error, ArrayError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
+            assert!(
+                matches!(&error, ArrayError::Remote(RemoteError::Status { detail, .. }) if detail == title),
+                "{kind:?}: {error:?}"
+            );
         }
         let FailedAttempt { error, .. } = failure(Problem::new(ProblemType::IndexOutOfBounds));
         assert!(matches!(error, ArrayError::SelectionMismatch { dimension: None, .. }), "{error:?}");
@@ -362,20 +354,6 @@ mod tests {
                 panic!("{error:?}")
             };
             assert_eq!(path, requested());
-        }
-    }
-
-    #[test]
-    fn execution_state_depends_on_the_problem_type() {
-        for &kind in ProblemType::ALL {
-            let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
-                ProblemType::ShuttingDown => Execution::Unknown,
-                _ => Execution::Final,
-            };
-            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
         }
     }
 

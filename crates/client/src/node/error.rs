@@ -1,11 +1,9 @@
 //! Errors of the node client.
 
-use std::time::Duration;
-
 use meta::{NodePath, zom::Violation};
 use operations::NodeRejection;
 
-use crate::error::{RequestError, TransportError};
+use crate::{error::RequestError, remote::RemoteError};
 
 /// Errors of reading, creating or changing a node.
 #[derive(Debug, thiserror::Error)]
@@ -100,53 +98,13 @@ pub enum NodeError {
         /// The request ID, by which the request is found in the server's log.
         request: String,
     },
-    /// The store is read-only until the server is restarted.
-    #[error("the store is read-only until the server is restarted")]
-    ReadOnly,
-    /// The server has no space left.
-    #[error("the server has no space left")]
-    OutOfSpace,
-    /// The server requires a token.
-    #[error("the server requires a token")]
-    Unauthorized,
-    /// The client is not permitted to do this.
-    #[error("the server does not permit this: {detail}")]
-    Forbidden {
-        /// Reason.
-        detail: String,
-    },
-    /// The server is busy or stopping; the request can be retried.
-    #[error("the server is busy")]
-    Busy {
-        /// The delay that the server asks for.
-        retry_after: Option<Duration>,
-    },
-    /// The server failed, or its response is not one to the requests of this client.
-    #[error("the server failed (status {status}, request {request}): {detail}")]
-    Remote {
-        /// The HTTP status.
-        status: u16,
-        /// The request ID, by which the request is found in the server's log.
-        request: String,
-        /// The server's explanation; empty if there is none.
-        detail: String,
-    },
-    /// The response violates the HTTP API of zarrd.
-    #[error("the response is not that of a zarrd server: {detail}")]
-    Protocol {
-        /// The violation.
-        detail: String,
-    },
-    /// The connection failed.
-    #[error("the connection to the server failed")]
-    Transport(#[source] TransportError),
+    /// The error does not depend on what was requested.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
 }
 
 impl From<RequestError> for NodeError {
     fn from(error: RequestError) -> Self {
-        match error {
-            RequestError::Transport(error) => Self::Transport(error),
-            RequestError::Protocol { detail } => Self::Protocol { detail },
-        }
+        RemoteError::from(error).into()
     }
 }

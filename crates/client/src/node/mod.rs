@@ -26,12 +26,7 @@ pub use self::{
         UpdatedNode,
     },
 };
-use crate::{
-    BaseUrl, BuildError, ClientBuilder, Connection,
-    deadline::Deadline,
-    retry::{FailedAttempt, Idempotency},
-    transport::Transport,
-};
+use crate::{BaseUrl, BuildError, ClientBuilder, Connection, retry::Idempotency, transport::Transport};
 
 /// Client of the hierarchies of a zarrd server: reads, creates, changes and converts nodes.
 ///
@@ -86,13 +81,13 @@ impl NodeClient {
     /// string for the node itself, `/a/b` for a descendant. This is the content of consolidated metadata.
     pub async fn documents(&self, path: &NodePath, depth: Depth) -> Result<NodeDocuments, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
-        self.retry(Idempotency::Idempotent, |deadline| request.documents(transport, depth, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.documents(transport, depth, deadline)).await
     }
 
     /// Returns true if a node exists at a path.
     pub async fn exists(&self, path: &NodePath) -> Result<bool, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
-        self.retry(Idempotency::Idempotent, |deadline| request.exists(transport, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.exists(transport, deadline)).await
     }
 
     /// Lists the nodes of all dialects directly below a node, sorted by name.
@@ -110,7 +105,7 @@ impl NodeClient {
         let (transport, request) = (&self.transport, &self.request(path));
         let page = Some(MembersPage { limit, cursor });
         let query = &NodeQuery { page, include: Include::Source, ..request.query() };
-        self.retry(Idempotency::Idempotent, |deadline| request.members(transport, query, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.members(transport, query, deadline)).await
     }
 
     /// Returns a stream of all pages of [`members`](Self::members), which requests each page when it is polled.
@@ -147,16 +142,17 @@ impl NodeClient {
         options: &CreateOptions,
     ) -> Result<CreateOutcome, NodeError> {
         let (transport, request, body) = (&self.transport, &self.request(path), &zom.to_text().to_bytes());
-        self.retry(options.idempotency(), |deadline| {
-            request.create(transport, body.clone(), options, deadline.for_long_work())
-        })
-        .await
+        transport
+            .retry(options.idempotency(), |deadline| {
+                request.create(transport, body.clone(), options, deadline.for_long_work())
+            })
+            .await
     }
 
     /// Compares the hierarchy at a path with a given one.
     pub async fn validate(&self, path: &NodePath, zom: &Zom) -> Result<Comparison, NodeError> {
         let (transport, request, body) = (&self.transport, &self.request(path), &zom.to_text().to_bytes());
-        self.retry(Idempotency::Idempotent, |deadline| request.validate(transport, body.clone(), deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.validate(transport, body.clone(), deadline)).await
     }
 
     /// Updates the metadata of a node.
@@ -168,10 +164,11 @@ impl NodeClient {
     ) -> Result<UpdatedNode, NodeError> {
         let (transport, request, body) = (&self.transport, &self.request(path), &request::to_bytes(&patch.to_json()));
         let precondition = &precondition;
-        self.retry(patch.idempotency(precondition), |deadline| {
-            request.patch(transport, body.clone(), precondition, deadline.for_long_work())
-        })
-        .await
+        transport
+            .retry(patch.idempotency(precondition), |deadline| {
+                request.patch(transport, body.clone(), precondition, deadline.for_long_work())
+            })
+            .await
     }
 
     /// Updates attributes by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)): `null` removes an
@@ -199,10 +196,11 @@ impl NodeClient {
     /// Erases a node with all its descendants, and returns the number of erased keys.
     pub async fn erase(&self, path: &NodePath, precondition: Precondition) -> Result<KeyCount, NodeError> {
         let (transport, request, precondition) = (&self.transport, &self.request(path), &precondition);
-        self.retry(Idempotency::NotIdempotent, |deadline| {
-            request.erase(transport, precondition, deadline.for_long_work())
-        })
-        .await
+        transport
+            .retry(Idempotency::NotIdempotent, |deadline| {
+                request.erase(transport, precondition, deadline.for_long_work())
+            })
+            .await
     }
 
     /// Converts a hierarchy to another dialect.
@@ -210,27 +208,19 @@ impl NodeClient {
         let ConvertOptions { dialect: into, target } = options.clone();
         let query = NodePostQuery::Convert { dialect: self.dialect, into, target };
         let (transport, request, query) = (&self.transport, &self.request(path), &query.render());
-        self.retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))
+        transport
+            .retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))
             .await
     }
 
     async fn read(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
         let query = &NodeQuery { depth, mapped, include: Include::Source, ..request.query() };
-        self.retry(Idempotency::Idempotent, |deadline| request.node(transport, query, deadline)).await
+        transport.retry(Idempotency::Idempotent, |deadline| request.node(transport, query, deadline)).await
     }
 
     fn request(&self, path: &NodePath) -> NodeRequest {
         NodeRequest { path: path.clone(), dialect: self.dialect }
-    }
-
-    /// Makes attempts until one succeeds or fails with an error that must not be retried.
-    async fn retry<T, F>(&self, idempotency: Idempotency, attempt: impl Fn(Deadline) -> F) -> Result<T, NodeError>
-    where
-        F: Future<Output = Result<T, FailedAttempt<NodeError>>>,
-    {
-        let deadline = self.transport.start_deadline();
-        self.transport.backoff(deadline).retry(idempotency, || attempt(deadline)).await
     }
 }
 

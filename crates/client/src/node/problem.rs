@@ -10,7 +10,7 @@ use wire::{
 };
 
 use super::NodeError;
-use crate::{response::ErrorResponse, retry::FailedAttempt};
+use crate::{remote::RemoteError, response::ErrorResponse, retry::FailedAttempt};
 
 /// Converts an unsuccessful response to a request for the node at `path`.
 pub(super) fn into_failure(response: ErrorResponse, path: &NodePath) -> FailedAttempt<NodeError> {
@@ -25,7 +25,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
     }
     let detail = problem.message().to_owned();
     let Problem { kind, members, .. } = problem;
-    let path = members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| requested.clone());
+    let path = members.node_path(requested);
     match (kind, members.limit) {
         (ProblemType::NoSuchNode, _) => NodeError::NoSuchNode { path },
         (ProblemType::NotAnArray, _) => NodeError::NotAnArray { path },
@@ -43,24 +43,24 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         (ProblemType::InvalidMetadata, _) => NodeError::Metadata { path, key: members.key, detail },
         (ProblemType::CorruptValue, _) => match members.key {
             Some(key) => NodeError::Damaged { key, request: response.request.clone() },
-            None => remote(response, detail),
+            None => RemoteError::from_problem(response, kind, detail).into(),
         },
-        (ProblemType::ReadOnlyStore, _) => NodeError::ReadOnly,
-        (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
+        // These do not depend on the request.
         (
-            ProblemType::Busy
+            ProblemType::ReadOnlyStore
+            | ProblemType::OutOfSpace
+            | ProblemType::Busy
+            | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::TooManyRequests
-            | ProblemType::ShuttingDown,
-            _,
-        ) => NodeError::Busy { retry_after: response.retry_after },
-        (
-            ProblemType::ForbiddenHost
+            | ProblemType::ShuttingDown
+            | ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
-            | ProblemType::ReadOnlyAccess
+            | ProblemType::Unauthorized
+            | ProblemType::Forbidden
             | ProblemType::ReadOnlyServer,
             _,
-        ) => NodeError::Forbidden { detail },
+        ) => RemoteError::from_problem(response, kind, detail).into(),
         // This client does not send such requests, or these concern keys and elements.
         (
             ProblemType::NodeConflict
@@ -91,6 +91,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::IncompleteBody
             | ProblemType::MissingHost
             | ProblemType::NotFound
+            | ProblemType::NoSuchCredential
+            | ProblemType::TooManyCredentials
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed
             | ProblemType::NotAcceptable
@@ -114,7 +116,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UndecodableChunk
             | ProblemType::Internal,
             _,
-        ) => remote(response, detail),
+        ) => RemoteError::from_problem(response, kind, detail).into(),
     }
 }
 
@@ -125,23 +127,12 @@ fn violations(members: Members) -> Vec<Violation> {
 
 /// The error of a response without a known problem type, perhaps of an intermediary.
 fn from_status(response: &ErrorResponse, path: &NodePath) -> NodeError {
-    let status = response.status;
-    match status {
-        _ if status.is_success() => NodeError::Protocol { detail: format!("unexpected status {status}") },
-        StatusCode::UNAUTHORIZED => NodeError::Unauthorized,
-        StatusCode::FORBIDDEN => NodeError::Forbidden { detail: "no reason given".into() },
+    match response.status {
         StatusCode::PRECONDITION_FAILED => {
             NodeRejection::PreconditionFailed { path: path.clone(), current: None }.into()
         }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            NodeError::Busy { retry_after: response.retry_after }
-        }
-        _ => remote(response, String::new()),
+        _ => RemoteError::from_status(response).into(),
     }
-}
-
-fn remote(response: &ErrorResponse, detail: String) -> NodeError {
-    NodeError::Remote { status: response.status.as_u16(), request: response.request.clone(), detail }
 }
 
 #[cfg(test)]
@@ -154,7 +145,6 @@ mod tests {
     use wire::node;
 
     use super::*;
-    use crate::retry::Execution;
 
     fn failure(problem: Problem) -> FailedAttempt<NodeError> {
         let (status, retry_after) = (problem.kind.status(), Some(Duration::from_secs(9)));
@@ -216,7 +206,8 @@ mod tests {
         ProblemType::ShuttingDown,
         ProblemType::ForbiddenHost,
         ProblemType::ForbiddenOrigin,
-        ProblemType::ReadOnlyAccess,
+        ProblemType::Unauthorized,
+        ProblemType::Forbidden,
         ProblemType::ReadOnlyServer,
     ];
 
@@ -226,7 +217,7 @@ mod tests {
             let error = full_problem(kind).error;
             let is_remote = matches!(
                 &error,
-                NodeError::Remote { status, request, detail }
+                NodeError::Remote(RemoteError::Status { status, request, detail })
                     if (*status, request.as_str(), detail.as_str()) == (kind.status().as_u16(), "r", "why")
             );
             assert_eq!(is_remote, !NODE_PROBLEMS.contains(&kind), "{kind:?}: {error:?}");
@@ -273,12 +264,21 @@ mod tests {
         let error = error_of(ProblemType::UnsupportedNode);
         assert!(matches!(&error, NodeError::Unsupported { needs, .. } if needs == "the codec x"), "{error:?}");
         let error = error_of(ProblemType::Busy);
-        assert!(matches!(error, NodeError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9), "{error:?}");
+        assert!(
+            matches!(error, NodeError::Remote(RemoteError::Busy { retry_after: Some(wait) }) if wait.as_secs() == 9),
+            "{error:?}"
+        );
+        for kind in [ProblemType::ForbiddenHost, ProblemType::Unauthorized, ProblemType::Forbidden] {
+            let error = error_of(kind);
+            let is_expected = matches!(&error, NodeError::Remote(RemoteError::Forbidden { detail }) if detail == "why");
+            assert!(is_expected, "{error:?}");
+        }
     }
 
     #[test]
     fn problems_without_their_members_become_generic_errors() {
         for kind in [
+            ProblemType::DialectConflict,
             ProblemType::TooManyNodes,
             ProblemType::TooManyChanges,
             ProblemType::BodyTooLarge,
@@ -286,26 +286,21 @@ mod tests {
         ] {
             let error = failure(Problem::new(kind)).error;
             let title = kind.title();
-            assert!(matches!(&error, NodeError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
+            assert!(
+                matches!(&error, NodeError::Remote(RemoteError::Status { detail, .. }) if detail == title),
+                "{kind:?}: {error:?}"
+            );
         }
         let error = failure(Problem::new(ProblemType::MissingParameter)).error;
-        assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::Status { .. })), "{error:?}");
         let error = failure(Problem::new(ProblemType::NodeConflict)).error;
         let NodeError::Rejected(NodeRejection::NodeConflict { path, .. }) = error else { panic!("{error:?}") };
         assert_eq!(path.to_string(), "/requested");
-    }
-
-    #[test]
-    fn execution_state_depends_on_the_problem_type() {
-        for &kind in ProblemType::ALL {
-            let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
-                ProblemType::ShuttingDown => Execution::Unknown,
-                _ => Execution::Final,
-            };
-            assert_eq!(full_problem(kind).execution, expected, "{kind:?}");
-        }
+        let error = failure(Problem::new(ProblemType::StrayKeys)).error;
+        let NodeError::Rejected(NodeRejection::StrayKeys { path, key }) = error else { panic!("{error:?}") };
+        assert_eq!((path.to_string().as_str(), key.as_str()), ("/requested", "requested"));
+        let error = failure(Problem::new(ProblemType::ParentIsArray)).error;
+        let NodeError::Rejected(NodeRejection::ParentIsArray { path, array }) = error else { panic!("{error:?}") };
+        assert_eq!((path.to_string().as_str(), array.is_root()), ("/requested", true));
     }
 }

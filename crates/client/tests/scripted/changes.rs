@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use client::{
     ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, LossPolicy, NodeClient,
-    NodeError, NodePath, Patch, Zom, select,
+    NodeError, NodePath, Patch, RemoteError, Zom, select,
 };
 use serde_json::json;
 use store::{KeyCount, Precondition, Version};
@@ -111,7 +111,7 @@ async fn region_writes_are_retried_and_appends_are_not() {
             true => arrays.append(&path(), 0, bytes(), condition).await,
             false => arrays.write(&path(), select![], bytes(), condition).await,
         };
-        assert!(matches!(report, Err(ArrayError::Transport(_))), "{report:?}");
+        assert!(matches!(report, Err(ArrayError::Remote(RemoteError::Transport(_)))), "{report:?}");
         assert_eq!(server.requests().len(), 2, "only the request that was not executed is retried");
     }
 }
@@ -127,7 +127,7 @@ async fn declarations_that_do_not_replace_are_retried() {
     for declaration in [replace, absent] {
         let server = ScriptedServer::start([Step::Close, node_response(200)]).await;
         let error = nodes(&server).create(&path(), &group(), &declaration).await.unwrap_err();
-        assert!(matches!(error, NodeError::Transport(_)), "{error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::Transport(_))), "{error:?}");
         assert_eq!(server.requests().len(), 1);
     }
     for shape in [None, Some(vec![1])] {
@@ -143,9 +143,9 @@ async fn responses_without_a_node_are_protocol_errors() {
     for wrong in ["[]", "{}", r#"{"zarr_format":3,"members":1}"#, "<html>"] {
         let server = ScriptedServer::start([Step::Respond(response(200, &["Zarr-Dialect: v3"], wrong))]).await;
         let error = nodes(&server).create(&path(), &group(), &CreateOptions::default()).await.unwrap_err();
-        assert!(matches!(error, NodeError::Protocol { .. }), "{wrong}: {error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::InvalidResponse { .. })), "{wrong}: {error:?}");
     }
     let server = ScriptedServer::start([Step::Respond(response(200, &[], GROUP))]).await;
     let error = nodes(&server).create(&path(), &group(), &CreateOptions::default()).await.unwrap_err();
-    assert!(matches!(error, NodeError::Protocol { .. }), "without a dialect: {error:?}");
+    assert!(matches!(error, NodeError::Remote(RemoteError::InvalidResponse { .. })), "without a dialect: {error:?}");
 }

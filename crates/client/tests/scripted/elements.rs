@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use client::{
-    ArrayClient, ArrayError, Dialect, Element, Elements, NodePath, ReadRequest, Retries, Timeouts, TransportError,
-    select,
+    ArrayClient, ArrayError, Dialect, Element, Elements, NodePath, ReadRequest, RemoteError, Retries, Timeouts,
+    TransportError, select,
 };
 use futures::StreamExt;
 use store::Version;
@@ -107,7 +107,7 @@ async fn elements_are_read_as_numbers() {
         }
     }
     let error = numbers::<u16>(elements("uint16", "3", "abcd")).await.unwrap_err();
-    assert!(matches!(error, ArrayError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn variable_length_elements_are_split() {
     {
         let server = ScriptedServer::start([Step::Respond(elements("string", "2", wrong))]).await;
         let error = server.arrays().read(&path(), select![]).await.unwrap().strings().unwrap_err();
-        assert!(matches!(error, ArrayError::Protocol { .. }), "{wrong:?}: {error:?}");
+        assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{wrong:?}: {error:?}");
     }
 }
 
@@ -211,7 +211,7 @@ async fn unchanged_elements_are_not_returned() {
 
     // Without a precondition neither status is expected.
     let error = arrays.read(&path(), select![0]).await.unwrap_err();
-    assert!(matches!(error, ArrayError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{error:?}");
     let error = arrays.read(&path(), points).await.unwrap_err();
     assert!(matches!(error, ArrayError::PreconditionFailed { current: None, .. }), "{error:?}");
 }
@@ -253,23 +253,23 @@ async fn invalid_responses_are_protocol_errors() {
     ] {
         let server = ScriptedServer::start([step]).await;
         let error = server.arrays().read(&path(), select![]).await.unwrap_err();
-        assert!(matches!(error, ArrayError::Protocol { .. }), "{error:?}");
+        assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{error:?}");
         assert_eq!(server.requests().len(), 1, "protocol errors are not retried");
     }
     let endless = format!("{}Transfer-Encoding: chunked\r\n\r\n", elements_head("uint8", "4"));
     let server = ScriptedServer::start([Step::RespondEndlessly(endless)]).await;
     let error = server.arrays().read_as::<u8>(&path(), select![]).await.unwrap_err();
-    assert!(matches!(error, ArrayError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error, ArrayError::Remote(RemoteError::InvalidResponse { .. })), "{error:?}");
 }
 
 #[tokio::test]
 async fn responses_without_a_problem_become_errors_by_status() {
     for (step, expected) in [
-        (response(401, &[], ""), "the server requires a token"),
+        (response(401, &[], ""), "the server requires a valid token"),
         (response(403, &[], ""), "the server does not permit this: no reason given"),
-        (response(404, &[], "no"), "the server failed (status 404, request req-7): "),
-        (response(301, &["Location: http://elsewhere/"], ""), "the server failed (status 301, request req-7): "),
-        (problem(404, "not-found", &[], ""), "the server failed (status 404, request req-7): t"),
+        (response(404, &[], "no"), "the server responded with status 404 (request req-7)"),
+        (response(301, &["Location: http://elsewhere/"], ""), "the server responded with status 301 (request req-7)"),
+        (problem(404, "not-found", &[], ""), "the server responded with status 404 (request req-7): t"),
     ] {
         let server = ScriptedServer::start([Step::Respond(step)]).await;
         assert_eq!(server.arrays().read(&path(), select![]).await.unwrap_err().to_string(), expected);
@@ -282,7 +282,9 @@ async fn long_retry_after_fails_at_once() {
     let busy = |seconds| Step::Respond(problem(503, "busy", &[&format!("Retry-After: {seconds}")], ""));
     let server = ScriptedServer::start([busy(3600)]).await;
     match server.arrays().read(&path(), select![]).await.unwrap_err() {
-        ArrayError::Busy { retry_after } => assert_eq!(retry_after, Some(Duration::from_secs(3600))),
+        ArrayError::Remote(RemoteError::Busy { retry_after }) => {
+            assert_eq!(retry_after, Some(Duration::from_secs(3600)))
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(server.requests().len(), 1, "no retry after an hour");
@@ -308,5 +310,5 @@ async fn silent_server_is_an_idle_timeout() {
     let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     let error = ArrayClient::from(store.connection()).read(&path(), select![]).await.unwrap_err();
-    assert!(matches!(error, ArrayError::Transport(TransportError::Idle(_))), "{error:?}");
+    assert!(matches!(error, ArrayError::Remote(RemoteError::Transport(TransportError::Idle(_)))), "{error:?}");
 }

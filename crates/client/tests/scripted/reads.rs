@@ -147,14 +147,14 @@ async fn missing_keys_are_distinguished_from_wrong_servers() {
     for _ in 0..2 {
         let error = store.get(&key("k"), None).await.unwrap_err();
         assert!(
-            matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request == "req-7"),
+            matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request, .. }) if request == "req-7"),
             "{error:?}"
         );
     }
     assert_eq!(store.head(&key("k")).await.unwrap(), None);
     let error = store.head(&key("k")).await.unwrap_err();
     assert!(
-        matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request.is_empty()),
+        matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request, .. }) if request.is_empty()),
         "{error:?}"
     );
 }
@@ -214,7 +214,7 @@ async fn internal_errors_are_not_retried() {
     let store = server.store();
     let internal = store.get(&key("k"), None).await.unwrap_err();
     assert!(
-        matches!(internal.backend_source(), Some(RemoteError::Status { status: 500, request }) if request == "req-7"),
+        matches!(internal.backend_source(), Some(RemoteError::Status { status: 500, request, .. }) if request == "req-7"),
         "{internal:?}"
     );
     match store.get(&key("k"), None).await.unwrap_err() {

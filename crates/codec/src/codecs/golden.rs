@@ -1,5 +1,5 @@
-//! What numcodecs 0.17.1 writes, and 0.15.2 as well where it knows the codec. `tests/clients/golden.py --write` makes
-//! it anew.
+//! The output of numcodecs 0.17.1, which is that of 0.15.2 as well if it has the codec. `tests/clients/golden.py --write`
+//! makes it anew.
 
 /// The encoded content.
 #[derive(Clone, Copy, Debug)]

@@ -202,14 +202,14 @@ fn zstd_frames_without_content_size_are_decoded() {
     let codec = numcodec("zstd", "{}");
     let raw: Vec<u8> = (0..5_000_000_u32).map(|at| (at / 1000) as u8).collect();
     let open = zstd::stream::encode_all(&raw[..], 1).unwrap();
-    let known = zstd::bulk::compress(&raw, 1).unwrap();
+    let sized = zstd::bulk::compress(&raw, 1).unwrap();
     let skippable = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
     let len = raw.len() as u64;
     for (parts, count) in [
         (vec![&open[..]], 1),
         (vec![&skippable, &open], 1),
-        (vec![&open, &skippable, &known], 2),
-        (vec![&known, &open, &skippable], 2),
+        (vec![&open, &skippable, &sized], 2),
+        (vec![&sized, &open, &skippable], 2),
     ] {
         let encoded = Bytes::from(parts.concat());
         for limit in [count * len, count * len + 5, 1 << 40] {

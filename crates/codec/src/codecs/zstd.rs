@@ -205,10 +205,10 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { level, checksum } = parse_configuration(spec)?;
     let levels = ::zstd::compression_level_range();
-    let known = i32::try_from(level).ok().filter(|level| levels.contains(level));
+    let supported = i32::try_from(level).ok().filter(|level| levels.contains(level));
     let level = match spec.namespace {
         Namespace::Numcodecs if level > i64::from(*levels.end()) => Some(*levels.end()),
-        _ => known,
+        _ => supported,
     };
     let level = level.ok_or_else(|| invalid_configuration(spec, "has an unsupported level"))?;
     Ok(Codec::BytesToBytes(Arc::new(Zstd { level, checksum })))

@@ -174,10 +174,10 @@ pub(super) fn to_v3(
         item_size = elements.data_type.fixed_size().unwrap_or(1);
         v3.push(bytes_codec(&elements));
     } else if let Some((index, codec)) = codecs.next() {
-        let known = VARIABLE_LENGTH_CODECS
+        let named = VARIABLE_LENGTH_CODECS
             .iter()
             .find(|(name, codec_name)| *name == data_type.name() && *codec_name == codec.name);
-        let (_, name) = known.ok_or_else(|| {
+        let (_, name) = named.ok_or_else(|| {
             unrepresentable(index)(format!("is the codec {}, for which v3 has no name", truncated(&codec.name)))
         })?;
         v3.push(CodecSpec::v3(name, codec.configuration.clone()));

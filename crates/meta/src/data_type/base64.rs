@@ -24,8 +24,8 @@ pub(super) fn append_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let start = out.len();
     out.resize(start.saturating_add(text_len), 0);
-    let written = out.get_mut(start..).map(|room| BASE64.encode_slice(bytes, room));
-    debug_assert!(matches!(written, Some(Ok(len)) if len == text_len), "the room is as large as the text");
+    let written = out.get_mut(start..).map(|target| BASE64.encode_slice(bytes, target));
+    debug_assert!(matches!(written, Some(Ok(len)) if len == text_len), "the target is as large as the text");
     out.push(b'"');
 }
 

@@ -45,7 +45,7 @@ impl Unit {
     ];
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
+        Self::NAMES.iter().find(|(candidate, _)| *candidate == name).map(|(_, unit)| *unit)
     }
 
     pub(super) fn name(self) -> &'static str {

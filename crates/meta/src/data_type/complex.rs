@@ -148,10 +148,6 @@ impl ElementType for Complex {
         Some(self.number)
     }
 
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         Value::from(self.name)
     }

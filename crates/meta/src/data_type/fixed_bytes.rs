@@ -83,10 +83,6 @@ impl ElementType for FixedBytes {
         Some(format!("'|S{}'", self.size))
     }
 
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         json!({"name": NAME, "configuration": {"length_bytes": self.size}})
     }

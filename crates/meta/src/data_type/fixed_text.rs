@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{
     DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
     ValueError,
-    text::{NumpyText, append, invalid, invalid_value, is_null_fill, is_zero_fill, length_bytes, order_sign, words},
+    text::{NumpyText, append, invalid, invalid_value, length_bytes, order_sign, text_fill_value, words},
 };
 use crate::Dialect;
 
@@ -68,12 +68,7 @@ impl ElementType for FixedText {
     }
 
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
-        if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
-            return Ok(self.zero());
-        }
-        let mut element = Vec::new();
-        self.parse_json(json, &mut element)?;
-        Ok(element)
+        text_fill_value(self, json, dialect)
     }
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
@@ -106,10 +101,6 @@ impl ElementType for FixedText {
 
     fn npy_descr(&self) -> Option<String> {
         Some(format!("'<U{}'", self.length))
-    }
-
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
     }
 
     fn to_v3(&self) -> Value {

@@ -68,14 +68,6 @@ impl ElementType for JsonValue {
         serde_json::from_slice::<IgnoredAny>(element).is_err().then_some("a text is not JSON")
     }
 
-    fn npy_descr(&self) -> Option<String> {
-        None
-    }
-
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         Value::from(NAME)
     }

@@ -95,7 +95,9 @@ pub trait ElementType: fmt::Debug + Send + Sync {
 
     /// The `descr` of a `.npy` header as Python source, for elements in memory order: `'<f4'`, or `[('a', '<i4')]`.
     /// `None` if NumPy alone has no such type, or if it has no fixed size.
-    fn npy_descr(&self) -> Option<String>;
+    fn npy_descr(&self) -> Option<String> {
+        None
+    }
 
     /// The reason why untrusted bytes are not an element; `None` if they are one. The size of fixed-size elements is
     /// not checked.
@@ -115,7 +117,10 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     }
 
     /// The element as a grey value: a real number, infinite or NaN included. `None` for types that are no numbers.
-    fn to_f64(&self, element: &[u8]) -> Option<f64>;
+    fn to_f64(&self, element: &[u8]) -> Option<f64> {
+        let _ = element;
+        None
+    }
 
     /// The `data_type` of a v3 document.
     fn to_v3(&self) -> Value;

@@ -118,10 +118,6 @@ impl ElementType for Raw {
         Some(format!("'|V{}'", self.size))
     }
 
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         // zarr-python does not support `rN`.
         json!({"name": RAW_BYTES, "configuration": {"length_bytes": self.size}})

@@ -81,6 +81,16 @@ pub(super) fn is_null_fill(json: &Value, dialect: Dialect) -> bool {
     json.is_null() && dialect != Dialect::V3
 }
 
+/// The element for a fill value that is in the notation of [`ElementType::parse_json`], or zero.
+pub(super) fn text_fill_value(ty: &dyn ElementType, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+    if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
+        return Ok(ty.zero());
+    }
+    let mut element = Vec::new();
+    ty.parse_json(json, &mut element)?;
+    Ok(element)
+}
+
 /// Reads `0x…` or `0b…`, most significant digit first, as little-endian words.
 ///
 /// `None` if the prefix differs, or the number of digits does not match `size` bytes.

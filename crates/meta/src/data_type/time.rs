@@ -188,10 +188,6 @@ impl ElementType for Time {
         (self.unit != Unit::Generic || self.scale == 1).then(|| format!("'{}'", self.numpy('<')))
     }
 
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         json!({
             "name": self.kind.name(),

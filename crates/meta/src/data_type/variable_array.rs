@@ -129,14 +129,6 @@ impl ElementType for VariableArray {
         (!element.len().is_multiple_of(self.size)).then_some("an inner array is no whole number of elements")
     }
 
-    fn npy_descr(&self) -> Option<String> {
-        None
-    }
-
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         json!({"name": NAME, "configuration": {"data_type": self.inner.to_v3()}})
     }

@@ -65,14 +65,6 @@ impl ElementType for VariableBytes {
         Ok(())
     }
 
-    fn npy_descr(&self) -> Option<String> {
-        None
-    }
-
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         Value::from(NAME)
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    text::{append, invalid_value, is_null_fill, is_zero_fill, unconfigured},
+    text::{append, invalid_value, text_fill_value, unconfigured},
 };
 use crate::Dialect;
 
@@ -41,12 +41,7 @@ impl ElementType for VariableText {
     }
 
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
-        if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
-            return Ok(self.zero());
-        }
-        let mut element = Vec::new();
-        self.parse_json(json, &mut element)?;
-        Ok(element)
+        text_fill_value(self, json, dialect)
     }
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
@@ -70,14 +65,6 @@ impl ElementType for VariableText {
 
     fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         str::from_utf8(element).is_err().then_some("a text is not UTF-8")
-    }
-
-    fn npy_descr(&self) -> Option<String> {
-        None
-    }
-
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
     }
 
     fn to_v3(&self) -> Value {

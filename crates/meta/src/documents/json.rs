@@ -28,17 +28,18 @@ pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
 pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, DocumentError> {
     let mut description = Map::new();
     let mut memory = 0_usize;
-    for member in document.members() {
+    for member in document.member_slices() {
         let Some(name) = names.iter().find(|name| **name != ATTRIBUTES && member.is_named(name)) else { continue };
-        memory = memory.saturating_add(member.value.estimated_value_memory());
+        let value = member.to_json();
+        memory = memory.saturating_add(value.estimated_value_memory());
         if memory > MAX_DOCUMENT_MEMORY {
             return Err(DocumentError::TooMuchMemory);
         }
-        if member.value.depth() > MAX_DEPTH {
+        if value.depth() > MAX_DEPTH {
             let reason = format!("is nested deeper than {MAX_DEPTH} levels");
             return Err(DocumentError::Invalid { pointer: pointer_to("", name), reason });
         }
-        description.insert((*name).to_owned(), member.value.to_value().map_err(DocumentError::UnreadableValue)?);
+        description.insert((*name).to_owned(), value.to_value().map_err(DocumentError::UnreadableValue)?);
     }
     Ok(Value::Object(description))
 }

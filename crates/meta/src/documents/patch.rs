@@ -65,9 +65,9 @@ impl NodePatch {
         if patch.depth() > MAX_DEPTH {
             return Err(patch_error("", format!("is nested deeper than {MAX_DEPTH} levels")));
         }
-        let known = ["shape", "dimension_names"];
+        let lists = ["shape", "dimension_names"];
         if let Some(member) =
-            patch.members().find(|member| ![ATTRIBUTES].iter().chain(&known).any(|name| member.is_named(name)))
+            patch.members().find(|member| ![ATTRIBUTES].iter().chain(&lists).any(|name| member.is_named(name)))
         {
             let pointer = pointer_to("", &member.name().unwrap_or_default());
             return Err(patch_error(&pointer, "is not one of attributes, shape and dimension_names"));
@@ -82,7 +82,7 @@ impl NodePatch {
             }
             node_patch.attributes = Some(attributes);
         }
-        for name in known {
+        for name in lists {
             let Some(value) = patch.get(name) else { continue };
             let value = bounded_list(&value).map_err(|error| patch_error(&pointer_to("", name), error.to_string()))?;
             let path = JsonPath { value: &value, pointer: pointer_to("", name) };

@@ -16,7 +16,7 @@ use crate::{
     data_type,
     extensions::{self, ExtensionEntry, NodeContext},
     grid::{ChunkGrid, DimensionGrid},
-    json::{Json, Member},
+    json::{Json, MemberSlices},
     limits::MAX_LISTED_CHUNKS,
     text::{pointer_to, truncated},
 };
@@ -55,6 +55,15 @@ pub fn node(zarr_json: impl Into<Bytes>) -> Result<Node, DocumentError> {
 
 /// Reads a parsed `zarr.json`.
 pub fn read(document: Json) -> Result<Node, DocumentError> {
+    if has_text(&document, "zarr_format", b"3") {
+        // The usual notation needs no parsing.
+        if has_text(&document, "node_type", b"\"array\"") {
+            return Ok(Node::Array(Box::new(array(document)?)));
+        }
+        if has_text(&document, "node_type", b"\"group\"") {
+            return Ok(Node::Group(group(document)?));
+        }
+    }
     let kind = json::description(&document, &["zarr_format", "node_type"])?;
     let root = JsonPath::root(&kind);
     let format = root.required("zarr_format")?;
@@ -67,6 +76,11 @@ pub fn read(document: Json) -> Result<Node, DocumentError> {
         "group" => Ok(Node::Group(group(document)?)),
         found => Err(DocumentError::WrongNodeType { found: truncated(found) }),
     }
+}
+
+/// True if the last member of this name has this text.
+fn has_text(document: &Json, name: &str, text: &[u8]) -> bool {
+    document.member_slices().filter(|member| member.is_named(name)).last().is_some_and(|member| member.value() == text)
 }
 
 fn array(document: Json) -> Result<ArrayModel, DocumentError> {
@@ -117,9 +131,9 @@ fn group(document: Json) -> Result<GroupModel, DocumentError> {
 
 /// Fails if an unknown member must be understood.
 fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
-    let ignorable = |value: &Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
-    let unknown = |member: &Member| !known.iter().any(|name| member.is_named(name)) && !ignorable(&member.value);
-    match document.members().find(unknown) {
+    let ignorable = |value: Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
+    let is_known = |member: &MemberSlices<'_>| known.iter().any(|name| member.is_named(name));
+    match document.member_slices().find(|member| !is_known(member) && !ignorable(member.to_json())) {
         Some(member) => {
             let name = member.name().unwrap_or_default();
             Err(DocumentError::Extension { pointer: pointer_to("", &name), name: truncated(&name) })

@@ -156,9 +156,9 @@ fn invalid_extensions_are_rejected_or_ignored() {
             format!("/extensions/0{why}")
         );
         let optional = json!([{"name": name, "must_understand": false, "configuration": configuration}]);
-        let kept = read(&optional).unwrap();
+        let ignored = read(&optional).unwrap();
         assert_eq!(
-            (kept[0].effect.clone(), &kept[0].configuration),
+            (ignored[0].effect.clone(), &ignored[0].configuration),
             (ExtensionEffect::Ignored, configuration.as_object().unwrap())
         );
     }

@@ -120,6 +120,11 @@ impl Json {
     /// Changes one member.
     #[must_use]
     pub fn with(&self, name: &str, change: Change) -> Self {
+        if let Change::Set(value) = &change
+            && let Some(text) = appended(self, name, value)
+        {
+            return Self::bare(text).with_padding_of(self);
+        }
         self.edited(&ObjectEdit::single(name, change))
     }
 
@@ -152,6 +157,18 @@ impl Json {
     pub fn pretty(value: &Value) -> Self {
         Self::bare(render(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
     }
+}
+
+/// An object with a new member at its end: what an edit makes of it. `None` if it has the member, has whitespace, which
+/// determines the layout of new members, or is empty.
+fn appended(json: &Json, name: &str, value: &Value) -> Option<Vec<u8>> {
+    let text = json.as_bytes();
+    let open = text.strip_suffix(b"}").filter(|open| open.len() > 1)?;
+    if text.iter().any(u8::is_ascii_whitespace) || json.member_slices().any(|member| member.is_named(name)) {
+        return None;
+    }
+    let (name, value) = (Json::string(name), value.to_string());
+    Some([open, b",", name.as_bytes(), b":", value.as_bytes(), b"}"].concat())
 }
 
 /// The layout of an object.

@@ -25,6 +25,7 @@ mod scan;
 mod tests;
 
 pub use edit::{Change, ObjectEdit};
+pub(crate) use parts::{AllMemberSlices, MemberSlices};
 pub use parts::{Items, Member, Members};
 
 /// The maximum nesting depth of a text; that of serde_json.
@@ -219,7 +220,12 @@ impl Json {
 
     /// The value of a member; the last one of duplicate names.
     pub fn get(&self, name: &str) -> Option<Self> {
-        self.members().filter(|member| member.is_named(name)).last().map(|member| member.value)
+        self.member_slices().filter(|member| member.is_named(name)).last().map(|member| member.to_json())
+    }
+
+    /// The members of an object in order, as slices of its text.
+    pub(crate) fn member_slices(&self) -> AllMemberSlices<'_> {
+        AllMemberSlices::of(self)
     }
 
     /// The string value.
@@ -279,6 +285,24 @@ impl Json {
         }
         text.push(b'}');
         Self::bare(text)
+    }
+
+    /// The object without the members of a name, on one line, and the last of them; the same text if there is none.
+    pub(crate) fn split_off(&self, name: &str) -> (Self, Option<Self>) {
+        let mut rest = self.member_slices().enumerate();
+        let Some((index, first)) = rest.find(|(_, member)| member.is_named(name)) else { return (self.clone(), None) };
+        let (mut text, mut last) = (vec![b'{'], first);
+        self.member_slices().take(index).for_each(|member| push_member(&mut text, &member));
+        for (_, member) in rest {
+            if member.is_named(name) {
+                last = member;
+            } else {
+                push_member(&mut text, &member);
+            }
+        }
+        text.push(b'}');
+        text.shrink_to_fit();
+        (Self::bare(text), Some(last.to_json()))
     }
 
     /// A JSON string.
@@ -394,6 +418,16 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(|value| Self::compact(&value))
     }
+}
+
+/// Appends a member to the text of an open object.
+fn push_member(text: &mut Vec<u8>, member: &MemberSlices<'_>) {
+    if text.len() > 1 {
+        text.push(b',');
+    }
+    text.extend_from_slice(member.quoted_name());
+    text.push(b':');
+    text.extend_from_slice(member.value());
 }
 
 /// Puts every bare [word](NON_FINITE_WORDS) in quotes.

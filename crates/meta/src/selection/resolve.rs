@@ -88,11 +88,11 @@ impl Selection {
             return Err(SelectionError::SecondEllipsis);
         }
         let (found, rank) = (self.items.len() - usize::from(ellipsis.is_some()), shape.len());
-        let whole = rank.checked_sub(found).ok_or(SelectionError::TooManyItems { found, rank })?;
+        let missing = rank.checked_sub(found).ok_or(SelectionError::TooManyItems { found, rank })?;
         // Without an ellipsis, the remaining dimensions are at the end.
         let before = self.items.iter().take(ellipsis.unwrap_or(found));
         let after = self.items.iter().skip(ellipsis.map_or(found, |at| at + 1));
-        let items = before.map(Some).chain(iter::repeat_n(None, whole)).chain(after.map(Some));
+        let items = before.map(Some).chain(iter::repeat_n(None, missing)).chain(after.map(Some));
         let dimensions = items.zip(shape).enumerate().map(|(dimension, (item, &extent))| match item {
             None | Some(Item::Ellipsis) => Ok(DimensionSelection::Range { start: 0, step: 1, len: extent }),
             Some(Item::Index(index)) => resolve_index(*index, dimension, extent).map(DimensionSelection::Index),

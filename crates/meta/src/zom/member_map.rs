@@ -72,7 +72,7 @@ impl<T> Members<T> {
         // Names that are inserted in order are appended.
         match self.0.last() {
             Some((last, _)) if last.as_str() < name => Err(self.0.len()),
-            _ => self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)),
+            _ => self.0.binary_search_by(|(existing, _)| existing.as_str().cmp(name)),
         }
     }
 }

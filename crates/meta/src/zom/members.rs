@@ -44,7 +44,9 @@ struct MembersNames {
 impl MembersNames {
     fn of(document: &Json) -> Self {
         let mut names = Self::default();
-        for member in document.members() {
+        // Escapes are decoded, and may be of any character.
+        let may_match = |name: &[u8]| name.ends_with(b"members\"") || name.contains(&b'\\');
+        for member in document.member_slices().filter(|member| may_match(member.quoted_name())) {
             let Some(name) = member.name() else { continue };
             let Some(underscores) = name.strip_suffix(MEMBERS) else { continue };
             match underscores.len() {

@@ -15,11 +15,14 @@ use crate::{
         v2, v3,
         write::{StoredNode, join_v2, strip_consolidated},
     },
-    json::{Json, Member},
+    json::Json,
     limits::MAX_DOCUMENT_SIZE,
     names::{self, MAX_NAME_LEN},
     text::truncated,
 };
+
+/// The member with the members of a group.
+const MEMBERS: &str = "members";
 
 /// The required members of arrays.
 const REQUIRED_V2: &[&str] = &["shape", "chunks", "dtype", "compressor", "fill_value", "order"];
@@ -62,37 +65,21 @@ fn format(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
 }
 
 /// The parts of a node's JSON.
-struct NodeParts<'a> {
-    json: &'a Json,
-    /// The members except `members`, the last one of each name.
-    other_members: Vec<Member>,
+struct NodeParts {
+    /// The node document.
+    document: Json,
     members: Option<Json>,
 }
 
-impl<'a> NodeParts<'a> {
-    fn new(json: &'a Json) -> Self {
-        let (mut other_members, mut members) = (Vec::new(), None);
-        for member in json.members() {
-            match member.is_named("members") {
-                true => members = Some(member.value),
-                false => other_members.push(member),
-            }
-        }
-        Self { json, other_members, members }
+impl NodeParts {
+    /// Separates the members in one pass: each level of a tree is a part of all levels above it.
+    fn new(json: &Json) -> Self {
+        let (document, members) = json.split_off(MEMBERS);
+        Self { document, members }
     }
 
-    fn get(&self, name: &str) -> Option<&Json> {
-        self.other_members.iter().rfind(|member| member.is_named(name)).map(|member| &member.value)
-    }
-
-    /// The node document.
-    fn document(&self) -> Json {
-        match self.members {
-            None => self.json.clone(),
-            Some(_) => {
-                Json::from_members(self.other_members.iter().map(|member| (member.quoted_name(), &member.value)))
-            }
-        }
+    fn get(&self, name: &str) -> Option<Json> {
+        self.document.get(name)
     }
 }
 
@@ -133,9 +120,9 @@ impl Reader {
         }
     }
 
-    fn kind(&mut self, node: &NodeParts<'_>, format: ZomFormat) -> Result<Option<Kind>, ZomError> {
+    fn kind(&mut self, node: &NodeParts, format: ZomFormat) -> Result<Option<Kind>, ZomError> {
         match node.get("zarr_format") {
-            Some(found) if *found == json!(format.number()) => {}
+            Some(found) if found == json!(format.number()) => {}
             Some(found) => {
                 let found = truncated(found.as_str());
                 let reason = format!("is {found} where the topmost node has {}", format.number());
@@ -151,7 +138,7 @@ impl Reader {
             let is_array = ARRAY_ONLY_MEMBERS_V2.iter().any(|name| node.get(name).is_some());
             return Ok(Some(if is_array { Kind::Array } else { Kind::Group }));
         }
-        let reason = match node.get("node_type").map(Json::to_text) {
+        let reason = match node.get("node_type").map(|kind| kind.to_text()) {
             Some(Some(kind)) if kind == "array" => return Ok(Some(Kind::Array)),
             Some(Some(kind)) if kind == "group" => return Ok(Some(Kind::Group)),
             Some(_) => "is neither \"array\" nor \"group\"",
@@ -161,7 +148,7 @@ impl Reader {
         Ok(None)
     }
 
-    fn array(&mut self, node: &NodeParts<'_>, format: ZomFormat) -> Result<Option<Json>, ZomError> {
+    fn array(&mut self, node: &NodeParts, format: ZomFormat) -> Result<Option<Json>, ZomError> {
         let before = self.violations.len();
         if node.members.is_some() {
             self.add_member_violation("members", "is not allowed: arrays have no members")?;
@@ -176,13 +163,12 @@ impl Reader {
         if self.violations.len() > before {
             return Ok(None);
         }
-        self.document(node.document(), Kind::Array, format, None)
+        self.document(node.document.clone(), Kind::Array, format, None)
     }
 
-    fn group(&mut self, node: NodeParts<'_>, format: ZomFormat) -> Result<Option<Group>, ZomError> {
-        let (document, renamed) = members::restore_names(&node.document());
+    fn group(&mut self, node: NodeParts, format: ZomFormat) -> Result<Option<Group>, ZomError> {
+        let (document, renamed) = members::restore_names(&node.document);
         let members = node.members;
-        drop(node.other_members);
         let document = self.document(document, Kind::Group, format, renamed)?;
         let members = match members {
             None => None,

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{
     HeaderName, HeaderValue, Method, StatusCode,
-    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER},
+    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use meta::NodePath;
 use store::{BoxError, IntentError, StoreError, UploadError, Version};
@@ -25,6 +25,7 @@ use wire::{
 
 use crate::request_id::RequestId;
 
+mod from_access;
 mod from_array;
 mod from_node;
 mod from_write;
@@ -61,6 +62,16 @@ impl ApiError {
     pub(crate) fn invalid_header(name: &'static str, detail: impl Into<String>) -> Self {
         let members = Members { header: Some(name.to_owned()), ..Members::default() };
         Self::new(Problem::new(ProblemType::InvalidHeader).with_detail(detail).with_members(members))
+    }
+
+    /// The caller is not identified.
+    pub(crate) fn unauthorized(detail: impl Into<String>, challenge: HeaderValue) -> Self {
+        Self::with_header(Problem::new(ProblemType::Unauthorized).with_detail(detail), WWW_AUTHENTICATE, challenge)
+    }
+
+    /// The caller lacks a right.
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(Problem::new(ProblemType::Forbidden).with_detail(detail))
     }
 
     /// No resource exists at the path.

@@ -6,9 +6,10 @@ use wire::problem::{Members, Problem, ProblemType};
 use super::truncated::truncated;
 use crate::{
     app::App,
+    authorization::Session,
     error::ApiError,
-    routes::{Route, Safety},
-    settings::{Access, Changes},
+    routes::{Operation, Route, Safety},
+    settings::Changes,
 };
 
 /// Fetch metadata: `none` is a user's own navigation, every other value a web page.
@@ -19,13 +20,21 @@ const PAGE_SITES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
 ///
 /// An `Origin` header marks a request as sent by a web page, possibly without the user's knowledge. Only pages of
 /// allowed origins may change the store; `null` and the server's own address are not exempt. A page that sends
-/// `Sec-Fetch-Site` without `Origin` is rejected.
-pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> Result<(), ApiError> {
-    if safety == Safety::Safe {
+/// `Sec-Fetch-Site` without `Origin` is rejected. A bearer token is different: only a page that has it can send it.
+pub(crate) fn check_mutation(
+    app: &App,
+    operation: &Operation,
+    session: &Session,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
+    if operation.safety == Safety::Safe {
         return Ok(());
     }
-    if app.settings().changes == Changes::Rejected {
+    if operation.changes_store() && app.settings().changes == Changes::Rejected {
         return Err(ApiError::new(Problem::new(ProblemType::ReadOnlyServer)));
+    }
+    if !session.is_ambient() {
+        return Ok(());
     }
     let forbidden = headers.get_all(ORIGIN).iter().find(|origin| !origin_allowed(app, origin.as_bytes()));
     if let Some(origin) = forbidden {
@@ -37,17 +46,14 @@ pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> 
         let detail = "Sec-Fetch-Site marks a request of a web page, but Origin is missing";
         return Err(ApiError::new(Problem::new(ProblemType::ForbiddenOrigin).with_detail(detail)));
     }
-    match app.settings().access {
-        Access::Write => Ok(()),
-        Access::Read => Err(ApiError::new(Problem::new(ProblemType::ReadOnlyAccess))),
-    }
+    Ok(())
 }
 
 /// Returns the value of `Allow` for a resource under the current settings.
 pub(crate) fn allowed_methods(app: &App, route: &Route, query: &str) -> String {
     match app.settings().changes {
         Changes::Accepted => route.allow(),
-        Changes::Rejected => route.allow_safe(query),
+        Changes::Rejected => route.allow_unchanged(query),
     }
 }
 

@@ -5,8 +5,8 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW, ORIGIN,
-        X_CONTENT_TYPE_OPTIONS,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+        ACCESS_CONTROL_REQUEST_METHOD, ALLOW, AUTHORIZATION, ORIGIN, X_CONTENT_TYPE_OPTIONS,
     },
 };
 
@@ -24,7 +24,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// browsers.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
-     retry-after, server-timing, vary, x-request-id, zarr-broken, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
+     retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
      zarr-existed, zarr-losses, zarr-modified, zarr-other-dialects, zarr-shape",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");
@@ -50,11 +50,20 @@ pub(crate) fn preflight(app: &App, route: &Route, query: &str, request_headers: 
     if let Some(origin) =
         request_headers.get(ORIGIN).filter(|_| request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD))
     {
-        let methods = if origin_allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_safe(query)) };
+        // A page of any origin may use a bearer token that it has.
+        let may_change = origin_allowed(app, origin.as_bytes()) || requests_authorization(request_headers);
+        let methods = if may_change { all.clone() } else { value(route.allow_safe(query)) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     }
     headers.insert(ALLOW, all);
     response
+}
+
+/// True if the page announces an `Authorization` header.
+fn requests_authorization(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let mut names = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    names.any(|name| name.trim_ascii().eq_ignore_ascii_case(AUTHORIZATION.as_str().as_bytes()))
 }

@@ -10,7 +10,6 @@ use meta::{NodePath, zom::ZomFormat};
 use wire::{
     headers::CURSOR,
     query::{MembersPage, NodeQuery},
-    routes,
 };
 
 use super::render::NodeRenderer;
@@ -29,23 +28,27 @@ pub(super) async fn get(
     negotiation: &ContentNegotiation,
     conditions: &TagConditions,
 ) -> Result<Response, ApiError> {
-    let request = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
+    let cursor = page.cursor.as_ref().map(|cursor| engine.session.unbind(cursor)).transpose()?;
+    let request = MemberPage { limit: page.limit, cursor };
     let mapped = query.mapped.map(ZomFormat::dialect);
     let Members { node, next } = engine.hierarchies().members(path, query.dialect, &request, mapped).await?;
     let mut response = NodeRenderer::new(query, negotiation).respond(engine, node, conditions).await?;
     if let Some(cursor) = next.filter(|_| response.status() == StatusCode::OK) {
-        let page = Some(MembersPage { limit: page.limit, cursor: Some(cursor) });
-        add_next_page_headers(path, NodeQuery { page, ..query.clone() }, response.headers_mut());
+        let page = Some(MembersPage { limit: page.limit, cursor: Some(engine.session.bind(cursor)) });
+        add_next_page_headers(NodeQuery { page, ..query.clone() }, response.headers_mut());
     }
     Ok(response)
 }
 
 /// Adds the headers that link the next page.
-fn add_next_page_headers(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
+///
+/// The link is relative to the request's URL, so that it stays valid behind a share link, or a proxy that serves this
+/// server below another path.
+fn add_next_page_headers(next: NodeQuery, headers: &mut HeaderMap) {
     let cursor = next.page.as_ref().and_then(|page| page.cursor.as_ref());
     // Both values are ASCII without control characters.
     let cursor = cursor.and_then(|cursor| HeaderValue::try_from(cursor.as_str()).ok());
-    let link = HeaderValue::try_from(format!("<{}?{}>; rel=\"next\"", routes::node_path(path), next.render()));
+    let link = HeaderValue::try_from(format!("<?{}>; rel=\"next\"", next.render()));
     headers.extend(cursor.map(|cursor| (CURSOR, cursor)));
     headers.extend(link.ok().map(|link| (LINK, link)));
 }

@@ -1,18 +1,15 @@
 //! Detection of unread request bodies.
 
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, ready},
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
-use axum::{body::Body, extract::Request, response::Response};
-use bytes::Bytes;
+use axum::{extract::Request, response::Response};
 use http::{HeaderValue, header::CONNECTION};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body::Body as _;
+
+use crate::observed_body::{BodyObserver, ObservedBody};
 
 /// Tracks whether a request's body was read to its end.
 ///
@@ -20,10 +17,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 /// next request into a closing connection.
 pub(crate) struct BodyCompletion(Option<Arc<AtomicBool>>);
 
-struct WatchedBody {
-    body: Body,
-    ended: Arc<AtomicBool>,
-}
+struct EndObserver(Arc<AtomicBool>);
 
 impl BodyCompletion {
     /// Wraps the body of a request, if it has one.
@@ -33,7 +27,7 @@ impl BodyCompletion {
         }
         let ended = Arc::new(AtomicBool::new(false));
         let completion = Self(Some(Arc::clone(&ended)));
-        (request.map(|body| Body::new(WatchedBody { body, ended })), completion)
+        (request.map(|body| ObservedBody::wrap(body, EndObserver(ended))), completion)
     }
 
     /// Sets `Connection: close` if part of the body is unread.
@@ -44,26 +38,8 @@ impl BodyCompletion {
     }
 }
 
-impl HttpBody for WatchedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() || self.body.is_end_stream() {
-            self.ended.store(true, Ordering::Release);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl BodyObserver for EndObserver {
+    fn on_end(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }

@@ -29,6 +29,11 @@ pub(crate) struct NodeDocument(pub(crate) Document);
 /// A document with a merge patch of a node.
 pub(crate) struct PatchDocument(pub(crate) Document);
 
+/// A document with a token or share link to be created.
+pub(crate) struct CredentialDocument(pub(crate) Document);
+
+/// The maximum size of a document with a token or share link, in bytes. Its parsed form takes a few times as much.
+const MAX_CREDENTIAL_SIZE: u64 = 64 << 10;
 /// The largest document, in bytes, that is received without a memory permit.
 const UNRESERVED_BODY_LIMIT: usize = 64 << 10;
 /// The largest memory estimate, in bytes, that needs no permit.
@@ -103,6 +108,15 @@ impl FromRequest<App> for PatchDocument {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_media_type(&request, &[MERGE_PATCH, JSON])?;
         Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
+    }
+}
+
+impl FromRequest<App> for CredentialDocument {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_media_type(&request, &[JSON])?;
+        Document::receive(request, app, MAX_CREDENTIAL_SIZE, JsonMemoryEstimate::parsed_bytes).await.map(Self)
     }
 }
 

@@ -16,7 +16,5 @@ mod writer;
 
 pub(crate) use entry::{LoggedRequest, MalformedHead};
 pub use logs::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
-pub(crate) use record::{ConnectionInfo, OperationName, RouteName};
-#[allow(unused_imports, reason = "for guards that authenticate and handlers of links")]
-pub(crate) use record::{PrincipalName, RequestRecord};
+pub(crate) use record::{ConnectionInfo, OperationName, RequestRecord, RouteName};
 pub(crate) use redaction::LoggedPath;

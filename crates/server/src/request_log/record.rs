@@ -47,10 +47,6 @@ pub(crate) struct OperationName {
     pub(crate) is_unsafe: bool,
 }
 
-/// The name of the client that a request was authenticated as.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PrincipalName(Arc<str>);
-
 /// A request in the logs. Guards and handlers find it among the request's extensions, and complete it.
 #[derive(Debug)]
 pub(crate) struct RequestRecord {
@@ -65,16 +61,7 @@ pub(crate) struct RequestRecord {
     pub(super) user_agent: Option<String>,
     pub(super) version: Version,
     received: AtomicU64,
-    principal: OnceLock<PrincipalName>,
-    link: OnceLock<Arc<str>>,
-}
-
-impl PrincipalName {
-    /// A name.
-    #[allow(dead_code, reason = "for guards that authenticate")]
-    pub(crate) fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
-    }
+    principal: OnceLock<String>,
 }
 
 impl RequestRecord {
@@ -97,28 +84,18 @@ impl RequestRecord {
             version: request.version(),
             received: AtomicU64::new(0),
             principal: OnceLock::new(),
-            link: OnceLock::new(),
         }
     }
 
     /// The record of the request with these extensions, if a log is on.
-    #[allow(dead_code, reason = "for guards that authenticate")]
     pub(crate) fn of(extensions: &Extensions) -> Option<&Self> {
         extensions.get::<Arc<Self>>().map(|record| &**record)
     }
 
-    /// Sets the principal, once.
-    #[allow(dead_code, reason = "for guards that authenticate")]
-    pub(crate) fn set_principal(&self, name: PrincipalName) {
-        // The first guard that knows the principal decides.
+    /// Sets the name of the principal that the request was authenticated as, once.
+    pub(crate) fn set_principal(&self, name: String) {
+        // A request is authenticated once.
         let _ = self.principal.set(name);
-    }
-
-    /// Sets the id of the link by which the request was made, once; it replaces the link's secret in the path.
-    #[allow(dead_code, reason = "for handlers of links")]
-    pub(crate) fn set_link(&self, id: impl Into<Arc<str>>) {
-        // A request is made by one link.
-        let _ = self.link.set(id.into());
     }
 
     /// Counts received bytes of the body.
@@ -131,12 +108,12 @@ impl RequestRecord {
     }
 
     pub(super) fn principal(&self) -> Option<&str> {
-        self.principal.get().map(|name| &*name.0)
+        self.principal.get().map(String::as_str)
     }
 
     /// The path without secrets.
     pub(super) fn path(&self) -> String {
-        self.path.with_link(self.link.get().map(|id| &**id)).to_string()
+        self.path.to_string()
     }
 
     /// The method, in bounded length.

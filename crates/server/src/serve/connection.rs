@@ -4,16 +4,12 @@ use std::{
     convert::Infallible,
     future::{Future, pending, poll_fn},
     net::IpAddr,
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{body::Body, extract::Request, response::Response};
-use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header::CONNECTION};
-use http_body::{Frame, SizeHint};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, time::timeout};
@@ -28,6 +24,7 @@ use crate::{
     app::App,
     caller, dispatch,
     error::ApiError,
+    observed_body::{BodyObserver, ObservedBody},
     progress_timeout::ProgressTimeout,
     request_log::{ConnectionInfo, MalformedHead},
     routes::Route,
@@ -58,12 +55,6 @@ pub(super) struct Connection {
     pub(super) mode: ConnectionMode,
     pub(super) activity: Arc<Activity>,
     pub(super) stopping: CancellationToken,
-}
-
-/// A response body that counts as a request in flight until dropped.
-struct InFlightBody {
-    body: Body,
-    _in_flight: RequestInFlight,
 }
 
 impl Connection {
@@ -105,6 +96,9 @@ impl Connection {
     }
 }
 
+/// A response counts as in flight until its body is dropped.
+impl BodyObserver for RequestInFlight {}
+
 async fn handle(
     app: App,
     mode: ConnectionMode,
@@ -124,7 +118,7 @@ async fn handle(
         }
         ConnectionMode::Reject => with_connection_close(dispatch::reject(&app, &request, ApiError::busy(None))),
     };
-    Ok(response.map(|body| Body::new(InFlightBody { body, _in_flight: in_flight })))
+    Ok(response.map(|body| ObservedBody::wrap(body, in_flight)))
 }
 
 async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken) -> Result<(), hyper::Error>
@@ -161,24 +155,4 @@ fn status_of_malformed_head(error: &hyper::Error) -> Option<StatusCode> {
 fn with_connection_close(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
-}
-
-impl http_body::Body for InFlightBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -30,7 +30,8 @@ pub(super) const fn retained_bytes(kind: ListKind, limit: usize) -> usize {
 pub(super) struct Batch {
     keys: Vec<Entry>,
     prefixes: Vec<Prefix>,
-    cursor: Option<Cursor>,
+    /// The start of the next page, if this batch ends one.
+    pub(super) cursor: Option<Cursor>,
 }
 
 impl From<KeyPage> for Batch {

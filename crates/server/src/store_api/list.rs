@@ -2,18 +2,22 @@
 
 use std::future::ready;
 
+use access::Right;
 use array::Claim;
 use axum::{
     body::Body,
     extract::State,
     response::{IntoResponse, Response},
 };
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use http::{
     HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
 };
-use store::{PageRequest, Prefix};
+use store::{DirPage, KeyPage, PageRequest, Prefix, StoreError};
 use wire::{
     headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
@@ -26,6 +30,7 @@ use super::{
 };
 use crate::{
     app::App,
+    authorization::Session,
     error::ApiError,
     extract::{ListingFormat, ListingPreferences, PrefixPath, Query},
     headers::REVALIDATE,
@@ -51,12 +56,16 @@ pub(crate) async fn list(
     PrefixPath(prefix): PrefixPath,
     Query(query): Query<ListQuery>,
     preferences: ListingPreferences,
+    session: Session,
     RequestClaim(claim): RequestClaim,
 ) -> Result<Response, ApiError> {
-    let mut response = match (query.kind, preferences.best(offered_formats(query.kind))) {
-        (ListKind::Keys, ListingFormat::Ndjson) => ndjson_lines(&app, &prefix, query).await?,
-        (ListKind::Dir, ListingFormat::Html) => html_page(&app, &prefix, query).await?,
-        _ => json_page(&app, &claim, &prefix, query).await?,
+    let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
+    let format = preferences.best(offered_formats(query.kind));
+    let listing = Listing { app, session, prefix, query };
+    let mut response = match (listing.query.kind, format) {
+        (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
+        (ListKind::Dir, ListingFormat::Html) => listing.html_page().await?,
+        _ => listing.json_page(&claim).await?,
     };
     response.headers_mut().insert(VARY, VARY_ACCEPT_USER_AGENT);
     response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
@@ -70,48 +79,86 @@ fn offered_formats(kind: ListKind) -> &'static [ListingFormat] {
     }
 }
 
-/// Returns one page, which ends with a cursor.
-async fn json_page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
-    let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
-    let query = ListQuery { limit: Some(limit), ..query };
-    let memory = match json_listing::retained_bytes(kind, limit) {
-        ..=UNRESERVED_LIMIT => None,
-        retained => Some(claim.take(retained as u64).await?),
-    };
-    let body = match kind {
-        ListKind::Keys => {
-            let batches = pages::keys(app.clone(), prefix.clone(), query).await?.map_ok(Batch::from);
-            json_listing::listing_body(kind, prefix, batches.boxed(), memory).await?
-        }
-        ListKind::Dir => {
-            let batches = pages::dir(app.clone(), prefix.clone(), query).await?.map_ok(Batch::from);
-            json_listing::listing_body(kind, prefix, batches.boxed(), memory).await?
-        }
-    };
-    Ok(([(CONTENT_TYPE, JSON)], body).into_response())
+/// A listing of one request.
+struct Listing {
+    app: App,
+    session: Session,
+    prefix: Prefix,
+    query: ListQuery,
 }
 
-/// Returns all entries up to the limit, one per line.
-async fn ndjson_lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
-    let pages = pages::keys(app.clone(), prefix.clone(), query).await?;
-    let body = Body::from_stream(pages.map(|page| page.map(|page| pages::lines(&page))));
-    Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
-}
-
-/// Returns all children on one HTML page, since link followers do not use cursors.
-///
-/// A prefix without keys is 404 here, because link followers take any page for an existing directory.
-async fn html_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
-    if !prefix.is_root() && app.store().list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
-        return Err(ApiError::no_such_prefix(prefix));
+impl Listing {
+    /// Returns one page, which ends with a cursor.
+    async fn json_page(self, claim: &Claim) -> Result<Response, ApiError> {
+        let (kind, limit) = (self.query.kind, self.query.limit.unwrap_or(DEFAULT_LIMIT));
+        let memory = match json_listing::retained_bytes(kind, limit) {
+            ..=UNRESERVED_LIMIT => None,
+            retained => Some(claim.take(retained as u64).await?),
+        };
+        let (prefix, session) = (self.prefix.clone(), self.session.clone());
+        let listing = Self { query: ListQuery { limit: Some(limit), ..self.query }, ..self };
+        let bind = move |mut batch: Batch| {
+            batch.cursor = batch.cursor.map(|cursor| session.bind(cursor));
+            batch
+        };
+        let body = match kind {
+            ListKind::Keys => {
+                let batches = listing.keys().await?.map_ok(Batch::from).map_ok(bind);
+                json_listing::listing_body(kind, &prefix, batches.boxed(), memory).await?
+            }
+            ListKind::Dir => {
+                let batches = listing.children().await?.map_ok(Batch::from).map_ok(bind);
+                json_listing::listing_body(kind, &prefix, batches.boxed(), memory).await?
+            }
+        };
+        Ok(([(CONTENT_TYPE, JSON)], body).into_response())
     }
-    let pages = pages::dir(app.clone(), prefix.clone(), query).await?;
-    let rows = {
-        let prefix = prefix.clone();
-        pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)))
-    };
-    let head = stream::once(ready(Ok(html_listing::head(prefix))));
-    let foot = stream::once(ready(Ok(html_listing::foot())));
-    let body = Body::from_stream(head.chain(rows).chain(foot));
-    Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, CONTENT_POLICY)], body).into_response())
+
+    /// Returns all entries up to the limit, one per line.
+    async fn ndjson_lines(self) -> Result<Response, ApiError> {
+        let pages = self.keys().await?;
+        let body = Body::from_stream(pages.map(|page| page.map(|page| pages::lines(&page))));
+        Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
+    }
+
+    /// Returns all children on one HTML page, since link followers do not use cursors.
+    ///
+    /// A prefix without keys is 404 here, because link followers take any page for an existing directory.
+    async fn html_page(self) -> Result<Response, ApiError> {
+        let prefix = self.prefix.clone();
+        if !prefix.is_root() && self.granted_children().is_none() {
+            let first = self.app.store().list_prefix(&prefix, PageRequest::first(1)).await?;
+            if first.keys.is_empty() {
+                return Err(ApiError::no_such_prefix(&prefix));
+            }
+        }
+        let pages = self.children().await?;
+        let head = stream::once(ready(Ok(html_listing::head(&prefix))));
+        let rows = pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)));
+        let foot = stream::once(ready(Ok(html_listing::foot())));
+        let body = Body::from_stream(head.chain(rows).chain(foot));
+        Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, CONTENT_POLICY)], body).into_response())
+    }
+
+    async fn keys(self) -> Result<BoxStream<'static, Result<KeyPage, StoreError>>, StoreError> {
+        Ok(pages::keys(self.app, self.prefix, self.query).await?.boxed())
+    }
+
+    async fn children(self) -> Result<BoxStream<'static, Result<DirPage, StoreError>>, StoreError> {
+        match self.granted_children() {
+            Some(prefixes) => {
+                let page = DirPage { keys: Vec::new(), prefixes, cursor: None };
+                Ok(stream::iter([Ok(page)]).boxed())
+            }
+            None => Ok(pages::dir(self.app, self.prefix, self.query).await?.boxed()),
+        }
+    }
+
+    /// The children that lead to what the caller may read; `None` if the caller may read all of the prefix. They are
+    /// listed whether or not they exist, and are few enough for one page.
+    fn granted_children(&self) -> Option<Vec<Prefix>> {
+        let principal = self.session.principal();
+        (!principal.may(Right::Read, &self.prefix))
+            .then(|| principal.grants.children_towards(Right::Read, &self.prefix))
+    }
 }

@@ -18,17 +18,19 @@ pub static CONTRACT: LazyLock<Contract> = LazyLock::new(|| {
 
 /// Responses that any request may get, according to the document's description, by their names in
 /// `components/responses`.
-const TO_ANY_REQUEST: [(u16, &str); 4] =
-    [(400, "BadRequest"), (403, "ForbiddenHost"), (501, "TransferCodedBody"), (503, "Busy")];
+const TO_ANY_REQUEST: [(u16, &str); 5] =
+    [(400, "BadRequest"), (401, "Unauthorized"), (403, "Forbidden"), (501, "TransferCodedBody"), (503, "Busy")];
 
 /// Headers that every response may have in addition to its own.
-const OF_EVERY_ANSWER: [&str; 9] = [
+const OF_EVERY_ANSWER: [&str; 11] = [
     "access-control-allow-origin",
     "access-control-expose-headers",
+    "cache-control",
     "connection",
     "content-length",
     "content-type",
     "date",
+    "referrer-policy",
     "transfer-encoding",
     "x-content-type-options",
     "x-request-id",
@@ -54,7 +56,9 @@ pub struct RequestInfo {
 
 impl RequestInfo {
     pub fn new(method: &Method, uri: &Uri) -> Self {
-        Self { method: method.clone(), path: uri.path().to_owned() }
+        // A share link precedes the usual path.
+        let shared = uri.path().strip_prefix("/s/").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+        Self { method: method.clone(), path: shared.unwrap_or(uri.path()).to_owned() }
     }
 
     /// Parses the text of a request; `None` if it is not HTTP.
@@ -80,6 +84,8 @@ impl RequestInfo {
             None if ["/schema/zom/v2", "/schema/zom/v3"].contains(&self.path.as_str()) => {
                 "/schema/zom/{version}".to_owned()
             }
+            None if below("/token") && self.path.len() > "/token".len() => "/token/{id}".to_owned(),
+            None if below("/share") && self.path.len() > "/share".len() => "/share/{id}".to_owned(),
             None => self.path.clone(),
         }
     }

@@ -90,12 +90,7 @@ const SEGMENTS_NEEDED: u64 = 4;
 impl Follower for Compaction {
     fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError> {
         if self.cursor.as_ref().is_some_and(|cursor| key <= cursor) {
-            if let Some(old) = old {
-                self.meta.remove(key, old);
-            }
-            if let Some(new) = new {
-                self.meta.add(key, new);
-            }
+            self.meta.replace(key, old, new);
             self.pending_changes.push((key.clone(), new.cloned()));
         }
         Ok(())

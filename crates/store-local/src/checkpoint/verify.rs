@@ -74,12 +74,7 @@ impl Verification {
 impl Follower for Verification {
     fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError> {
         if self.cursor.as_ref().is_some_and(|cursor| key <= cursor) {
-            if let Some(old) = old {
-                self.counted.remove(key, old);
-            }
-            if let Some(new) = new {
-                self.counted.add(key, new);
-            }
+            self.counted.replace(key, old, new);
         }
         Ok(())
     }

@@ -51,12 +51,7 @@ impl IndexWriter {
     pub(crate) fn apply(&mut self, changes: Changes, followers: &mut [&mut dyn Follower]) -> Result<(), IndexError> {
         for (key, new) in changes.iter().filter(|(key, _)| !is_internal(key)) {
             let old = self.index.get(key)?;
-            if let Some(old) = &old {
-                self.meta.remove(key, old);
-            }
-            if let Some(new) = new {
-                self.meta.add(key, new);
-            }
+            self.meta.replace(key, old.as_ref(), new.as_ref());
             for follower in followers.iter_mut() {
                 follower.changed(key, old.as_ref(), new.as_ref())?;
             }

@@ -55,7 +55,9 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use store::{IntentId, Key, Precondition};
+    use std::sync::Arc;
+
+    use store::{IntentId, Key, Precondition, WaitTimes};
     use tokio::sync::oneshot;
 
     use super::*;
@@ -65,13 +67,13 @@ mod tests {
         let (reply, _) = oneshot::channel();
         let key = Key::parse(key).unwrap();
         let change = PlainChange::Key { key, precondition: Precondition::none(), action: Action::Erase };
-        Request::Commit { changes: vec![change], reply }
+        Request::Commit { changes: vec![change], reply, wait: Arc::<WaitTimes>::default().start() }
     }
 
     fn intent() -> Request {
         let (reply, _) = oneshot::channel();
         let change = PlainChange::Intent { id: IntentId::random(), record: None };
-        Request::Commit { changes: vec![change], reply }
+        Request::Commit { changes: vec![change], reply, wait: Arc::<WaitTimes>::default().start() }
     }
 
     fn name(request: &Request) -> String {

@@ -96,8 +96,14 @@ impl Committer {
             return group;
         }
         match request {
-            Request::Commit { changes, reply } => self.add_commit(group, changes, reply),
-            Request::Bulk { bulk, reply } => self.add_bulk(group, *bulk, reply),
+            Request::Commit { changes, reply, wait } => {
+                drop(wait);
+                self.add_commit(group, changes, reply)
+            }
+            Request::Bulk { bulk, reply, wait } => {
+                drop(wait);
+                self.add_bulk(group, *bulk, reply)
+            }
             Request::Freeze => {
                 self.finish(group);
                 self.publisher.freeze();

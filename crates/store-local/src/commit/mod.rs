@@ -16,7 +16,7 @@ mod staged;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
+use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Wait};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
@@ -65,10 +65,13 @@ pub(crate) enum Request {
     Commit {
         changes: Vec<PlainChange>,
         reply: Reply<Vec<ChangeOutcome>>,
+        /// The wait for the committer, which ends when it begins with the commit.
+        wait: Wait,
     },
     Bulk {
         bulk: Box<Bulk>,
         reply: Reply<Vec<ChangeOutcome>>,
+        wait: Wait,
     },
     /// Freezes the active memtable unless it is empty, so that it is applied to the index.
     Freeze,

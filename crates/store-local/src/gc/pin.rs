@@ -83,7 +83,7 @@ mod tests {
         }
         assert_eq!(pins.release_replaced(1, &[file(1), file(2)]), []);
         assert_eq!(pins.release_replaced(2, &[file(3)]), [FileId(1)]);
-        let held: Vec<bool> = readers.iter().map(Pin::touch).collect();
-        assert_eq!(held, [false, true, true]);
+        let are_pinned: Vec<bool> = readers.iter().map(Pin::touch).collect();
+        assert_eq!(are_pinned, [false, true, true]);
     }
 }

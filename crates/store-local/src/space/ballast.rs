@@ -82,9 +82,9 @@ impl Ballast {
         if !self.restore_open_reserve() {
             return;
         }
-        let room = self.block_bytes.saturating_mul(4).max(MARGIN_BYTES * 4);
+        let required = self.block_bytes.saturating_mul(4).max(MARGIN_BYTES * 4);
         for block in self.blocks() {
-            if !self.allocate_if_missing(&block, self.block_bytes, room) {
+            if !self.allocate_if_missing(&block, self.block_bytes, required) {
                 return;
             }
         }
@@ -108,12 +108,12 @@ impl Ballast {
         allocated.is_ok() && now >= self.open_reserve_bytes
     }
 
-    /// Allocates a block if `room` bytes are free. Returns true if it exists.
-    fn allocate_if_missing(&self, block: &Path, bytes: u64, room: u64) -> bool {
+    /// Allocates a block if `required` bytes are free. Returns true if it exists.
+    fn allocate_if_missing(&self, block: &Path, bytes: u64, required: u64) -> bool {
         if block.exists() {
             return true;
         }
-        let allocated = self.space().is_ok_and(|space| space.free >= room) && allocate_block(block, bytes).is_ok();
+        let allocated = self.space().is_ok_and(|space| space.free >= required) && allocate_block(block, bytes).is_ok();
         if allocated {
             self.allocated_bytes.fetch_add(bytes, Ordering::Relaxed);
         }

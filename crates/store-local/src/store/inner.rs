@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{CursorSigner, Key, StoreError};
+use store::{CursorSigner, Key, StoreError, WaitTimes};
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 
@@ -63,11 +63,21 @@ pub(crate) struct StoreInner {
     pub(super) spill: SpillFiles,
     /// The maximum memory of changes that are not yet in the index, in bytes.
     pub(super) commit_buffer: u64,
+    pub(super) waits: Queues,
     /// Notified when a memtable has been applied to the index.
     pub(super) applied: Arc<Notify>,
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
     pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
+}
+
+/// The times that changes waited in each queue.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    /// For the committer to begin with a commit.
+    pub(super) committer: Arc<WaitTimes>,
+    /// For memory of commits that are not yet in the index.
+    pub(super) commit_buffer: Arc<WaitTimes>,
 }
 
 /// The threads and handles of an open store.
@@ -166,6 +176,7 @@ impl StoreInner {
             (true, true) => self.commit_buffer / 2,
         };
         let deadline = tokio::time::Instant::now() + MAX_COMMIT_WAIT;
+        let mut wait = None;
         loop {
             let applied = self.applied.notified();
             tokio::pin!(applied);
@@ -177,6 +188,7 @@ impl StoreInner {
             if used < limit && self.log_files.unapplied_bytes() < limit.saturating_mul(LOG_BYTES_PER_BUFFER_BYTE) {
                 return Ok(());
             }
+            wait.get_or_insert_with(|| self.waits.commit_buffer.start());
             if tokio::time::timeout_at(deadline, applied).await.is_err() {
                 self.read_only.check()?;
                 // An index without space does not catch up.

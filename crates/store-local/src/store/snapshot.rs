@@ -3,23 +3,32 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use store::{ByteRange, GetResult, Key, Snapshot, StoreError, ValueMeta};
+use store::{ByteRange, GetResult, Key, KeySource, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{inner::StoreInner, read::open_value};
 use crate::{
     error::is_missing_file,
     gc::Pin,
-    record::{Location, Record},
+    record::{FileId, Location, Record},
 };
 
 /// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin of their files.
 pub(crate) struct LocalSnapshot {
     inner: Arc<StoreInner>,
-    entries: HashMap<Key, Option<Entry>>,
+    entries: Entries,
     pin: Pin,
     /// The share of the memory limit for small values.
     _permits: Vec<OwnedSemaphorePermit>,
+}
+
+/// The entries of a snapshot, with the common prefix of most keys only once.
+struct Entries {
+    prefix: Box<str>,
+    /// By the rest of keys that have the prefix.
+    below: HashMap<Box<str>, Option<Box<Entry>>>,
+    /// By other keys.
+    others: HashMap<Key, Option<Box<Entry>>>,
 }
 
 /// The value of a key in a snapshot.
@@ -29,49 +38,103 @@ enum Entry {
     NotBuffered(ValueMeta),
 }
 
+/// The lookup of the records of a snapshot, and what they need.
+#[derive(Default)]
+struct Lookup {
+    files: Vec<FileId>,
+    permits: Vec<OwnedSemaphorePermit>,
+    /// The bytes of the permits that no small value uses.
+    buffered: u64,
+}
+
 /// The unit in which the memory of small values is accounted, in bytes.
 const PERMIT_BYTES: u32 = 64 << 10;
 
 impl LocalSnapshot {
-    /// Looks up the keys. Blocks.
-    pub(crate) fn new(inner: Arc<StoreInner>, keys: Vec<Key>) -> Result<Self, StoreError> {
+    /// Looks up keys. Blocks.
+    pub(crate) fn of_keys(inner: Arc<StoreInner>, keys: &[Key]) -> Result<Self, StoreError> {
+        Self::look_up(inner, "", keys.len(), |visit| keys.iter().try_for_each(|key| visit(key.clone())))
+    }
+
+    /// Looks up the keys of a source. Blocks.
+    pub(crate) fn new(inner: Arc<StoreInner>, keys: &dyn KeySource) -> Result<Self, StoreError> {
+        Self::look_up(inner, keys.common_prefix(), 0, |visit| {
+            let mut result = Ok(());
+            keys.for_each(&mut |key| {
+                if result.is_ok() {
+                    result = visit(key);
+                }
+            });
+            result
+        })
+    }
+
+    fn look_up(
+        inner: Arc<StoreInner>,
+        prefix: &str,
+        others: usize,
+        for_each: impl FnOnce(&mut dyn FnMut(Key) -> Result<(), StoreError>) -> Result<(), StoreError>,
+    ) -> Result<Self, StoreError> {
         let pin = inner.pin();
-        let mut entries = HashMap::with_capacity(keys.len());
-        let (mut files, mut permits, mut buffered) = (Vec::new(), Vec::new(), 0_u64);
+        let mut entries =
+            Entries { prefix: prefix.into(), below: HashMap::new(), others: HashMap::with_capacity(others) };
+        let mut lookup = Lookup::default();
         {
             let (view, _gate) = inner.views.stable()?;
-            for key in keys {
-                let record = view.record(&key)?;
-                let entry = record.map(|record| match &record.location {
-                    Location::File(file) => {
-                        files.push(file.id);
-                        Entry::Record(record)
-                    }
-                    Location::Inline(bytes) => {
-                        if buffered < bytes.len() as u64
-                            && let Ok(permit) = Arc::clone(&inner.snapshots).try_acquire_many_owned(PERMIT_BYTES)
-                        {
-                            permits.push(permit);
-                            buffered = buffered.saturating_add(PERMIT_BYTES.into());
-                        }
-                        match buffered.checked_sub(bytes.len() as u64) {
-                            Some(rest) => {
-                                buffered = rest;
-                                Entry::Record(record)
-                            }
-                            None => Entry::NotBuffered(record.meta(inner.store_id())),
-                        }
-                    }
-                });
+            for_each(&mut |key| {
+                let entry = view.record(&key)?.map(|record| Box::new(lookup.entry(&inner, record)));
                 entries.insert(key, entry);
-            }
+                Ok(())
+            })?;
         }
-        pin.resolve(files);
-        Ok(Self { inner, entries, pin, _permits: permits })
+        pin.resolve(lookup.files);
+        Ok(Self { inner, entries, pin, _permits: lookup.permits })
     }
 
     fn entry(&self, key: &Key) -> Result<Option<&Entry>, StoreError> {
-        self.entries.get(key).map(Option::as_ref).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
+        self.entries.get(key).map(Option::as_deref).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
+    }
+}
+
+impl Entries {
+    fn insert(&mut self, key: Key, entry: Option<Box<Entry>>) {
+        match key.as_str().strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
+            Some(rest) => drop(self.below.insert(rest.into(), entry)),
+            None => drop(self.others.insert(key, entry)),
+        }
+    }
+
+    fn get(&self, key: &Key) -> Option<&Option<Box<Entry>>> {
+        match key.as_str().strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
+            Some(rest) => self.below.get(rest),
+            None => self.others.get(key),
+        }
+    }
+}
+
+impl Lookup {
+    /// The entry of a record, with its bytes if there is memory for them.
+    fn entry(&mut self, inner: &StoreInner, record: Record) -> Entry {
+        let bytes = match &record.location {
+            Location::File(file) => {
+                self.files.push(file.id);
+                return Entry::Record(record);
+            }
+            Location::Inline(bytes) => bytes.len() as u64,
+        };
+        if self.buffered < bytes
+            && let Ok(permit) = Arc::clone(&inner.snapshots).try_acquire_many_owned(PERMIT_BYTES)
+        {
+            self.permits.push(permit);
+            self.buffered = self.buffered.saturating_add(PERMIT_BYTES.into());
+        }
+        match self.buffered.checked_sub(bytes) {
+            Some(rest) => {
+                self.buffered = rest;
+                Entry::Record(record)
+            }
+            None => Entry::NotBuffered(record.meta(inner.store_id())),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use store::CursorSigner;
 use tokio::sync::{Notify, Semaphore};
 
-use super::inner::{StoreInner, Threads};
+use super::inner::{Queues, StoreInner, Threads};
 use crate::{
     Options,
     checkpoint::{CheckpointTask, Checkpointer, IndexWriter, Timers, VerifyState},
@@ -122,6 +122,7 @@ impl StoreInner {
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
             snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
             commit_buffer: sizes.commit_buffer,
+            waits: Queues::default(),
             applied,
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
@@ -175,6 +176,7 @@ impl StoreInner {
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
             snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
             commit_buffer: sizes.commit_buffer,
+            waits: Queues::default(),
             applied: Arc::new(Notify::new()),
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),

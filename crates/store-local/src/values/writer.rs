@@ -68,8 +68,8 @@ impl Writer {
 
     fn sum(&mut self, mut chunk: &[u8]) {
         while !chunk.is_empty() {
-            let room = BLOCK_BYTES.saturating_sub(self.size % BLOCK_BYTES);
-            let take = chunk.len().min(super::trailer::to_usize(room));
+            let free_bytes = BLOCK_BYTES.saturating_sub(self.size % BLOCK_BYTES);
+            let take = chunk.len().min(super::trailer::to_usize(free_bytes));
             let (now, rest) = chunk.split_at(take);
             self.block.update(now);
             self.size = self.size.saturating_add(take as u64);

@@ -76,9 +76,9 @@ mod tests {
                 list.push((number, prefix.clone()));
             }
             let above: Vec<_> = list.iter().filter(|(_, prefix)| key.starts_with(prefix.as_str())).collect();
-            let seen = above.iter().filter(|(number, _)| *number <= at);
-            prop_assert_eq!(erased.last_of(&key, at), seen.clone().map(|(number, _)| *number).max());
-            let shortest = seen.map(|(_, prefix)| prefix.as_str()).min_by_key(|prefix| prefix.len());
+            let visible = above.iter().filter(|(number, _)| *number <= at);
+            prop_assert_eq!(erased.last_of(&key, at), visible.clone().map(|(number, _)| *number).max());
+            let shortest = visible.map(|(_, prefix)| prefix.as_str()).min_by_key(|prefix| prefix.len());
             prop_assert_eq!(erased.covering(&key, at).map(Prefix::as_str), shortest);
             let mut all = erased.all_of(&key);
             all.sort_unstable();

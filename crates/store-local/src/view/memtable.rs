@@ -201,8 +201,8 @@ impl Memtable {
     /// The intents that were changed up to `at`: their records, or `None` if they were removed.
     pub(crate) fn intents(&self, at: u64) -> BTreeMap<IntentId, Option<Bytes>> {
         let changes = self.intents.read();
-        let seen = changes.iter().filter(|change| change.number <= at);
-        seen.map(|change| (change.id, change.record.clone())).collect()
+        let visible = changes.iter().filter(|change| change.number <= at);
+        visible.map(|change| (change.id, change.record.clone())).collect()
     }
 
     /// The bulk commits.

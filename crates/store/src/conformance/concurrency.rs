@@ -159,14 +159,14 @@ pub(super) async fn readers_never_see_partial_values(store: impl Storage) {
     for reader in 0..4 {
         let (store, stop) = (store.clone(), stop.clone());
         readers.spawn(async move {
-            let mut seen = 0;
-            while seen == 0 || !stop.load(Ordering::Relaxed) {
+            let mut reads = 0;
+            while reads == 0 || !stop.load(Ordering::Relaxed) {
                 let range =
-                    [None, Some(ByteRange::From(7)), Some(ByteRange::last(5_000).unwrap())][(reader + seen) % 3];
+                    [None, Some(ByteRange::From(7)), Some(ByteRange::last(5_000).unwrap())][(reader + reads) % 3];
                 if let Some(value) = store.get(&key("a"), range).await.expect("get") {
                     value_of_size(value.meta.size).assert_is(value).await;
                 }
-                seen += 1;
+                reads += 1;
                 tokio::task::yield_now().await;
             }
         });

@@ -206,9 +206,9 @@ pub(super) async fn intents_persist<F: Reopen<Store: TransactionalStore>>(factor
         (store, fixture) = factory.reopen(store, fixture).await;
         assert_intents(&store, &present.iter().collect::<Vec<_>>()).await;
         assert_holds(&store, &[], &[("a/b", &round.to_string())]).await;
-        for gone in &settled {
+        for removed in &settled {
             assert_fails!(
-                store.commit(vec![remove_intent(gone)]).await,
+                store.commit(vec![remove_intent(removed)]).await,
                 StoreError::Intent(IntentError::NotFound { .. })
             );
         }

@@ -249,8 +249,8 @@ impl Model {
 
     async fn compare_get(&self, store: &impl Storage, at: &str, range: Option<ByteRange>) {
         let meta = store.head(&key(at)).await.expect("head");
-        let known = self.values.get(at).map(|(version, bytes)| (*version, bytes.len() as u64));
-        assert_eq!(meta.map(|meta| (meta.version, meta.size)), known, "head {at}");
+        let expected = self.values.get(at).map(|(version, bytes)| (*version, bytes.len() as u64));
+        assert_eq!(meta.map(|meta| (meta.version, meta.size)), expected, "head {at}");
         let result = store.get(&key(at), range).await;
         let Some((version, bytes)) = self.values.get(at) else {
             assert!(matches!(result, Ok(None)), "get {at} {range:?}: {result:?}");

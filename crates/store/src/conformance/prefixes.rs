@@ -14,11 +14,11 @@ use crate::{
     Version,
 };
 
-/// Asserts by all operations that exactly these keys exist, each with the text that follows it. `known` are keys that
+/// Asserts by all operations that exactly these keys exist, each with the text that follows it. `former` are keys that
 /// may have existed before.
-pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected: &[(&str, &str)]) {
+pub(super) async fn assert_holds(store: &impl Storage, former: &[&str], expected: &[(&str, &str)]) {
     let mut prefixes = BTreeSet::from([String::new()]);
-    for at in known.iter().copied().chain(expected.iter().map(|(at, _)| *at)) {
+    for at in former.iter().copied().chain(expected.iter().map(|(at, _)| *at)) {
         let mut above = key(at).parent();
         while prefixes.insert(above.to_string()) {
             above = key(above.as_str().trim_end_matches('/')).parent();
@@ -43,7 +43,7 @@ pub(super) async fn assert_holds(store: &impl Storage, known: &[&str], expected:
     for (at, text) in expected {
         assert_eq!(get(store, at).await.as_deref(), Some(text.as_bytes()), "{at:?}");
     }
-    for at in known.iter().filter(|at| !expected.iter().any(|(present, _)| present == *at)) {
+    for at in former.iter().filter(|at| !expected.iter().any(|(present, _)| present == *at)) {
         assert_eq!(get(store, at).await, None, "{at:?} has a value");
         assert_eq!(store.head(&key(at)).await.unwrap(), None, "{at:?} has a head");
     }
@@ -350,23 +350,23 @@ pub(super) async fn a_listing_continues_after_an_erased_prefix(store: impl Stora
     let names: Vec<String> =
         ["l/a", "l/b", "l/c"].iter().flat_map(|at| (0..4).map(move |n| format!("{at}/{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for seen in 1..names.len() {
+    for limit in 1..names.len() {
         put_names(&store, &names).await;
-        let first = store.list_prefix(&prefix("l/"), PageRequest::first(seen)).await.unwrap();
+        let first = store.list_prefix(&prefix("l/"), PageRequest::first(limit)).await.unwrap();
         let changes = vec![erase_prefix("l/b/"), set(&store, "l/b/2", "new").await];
         store.commit(changes).await.unwrap();
         let cursor = first.cursor.expect("there is more");
         let rest = store.list_prefix(&prefix("l/"), PageRequest::after(1_000, cursor)).await.unwrap();
         let listed: Vec<String> = rest.keys.iter().map(|entry| entry.key.to_string()).collect();
-        let left = names[seen..].iter().filter(|at| !at.starts_with("l/b/") || **at == "l/b/2");
-        assert_eq!(listed, left.copied().collect::<Vec<_>>(), "after {seen} keys");
+        let left = names[limit..].iter().filter(|at| !at.starts_with("l/b/") || **at == "l/b/2");
+        assert_eq!(listed, left.copied().collect::<Vec<_>>(), "after {limit} keys");
     }
-    for seen in 1..3 {
+    for limit in 1..3 {
         put_names(&store, &names).await;
-        let first = store.list_dir(&prefix("l/"), PageRequest::first(seen)).await.unwrap();
+        let first = store.list_dir(&prefix("l/"), PageRequest::first(limit)).await.unwrap();
         store.commit(vec![erase_prefix("l/b/")]).await.unwrap();
         let cursor = first.cursor.expect("there is more");
         let rest = store.list_dir(&prefix("l/"), PageRequest::after(1_000, cursor)).await.unwrap();
-        assert_eq!(rest.prefixes, [prefix("l/c/")], "after {seen} prefixes");
+        assert_eq!(rest.prefixes, [prefix("l/c/")], "after {limit} prefixes");
     }
 }

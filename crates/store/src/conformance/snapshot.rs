@@ -28,6 +28,33 @@ async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
     Some(String::from_utf8(bytes.to_vec()).expect("text"))
 }
 
+/// Starts readers that check the values of the keys in one snapshot after another, until the flag is set.
+fn spawn_readers<S: Storage + TransactionalStore>(
+    store: &S,
+    keys: &[Key],
+    check: fn(&[Option<String>]),
+) -> (JoinSet<()>, Arc<AtomicBool>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for _ in 0..3 {
+        let (store, keys, stop) = (store.clone(), keys.to_vec(), stop.clone());
+        readers.spawn(async move {
+            let mut snapshots = 0;
+            while snapshots == 0 || !stop.load(Ordering::Relaxed) {
+                let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+                let mut texts = Vec::new();
+                for key in &keys {
+                    texts.push(text(&*snapshot, key.as_str()).await);
+                }
+                check(&texts);
+                snapshots += 1;
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    (readers, stop)
+}
+
 pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + TransactionalStore) {
     let payload = TestValue::new(1, 140_000);
     put(&store, "a", payload.payload()).await;
@@ -107,24 +134,9 @@ const GENERATION_KEYS: usize = 20;
 pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut readers = JoinSet::new();
-    for _ in 0..3 {
-        let (store, keys, stop) = (store.clone(), keys.clone(), stop.clone());
-        readers.spawn(async move {
-            let mut snapshots = 0;
-            while snapshots == 0 || !stop.load(Ordering::Relaxed) {
-                let snapshot = store.snapshot(&keys).await.expect("a snapshot");
-                let mut seen = Vec::new();
-                for key in &keys {
-                    seen.push(text(&*snapshot, key.as_str()).await);
-                }
-                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "a commit was seen in part: {seen:?}");
-                snapshots += 1;
-                tokio::task::yield_now().await;
-            }
-        });
-    }
+    let (readers, stop) = spawn_readers(&store, &keys, |texts| {
+        assert!(texts.windows(2).all(|pair| pair[0] == pair[1]), "a commit was seen in part: {texts:?}");
+    });
     for generation in 0..25 {
         // Some generations are large enough for files.
         let len = if generation % 3 == 0 { 5_000 } else { 3 };
@@ -250,7 +262,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
         store.commit(changes).await.expect("a commit");
         let eraser = store.clone();
         let erasing = tokio::spawn(async move { eraser.erase_prefix(&prefix("e/")).await.expect("erase_prefix") });
-        for look in 1.. {
+        for attempt in 1.. {
             let ended = erasing.is_finished();
             let snapshot = store.snapshot(&ends).await.expect("a snapshot");
             let left = ends.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
@@ -259,7 +271,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
                 break;
             }
             // Yield now and then, in case there is only one thread.
-            if look % 64 == 0 {
+            if attempt % 64 == 0 {
                 tokio::task::yield_now().await;
             }
         }
@@ -272,25 +284,11 @@ pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage 
     // The generations share one key.
     let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
     let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut readers = JoinSet::new();
-    for _ in 0..3 {
-        let (store, keys, stop) = (store.clone(), keys.clone(), stop.clone());
-        readers.spawn(async move {
-            let mut snapshots = 0;
-            while snapshots == 0 || !stop.load(Ordering::Relaxed) {
-                let snapshot = store.snapshot(&keys).await.expect("a snapshot");
-                let mut seen = Vec::new();
-                for key in &keys {
-                    seen.extend(text(&*snapshot, key.as_str()).await);
-                }
-                assert!(seen.is_empty() || seen.len() == 3, "a commit was seen in part: {seen:?}");
-                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "two commits were seen: {seen:?}");
-                snapshots += 1;
-                tokio::task::yield_now().await;
-            }
-        });
-    }
+    let (readers, stop) = spawn_readers(&store, &keys, |texts| {
+        let present: Vec<&String> = texts.iter().flatten().collect();
+        assert!(present.is_empty() || present.len() == 3, "a commit was seen in part: {present:?}");
+        assert!(present.windows(2).all(|pair| pair[0] == pair[1]), "two commits were seen: {present:?}");
+    });
     for generation in 0..20 {
         // Some generations are large enough for files.
         let len = if generation % 3 == 0 { 5_000 } else { 3 };

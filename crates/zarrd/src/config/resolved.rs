@@ -9,7 +9,7 @@ use std::{
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath};
-use server::{Access, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Settings};
+use server::{AccessPolicy, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
 use store::Prefix;
 use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
@@ -209,9 +209,9 @@ impl ServeConfig {
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
         let access = match serve.anonymous.or(file.serve.anonymous) {
-            Some(Anonymous::Read) => Access::Read,
-            Some(Anonymous::Write) => Access::Write,
-            None if listen.0.ip().to_canonical().is_loopback() => Access::Write,
+            Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
+            Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
+            None if listen.0.ip().to_canonical().is_loopback() => AccessPolicy::default(),
             None => return Err(ConfigError::AnonymousRequired { listen }),
         };
         let logs = request_logs::resolve(&serve, &file.serve)?;

@@ -132,8 +132,8 @@ impl Walker<'_> {
             array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, PagePosition::Group)))
         });
         for (stem, place) in keys.map(|(stem, place)| (stem.to_owned(), place)).chain(prefixes) {
-            let known = first.entry(stem).or_insert(place);
-            *known = place.min(*known);
+            let position = first.entry(stem).or_insert(place);
+            *position = place.min(*position);
         }
         let stems: Vec<(String, PagePosition)> = first.into_iter().collect();
         for batch in stems.chunks(BATCH) {

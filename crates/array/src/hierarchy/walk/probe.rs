@@ -54,8 +54,8 @@ impl Walker<'_> {
         mut purpose: Purpose,
     ) -> Result<Option<Dialect>, NodeError> {
         let top = prefix;
-        if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
-            return Ok(Some(*known));
+        if let Some(dialect) = self.probed.get(top).filter(|_| wanted.is_none()) {
+            return Ok(Some(*dialect));
         }
         let is_wanted = |found: &Dialect| wanted.is_none_or(|wanted| wanted == *found);
         let mut broken = None;

@@ -83,7 +83,7 @@ struct Part {
 }
 
 /// The findings about a prefix that a scan finished.
-enum Known<'s> {
+enum ScannedPrefix<'s> {
     /// There are keys below it.
     Directory(&'s Directory),
     /// There are none.
@@ -123,9 +123,9 @@ impl Default for Scans {
 impl Scans {
     /// The names directly below a prefix, if a scan finished it. Keys are those that may be documents of the draft.
     pub(crate) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
-        Some(match self.known(prefix.as_str())? {
-            Known::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
-            Known::Directory(directory) => Listed {
+        Some(match self.find(prefix.as_str())? {
+            ScannedPrefix::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
+            ScannedPrefix::Directory(directory) => Listed {
                 prefixes: directory
                     .below
                     .iter()
@@ -138,9 +138,9 @@ impl Scans {
 
     /// The [`NAMES`] directly below a prefix, one bit for each, if a scan finished it.
     pub(crate) fn documents(&self, prefix: &str) -> Option<u8> {
-        Some(match self.known(prefix)? {
-            Known::Nothing => 0,
-            Known::Directory(directory) => directory.documents,
+        Some(match self.find(prefix)? {
+            ScannedPrefix::Nothing => 0,
+            ScannedPrefix::Directory(directory) => directory.documents,
         })
     }
 
@@ -267,7 +267,7 @@ impl Scans {
         };
         let within = place.open.len().saturating_sub(1) <= levels;
         let Some(directory) = place.open.last().and_then(|(id, _)| self.directories.get_mut(*id)) else { return false };
-        let document = NAMES.iter().position(|known| *known == name);
+        let document = NAMES.iter().position(|candidate| *candidate == name);
         match document {
             Some(bit) => {
                 found += u64::from(directory.documents == 0 && within);
@@ -304,31 +304,31 @@ impl Scans {
     }
 
     /// The findings about a prefix; `None` if no scan finished it.
-    fn known(&self, prefix: &str) -> Option<Known<'_>> {
+    fn find(&self, prefix: &str) -> Option<ScannedPrefix<'_>> {
         if self.roots.is_empty() {
             return None;
         }
         let mut at = prefix;
         loop {
             let root = self.roots.get(at).and_then(|root| self.directories.get(*root));
-            let known = root.and_then(|root| self.known_below(root, prefix.get(at.len()..).unwrap_or_default()));
-            if known.is_some() || at.is_empty() {
-                return known;
+            let finding = root.and_then(|root| self.find_below(root, prefix.get(at.len()..).unwrap_or_default()));
+            if finding.is_some() || at.is_empty() {
+                return finding;
             }
             let above = at.strip_suffix('/').and_then(|at| at.rfind('/')).map_or(0, |slash| slash + 1);
             at = at.get(..above).unwrap_or_default();
         }
     }
 
-    fn known_below<'s>(&'s self, root: &'s Directory, below: &str) -> Option<Known<'s>> {
+    fn find_below<'s>(&'s self, root: &'s Directory, below: &str) -> Option<ScannedPrefix<'s>> {
         let mut directory = root;
         for segment in below.split_terminator('/') {
             match self.child(directory, segment) {
                 Some(child) => directory = child,
-                None => return directory.complete.then_some(Known::Nothing),
+                None => return directory.complete.then_some(ScannedPrefix::Nothing),
             }
         }
-        directory.complete.then_some(Known::Directory(directory))
+        directory.complete.then_some(ScannedPrefix::Directory(directory))
     }
 
     fn child(&self, directory: &Directory, name: &str) -> Option<&Directory> {

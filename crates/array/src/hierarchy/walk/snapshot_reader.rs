@@ -149,9 +149,9 @@ impl<'a> SnapshotReader<'a> {
         let mut bit = 0;
         let Ok(prefix) = Prefix::parse(&below) else { return Default::default() };
         NAMES.map(|name| {
-            let there = has & (1 << bit) != 0;
+            let exists = has & (1 << bit) != 0;
             bit += 1;
-            join_key(&prefix, name).filter(|_| there)
+            join_key(&prefix, name).filter(|_| exists)
         })
     }
 

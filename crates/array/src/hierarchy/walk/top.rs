@@ -59,8 +59,8 @@ impl Walker<'_> {
         error: ArrayError,
     ) -> Result<(), NodeError> {
         let mut found = self.reader.documents(std::slice::from_ref(path), Check::Model).await?;
-        let there = found.first_mut();
-        let own = there.and_then(|documents| {
+        let documents = found.first_mut();
+        let own = documents.and_then(|documents| {
             let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
             preferred.and_then(|dialect| documents.branch(path, dialect))
         });

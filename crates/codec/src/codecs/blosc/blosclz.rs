@@ -136,9 +136,9 @@ fn find_match(bytes: &[u8], at: usize, end: usize, positions: &mut [u32]) -> Opt
 /// The length of the common prefix of two slices.
 fn common_prefix_len(first: &[u8], second: &[u8]) -> usize {
     let alike = std::iter::zip(first.as_chunks::<8>().0, second.as_chunks::<8>().0).take_while(|(a, b)| a == b);
-    let whole = alike.count() * 8;
-    let rest = std::iter::zip(first.iter().skip(whole), second.iter().skip(whole));
-    whole + rest.take_while(|(a, b)| a == b).count()
+    let word_bytes = alike.count() * 8;
+    let rest = std::iter::zip(first.iter().skip(word_bytes), second.iter().skip(word_bytes));
+    word_bytes + rest.take_while(|(a, b)| a == b).count()
 }
 
 fn write_literals(output: &mut Vec<u8>, bytes: &[u8]) {
@@ -234,8 +234,8 @@ mod tests {
         }
 
         #[test]
-        fn random_streams_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
-            let _ = decompress(&stream, &mut vec![0; room]);
+        fn random_streams_never_panic(stream in prop::collection::vec(any::<u8>(), 0..300), len in 0..2000_usize) {
+            let _ = decompress(&stream, &mut vec![0; len]);
         }
     }
 }

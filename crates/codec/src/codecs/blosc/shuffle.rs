@@ -16,9 +16,9 @@ const ELEMENTS_PER_PASS: usize = 256;
 /// Unshuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
-    let whole = count.saturating_mul(size);
+    let complete_len = count.saturating_mul(size);
     let (Some((planes, rest)), Some((elements, end))) =
-        (planes.split_at_checked(whole), elements.split_at_mut_checked(whole))
+        (planes.split_at_checked(complete_len), elements.split_at_mut_checked(complete_len))
     else {
         return;
     };
@@ -42,9 +42,9 @@ pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
 /// Shuffles the bytes of elements of `size` bytes. Both slices have the same length.
 pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
     let count = elements.len().checked_div(size).unwrap_or(0);
-    let whole = count.saturating_mul(size);
+    let complete_len = count.saturating_mul(size);
     let (Some((elements, rest)), Some((planes, end))) =
-        (elements.split_at_checked(whole), planes.split_at_mut_checked(whole))
+        (elements.split_at_checked(complete_len), planes.split_at_mut_checked(complete_len))
     else {
         return;
     };
@@ -57,12 +57,13 @@ pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
 
 /// Unshuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elements: &mut [u8]) {
-    let Some(whole) = shuffled_bits(size, elements.len()) else {
+    let Some(shuffled_len) = shuffled_bits(size, elements.len()) else {
         elements.copy_from_slice(bits);
         return;
     };
-    let count = whole / size;
-    let (Some((rows, rest)), Some((joined, end))) = (bits.split_at_checked(whole), planes.split_at_mut_checked(whole))
+    let count = shuffled_len / size;
+    let (Some((rows, rest)), Some((joined, end))) =
+        (bits.split_at_checked(shuffled_len), planes.split_at_mut_checked(shuffled_len))
     else {
         return;
     };
@@ -76,14 +77,14 @@ pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elemen
 
 /// Shuffles the bits of elements of `size` bytes. All slices have the same length; `planes` is scratch space.
 pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits: &mut [u8]) {
-    let Some(whole) = shuffled_bits(size, elements.len()) else {
+    let Some(shuffled_len) = shuffled_bits(size, elements.len()) else {
         bits.copy_from_slice(elements);
         return;
     };
-    let count = whole / size;
+    let count = shuffled_len / size;
     shuffle(size, elements, planes);
     let (Some((planes, rest)), Some((rows, end))) =
-        (planes.split_at_mut_checked(whole), bits.split_at_mut_checked(whole))
+        (planes.split_at_mut_checked(shuffled_len), bits.split_at_mut_checked(shuffled_len))
     else {
         return;
     };
@@ -190,9 +191,9 @@ mod tests {
             let mut planes = vec![0; elements.len()];
             let mut back = vec![0; elements.len()];
             shuffle(size, &elements, &mut planes);
-            let whole = elements.len() / size * size;
-            for (byte_index, byte) in elements[..whole].iter().enumerate() {
-                prop_assert_eq!(planes[byte_index % size * (whole / size) + byte_index / size], *byte);
+            let complete_len = elements.len() / size * size;
+            for (byte_index, byte) in elements[..complete_len].iter().enumerate() {
+                prop_assert_eq!(planes[byte_index % size * (complete_len / size) + byte_index / size], *byte);
             }
             unshuffle(size, &planes, &mut back);
             prop_assert_eq!(&back, &elements);
@@ -207,8 +208,8 @@ mod tests {
             if count % 8 == 0 {
                 for element in 0..count {
                     for bit in 0..size * 8 {
-                        let whole = elements[element * size + bit / 8] >> (bit % 8) & 1;
-                        prop_assert_eq!(bits[bit * count / 8 + element / 8] >> (element % 8) & 1, whole);
+                        let expected = elements[element * size + bit / 8] >> (bit % 8) & 1;
+                        prop_assert_eq!(bits[bit * count / 8 + element / 8] >> (element % 8) & 1, expected);
                     }
                 }
             } else {

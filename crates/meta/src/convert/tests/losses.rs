@@ -187,9 +187,9 @@ fn unconvertible_arrays_are_rejected() {
 
 #[test]
 fn chunk_keys_are_preserved_where_both_dialects_have_them() {
-    let kept = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
+    let preserved = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
-    assert_eq!(kept(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
+    assert_eq!(preserved(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
     let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkKeyPolicy::Preserve).unwrap().document;
     assert_eq!(v2.get("dimension_separator").unwrap(), json!("/"));
     for (from, document, to, reason) in [
@@ -218,7 +218,7 @@ fn chunk_keys_are_preserved_where_both_dialects_have_them() {
             "draft cannot represent the array:  has chunk keys that the draft does not support",
         ),
     ] {
-        assert_eq!(kept(from, document, to), Err(reason.to_owned()));
+        assert_eq!(preserved(from, document, to), Err(reason.to_owned()));
     }
 }
 

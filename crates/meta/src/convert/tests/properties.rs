@@ -110,12 +110,12 @@ proptest! {
     fn v2_roundtrips_through_v3_and_the_draft(document in any_v2()) {
         let v2 = model(Dialect::V2, &document);
         for (to, chunks) in [(Dialect::V3, ChunkKeyPolicy::Preserve), (Dialect::V3, ChunkKeyPolicy::Preferred), (Dialect::Draft, ChunkKeyPolicy::Preferred)] {
-            let there = model(to, &converted(&document, Dialect::V2, to, chunks));
-            assert_same(&there, &v2);
+            let intermediate = model(to, &converted(&document, Dialect::V2, to, chunks));
+            assert_same(&intermediate, &v2);
             if chunks == ChunkKeyPolicy::Preserve {
-                prop_assert_eq!(there.chunk_keys, v2.chunk_keys);
+                prop_assert_eq!(intermediate.chunk_keys, v2.chunk_keys);
             }
-            let back = array(&there, Dialect::V2, chunks).unwrap();
+            let back = array(&intermediate, Dialect::V2, chunks).unwrap();
             prop_assert_eq!(&back.losses, &[]);
             let back = read(Dialect::V2, &back.document);
             assert_same(&back, &v2);
@@ -123,7 +123,7 @@ proptest! {
             prop_assert_eq!(&back.attributes, &v2.attributes);
             // And on to the third.
             for third in [Dialect::V3, Dialect::Draft] {
-                let onwards = array(&there, third, ChunkKeyPolicy::Preferred).unwrap();
+                let onwards = array(&intermediate, third, ChunkKeyPolicy::Preferred).unwrap();
                 prop_assert_eq!(&onwards.losses, &[]);
                 assert_same(&read(third, &onwards.document), &v2);
             }
@@ -244,9 +244,9 @@ proptest! {
     fn v3_roundtrips_through_v2(document in any_v3()) {
         let v3 = model(Dialect::V3, &document);
         for to in [Dialect::V2, Dialect::Draft] {
-            let there = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
-            assert_same(&model(to, &there), &v3);
-            prop_assert_eq!(converted(&there, to, Dialect::V3, ChunkKeyPolicy::Preferred), document.clone());
+            let other = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
+            assert_same(&model(to, &other), &v3);
+            prop_assert_eq!(converted(&other, to, Dialect::V3, ChunkKeyPolicy::Preferred), document.clone());
         }
     }
 

@@ -266,10 +266,6 @@ impl ElementType for Struct {
         Some(format!("[{}]", fields.join(", ")))
     }
 
-    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
-        None
-    }
-
     fn to_v3(&self) -> Value {
         let field = |field: &Field| {
             let data_type = field.data_type.to_v3();

@@ -58,8 +58,8 @@ pub(super) fn order_within(order: &StoredOrder, offset: usize, size: usize) -> S
         .filter_map(|run| {
             let skipped = offset.saturating_sub(run.offset).div_ceil(run.width.max(1));
             let start = run.offset.saturating_add(run.width.saturating_mul(skipped));
-            let room = end.saturating_sub(start) / run.width.max(1);
-            let count = run.count.saturating_sub(skipped).min(room);
+            let fitting = end.saturating_sub(start) / run.width.max(1);
+            let count = run.count.saturating_sub(skipped).min(fitting);
             (count > 0).then(|| WordRun { offset: start.saturating_sub(offset), width: run.width, count })
         })
         .collect();

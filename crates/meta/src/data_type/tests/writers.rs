@@ -1,4 +1,4 @@
-//! What zarr-python 3.4.2 and 2.18.7 write: a data type, a fill value, the element as NumPy has it little-endian (in
+//! The output of zarr-python 3.4.2 and 2.18.7: a data type, a fill value, the element as NumPy has it little-endian (in
 //! hexadecimal), and the `descr` of its `.npy` header.
 
 use super::*;

@@ -43,9 +43,9 @@ fn v2_attributes_are_stored_separately() {
     assert_eq!((none.attributes.clone(), none.document.clone()), (None, compact(json!({"zarr_format": 2}))));
     assert_eq!(none.node_document(Dialect::V2), json!({"zarr_format": 2, "attributes": {}}));
     for dialect in [Dialect::V3, Dialect::Draft] {
-        let whole = StoredNode::from_node_document(dialect, &node);
-        assert_eq!(whole, StoredNode::single_document(node.clone()));
-        assert_eq!(whole.node_document(dialect), node);
+        let stored = StoredNode::from_node_document(dialect, &node);
+        assert_eq!(stored, StoredNode::single_document(node.clone()));
+        assert_eq!(stored.node_document(dialect), node);
     }
 }
 
@@ -93,7 +93,7 @@ fn consolidated_metadata_of_v2_is_updated() {
     super::super::v2::consolidated(found.to_bytes()).unwrap();
     found = change(&found, "ab", Some(&array));
     assert_eq!(names(&metadata(&found)), [".zgroup", ".zattrs", "b/.zarray", "ab/.zarray"]);
-    // What is gone makes room for what is there now.
+    // A removed copy makes room for the one that replaces it.
     let copies = [("ab", None), ("ab/c", Some(&array)), ("ab", Some(&group))];
     let replaced = write::update_consolidated(
         Dialect::V2,
@@ -156,7 +156,7 @@ fn update_preserves_bytes_of_other_nodes() {
     assert!(found.as_str().starts_with(before_b), "{}", found.as_str());
 }
 
-/// What copies say already is not written again: their layout stays, and attributes that are empty are as good as none.
+/// Copies that have the content already are not written again: their layout stays, and empty attributes count as none.
 #[test]
 fn up_to_date_copies_are_not_rewritten() {
     let text = "{\"metadata\": {\n \".zgroup\": {\"zarr_format\"  : 2},\n \".zattrs\": {},\n \"a/.zarray\":\n  {\"shape\":[1],  \"zarr_format\":2},\n\

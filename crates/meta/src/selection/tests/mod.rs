@@ -220,8 +220,8 @@ proptest! {
         let shifted = region.clone().shifted(&origin);
         let shape: Vec<u64> = view.iter().zip(&origin).map(|(extent, origin)| extent + origin).collect();
         check(&shifted, &shape);
-        for ((shifted, seen), origin) in shifted.dimensions.iter().zip(&region.dimensions).zip(&origin) {
-            let expected: Vec<u64> = indices(seen).iter().map(|index| index + origin).collect();
+        for ((shifted, dimension), origin) in shifted.dimensions.iter().zip(&region.dimensions).zip(&origin) {
+            let expected: Vec<u64> = indices(dimension).iter().map(|index| index + origin).collect();
             prop_assert_eq!(indices(shifted), expected);
         }
     }

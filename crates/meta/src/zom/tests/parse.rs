@@ -211,7 +211,7 @@ fn limits_are_enforced() {
     let more = Zom::parse(many(MAX_NODES));
     assert!(matches!(more, Err(ZomError::TooManyNodes { limit: MAX_NODES })), "{more:?}");
 
-    // What is kept as text takes no more than its text, and what is read is bounded.
+    // Attributes stay text and take no more memory than it; a fill value is parsed, within a bound.
     let many = format!("{{\"a\":[{}0]}}", "{\"\":0},".repeat(1 << 18));
     let attributes = changed(&array_v3(), "/attributes", Some(json!("ATTRIBUTES"))).to_string();
     let zom = Zom::parse(attributes.replace("\"ATTRIBUTES\"", &many)).unwrap();

@@ -8,8 +8,8 @@ use wire::elements::npy::render_header;
 use super::{EncodeError, slice::ArraySlice};
 
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
-    let known = slice.data_type.npy_descr().is_some() || is_string(slice);
-    (!known).then(|| format!("has no equivalent of {}", slice.data_type))
+    let has_equivalent = slice.data_type.npy_descr().is_some() || is_string(slice);
+    (!has_equivalent).then(|| format!("has no equivalent of {}", slice.data_type))
 }
 
 fn is_string(slice: &ArraySlice) -> bool {

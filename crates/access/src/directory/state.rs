@@ -1,0 +1,72 @@
+//! The content of a directory in memory.
+
+use std::{sync::Arc, time::SystemTime};
+
+use crate::{
+    credential::{Credential, Kind},
+    denial::{Denial, ReadError},
+    key_ring::KeyRing,
+    principal::Principal,
+    table::{Table, Valid},
+};
+
+/// The content of the directory in memory.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) ring: KeyRing,
+    pub(super) tokens: Table,
+    pub(super) links: Table,
+    /// The reason why the directory cannot be read; all credentials are denied then.
+    pub(super) failure: Option<Arc<ReadError>>,
+}
+
+impl State {
+    pub(super) fn table(&self, kind: Kind) -> &Table {
+        match kind {
+            Kind::Token => &self.tokens,
+            Kind::Link => &self.links,
+        }
+    }
+
+    pub(super) fn table_mut(&mut self, kind: Kind) -> &mut Table {
+        match kind {
+            Kind::Token => &mut self.tokens,
+            Kind::Link => &mut self.links,
+        }
+    }
+
+    pub(super) fn verify(
+        &self,
+        kind: Kind,
+        credential: &Credential<'_>,
+        now: SystemTime,
+    ) -> Result<&Arc<Principal>, Denial> {
+        if let Some(source) = &self.failure {
+            return Err(Denial::Unavailable { source: Arc::clone(source) });
+        }
+        self.ring.verify(kind, credential)?;
+        let valid = self.table(kind).get(credential.id)?;
+        if valid.record.key != credential.key {
+            return Err(Denial::BadMac);
+        }
+        self.check(kind, valid, now)?;
+        Ok(&valid.principal)
+    }
+
+    /// Checks a token, or a share link and its maker.
+    pub(super) fn check(&self, kind: Kind, valid: &Valid, now: SystemTime) -> Result<(), Denial> {
+        valid.check(&self.ring, now)?;
+        match kind {
+            Kind::Token => Ok(()),
+            Kind::Link => self.check_maker(valid, now),
+        }
+    }
+
+    /// Checks that the maker of a share link is valid and still has the right that the link shares.
+    pub(super) fn check_maker(&self, link: &Valid, now: SystemTime) -> Result<(), Denial> {
+        let Some(maker) = link.record.maker else { return Ok(()) };
+        let maker = self.tokens.get(maker).map_err(|_| Denial::MakerGone)?;
+        maker.check(&self.ring, now).map_err(|_| Denial::MakerGone)?;
+        if link.record.grants.is_within(&maker.record.grants) { Ok(()) } else { Err(Denial::MakerGone) }
+    }
+}

@@ -1,0 +1,55 @@
+//! Expiry, with clocks that go back.
+
+use super::*;
+
+#[test]
+fn token_expires_and_stays_expired() {
+    let (_temp, path) = temp();
+    let clock = TestClock::at(1_000_000);
+    let directory = open_at(&path, &clock);
+    let (_, secret) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:/") });
+    clock.set(1_000_099);
+    assert!(directory.authenticate(secret.expose()).is_ok());
+    clock.set(1_000_100);
+    let refused = |directory: &AccessDirectory| {
+        let denial = directory.authenticate(secret.expose()).unwrap_err();
+        assert!(matches!(denial, Denial::Expired { at } if at == second(1_000_100)), "{denial}");
+        assert_eq!(directory.list().unwrap()[0].state, CredentialState::Expired);
+    };
+    refused(&directory);
+    clock.set(999_000);
+    refused(&directory);
+    // After a restart, as long as the directory was read once since.
+    directory.reload_if_changed();
+    refused(&open_at(&path, &clock));
+    assert!(directory.has_tokens(), "an expired token does not open the server to everyone");
+}
+
+#[test]
+fn expiry_while_no_server_ran_is_written_down_by_the_next_one() {
+    let (_temp, path) = temp();
+    let clock = TestClock::at(1_000_000);
+    let (_, secret) = create(&open_at(&path, &clock), NewToken { expires: Some(second(1_000_100)), ..token("read:/") });
+    clock.set(2_000_000);
+    drop(open_at(&path, &clock));
+    clock.set(1_000_050);
+    assert!(matches!(open_at(&path, &clock).authenticate(secret.expose()), Err(Denial::Expired { .. })));
+}
+
+#[test]
+fn time_is_never_before_the_newest_token() {
+    let (_temp, path) = temp();
+    let clock = TestClock::at(1_000_000);
+    let directory = open_at(&path, &clock);
+    let (_, short) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:/") });
+    clock.set(3_000_000);
+    let (newest, _) = create(&directory, token("read:/"));
+    clock.set(1_000_050);
+    let reopened = open_at(&path, &clock);
+    assert_eq!(reopened.now(), second(3_000_000));
+    assert!(matches!(reopened.authenticate(short.expose()), Err(Denial::Expired { .. })));
+    reopened.revoke(newest).unwrap();
+    assert_eq!(open_at(&path, &clock).now(), second(3_000_000), "also once it is revoked");
+    fs::write(path.join("clock"), "yesterday").unwrap();
+    assert!(open_at(&path, &clock).status().is_ok());
+}

@@ -1,0 +1,84 @@
+//! The tokens and share links in memory.
+
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
+
+use crate::{
+    credential::Kind, denial::Denial, id::CredentialId, key_ring::KeyRing, principal::Principal, record::Record,
+};
+
+/// A file of a token or share link.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    Valid(Valid),
+    /// It is damaged; the text says why.
+    Damaged(Arc<str>),
+}
+
+/// A token or share link.
+#[derive(Clone, Debug)]
+pub(crate) struct Valid {
+    pub(crate) record: Record,
+    pub(crate) principal: Arc<Principal>,
+}
+
+/// All tokens, or all share links.
+#[derive(Debug, Default)]
+pub(crate) struct Table(HashMap<CredentialId, Entry>);
+
+impl Entry {
+    pub(crate) fn valid(kind: Kind, record: Record) -> Self {
+        Self::Valid(Valid { principal: Arc::new(record.principal(kind)), record })
+    }
+}
+
+impl Valid {
+    /// Checks that this has not expired, and that its key is in the ring.
+    pub(crate) fn check(&self, ring: &KeyRing, now: SystemTime) -> Result<(), Denial> {
+        if !ring.contains(self.record.key) {
+            return Err(Denial::UnknownKey);
+        }
+        match self.principal.expires {
+            Some(at) if at <= now => Err(Denial::Expired { at }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn get(&self, id: CredentialId) -> Result<&Valid, Denial> {
+        match self.0.get(&id) {
+            Some(Entry::Valid(valid)) => Ok(valid),
+            Some(Entry::Damaged(_)) => Err(Denial::Damaged),
+            None => Err(Denial::Revoked),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, id: CredentialId, entry: Entry) {
+        self.0.insert(id, entry);
+    }
+
+    pub(crate) fn remove(&mut self, id: CredentialId) {
+        self.0.remove(&id);
+    }
+
+    /// The number of files, valid or not.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The valid ones, in no order.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &Valid> {
+        self.0.values().filter_map(|entry| match entry {
+            Entry::Valid(valid) => Some(valid),
+            Entry::Damaged(_) => None,
+        })
+    }
+
+    /// The damaged ones and the reasons, in no order.
+    pub(crate) fn damaged(&self) -> impl Iterator<Item = (CredentialId, &Arc<str>)> {
+        self.0.iter().filter_map(|(id, entry)| match entry {
+            Entry::Valid(_) => None,
+            Entry::Damaged(reason) => Some((*id, reason)),
+        })
+    }
+}

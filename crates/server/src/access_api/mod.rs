@@ -1,0 +1,95 @@
+//! `/token` and `/share`: tokens and share links.
+//!
+//! A token manages those of its own prefixes: who has `admin` on all prefixes of a token may create, list and revoke it.
+//! Every token makes share links of what it may read. The secret of either is in the response to its creation only.
+
+mod shares;
+mod tokens;
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use access::{AccessDirectory, ChangeError, CredentialId};
+use axum::extract::FromRequestParts;
+use bytes::Bytes;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+use wire::{
+    problem::{Members, Problem, ProblemType},
+    routes::parse_credential_id,
+    time,
+};
+
+pub(crate) use self::{
+    shares::{create_share, list_shares, revoke_share},
+    tokens::{create_token, list_tokens, revoke_token},
+};
+use crate::{app::App, authorization::Session, blocking::run_blocking, error::ApiError};
+
+/// The access directory on behalf of a token.
+pub(crate) struct Credentials {
+    directory: Arc<AccessDirectory>,
+    session: Session,
+    /// The id of the caller's token.
+    caller: CredentialId,
+}
+
+/// The id in the path.
+pub(crate) struct CredentialPath(CredentialId);
+
+impl Credentials {
+    /// Changes the directory on the blocking pool, since that waits for the disk.
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&AccessDirectory) -> Result<T, ChangeError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let directory = self.directory.clone();
+        Ok(run_blocking(move || change(&directory)).await??)
+    }
+}
+
+impl FromRequestParts<App> for Credentials {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let Ok(session) = Session::from_request_parts(parts, app).await;
+        // Only a token of the directory passes the guard.
+        let caller = session.principal().id.parse().map_err(|_| no_such_credential())?;
+        let directory = app.settings().access.directory.clone().ok_or_else(no_such_credential)?;
+        Ok(Self { directory, session, caller })
+    }
+}
+
+impl FromRequestParts<App> for CredentialPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        let id = parse_credential_id(parts.uri.path()).and_then(|id| id.parse().ok());
+        id.map(Self).ok_or_else(no_such_credential)
+    }
+}
+
+/// The same answer whether the id is unknown or belongs to somebody else.
+fn no_such_credential() -> ApiError {
+    ApiError::new(Problem::new(ProblemType::NoSuchCredential))
+}
+
+fn parse<T: DeserializeOwned>(document: &Bytes) -> Result<T, ApiError> {
+    serde_json::from_slice(document).map_err(|error| invalid(None, error.to_string()))
+}
+
+/// Parses a time, which is rounded down to seconds.
+fn parse_time(pointer: &'static str, text: &str) -> Result<SystemTime, ApiError> {
+    let time = time::parse_rfc3339(text);
+    let time =
+        time.ok_or_else(|| invalid(Some(pointer), "a time such as 2027-01-31T12:00:00Z is expected".to_owned()))?;
+    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+fn invalid(pointer: Option<&'static str>, detail: String) -> ApiError {
+    let members = Members { pointer: pointer.map(str::to_owned), ..Members::default() };
+    ApiError::new(Problem::new(ProblemType::InvalidBody).with_detail(detail).with_members(members))
+}

@@ -1,0 +1,74 @@
+//! Handlers of share links.
+
+use access::{LinkInfo, NewLink, Right};
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use store::Prefix;
+use wire::{access as wire_access, routes::share_link_path, time::rfc3339};
+
+use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
+use crate::{
+    error::ApiError,
+    extract::{NoQuery, Query},
+    request_body::{CredentialDocument, Document},
+};
+
+/// `GET`: lists the share links that the caller made or administers.
+pub(crate) async fn list_shares(
+    credentials: Credentials,
+    _: Query<NoQuery>,
+) -> Result<Json<wire_access::Shares>, ApiError> {
+    let links = credentials.directory.list_links()?;
+    let shares = links.iter().filter(|link| credentials.manages(link)).map(describe).collect();
+    Ok(Json(wire_access::Shares { shares }))
+}
+
+/// `POST`: creates a share link.
+pub(crate) async fn create_share(
+    credentials: Credentials,
+    _: Query<NoQuery>,
+    CredentialDocument(Document { bytes, memory }): CredentialDocument,
+) -> Result<Response, ApiError> {
+    let wire_access::NewShare { name, prefix, expires } = parse(&bytes)?;
+    let prefix = if prefix == "/" { Ok(Prefix::root()) } else { Prefix::parse(&prefix) };
+    let prefix = prefix.map_err(|error| invalid(Some("/prefix"), error.to_string()))?;
+    let expires = parse_time("/expires", &expires)?;
+    let link = NewLink { name, prefix, expires, maker: Some(credentials.caller) };
+    let (info, secret) = credentials.change(move |directory| directory.create_link(link)).await?;
+    drop(memory);
+    let created = wire_access::CreatedShare { properties: describe(&info), link: share_link_path(secret.expose()) };
+    Ok((StatusCode::CREATED, Json(created)).into_response())
+}
+
+/// `DELETE`: revokes a share link.
+pub(crate) async fn revoke_share(
+    credentials: Credentials,
+    CredentialPath(id): CredentialPath,
+    _: Query<NoQuery>,
+) -> Result<StatusCode, ApiError> {
+    let links = credentials.directory.list_links()?;
+    let link = links.iter().find(|link| link.id == id && credentials.manages(link));
+    let id = link.ok_or_else(no_such_credential)?.id;
+    credentials.change(move |directory| directory.revoke_link(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Credentials {
+    fn manages(&self, link: &LinkInfo) -> bool {
+        link.maker == Some(self.caller) || self.session.principal().may(Right::Admin, &link.prefix)
+    }
+}
+
+fn describe(link: &LinkInfo) -> wire_access::Share {
+    wire_access::Share {
+        id: link.id.to_string(),
+        name: link.name.to_string(),
+        prefix: link.prefix.to_string(),
+        created: rfc3339(link.created),
+        expires: rfc3339(link.expires),
+        maker: link.maker.map(|maker| maker.to_string()),
+    }
+}

@@ -1,0 +1,74 @@
+//! Handlers of tokens.
+
+use access::{Grants, NewToken, TokenInfo};
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::StatusCode;
+use wire::{access as wire_access, time::rfc3339};
+
+use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
+use crate::{
+    error::ApiError,
+    extract::{NoQuery, Query},
+    request_body::{CredentialDocument, Document},
+};
+
+/// `GET`: lists the tokens that the caller administers.
+pub(crate) async fn list_tokens(
+    credentials: Credentials,
+    _: Query<NoQuery>,
+) -> Result<Json<wire_access::Tokens>, ApiError> {
+    let tokens = credentials.directory.list()?;
+    let tokens = tokens.iter().filter(|token| credentials.administers(token)).map(describe).collect();
+    Ok(Json(wire_access::Tokens { tokens }))
+}
+
+/// `POST`: creates a token.
+pub(crate) async fn create_token(
+    credentials: Credentials,
+    _: Query<NoQuery>,
+    CredentialDocument(Document { bytes, memory }): CredentialDocument,
+) -> Result<Response, ApiError> {
+    let wire_access::NewToken { name, allow, expires } = parse(&bytes)?;
+    let grants: Result<Vec<_>, _> = allow.iter().map(|grant| grant.parse()).collect();
+    let grants = grants.map_err(|error: access::GrantError| invalid(Some("/allow"), error.to_string()))?;
+    let grants = Grants::new(grants).map_err(|error| invalid(Some("/allow"), error.to_string()))?;
+    let expires = expires.map(|text| parse_time("/expires", &text)).transpose()?;
+    let token = NewToken { name, grants, expires, maker: Some(credentials.caller) };
+    let (info, secret) = credentials.change(move |directory| directory.create(token)).await?;
+    drop(memory);
+    let created = wire_access::CreatedToken { properties: describe(&info), token: secret.expose().to_owned() };
+    Ok((StatusCode::CREATED, Json(created)).into_response())
+}
+
+/// `DELETE`: revokes a token.
+pub(crate) async fn revoke_token(
+    credentials: Credentials,
+    CredentialPath(id): CredentialPath,
+    _: Query<NoQuery>,
+) -> Result<StatusCode, ApiError> {
+    let tokens = credentials.directory.list()?;
+    let token = tokens.iter().find(|token| token.id == id && credentials.administers(token));
+    let id = token.ok_or_else(no_such_credential)?.id;
+    credentials.change(move |directory| directory.revoke(id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl Credentials {
+    fn administers(&self, token: &TokenInfo) -> bool {
+        self.session.principal().grants.administer(&token.grants)
+    }
+}
+
+fn describe(token: &TokenInfo) -> wire_access::Token {
+    wire_access::Token {
+        id: token.id.to_string(),
+        name: token.name.to_string(),
+        allow: token.grants.iter().map(ToString::to_string).collect(),
+        created: rfc3339(token.created),
+        expires: token.expires.map(rfc3339),
+        maker: token.maker.map(|maker| maker.to_string()),
+    }
+}

@@ -1,0 +1,217 @@
+//! The decision whether a request is allowed.
+
+use std::{iter::once, sync::Arc};
+
+use access::{Denial, Principal, PrincipalKind, Right};
+use axum::extract::Request;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use meta::NodePath;
+use store::{KeyError, Prefix};
+use wire::{
+    problem::{Members, Problem, ProblemType},
+    query::{ListKind, ListQuery, NodePostQuery},
+    routes::{self, PathError, Slashes, StoreTarget, parse_array, parse_node, parse_store},
+};
+
+use super::{
+    credential::{self, CredentialError},
+    policy::MetricsAccess,
+    session::Session,
+    share_link::ShareLink,
+};
+use crate::{
+    app::App,
+    error::ApiError,
+    routes::{Operation, Requirement, Route},
+};
+
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+/// The challenge for programs and for a user's own navigation.
+const CHALLENGES: HeaderValue =
+    HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
+/// The challenge for scripts of web pages, for which a browser would open a dialog if it contained `Basic`.
+const SCRIPT_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"zarrd\"");
+
+/// Decides whether the caller has the right that the operation requires.
+pub(crate) fn authorize(
+    app: &App,
+    route: &Route,
+    operation: &Operation,
+    request: &Request,
+    session: &Session,
+) -> Result<(), ApiError> {
+    Judge { app, route, request, session }.decide(operation.requires)
+}
+
+/// Identifies the caller of a request.
+pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiError> {
+    let (headers, policy) = (request.headers(), &app.settings().access);
+    reject_token_in_query(request.uri().query().unwrap_or_default())?;
+    let credential = credential::from_headers(headers).map_err(|error| match error {
+        CredentialError::Duplicate => ApiError::invalid_header("Authorization", error.to_string()),
+        CredentialError::TooLong | CredentialError::Scheme | CredentialError::Malformed => {
+            unauthorized(headers, error.to_string())
+        }
+    })?;
+    let link = request.extensions().get::<ShareLink>();
+    if credential.is_some() && link.is_some() {
+        return Err(ApiError::invalid_header("Authorization", "the path already has a share link as its credential"));
+    }
+    let Some(directory) = &policy.directory else {
+        if credential.is_some() || link.is_some() {
+            return Err(unauthorized(headers, "this server accepts no tokens".to_owned()));
+        }
+        return Ok(Session { principal: Arc::new(policy.anonymous_principal()), scheme: None });
+    };
+    let (principal, scheme) = match (credential, link) {
+        (Some(credential), _) => (directory.authenticate(&credential.token), Some(credential.scheme)),
+        (None, Some(ShareLink(link))) => (directory.authenticate_link(link), None),
+        (None, None) => (Ok(Arc::new(policy.anonymous_principal())), None),
+    };
+    match principal {
+        Ok(principal) => Ok(Session { principal, scheme }),
+        Err(Denial::Unavailable { source }) => Err(ApiError::with_cause(ProblemType::AccessUnavailable, source)),
+        Err(Denial::Expired { .. }) => Err(unauthorized(headers, "the credential has expired".to_owned())),
+        // The caller is not told which part of a credential is wrong.
+        Err(_) => Err(unauthorized(headers, "the credential is not accepted".to_owned())),
+    }
+}
+
+/// Rejects tokens in the query, where logs and browser histories would record them.
+fn reject_token_in_query(query: &str) -> Result<(), ApiError> {
+    let parameter = ["access_token", "token"].into_iter().find(|name| wire::query::names(query, name));
+    let Some(parameter) = parameter else { return Ok(()) };
+    let members = Members { parameter: Some(parameter.to_owned()), ..Members::default() };
+    let problem = Problem::new(ProblemType::UnknownParameter)
+        .with_detail("tokens are accepted in the Authorization header only")
+        .with_members(members);
+    Err(ApiError::new(problem))
+}
+
+/// Rejects the request of a caller that was not identified.
+fn unauthorized(headers: &HeaderMap, detail: String) -> ApiError {
+    let is_script = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode != "navigate");
+    let challenge = if is_script { SCRIPT_CHALLENGE } else { CHALLENGES };
+    ApiError::unauthorized(detail, challenge)
+}
+
+/// The decision on one request.
+struct Judge<'r> {
+    app: &'r App,
+    route: &'r Route,
+    request: &'r Request,
+    session: &'r Session,
+}
+
+impl Judge<'_> {
+    fn decide(&self, requirement: Requirement) -> Result<(), ApiError> {
+        match requirement {
+            Requirement::Nothing => Ok(()),
+            Requirement::Read => self.require(Right::Read),
+            Requirement::Write => self.require(Right::Write),
+            Requirement::List => self.require_listing(),
+            Requirement::Convert => self.require_conversion(),
+            Requirement::Metrics => match self.app.settings().access.metrics {
+                MetricsAccess::Public => Ok(()),
+                MetricsAccess::Readers => self.require_on(Right::Read, &StoreTarget::Prefix(Prefix::root())),
+            },
+            Requirement::Token => match self.principal().kind {
+                PrincipalKind::Token => Ok(()),
+                PrincipalKind::Link => Err(ApiError::forbidden("a share link cannot manage tokens and links")),
+                PrincipalKind::Anonymous => Err(self.unidentified("this requires a token")),
+            },
+        }
+    }
+
+    /// Requires a right on what the path names.
+    fn require(&self, right: Right) -> Result<(), ApiError> {
+        if self.principal().may(right, &Prefix::root()) {
+            return Ok(());
+        }
+        self.require_on(right, &self.target()?)
+    }
+
+    /// Requires the right to read a prefix, or to read something below it and to list directories only.
+    fn require_listing(&self) -> Result<(), ApiError> {
+        let denied = match self.require(Right::Read) {
+            Ok(()) => return Ok(()),
+            Err(denied) => denied,
+        };
+        let StoreTarget::Prefix(prefix) = self.target()? else { return Err(denied) };
+        let is_dir = ListQuery::parse(self.query()).is_ok_and(|query| query.kind == ListKind::Dir);
+        let leads_further = !self.principal().grants.children_towards(Right::Read, &prefix).is_empty();
+        if is_dir && leads_further { Ok(()) } else { Err(denied) }
+    }
+
+    /// Requires the right to change the node, or to read it and to change the target.
+    fn require_conversion(&self) -> Result<(), ApiError> {
+        if self.principal().may(Right::Write, &Prefix::root()) {
+            return Ok(());
+        }
+        let node = self.target()?;
+        match NodePostQuery::parse(self.query()) {
+            Ok(NodePostQuery::Convert { target: Some(target), .. }) => {
+                self.require_on(Right::Read, &node)?;
+                self.require_on(Right::Write, &StoreTarget::Prefix(prefix_of(&target)))
+            }
+            // Who may not change the node learns nothing about the query.
+            _ => self.require_on(Right::Write, &node),
+        }
+    }
+
+    fn require_on(&self, right: Right, target: &StoreTarget) -> Result<(), ApiError> {
+        let (allowed, name) = match target {
+            StoreTarget::Key(key) => (self.principal().may_key(right, key), key.as_str()),
+            StoreTarget::Prefix(prefix) => (self.principal().may(right, prefix), prefix.as_str()),
+        };
+        if allowed {
+            return Ok(());
+        }
+        let name = if name.is_empty() { "/" } else { name };
+        let detail = format!("this requires the right to {right} {name}");
+        Err(match self.principal().kind {
+            PrincipalKind::Anonymous => self.unidentified(&detail),
+            PrincipalKind::Token | PrincipalKind::Link => ApiError::forbidden(detail),
+        })
+    }
+
+    /// An anonymous caller lacks the right; an unreadable directory is named as the reason.
+    fn unidentified(&self, detail: &str) -> ApiError {
+        let directory = self.app.settings().access.directory.as_ref();
+        match directory.map(|directory| directory.status()) {
+            Some(Err(source)) => ApiError::with_cause(ProblemType::AccessUnavailable, source),
+            _ => unauthorized(self.request.headers(), detail.to_owned()),
+        }
+    }
+
+    /// What the path names: a key, or the prefix of a node.
+    fn target(&self) -> Result<StoreTarget, ApiError> {
+        let path = self.request.uri().path();
+        let slashes = if self.request.method().is_safe() { Slashes::Collapse } else { Slashes::Refuse };
+        let node = |path: Result<NodePath, PathError>| {
+            path.map(|path| StoreTarget::Prefix(prefix_of(&path))).map_err(ApiError::invalid_path)
+        };
+        match self.route.template {
+            routes::ARRAY_PATH => node(parse_array(path, slashes)),
+            routes::NODE_PATH => node(parse_node(path, slashes)),
+            _ => match path.strip_prefix(routes::STORE_ROOT) {
+                Some(rest) => Ok(parse_store(rest, slashes)?),
+                None => Err(PathError::Key(KeyError::Empty).into()),
+            },
+        }
+    }
+
+    fn query(&self) -> &str {
+        self.request.uri().query().unwrap_or_default()
+    }
+
+    fn principal(&self) -> &Principal {
+        self.session.principal()
+    }
+}
+
+/// The prefix of a node's keys. If it is longer than any key, that of the nearest group above.
+fn prefix_of(path: &NodePath) -> Prefix {
+    let prefix = |path: NodePath| Prefix::parse(&path.key_prefix()).ok();
+    once(path.clone()).chain(path.ancestors()).find_map(prefix).unwrap_or(Prefix::root())
+}

@@ -1,0 +1,16 @@
+//! Authentication and authorization: the caller of a request, and the caller's rights.
+//!
+//! A request has at most one credential: a token in `Authorization`, or a share link at the beginning of its path. It is
+//! judged by what the request names, before the store is touched. A credential that is not accepted is an error even
+//! where anonymous callers have the right.
+
+mod credential;
+mod judge;
+mod policy;
+mod session;
+mod share_link;
+
+pub(crate) use judge::{authenticate, authorize};
+pub use policy::{AccessPolicy, AnonymousAccess, MetricsAccess};
+pub(crate) use session::Session;
+pub(crate) use share_link::strip_share_link;

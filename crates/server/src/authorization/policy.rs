@@ -1,0 +1,72 @@
+//! The access policy of a server.
+
+use std::{fmt, sync::Arc};
+
+use access::{AccessDirectory, Grants, Principal, Right};
+
+/// Rights of anonymous callers, and the tokens that the server accepts.
+#[derive(Clone)]
+pub struct AccessPolicy {
+    /// The rights of callers without a credential.
+    pub anonymous: AnonymousAccess,
+    /// The tokens and share links; `None` if the server accepts none.
+    pub directory: Option<Arc<AccessDirectory>>,
+    /// The callers who may read the metrics.
+    pub metrics: MetricsAccess,
+}
+
+/// The rights of callers without a credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnonymousAccess {
+    /// To read and change everything as long as no token exists, and none from then on.
+    UntilFirstToken,
+    /// These rights.
+    Granted(Grants),
+}
+
+/// The callers who may read the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricsAccess {
+    /// Everybody.
+    Public,
+    /// Callers who may read everything.
+    Readers,
+}
+
+impl AccessPolicy {
+    /// A policy without tokens: anonymous callers have the right on everything.
+    pub fn anonymous(right: Right) -> Self {
+        let anonymous = AnonymousAccess::Granted(Grants::everything(right));
+        Self { anonymous, ..Self::default() }
+    }
+
+    /// The rights of a caller without a credential at this moment.
+    pub(crate) fn anonymous_principal(&self) -> Principal {
+        Principal::anonymous(match &self.anonymous {
+            AnonymousAccess::Granted(grants) => grants.clone(),
+            AnonymousAccess::UntilFirstToken => match &self.directory {
+                // An unreadable directory may have tokens.
+                Some(directory) if directory.status().is_err() || directory.has_tokens() => Grants::none(),
+                _ => Grants::everything(Right::Write),
+            },
+        })
+    }
+}
+
+impl Default for AccessPolicy {
+    /// Full access for everybody.
+    fn default() -> Self {
+        Self { anonymous: AnonymousAccess::UntilFirstToken, directory: None, metrics: MetricsAccess::Readers }
+    }
+}
+
+impl fmt::Debug for AccessPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { anonymous, directory, metrics } = self;
+        f.debug_struct("AccessPolicy")
+            .field("anonymous", anonymous)
+            .field("has_directory", &directory.is_some())
+            .field("metrics", metrics)
+            .finish()
+    }
+}

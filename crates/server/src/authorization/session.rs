@@ -1,0 +1,127 @@
+//! The caller of a request.
+
+use std::{convert::Infallible, sync::Arc};
+
+use access::{Principal, PrincipalKind, Right};
+use array::{Caller, NodeRights};
+use axum::{extract::FromRequestParts, response::Response};
+use http::{
+    HeaderValue,
+    header::{CACHE_CONTROL, REFERRER_POLICY},
+    request::Parts,
+};
+use meta::NodePath;
+use sha2::{Digest, Sha256};
+use store::{Cursor, Prefix};
+
+use super::credential::Scheme;
+use crate::{app::App, error::ApiError};
+
+/// Shared caches must not store what depends on a credential.
+const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+
+/// The principal on whose behalf a request is handled, in the extensions of the request.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub(super) principal: Arc<Principal>,
+    /// The scheme of the credential, if it was in a header.
+    pub(super) scheme: Option<Scheme>,
+}
+
+impl Session {
+    /// The principal.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// The caller's name in the logs, such as `token:` and its id; `None` for anonymous callers.
+    pub(crate) fn log_name(&self) -> Option<String> {
+        match self.principal.kind {
+            PrincipalKind::Anonymous => None,
+            PrincipalKind::Token => Some(format!("token:{}", self.principal.id)),
+            PrincipalKind::Link => Some(format!("link:{}", self.principal.id)),
+        }
+    }
+
+    /// The rights on nodes that the request does not name; `None` for all.
+    pub(crate) fn node_rights(&self) -> Option<Arc<dyn NodeRights>> {
+        let unlimited = self.principal.may(Right::Write, &Prefix::root());
+        (!unlimited).then(|| Arc::new(PrincipalRights(self.principal.clone())) as Arc<dyn NodeRights>)
+    }
+
+    /// The caller for fair sharing, if the request has a credential.
+    pub(crate) fn caller(&self) -> Option<Caller> {
+        (self.principal.kind != PrincipalKind::Anonymous).then(|| {
+            let digest: [u8; 32] = Sha256::digest(self.principal.id.as_bytes()).into();
+            let (number, _) = digest.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
+            Caller::new(u128::from_be_bytes(*number))
+        })
+    }
+
+    /// True if a browser may have sent the credential without the intention of the page.
+    pub(crate) fn is_ambient(&self) -> bool {
+        self.scheme != Some(Scheme::Bearer)
+    }
+
+    /// Marks a response that depends on the credential.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        if self.principal.kind == PrincipalKind::Anonymous {
+            return;
+        }
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, PRIVATE);
+        if self.principal.kind == PrincipalKind::Link {
+            headers.insert(REFERRER_POLICY, NO_REFERRER);
+        }
+    }
+
+    /// Binds a cursor to the principal.
+    pub(crate) fn bind(&self, cursor: Cursor) -> Cursor {
+        match self.principal.kind {
+            PrincipalKind::Anonymous => cursor,
+            PrincipalKind::Token | PrincipalKind::Link => {
+                Cursor::from_text(format!("{}.{}", cursor.as_str(), self.principal.id))
+            }
+        }
+    }
+
+    /// Returns the store's cursor in one that was [bound](Self::bind) to the same principal.
+    pub(crate) fn unbind(&self, cursor: &Cursor) -> Result<Cursor, ApiError> {
+        if self.principal.kind == PrincipalKind::Anonymous {
+            return Ok(cursor.clone());
+        }
+        match cursor.as_str().rsplit_once('.') {
+            Some((cursor, id)) if *id == *self.principal.id => Ok(Cursor::from_text(cursor)),
+            _ => Err(store::StoreError::InvalidCursor.into()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for Session {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let anonymous = || Self { principal: Arc::new(app.settings().access.anonymous_principal()), scheme: None };
+        Ok(parts.extensions.get().cloned().unwrap_or_else(anonymous))
+    }
+}
+
+/// The rights of a principal on nodes.
+struct PrincipalRights(Arc<Principal>);
+
+impl PrincipalRights {
+    fn may(&self, right: Right, path: &NodePath) -> bool {
+        Prefix::parse(&path.key_prefix()).is_ok_and(|prefix| self.0.may(right, &prefix))
+    }
+}
+
+impl NodeRights for PrincipalRights {
+    fn can_read(&self, path: &NodePath) -> bool {
+        self.may(Right::Read, path)
+    }
+
+    fn can_write(&self, path: &NodePath) -> bool {
+        self.may(Right::Write, path)
+    }
+}
