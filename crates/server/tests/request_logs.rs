@@ -316,7 +316,7 @@ async fn denial_by_missing_rights_is_audited() {
     logged.server.exchange(request).await;
     let lines = logged.stop().await;
     let expected = [
-        json!(["POST /node/{path}?convert", 403, "unauthorized", "denied"]),
+        json!(["POST /node/{path}?convert", 401, "unauthorized", "denied"]),
         json!(["GET /store/{key}", 403, "forbidden-host", "denied"]),
     ];
     assert_eq!(members(&lines.audit, &["operation", "status", "problem", "outcome"]), expected);
