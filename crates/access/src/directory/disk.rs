@@ -71,11 +71,6 @@ impl Disk {
         self.keys.forget();
     }
 
-    /// Takes note of the expiry of a new token or share link.
-    pub(super) fn expires(&mut self, at: Option<SystemTime>) {
-        self.next_expiry = [self.next_expiry, at].into_iter().flatten().min();
-    }
-
     pub(super) fn records(&self, kind: Kind) -> &RecordFiles {
         match kind {
             Kind::Token => &self.tokens,
@@ -94,6 +89,15 @@ impl Disk {
     #[cfg(test)]
     pub(super) fn pretend_unchanged(&mut self, kind: Kind) {
         self.records_mut(kind).pretend_unchanged();
+    }
+
+    /// Ends the time in which the directories are read again whether they show a change or not.
+    #[cfg(test)]
+    pub(super) fn settle(&mut self) {
+        self.root.settle();
+        self.keys.settle();
+        self.tokens.settle();
+        self.links.settle();
     }
 
     pub(super) fn clock_file(&self) -> PathBuf {
