@@ -79,6 +79,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::UnknownListing
         | ProblemType::ConfirmationRequired
         | ProblemType::MissingHost
+        | ProblemType::UntrustedProxy
         | ProblemType::NotFound
         | ProblemType::NoSuchCredential
         | ProblemType::TooManyCredentials
@@ -213,9 +214,11 @@ mod tests {
                 | ProblemType::ShuttingDown => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
+                ProblemType::Unauthorized => {
+                    matches!(error.backend_source(), Some(RemoteError::Unauthorized { detail }) if detail == "why")
+                }
                 ProblemType::ForbiddenHost
                 | ProblemType::ForbiddenOrigin
-                | ProblemType::Unauthorized
                 | ProblemType::Forbidden
                 | ProblemType::ReadOnlyServer => {
                     matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "why")

@@ -19,8 +19,11 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The server requires a token, or rejected the one that was sent ([`BackendErrorKind::Unauthenticated`]).
-    #[error("the server requires a valid token")]
-    Unauthorized,
+    #[error("the server requires a valid token: {detail}")]
+    Unauthorized {
+        /// The server's explanation.
+        detail: String,
+    },
     /// The client is not permitted to do this ([`BackendErrorKind::PermissionDenied`]).
     #[error("the server does not permit this: {detail}")]
     Forbidden {
@@ -75,9 +78,9 @@ impl RemoteError {
         match kind {
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
-            | ProblemType::Unauthorized
             | ProblemType::Forbidden
             | ProblemType::ReadOnlyServer => Self::Forbidden { detail },
+            ProblemType::Unauthorized => Self::Unauthorized { detail },
             ProblemType::ReadOnlyStore => Self::ReadOnly,
             ProblemType::OutOfSpace => Self::OutOfSpace,
             ProblemType::Busy
@@ -95,7 +98,7 @@ impl RemoteError {
             status if status.is_success() || status == StatusCode::NOT_MODIFIED => {
                 Self::InvalidResponse { detail: format!("unexpected status {status}") }
             }
-            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            StatusCode::UNAUTHORIZED => Self::Unauthorized { detail: "no reason given".into() },
             StatusCode::FORBIDDEN => Self::Forbidden { detail: "no reason given".into() },
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Self::Busy { retry_after: response.retry_after }
@@ -124,7 +127,7 @@ impl From<RemoteError> for StoreError {
             RemoteError::ReadOnly => return Self::ReadOnly,
             RemoteError::OutOfSpace => return Self::OutOfSpace,
             RemoteError::Busy { retry_after } => return Self::Busy { retry_after: *retry_after },
-            RemoteError::Unauthorized => BackendErrorKind::Unauthenticated,
+            RemoteError::Unauthorized { .. } => BackendErrorKind::Unauthenticated,
             RemoteError::Forbidden { .. } => BackendErrorKind::PermissionDenied,
             RemoteError::Status { .. } => BackendErrorKind::Internal,
             RemoteError::InvalidResponse { .. } => BackendErrorKind::InvalidResponse,

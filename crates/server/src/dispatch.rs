@@ -76,6 +76,7 @@ pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response 
 async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
+    guard::check_proxy_headers(request.extensions(), headers)?;
     guard::check_framing(headers)?;
     let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();
@@ -124,7 +125,7 @@ impl RequestScope {
         let method = request.method().clone();
         let route = Route::find(&method, request.uri().path());
         // The path is only logged at this level.
-        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::new(request.uri().path()));
+        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::of(request));
         let in_flight = app.metrics().start_request();
         let id = app.request_ids().of(request.headers());
         let logged = log(app, request, &id, route);

@@ -20,6 +20,9 @@ pub(crate) enum Error {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The certificate cannot be used.
+    #[error("cannot serve TLS")]
+    Certificate(#[from] server::CertificateError),
     /// A store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenStoreError),
@@ -154,7 +157,9 @@ impl Error {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> Code {
         match self {
-            Self::Config(_) | Self::CopyTargetNotEmpty { .. } | Self::ExpiryTooFar => Code::Usage,
+            Self::Config(_) | Self::Certificate(_) | Self::CopyTargetNotEmpty { .. } | Self::ExpiryTooFar => {
+                Code::Usage
+            }
             Self::Open(OpenStoreError::Open { .. } | OpenStoreError::NotFound { .. }) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
             Self::CorruptValues { .. } => Code::CorruptionFound,

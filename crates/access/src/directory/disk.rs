@@ -100,6 +100,17 @@ impl Disk {
         self.links.settle();
     }
 
+    /// The file that exists once a token was made.
+    pub(super) fn token_marker(&self) -> PathBuf {
+        self.root.path().join("had-tokens")
+    }
+
+    /// True if a token was made, by this or another process.
+    pub(super) fn had_tokens(&self) -> Result<bool, ReadError> {
+        let path = self.token_marker();
+        path.try_exists().map_err(io_error("inspect", &path))
+    }
+
     pub(super) fn clock_file(&self) -> PathBuf {
         self.root.path().join("clock")
     }

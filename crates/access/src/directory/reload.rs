@@ -37,6 +37,13 @@ impl AccessDirectory {
                 self.apply(disk, kind, changes);
             }
         }
+        let (had_tokens, has_tokens) = {
+            let state = self.state.read();
+            (state.had_tokens, state.tokens.len() > 0)
+        };
+        if !had_tokens && (has_tokens || disk.had_tokens()?) {
+            self.state.write().had_tokens = true;
+        }
         Ok(())
     }
 

@@ -123,6 +123,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::ConfirmationRequired
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
+            | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
             | ProblemType::TooManyCredentials
@@ -296,11 +297,13 @@ mod tests {
                     | ProblemType::TooManyRequests
                     | ProblemType::ShuttingDown,
                 ) => *retry_after == Some(Duration::from_secs(9)),
+                (ArrayError::Remote(RemoteError::Unauthorized { detail }), ProblemType::Unauthorized) => {
+                    detail == "why"
+                }
                 (
                     ArrayError::Remote(RemoteError::Forbidden { detail }),
                     ProblemType::ForbiddenHost
                     | ProblemType::ForbiddenOrigin
-                    | ProblemType::Unauthorized
                     | ProblemType::Forbidden
                     | ProblemType::ReadOnlyServer,
                 ) => detail == "why",

@@ -90,6 +90,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::DigestMismatch
             | ProblemType::IncompleteBody
             | ProblemType::MissingHost
+            | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
             | ProblemType::TooManyCredentials
@@ -268,7 +269,10 @@ mod tests {
             matches!(error, NodeError::Remote(RemoteError::Busy { retry_after: Some(wait) }) if wait.as_secs() == 9),
             "{error:?}"
         );
-        for kind in [ProblemType::ForbiddenHost, ProblemType::Unauthorized, ProblemType::Forbidden] {
+        let error = error_of(ProblemType::Unauthorized);
+        let is_expected = matches!(&error, NodeError::Remote(RemoteError::Unauthorized { detail }) if detail == "why");
+        assert!(is_expected, "{error:?}");
+        for kind in [ProblemType::ForbiddenHost, ProblemType::Forbidden] {
             let error = error_of(kind);
             let is_expected = matches!(&error, NodeError::Remote(RemoteError::Forbidden { detail }) if detail == "why");
             assert!(is_expected, "{error:?}");

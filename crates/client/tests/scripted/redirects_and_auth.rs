@@ -60,11 +60,15 @@ async fn missing_permission_is_an_error() {
     let server = ScriptedServer::start([
         Step::Respond(response(401, &["WWW-Authenticate: Bearer"], "")),
         Step::Respond(response(403, &[], "")),
-        Step::Respond(problem(403, "read-only-access", &[], r#","detail":"only reading""#)),
+        Step::Respond(problem(403, "forbidden", &[], r#","detail":"only reading""#)),
+        Step::Respond(problem(401, "unauthorized", &["WWW-Authenticate: Bearer"], r#","detail":"it has expired""#)),
     ])
     .await;
     let store = server.store();
-    assert!(matches!(store.head(&key("k")).await.unwrap_err().backend_source(), Some(RemoteError::Unauthorized)));
+    assert!(matches!(
+        store.head(&key("k")).await.unwrap_err().backend_source(),
+        Some(RemoteError::Unauthorized { .. })
+    ));
     assert!(matches!(
         store.get(&key("k"), None).await.unwrap_err().backend_source(),
         Some(RemoteError::Forbidden { .. })
@@ -72,6 +76,11 @@ async fn missing_permission_is_an_error() {
     let error = store.get(&key("k"), None).await.unwrap_err();
     assert!(
         matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "only reading"),
+        "{error:?}"
+    );
+    let error = store.get(&key("k"), None).await.unwrap_err();
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::Unauthorized { detail }) if detail == "it has expired"),
         "{error:?}"
     );
 }

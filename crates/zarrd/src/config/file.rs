@@ -7,10 +7,15 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{AccessOptions, ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
+use super::{
+    AccessOptions, ConfigError, Location, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions,
+};
 
 /// Name of the default file, in the working directory.
 const DEFAULT_FILE_NAME: &str = "zarrd.toml";
+
+/// Directory of the default store.
+const DEFAULT_DIRECTORY: &str = "./zarrd-data";
 
 /// Maximum size of the file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -42,6 +47,12 @@ impl ConfigFile {
             read => read.map_err(|source| ConfigError::Read { file: path.to_owned(), source })?,
         };
         Self::parse(path, &text)
+    }
+
+    /// The location of the store: that of the flags, of this file, or the default.
+    pub(crate) fn location(&self, flags: StoreOptions) -> Location {
+        let location = flags.store.or_else(|| self.store.store.clone());
+        location.unwrap_or_else(|| Location::Sled(DEFAULT_DIRECTORY.into()))
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
@@ -95,7 +106,7 @@ fn known_keys() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Location, LogFormat};
+    use crate::config::LogFormat;
 
     fn parse(text: &str) -> Result<ConfigFile, ConfigError> {
         ConfigFile::parse(Path::new("zarrd.toml"), text)
@@ -112,6 +123,8 @@ mod tests {
             listen = "0.0.0.0:80"
             read-only = true
             anonymous = "read"
+            tls-cert = "/tls/cert.pem"
+            tls-key = "/tls/key.pem"
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
             max-body = "64MiB"
@@ -136,6 +149,8 @@ mod tests {
         assert_eq!(file.access.access, Some("/access".into()));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.read_only, Some(true));
+        assert_eq!(file.serve.tls_cert, Some("/tls/cert.pem".into()));
+        assert_eq!(file.serve.tls_key, Some("/tls/key.pem".into()));
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));

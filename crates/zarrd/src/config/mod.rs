@@ -9,6 +9,8 @@ mod options;
 mod prefix;
 mod request_logs;
 mod resolved;
+mod token_directory;
+mod tokens;
 
 use std::{io, path::PathBuf};
 
@@ -23,13 +25,23 @@ pub(crate) use options::{
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TokenCommand, TokenConfig, TokenDirectory,
-    WriteLimits,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TlsFiles, WriteLimits,
 };
+pub(crate) use token_directory::TokenDirectory;
+pub(crate) use tokens::{TokenCommand, TokenConfig};
 
 /// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
+    /// A file that the configuration names cannot be read.
+    #[error("cannot read {}", file.display())]
+    ReadNamed {
+        /// Path of the file.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {}", file.display())]
     Read {
@@ -79,6 +91,14 @@ pub(crate) enum ConfigError {
     /// The token for a server cannot be determined.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// Only one of the two files for TLS is given.
+    #[error("{given} needs {missing}: TLS needs a certificate and its private key")]
+    IncompleteTls {
+        /// The flag that is given.
+        given: &'static str,
+        /// The flag that is missing.
+        missing: &'static str,
+    },
     /// The command needs a persistent store.
     #[error("{command} needs a persistent store, and memory: keeps nothing; name a sled:DIR or redb:DIR")]
     NotPersistent {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use access::{Grants, KeyId};
+use access::Grants;
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath, Token};
@@ -16,16 +16,13 @@ use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    AccessOptions, Anonymous, ConfigError, ConfigFile, Expiry, ImportFrom, Listen, Location, LogFormat, LogOptions,
-    ServeOptions, StoreOptions, TransferOptions, WriteOptions, logins, request_logs,
+    AccessOptions, Anonymous, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions,
+    ServeOptions, StoreOptions, TokenDirectory, TransferOptions, WriteOptions, logins, request_logs,
 };
-use crate::cli::{
-    AccessArgs, CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, TokenArgs,
-};
+use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
-const DEFAULT_DIRECTORY: &str = "./zarrd-data";
 /// Minimum of `--max-memory`, in bytes: with less, hardly any chunk could be decoded.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
@@ -52,21 +49,21 @@ pub(crate) struct ServeConfig {
     pub(crate) write: WriteLimits,
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// Files for TLS; `None` for plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
     pub(crate) settings: Settings,
     /// The access log and the audit log.
     pub(crate) logs: RequestLogOptions,
 }
 
-/// The directory of tokens of a server.
+/// Files for TLS, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TokenDirectory {
-    /// This one, which is created if it does not exist.
-    Given(PathBuf),
-    /// This one in the directory of the store, which is not created if the store is read-only.
-    InStore(PathBuf),
-    /// None: the store has no directory.
-    None,
+pub(crate) struct TlsFiles {
+    /// Path of the certificate chain.
+    pub(crate) cert: PathBuf,
+    /// Path of its private key.
+    pub(crate) key: PathBuf,
 }
 
 /// Configuration of `import`.
@@ -170,47 +167,10 @@ pub(crate) struct CopyConfig {
 pub(crate) struct HealthConfig {
     /// URL of the server.
     pub(crate) url: BaseUrl,
+    /// Path of a certificate to trust.
+    pub(crate) certificate: Option<PathBuf>,
     /// Time limit for its response.
     pub(crate) timeout: Duration,
-}
-
-/// Configuration of `token`.
-#[derive(Debug)]
-pub(crate) struct TokenConfig {
-    /// The directory of the tokens.
-    pub(crate) directory: PathBuf,
-    /// The command.
-    pub(crate) command: TokenCommand,
-    /// Format of the output.
-    pub(crate) format: OutputFormat,
-}
-
-/// A command of `token`.
-#[derive(Debug)]
-pub(crate) enum TokenCommand {
-    /// Creates a token.
-    Create {
-        /// Its name.
-        name: String,
-        /// Its rights.
-        grants: Grants,
-        /// Its expiry, if any.
-        expires: Option<Expiry>,
-    },
-    /// Lists all tokens.
-    List,
-    /// Revokes a token, or a share link.
-    Revoke {
-        /// The id, or the name of a token.
-        token: String,
-    },
-    /// Adds a key.
-    Rotate,
-    /// Drops a key.
-    Drop {
-        /// The key.
-        key: KeyId,
-    },
 }
 
 /// Limits of a store that is written to; `None` for the default of the store.
@@ -276,6 +236,7 @@ impl ServeConfig {
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
         let tokens = TokenDirectory::new(access, store.clone(), file);
+        let tls = TlsFiles::new(&serve, &file.serve)?;
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::None) => {
                 AccessPolicy { anonymous: AnonymousAccess::Granted(Grants::none()), ..AccessPolicy::default() }
@@ -298,7 +259,21 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, tokens, write, listen, settings, logs })
+        Ok(Self { store: file.location(store), access: store_access, tokens, write, listen, tls, settings, logs })
+    }
+}
+
+impl TlsFiles {
+    /// Resolves the options; the two files may be given in different places.
+    fn new(flags: &ServeOptions, file: &ServeOptions) -> Result<Option<Self>, ConfigError> {
+        let cert = flags.tls_cert.as_ref().or(file.tls_cert.as_ref());
+        let key = flags.tls_key.as_ref().or(file.tls_key.as_ref());
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some(Self { cert: cert.clone(), key: key.clone() })),
+            (Some(_), None) => Err(ConfigError::IncompleteTls { given: "--tls-cert", missing: "--tls-key" }),
+            (None, Some(_)) => Err(ConfigError::IncompleteTls { given: "--tls-key", missing: "--tls-cert" }),
+            (None, None) => Ok(None),
+        }
     }
 }
 
@@ -360,14 +335,14 @@ impl Detail {
 impl CheckConfig {
     /// Resolves the options.
     pub(crate) fn new(store: StoreOptions, file: &ConfigFile) -> Result<Self, ConfigError> {
-        Ok(Self { store: persistent(location(store, file), "check")? })
+        Ok(Self { store: persistent(file.location(store), "check")? })
     }
 }
 
 impl CompactConfig {
     /// Resolves the options.
     pub(crate) fn new(args: CompactArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let store = args.store.unwrap_or_else(|| location(StoreOptions::default(), file));
+        let store = args.store.unwrap_or_else(|| file.location(StoreOptions::default()));
         Ok(Self { store: persistent(store, "compact")?, write: WriteLimits::new(&args.write, file) })
     }
 }
@@ -384,48 +359,19 @@ impl CopyConfig {
 impl HealthConfig {
     /// Resolves the options.
     pub(crate) fn new(args: HealthArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let certificate = args.tls_cert.or_else(|| file.serve.tls_cert.clone());
+        let scheme = if certificate.is_some() { "https" } else { "http" };
         let url = match args.url {
             Some(url) => url,
-            None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
+            None => BaseUrl::parse(&format!("{scheme}://{}", listen(args.listen, file).reachable()))?,
         };
-        Ok(Self { url, timeout: args.timeout.into() })
-    }
-}
-
-impl TokenDirectory {
-    /// Resolves the options.
-    fn new(flags: AccessOptions, store: StoreOptions, file: &ConfigFile) -> Self {
-        if let Some(given) = flags.access.or_else(|| file.access.access.clone()) {
-            return Self::Given(given);
-        }
-        location(store, file).directory().map_or(Self::None, |store| Self::InStore(store.join("access")))
-    }
-}
-
-impl TokenConfig {
-    /// Resolves the options.
-    pub(crate) fn new(args: TokenArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let (AccessArgs { access, store, json }, command) = match args {
-            TokenArgs::Create(args) => {
-                let grants = Grants::new(args.allow)?;
-                (args.access, TokenCommand::Create { name: args.name, grants, expires: args.expires })
-            }
-            TokenArgs::List(args) => (args, TokenCommand::List),
-            TokenArgs::Revoke(args) => (args.access, TokenCommand::Revoke { token: args.token }),
-            TokenArgs::Rotate(args) => {
-                (args.access, args.drop.map_or(TokenCommand::Rotate, |key| TokenCommand::Drop { key }))
-            }
-        };
-        let directory = match TokenDirectory::new(access, store, file) {
-            TokenDirectory::Given(directory) | TokenDirectory::InStore(directory) => directory,
-            TokenDirectory::None => return Err(ConfigError::AccessRequired),
-        };
-        Ok(Self { directory, command, format: OutputFormat::new(json) })
+        Ok(Self { url, certificate, timeout: args.timeout.into() })
     }
 }
 
 impl OutputFormat {
-    fn new(json: bool) -> Self {
+    /// Resolves the flag `--json`.
+    pub(super) fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
 }
@@ -498,15 +444,10 @@ fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
 }
 
-fn location(flags: StoreOptions, file: &ConfigFile) -> Location {
-    let location = flags.store.or_else(|| file.store.store.clone());
-    location.unwrap_or_else(|| Location::Sled(DEFAULT_DIRECTORY.into()))
-}
-
 fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
     match endpoint.server {
         Some(base) => Ok(Endpoint::Server(ServerEndpoint { token: logins::token(&base)?, base })),
-        None => persistent(location(endpoint.store, file), command).map(Endpoint::Local),
+        None => persistent(file.location(endpoint.store), command).map(Endpoint::Local),
     }
 }
 

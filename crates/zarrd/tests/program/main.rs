@@ -11,5 +11,6 @@ mod logins;
 mod request_logs;
 mod runner;
 mod serve;
+mod tls;
 mod tokens;
 mod transfers;

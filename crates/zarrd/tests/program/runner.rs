@@ -135,7 +135,7 @@ impl Finished {
 
 impl Server {
     pub(crate) fn url(&self) -> String {
-        let url = self.line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        let url = self.line.split_whitespace().find(|word| word.contains("://")).unwrap();
         url.to_owned()
     }
 
