@@ -125,7 +125,7 @@ impl RequestScope {
         let method = request.method().clone();
         let route = Route::find(&method, request.uri().path());
         // The path is only logged at this level.
-        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::new(request.uri().path()));
+        let path = tracing::enabled!(tracing::Level::DEBUG).then(|| LoggedPath::of(request));
         let in_flight = app.metrics().start_request();
         let id = app.request_ids().of(request.headers());
         let logged = log(app, request, &id, route);

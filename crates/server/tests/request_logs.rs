@@ -1,5 +1,12 @@
 //! The access log and the audit log of a running server.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
 mod common;
 
 use std::{fs, sync::Arc, time::Duration};
@@ -316,7 +323,7 @@ async fn denial_by_missing_rights_is_audited() {
     logged.server.exchange(request).await;
     let lines = logged.stop().await;
     let expected = [
-        json!(["POST /node/{path}?convert", 403, "unauthorized", "denied"]),
+        json!(["POST /node/{path}?convert", 401, "unauthorized", "denied"]),
         json!(["GET /store/{key}", 403, "forbidden-host", "denied"]),
     ];
     assert_eq!(members(&lines.audit, &["operation", "status", "problem", "outcome"]), expected);

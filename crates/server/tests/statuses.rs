@@ -9,8 +9,13 @@
 
 mod common;
 
-use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+    time::{Duration, SystemTime},
+};
 
+use access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken, Right};
 use axum::body::Body;
 use common::{
     TestServer,
@@ -22,7 +27,7 @@ use common::{
 use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
-use server::{App, Caller, Limits, Settings};
+use server::{AccessPolicy, AnonymousAccess, App, Caller, Limits, MetricsAccess, Settings};
 use store::{BackendErrorKind, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
@@ -326,6 +331,9 @@ async fn every_documented_status_occurs_and_no_other() {
     for (path, item) in CONTRACT.document()["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let Some(id) = operation["operationId"].as_str() else { continue };
+            if operation["tags"] == json!(["access"]) {
+                continue;
+            }
             let (sites, mut answers) = (TestServers::new(), ObservedStatuses::default());
             for request in requests(path, method) {
                 sites.request(&request, &mut answers).await;
@@ -345,4 +353,112 @@ async fn every_documented_status_occurs_and_no_other() {
     let listed: BTreeSet<_> = UNREACHABLE.iter().map(|(id, status, _)| (*id, *status)).collect();
     assert!(undocumented.is_empty(), "{undocumented:#?}");
     assert_eq!(missing, listed, "documented and not provoked, and what is listed as such");
+}
+
+/// A server with tokens.
+struct ServerWithTokens {
+    dir: tempfile::TempDir,
+    directory: Arc<AccessDirectory>,
+    server: TestServer,
+    admin: String,
+}
+
+impl ServerWithTokens {
+    fn new(limits: Limits) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = Arc::new(AccessDirectory::open(dir.path()).unwrap());
+        let access = AccessPolicy {
+            anonymous: AnonymousAccess::UntilFirstToken,
+            directory: Some(directory.clone()),
+            metrics: MetricsAccess::Readers,
+        };
+        let server = TestServer::with(Settings { access, limits, ..Settings::default() });
+        let admin = token(&directory).1;
+        Self { dir, directory, server, admin }
+    }
+
+    /// The request as an administrator.
+    fn request(&self, request: &TestRequest) -> TestRequest {
+        request.with("authorization", &format!("Bearer {}", self.admin))
+    }
+
+    /// Sends a request with all credentials that matter, and to the server after its directory has vanished.
+    async fn send_all(self, request: &TestRequest, answers: &mut ObservedStatuses) {
+        let authorized = self.request(request);
+        answers.request(&self.server, &authorized).await;
+        answers.request(&self.server, request).await;
+        answers.request(&self.server, &authorized.without_host()).await;
+        answers.request(&self.server, &authorized.with("content-type", "text/plain")).await;
+        let link = link(&self.directory).1;
+        answers
+            .request(&self.server, &TestRequest { target: format!("/s/{link}{}", request.target), ..request.clone() })
+            .await;
+        if !request.body.is_empty() {
+            let large = Body::from(" ".repeat(65 << 10));
+            answers.send(&self.server, &authorized, large).await;
+        }
+        std::fs::remove_dir_all(self.dir.path()).unwrap();
+        self.directory.reload_if_changed();
+        answers.request(&self.server, &authorized).await;
+    }
+}
+
+fn token(directory: &AccessDirectory) -> (CredentialId, String) {
+    let grants = Grants::everything(Right::Admin);
+    let new = NewToken { name: "t".into(), grants, expires: None, maker: None };
+    let (info, secret) = directory.create(new).unwrap();
+    (info.id, secret.expose().to_owned())
+}
+
+fn link(directory: &AccessDirectory) -> (CredentialId, String) {
+    let expires = SystemTime::now() + Duration::from_secs(3600);
+    let new = NewLink { name: String::new(), prefix: Prefix::root(), expires, maker: None };
+    let (info, secret) = directory.create_link(new).unwrap();
+    (info.id, secret.expose().to_owned())
+}
+
+#[tokio::test]
+async fn every_documented_status_of_tokens_and_share_links_occurs() {
+    let mut undocumented = BTreeSet::new();
+    let mut missing = BTreeSet::new();
+    for (path, item) in CONTRACT.document()["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            if operation["tags"] != json!(["access"]) {
+                continue;
+            }
+            let mut answers = ObservedStatuses::default();
+            for (query, body) in [
+                ("", r#"{"name": "n", "allow": ["read:a/"]}"#),
+                ("", r#"{"prefix": "a/", "expires": "2999-01-01T00:00:00Z"}"#),
+                ("?unknown", "{}"),
+            ] {
+                let body = if method == "post" { body } else { "" };
+                let sites = ServerWithTokens::new(Limits::default());
+                let ids = [token(&sites.directory).0, link(&sites.directory).0].map(|id| id.to_string());
+                let other = "00000000000000000000000000000000".to_owned();
+                let targets = ids.into_iter().chain([other]).map(|id| path.replace("{id}", &id) + query);
+                for target in targets {
+                    let headers = [("host", "localhost:8000"), ("content-type", "application/json")];
+                    let headers =
+                        headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+                    let method = method.to_uppercase().parse().unwrap();
+                    let request = TestRequest { method, target, headers: headers.to_vec(), body };
+                    answers.request(&sites.server, &sites.request(&request)).await;
+                    if !body.is_empty() {
+                        let impatient = Limits { upload_timeout: Duration::from_millis(1), ..Limits::default() };
+                        let sites = ServerWithTokens::new(impatient);
+                        let pending = stream::pending::<Result<Vec<u8>, std::io::Error>>();
+                        answers.send(&sites.server, &sites.request(&request), Body::from_stream(pending)).await;
+                    }
+                    ServerWithTokens::new(Limits::default()).send_all(&request, &mut answers).await;
+                }
+            }
+            undocumented.extend(answers.undocumented);
+            let id = operation["operationId"].as_str().unwrap();
+            let documented = operation["responses"].as_object().unwrap().keys();
+            missing.extend(documented.filter(|&status| !answers.statuses.contains(status)).map(|status| (id, status)));
+        }
+    }
+    assert!(undocumented.is_empty(), "{undocumented:#?}");
+    assert!(missing.is_empty(), "documented and not provoked: {missing:?}");
 }

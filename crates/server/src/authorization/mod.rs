@@ -13,4 +13,4 @@ mod share_link;
 pub(crate) use judge::{authenticate, authorize};
 pub use policy::{AccessPolicy, AnonymousAccess, MetricsAccess};
 pub(crate) use session::Session;
-pub(crate) use share_link::strip_share_link;
+pub(crate) use share_link::{ShareLink, strip_share_link};

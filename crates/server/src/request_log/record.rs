@@ -77,7 +77,7 @@ impl RequestRecord {
             id,
             connection: request.extensions().get().copied(),
             method: request.method().clone(),
-            path: LoggedPath::new(request.uri().path()),
+            path: LoggedPath::of(request),
             query: request.uri().query().map(redaction::query),
             route,
             user_agent: agent,

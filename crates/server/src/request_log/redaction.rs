@@ -2,7 +2,11 @@
 
 use std::fmt;
 
+use axum::extract::Request;
 use percent_encoding::percent_decode_str;
+use wire::routes::SHARE_LINK_ROOT;
+
+use crate::authorization::ShareLink;
 
 /// The maximum length of a logged path, and of a logged query, in bytes.
 const MAX_BYTES: usize = 2048;
@@ -18,8 +22,17 @@ const SECRET_PARAMETERS: [&str; 4] = ["access_token", "key", "sig", "token"];
 pub(crate) struct LoggedPath(String);
 
 impl LoggedPath {
+    /// The path of a request. One with a share link shows that it had one, which was removed from its path.
+    pub(crate) fn of(request: &Request) -> Self {
+        let Self(path) = Self::new(request.uri().path());
+        match request.extensions().get::<ShareLink>() {
+            Some(_) => Self(format!("{SHARE_LINK_ROOT}{OMITTED}{path}")),
+            None => Self(path),
+        }
+    }
+
     /// Copies a path without secrets, and truncates it to some thousand bytes.
-    pub(crate) fn new(path: &str) -> Self {
+    fn new(path: &str) -> Self {
         let kept = start(path, MAX_BYTES);
         Self(match secret_of_link(kept) {
             Some((before, after)) => format!("{before}{OMITTED}{}", with_mark(after, path, kept)),

@@ -37,6 +37,16 @@ pub(crate) struct StoreOptions {
     pub(crate) store: Option<Location>,
 }
 
+/// Location of tokens.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct AccessOptions {
+    /// Directory of tokens, share links and their keys, which servers may share [default: `access` in the directory of
+    /// the store]
+    #[arg(long, env = "ZARRD_ACCESS", value_name = "DIR")]
+    pub(crate) access: Option<PathBuf>,
+}
+
 /// Limits of a store that is written to.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
