@@ -54,7 +54,7 @@ Examples:
 When it listens, it prints one line with its address on stdout. Logs go to stderr. SIGTERM and Ctrl-C stop it: it accepts \
 no more connections, running requests finish, the store is closed, and the exit code is 0. A second signal stops it \
 immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP \
-reopens the files of --access-log-file and --audit-log, and loads the certificate of --tls-cert again.";
+reopens the files of --access-log-file and --audit-log-file, and loads the certificate of --tls-cert again.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
