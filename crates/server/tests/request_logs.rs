@@ -1,5 +1,12 @@
 //! The access log and the audit log of a running server.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
 mod common;
 
 use std::{fs, sync::Arc, time::Duration};

@@ -170,11 +170,28 @@ impl AccessDirectory {
         if content.len() > MAX_RECORD_LEN {
             return Err(ChangeError::GrantsTooLong);
         }
+        if kind == Kind::Token {
+            self.mark_tokens(disk)?;
+        }
         let path = disk.records(kind).file(id);
         disk.records_mut(kind).create(id, &content).map_err(write_error("create", &path))?;
         self.state.write().table_mut(kind).insert(id, Entry::valid(kind, record.clone()));
-        disk.expires(record.expires);
         Ok((record, secret))
+    }
+
+    /// Records that a token was made, before it is.
+    fn mark_tokens(&self, disk: &Disk) -> Result<(), ChangeError> {
+        if self.state.read().had_tokens {
+            return Ok(());
+        }
+        let path = disk.token_marker();
+        match files::create(&path, b"") {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(write_error("create", &path)(error)),
+        }
+        self.state.write().had_tokens = true;
+        Ok(())
     }
 
     /// Removes void tokens or share links if there is no room for another one.

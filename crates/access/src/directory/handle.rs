@@ -26,7 +26,7 @@ pub const MAX_CREDENTIALS: usize = 100_000;
 /// Several processes may share a directory, on one machine or through a network file system. Each reads the changes of
 /// the others by [`reload_if_changed`](Self::reload_if_changed); its own changes count at once.
 ///
-/// All methods but the `authenticate` ones, [`status`](Self::status) and [`has_tokens`](Self::has_tokens) do file I/O,
+/// All methods but the `authenticate` ones, [`status`](Self::status) and [`had_tokens`](Self::had_tokens) do file I/O,
 /// or wait for it, and so may block.
 pub struct AccessDirectory {
     path: PathBuf,
@@ -68,8 +68,7 @@ impl AccessDirectory {
         let directory =
             Self { path, clock: Clock::new(time), limits, state: RwLock::default(), disk: Mutex::new(disk) };
         directory.create_first_key()?;
-        directory.reload_if_changed();
-        directory.status()?;
+        directory.read()?;
         Ok(directory)
     }
 
@@ -99,10 +98,11 @@ impl AccessDirectory {
         self.state.read().verify(kind, &credential, self.clock.now()).map(Arc::clone)
     }
 
-    /// True if there are tokens, valid or not, and if that is not known because the directory cannot be read.
-    pub fn has_tokens(&self) -> bool {
+    /// True once a token was made, even if all were revoked since, and if that is not known because the directory
+    /// cannot be read.
+    pub fn had_tokens(&self) -> bool {
         let state = self.state.read();
-        state.failure.is_some() || state.tokens.len() > 0
+        state.failure.is_some() || state.had_tokens
     }
 
     /// The reason why the directory cannot be read, for which all credentials are denied.

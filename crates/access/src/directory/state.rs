@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) ring: KeyRing,
     pub(super) tokens: Table,
     pub(super) links: Table,
+    /// True once a token was made, even if all were revoked since.
+    pub(super) had_tokens: bool,
     /// The reason why the directory cannot be read; all credentials are denied then.
     pub(super) failure: Option<Arc<ReadError>>,
 }

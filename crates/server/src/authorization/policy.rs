@@ -46,7 +46,7 @@ impl AccessPolicy {
             AnonymousAccess::Granted(grants) => grants.clone(),
             AnonymousAccess::UntilFirstToken => match &self.directory {
                 // An unreadable directory may have tokens.
-                Some(directory) if directory.status().is_err() || directory.has_tokens() => Grants::none(),
+                Some(directory) if directory.status().is_err() || directory.had_tokens() => Grants::none(),
                 _ => Grants::everything(Right::Write),
             },
         })

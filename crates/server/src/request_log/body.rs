@@ -12,16 +12,14 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::{entry::LoggedRequest, record::RequestRecord};
+use crate::observed_body::BodyObserver;
 
 /// The maximum size of a frame of a response, in bytes. The connection takes a whole frame at once, but sends it while the
 /// client receives it, so with larger frames a response would end in the log before it is sent.
 const MAX_FRAME_BYTES: usize = 128 << 10;
 
-/// The body of a request, whose bytes count as received when they are read.
-pub(super) struct ReceivedBody {
-    pub(super) body: Body,
-    pub(super) record: Arc<RequestRecord>,
-}
+/// Counts the bytes of a request's body when they are read.
+pub(super) struct ReceivedBytes(pub(super) Arc<RequestRecord>);
 
 /// The body of a response. Its request ends when it is dropped.
 pub(super) struct SentBody {
@@ -51,27 +49,11 @@ impl SentBody {
     }
 }
 
-impl HttpBody for ReceivedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if let Some(Ok(frame)) = &frame {
-            self.record.add_received(length(frame));
+impl BodyObserver for ReceivedBytes {
+    fn on_frame(&mut self, frame: &Result<Frame<Bytes>, axum::Error>) {
+        if let Ok(frame) = frame {
+            self.0.add_received(length(frame));
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

@@ -11,12 +11,12 @@ use http_body::Body as _;
 use wire::{problem::ProblemType, time};
 
 use super::{
-    body::{ReceivedBody, SentBody},
+    body::{ReceivedBytes, SentBody},
     line::{self, AccessLine, AuditLine, AuditOutcome},
     logs::{AccessLog, RequestLogs},
     record::{RequestRecord, RouteName},
 };
-use crate::request_id::RequestId;
+use crate::{observed_body::ObservedBody, request_id::RequestId};
 
 /// A request in progress. Its line in the access log is queued when it is dropped, so each request has one, whatever
 /// ends it.
@@ -71,7 +71,7 @@ impl LoggedRequest {
             return request;
         }
         let record = self.record.clone();
-        request.map(|body| Body::new(ReceivedBody { body, record }))
+        request.map(|body| ObservedBody::wrap(body, ReceivedBytes(record)))
     }
 
     /// Queues the line of the audit log, if the response requires one. The request goes on until the end of the

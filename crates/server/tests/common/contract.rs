@@ -57,7 +57,7 @@ pub struct RequestInfo {
 impl RequestInfo {
     pub fn new(method: &Method, uri: &Uri) -> Self {
         // A share link precedes the usual path.
-        let shared = uri.path().strip_prefix("/s/").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+        let shared = uri.path().strip_prefix("/s/").and_then(|rest| rest.find('/').and_then(|at| rest.get(at..)));
         Self { method: method.clone(), path: shared.unwrap_or(uri.path()).to_owned() }
     }
 

@@ -6,11 +6,15 @@ use std::{
     net::TcpStream,
     os::unix::fs::PermissionsExt,
     path::Path,
+    sync::mpsc,
     thread::sleep,
     time::Duration,
 };
 
-use rustix::process::Signal;
+use rustix::{
+    fs::{FileType, Mode},
+    process::Signal,
+};
 use serde_json::Value;
 use tempfile::NamedTempFile;
 
@@ -63,6 +67,27 @@ fn all_lines_are_written_before_the_end() {
     send(&server, "DELETE", "/store/absent", 1);
     server.stop();
     assert_eq!((lines(&access).len(), lines(&audit).len()), (1_001, 501));
+}
+
+#[test]
+fn lines_queued_at_a_stop_are_written() {
+    let dir = TestDir::new();
+    let path = dir.path("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let (stopped, wait) = mpsc::channel::<()>();
+    let reader = std::thread::spawn(move || {
+        let fifo = fs::File::open(path).unwrap();
+        // Until then the pipe is full, and most lines are queued.
+        wait.recv().unwrap();
+        io::read_to_string(fifo).unwrap()
+    });
+    let server = dir.serve(&["--store", "memory:", "--access-log", "all", "--access-log-file", "fifo"]);
+    send(&server, "HEAD", "/store/absent", 1_000);
+    server.signal(Signal::TERM);
+    sleep(Duration::from_millis(500));
+    stopped.send(()).unwrap();
+    assert_eq!(server.wait().0, 0);
+    assert_eq!(reader.join().unwrap().lines().count(), 1_000);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn unreadable_directory_denies() {
         let part = if part.is_empty() { path.clone() } else { path.join(part) };
         fs::rename(&part, &away).unwrap();
         directory.reload_if_changed();
-        assert!(directory.status().is_err() && directory.has_tokens());
+        assert!(directory.status().is_err() && directory.had_tokens());
         assert!(matches!(directory.authenticate(secret.expose()), Err(Denial::Unavailable { .. })));
         assert!(matches!(directory.authenticate_link(share.expose()), Err(Denial::Unavailable { .. })));
         assert!(directory.list().is_err() && matches!(directory.rotate(), Err(ChangeError::Unavailable(_))));
@@ -153,7 +153,7 @@ fn unfinished_files_are_ignored_and_removed() {
     fs::File::open(&old).unwrap().set_modified(before).unwrap();
     directory.reload_if_changed();
     directory.status().unwrap();
-    assert!(directory.damaged().is_empty() && !directory.has_tokens());
+    assert!(directory.damaged().is_empty() && !directory.had_tokens());
     open(&path);
     assert!(!old.exists() && new.exists(), "a file that was just begun may be another process's");
 }

@@ -13,7 +13,7 @@ fn share_link_reads_one_prefix_until_its_time() {
     let principal = directory.authenticate_link(secret.expose()).unwrap();
     assert_eq!((&principal.grants, principal.kind), (&grants(&["read:lab/exp1/"]), PrincipalKind::Link));
     assert_eq!((principal.expires, principal.token_id()), (Some(second(1_000_100)), None));
-    assert!(!directory.has_tokens());
+    assert!(!directory.had_tokens());
     clock.set(1_000_100);
     assert!(matches!(directory.authenticate_link(secret.expose()), Err(Denial::Expired { .. })));
     directory.revoke_link(info.id).unwrap();
@@ -41,9 +41,11 @@ fn share_link_dies_with_its_maker() {
     assert_eq!(directory.list_links().unwrap()[0].state, CredentialState::MakerGone);
     assert!(matches!(directory.create_link(link("lab/", Some(maker))), Err(ChangeError::InvalidMaker { .. })));
     // It expires with its maker.
-    let (maker, _) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:lab/") });
-    let (info, _) = shared(maker);
+    let (expired, _) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:lab/") });
+    let (info, _) = shared(expired);
     assert_eq!(info.expires, second(1_000_100));
+    clock.set(1_000_100);
+    assert!(matches!(directory.create_link(link("lab/", Some(expired))), Err(ChangeError::InvalidMaker { .. })));
     // The maker's file is changed to fewer rights, or to an earlier expiry.
     let (maker, _) = create(&directory, token("write:lab/"));
     let (_, secret) = shared(maker);

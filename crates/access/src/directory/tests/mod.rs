@@ -113,14 +113,14 @@ fn mode(path: &Path) -> u32 {
 fn created_token_is_accepted_and_nothing_secret_is_stored_for_it() {
     let (_temp, path) = temp();
     let directory = open(&path);
-    assert!(!directory.has_tokens());
+    assert!(!directory.had_tokens());
     let new = NewToken { expires: Some(SystemTime::now() + HOUR), ..token("write:lab/") };
     let (info, secret) = directory.create(new).unwrap();
     let principal = directory.authenticate(secret.expose()).unwrap();
     assert_eq!((&*principal.id, &*principal.name), (info.id.to_string().as_str(), "test"));
     assert_eq!((principal.kind, principal.token_id()), (PrincipalKind::Token, Some(info.id)));
     assert_eq!((&principal.grants, principal.expires), (&grants(&["write:lab/"]), info.expires));
-    assert!(directory.has_tokens() && directory.list().unwrap() == [info.clone()]);
+    assert!(directory.had_tokens() && directory.list().unwrap() == [info.clone()]);
     let file = fs::read_to_string(path.join(format!("tokens/{}.json", info.id))).unwrap();
     let mac = secret.expose().rsplit('_').next().unwrap();
     assert!(!file.contains(mac), "{file}");
@@ -150,7 +150,7 @@ fn changes_of_another_handle_count_within_a_second() {
     other.revoke(id).unwrap();
     assert!(matches!(other.authenticate(secret.expose()), Err(Denial::Revoked)));
     within_a_second(&one, || matches!(one.authenticate(secret.expose()), Err(Denial::Revoked)));
-    assert!(!one.has_tokens());
+    assert!(one.had_tokens() && one.list().unwrap().is_empty(), "revoking the last token opens nothing");
     assert!(matches!(one.revoke(id), Err(ChangeError::NotFound { .. })));
 }
 
@@ -166,6 +166,41 @@ fn many_changes_within_one_tick_are_all_seen() {
         other.reload_if_changed();
         assert!(matches!(other.authenticate(secret.expose()), Err(Denial::Revoked)));
     }
+}
+
+#[test]
+fn changes_after_a_quiet_time_are_seen() {
+    let (_temp, path) = temp();
+    let (one, other) = (open(&path), open(&path));
+    let (id, secret) = create(&one, token("read:/"));
+    let (_, share) = one.create_link(link("lab/", None)).unwrap();
+    let quiet = || {
+        other.reload_if_changed();
+        other.disk.lock().settle();
+        other.reload_if_changed();
+    };
+    quiet();
+    assert!(other.authenticate(secret.expose()).is_ok() && other.authenticate_link(share.expose()).is_ok());
+    one.rotate().unwrap();
+    let (newer_id, newer) = create(&one, token("read:/"));
+    other.reload_if_changed();
+    assert!(other.authenticate(newer.expose()).is_ok());
+    quiet();
+    one.revoke(id).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(secret.expose()), Err(Denial::Revoked)));
+    quiet();
+    one.drop_key(KeyId::FIRST).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate_link(share.expose()), Err(Denial::UnknownKey)));
+    quiet();
+    set_mode(&path.join("tokens"), 0o777);
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(newer.expose()), Err(Denial::Unavailable { .. })));
+    set_mode(&path.join("tokens"), 0o700);
+    one.revoke(newer_id).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(newer.expose()), Err(Denial::Revoked)));
 }
 
 #[test]
@@ -261,7 +296,7 @@ fn invalid_tokens_are_not_created() {
     assert!(matches!(is_refused(NewToken { grants: wide, ..token("read:/") }), ChangeError::GrantsTooLong));
     let past = Some(directory.now());
     assert!(matches!(is_refused(NewToken { expires: past, ..token("read:/") }), ChangeError::ExpiryPassed { .. }));
-    assert!(!directory.has_tokens() && fs::read_dir(path.join("tokens")).unwrap().next().is_none());
+    assert!(!directory.had_tokens() && fs::read_dir(path.join("tokens")).unwrap().next().is_none());
     create(&directory, NewToken { name: "ä".repeat(100), ..token("read:/") });
 }
 
