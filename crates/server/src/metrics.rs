@@ -199,7 +199,7 @@ impl Collector for QueueWaits {
         let mut encoder = encoder.encode_descriptor("queue_wait", help, Some(&Unit::Seconds), MetricType::Histogram)?;
         for (queue, waits) in &self.0 {
             let WaitTotals { count, sum, classes } = waits.totals();
-            let bound = |bound: Option<Duration>| bound.map_or(f64::MAX, |bound| bound.as_secs_f64());
+            let bound = |bound: Option<Duration>| bound.map_or(f64::INFINITY, |bound| bound.as_micros() as f64 / 1e6);
             let buckets: Vec<_> = classes.into_iter().map(|(most, count)| (bound(most), count)).collect();
             let labels = QueueLabels { queue };
             let mut encoder = encoder.encode_family(&labels)?;
