@@ -403,7 +403,7 @@ fn first_line(child: &mut Child, log: &Log) -> (String, BufReader<ChildStdout>) 
 
 /// Parses the address from the first line of the server's output.
 fn address(line: &str) -> Option<SocketAddr> {
-    let (_, rest) = line.split_once("http://")?;
+    let (_, rest) = line.split_once("://")?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
@@ -437,6 +437,7 @@ mod tests {
     fn address_is_parsed_from_the_first_line() {
         let line = "zarrd is listening on http://127.0.0.1:40123 (store: sled:/tmp/x)\n";
         assert_eq!(address(line), Some("127.0.0.1:40123".parse().unwrap()));
+        assert_eq!(address(&line.replace("http", "https")), Some("127.0.0.1:40123".parse().unwrap()));
         assert_eq!(address("zarrd: no"), None);
     }
 }

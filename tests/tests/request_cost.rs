@@ -75,6 +75,32 @@ fn npy(shape: &str) -> Vec<u8> {
     [&b"\x93NUMPY\x01\x00"[..], &(padded.len() as u16).to_le_bytes(), padded.as_bytes()].concat()
 }
 
+/// The path of a node whose keys are almost as long as a key may be.
+fn long_path() -> String {
+    format!("{}/{}", "p".repeat(480), "q".repeat(480))
+}
+
+/// The metadata of many chunks at a long path takes no memory for their keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_with_long_keys_take_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Launch::sled(dir.path()).start();
+    let count = 1 << 18;
+    let path = long_path();
+    declare(&server, &path, document(&[count], &[1], &json!([little()]))).await;
+    let before = server.peak_memory();
+    for method in [Method::HEAD, Method::GET] {
+        let target = format!("/array/{path}?format=raw");
+        let (status, bytes, duration) = send_timed(&server, method.clone(), &target, ("", Vec::new())).await;
+        assert_eq!(status, 200, "{method}: {}", String::from_utf8_lossy(&bytes));
+        assert!(bytes.is_empty() || bytes.len() as u64 == count);
+        let memory = server.peak_memory() - before;
+        note(format!("{method} of {count} chunks with long keys: {} MiB more at the peak, {duration:?}", memory >> 20));
+        assert!(memory < 64 * MIB, "{method}: {memory} bytes");
+    }
+    server.stop();
+}
+
 /// Selections, writes and appends without elements, and reads of single elements, cost next to nothing for any shape.
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_requests_cost_nothing() {

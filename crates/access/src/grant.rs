@@ -30,7 +30,7 @@ pub enum GrantError {
     #[error(transparent)]
     Right(#[from] UnknownRight),
     /// The prefix is invalid.
-    #[error("the prefix of a grant is invalid, unlike that of `read:lab/` or `read:/`")]
+    #[error("the prefix of a grant must be like that of `read:lab/`, or `/` for everything")]
     Prefix(#[from] KeyError),
 }
 

@@ -187,8 +187,27 @@ mod tests {
         for end in 0..text.len() {
             assert!(matches!(verify(&ring, Kind::Token, text.get(..end).unwrap()), Err(Denial::Malformed)), "{end}");
         }
+        let (id, mac) = text.split_at(text.len() - MAC_TEXT_LEN);
+        let upper = mac.to_uppercase();
+        assert!(matches!(verify(&ring, Kind::Token, &format!("{id}{upper}")), Err(Denial::Malformed)));
         for bad in [format!("{text}0"), format!(" {text}"), format!("{text}\n"), text.to_uppercase()] {
             assert!(matches!(verify(&ring, Kind::Token, &bad), Err(Denial::Malformed)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_digit_of_a_credential_counts() {
+        let ring = KeyRing::new(vec![key(1)]);
+        let (_, token) = ring.sign(Kind::Token, CredentialId::random().unwrap()).unwrap();
+        for at in "zarrd_1_".len()..token.expose().len() {
+            let mut changed = token.expose().as_bytes().to_vec();
+            changed[at] = match changed[at] {
+                b'_' => continue,
+                b'0' => b'1',
+                _ => b'0',
+            };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(matches!(verify(&ring, Kind::Token, &changed), Err(Denial::BadMac)), "{changed}");
         }
     }
 

@@ -64,6 +64,12 @@ impl RecordFiles {
         self.watched.pretend_unchanged();
     }
 
+    /// Ends the time in which the directory is read again whether it shows a change or not.
+    #[cfg(test)]
+    pub(crate) fn settle(&mut self) {
+        self.watched.settle();
+    }
+
     /// Reads what changed.
     pub(crate) fn refresh(&mut self, now: Instant) -> Result<Vec<FileChange>, ReadError> {
         if !self.watched.is_due(now)? {

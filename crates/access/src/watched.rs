@@ -39,7 +39,7 @@ impl Watched {
 
     /// Checks the directory. Returns true if it has to be read, which counts as done.
     pub(crate) fn is_due(&mut self, now: Instant) -> Result<bool, ReadError> {
-        let stamp = stamp_dir(&self.path).inspect_err(|_| self.forget())?;
+        let stamp = stamp_dir(&self.path)?;
         let is_changed = self.seen != Some(stamp);
         if is_changed {
             self.seen = Some(stamp);
@@ -56,6 +56,12 @@ impl Watched {
     #[cfg(test)]
     pub(crate) fn pretend_unchanged(&mut self) {
         self.seen = stamp_dir(&self.path).ok();
+    }
+
+    /// Ends the time in which the directory is read again whether it shows a change or not.
+    #[cfg(test)]
+    pub(crate) fn settle(&mut self) {
+        self.settled = Instant::now();
     }
 
     /// Has the directory read again, because reading it failed.

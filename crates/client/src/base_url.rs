@@ -73,6 +73,11 @@ impl BaseUrl {
         &self.text
     }
 
+    /// The origin: scheme, host and port, such as `https://lab.example:8000`, without a port that is the scheme's own.
+    pub fn origin(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
     pub(crate) fn is_https(&self) -> bool {
         self.url.scheme() == "https"
     }

@@ -79,6 +79,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::UnknownListing
         | ProblemType::ConfirmationRequired
         | ProblemType::MissingHost
+        | ProblemType::UntrustedProxy
         | ProblemType::NotFound
         | ProblemType::NoSuchCredential
         | ProblemType::TooManyCredentials

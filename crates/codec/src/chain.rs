@@ -42,6 +42,14 @@ impl CodecChain {
         Some(size.saturating_add(self.array_to_bytes.working_memory()))
     }
 
+    /// The maximum memory of an encoder while it encodes a chunk, in addition to [`working_memory`](Self::working_memory),
+    /// in bytes: the codecs run one after the other. Chunks with elements of variable length are taken for small.
+    pub fn encoder_memory(&self) -> u64 {
+        let inputs =
+            self.bytes_to_bytes.iter().map(|(codec, size)| codec.encoder_memory(size.map_or(0, EncodedSizeBound::max)));
+        inputs.fold(self.array_to_bytes.inner_encoder_memory(), u64::max)
+    }
+
     /// The maximum work of decoding a chunk of `size` bytes, in steps. `size` is ignored for elements of a fixed size.
     pub fn decode_work(&self, size: u64) -> u64 {
         let size = self.representation.fixed_size().unwrap_or(size);

@@ -62,6 +62,11 @@ pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
         0
     }
 
+    /// The [memory of the encoders](crate::CodecChain::encoder_memory) of one inner chunk, in bytes.
+    fn inner_encoder_memory(&self) -> u64 {
+        0
+    }
+
     /// The work of decoding inner chunks of `size` bytes in total, in steps.
     fn inner_decode_work(&self, _size: u64) -> u64 {
         0
@@ -92,6 +97,12 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync {
     /// content, which a shard's index requires; otherwise it is generous, because other writers compress worse than
     /// ours.
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound;
+
+    /// The memory for encoding `decoded` bytes in addition to these and the result, in bytes. By default it is at most a
+    /// few MiB, and not counted.
+    fn encoder_memory(&self, _decoded: u64) -> u64 {
+        0
+    }
 
     /// The cost per byte of the chunk.
     fn cost(&self) -> Cost;

@@ -141,6 +141,21 @@ mod tests {
     }
 
     #[test]
+    fn member_path_is_the_parsed_one() {
+        for parent in ["", "a", "a/b"] {
+            let parent = NodePath::parse(parent).unwrap();
+            for name in ["c", "c.d", "..", ".", "", "\u{7}", "x/y"] {
+                let parsed = NodePath::parse(&format!("{}{name}", parent.key_prefix()));
+                match parent.member(name) {
+                    Ok(member) => assert_eq!(Ok(member), parsed, "{name}"),
+                    Err(_) => assert!(parsed.is_err() || name.is_empty() || name.contains('/'), "{name}"),
+                }
+            }
+            assert_eq!(parent.member(&"n".repeat(MAX_PATH_LEN + 1)), Err(PathError::TooLong));
+        }
+    }
+
+    #[test]
     fn relatives_of_a_path() {
         let path = NodePath::parse("/a/b/c").unwrap();
         assert_eq!(path.to_string(), "/a/b/c");

@@ -24,6 +24,13 @@ pub struct NetworkError {
     pub text: String,
 }
 
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    address: IpAddr,
+    is_proxy: bool,
+}
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The caller at an address. All addresses of an IPv6 /64 are one caller, since a client usually has all of them.
@@ -52,6 +59,18 @@ pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) ->
     match (legacy, standard) {
         (Some(one), Some(other)) if one != other => peer,
         (one, other) => one.or(other).unwrap_or(peer),
+    }
+}
+
+impl Peer {
+    /// The peer at an address, with the trusted proxies.
+    pub(crate) fn new(proxies: &[Network], address: IpAddr) -> Self {
+        Self { address: address.to_canonical(), is_proxy: is_proxy(proxies, address) }
+    }
+
+    /// The address, unless it is that of a trusted proxy.
+    pub(crate) fn untrusted(self) -> Option<IpAddr> {
+        (!self.is_proxy).then_some(self.address)
     }
 }
 

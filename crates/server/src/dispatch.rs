@@ -76,6 +76,7 @@ pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response 
 async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
+    guard::check_proxy_headers(request.extensions(), headers)?;
     guard::check_framing(headers)?;
     let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();

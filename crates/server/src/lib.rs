@@ -3,11 +3,11 @@
 //! # The way of a request
 //!
 //! ```text
-//!  client ──► serve          accept loop: connection slots, timeouts, lingering close
+//!  client ──► serve          accept loop: connection slots, TLS, HTTP/1 and HTTP/2, timeouts, lingering close
 //!               │
 //!             dispatch       request id, metrics, logs, common headers, panics
 //!               │
-//!             guard          Host, framing, read-only, Origin      ──┐
+//!             guard          Host, proxies, framing, read-only, Origin      ──┐
 //!               │                                                   │
 //!             routes         one table: template + method + query   │
 //!               │                                                   │
@@ -78,5 +78,5 @@ pub use caller::{Network, NetworkError};
 pub use dispatch::router;
 pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
-pub use serve::serve;
+pub use serve::{CertificateError, Certificates, serve, serve_tls};
 pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -150,6 +150,23 @@ async fn host_and_origin_are_checked() {
 }
 
 #[tokio::test]
+async fn forwarded_requests_are_accepted_from_trusted_proxies_only() {
+    let trusting = Settings { proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
+    let (server, trusting) = (RunningServer::start(Settings::default()).await, RunningServer::start(trusting).await);
+    for header in
+        ["Forwarded: for=192.0.2.1", "Via: 1.1 proxy", "X-Forwarded-For: 192.0.2.1", "x-forwarded-proto: https"]
+    {
+        let request = format!("GET /store/ HTTP/1.1\r\nHost: localhost\r\n{header}\r\nConnection: close\r\n\r\n");
+        let answer = server.exchange(&request).await;
+        assert_response(&answer, 400, "untrusted-proxy");
+        assert!(answer.contains("forwarded by 127.0.0.1") && answer.contains("--behind-proxy"), "{answer}");
+        let name = header.split(':').next().unwrap().to_ascii_lowercase();
+        assert!(answer.contains(&format!("\"header\":\"{name}\"")), "{answer}");
+        assert!(trusting.exchange(&request).await.starts_with("HTTP/1.1 200 "));
+    }
+}
+
+#[tokio::test]
 async fn head_size_and_time_are_limited() {
     let limits = Limits { header_timeout: Duration::from_millis(100), ..Limits::default() };
     let server = RunningServer::start(Settings { limits, ..Settings::default() }).await;

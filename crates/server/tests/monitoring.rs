@@ -29,6 +29,8 @@ async fn metrics_are_exported() {
         "zarrd_http_received_bytes_total 5",
         "zarrd_http_requests_running 1",
         "zarrd_http_connections 0",
+        "zarrd_queue_wait_seconds_count{queue=\"memory\"} 0",
+        "zarrd_queue_wait_seconds_bucket{le=\"+Inf\",queue=\"decoding_threads\"} 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }

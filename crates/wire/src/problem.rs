@@ -96,6 +96,9 @@ problem_types! {
     IncompleteBody = "incomplete-body", BAD_REQUEST, "Incomplete request body";
     /// The request has no `Host` header.
     MissingHost = "missing-host", BAD_REQUEST, "Missing Host header";
+    /// The request was forwarded by a proxy that the server was not started to trust (`--behind-proxy`); `header` names
+    /// the header that shows it.
+    UntrustedProxy = "untrusted-proxy", BAD_REQUEST, "Untrusted proxy";
     /// The request has no credential and needs one, or one that is not accepted: malformed, unknown, expired or revoked.
     Unauthorized = "unauthorized", UNAUTHORIZED, "Credential required";
     /// The server does not answer to the host name; `host` names it.

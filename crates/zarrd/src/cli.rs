@@ -2,6 +2,7 @@
 
 use std::{num::NonZeroU64, path::PathBuf};
 
+use access::{Grant, KeyId};
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
@@ -9,10 +10,12 @@ use client::{BaseUrl, Dialect, NodePath};
 
 use crate::{
     config::{
-        ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions, WriteOptions,
+        AccessOptions, Expiry, ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions,
+        TransferOptions, WriteOptions,
     },
     exit,
     transfer::DEFAULT_MAX_KEYS,
+    ui::error_chain,
 };
 
 const ABOUT: &str = "The home of a lab's arrays: a small server that stores Zarr data and serves it over HTTP.";
@@ -48,7 +51,8 @@ Examples:
 
 When it listens, it prints one line with its address on stdout. Logs go to stderr. SIGTERM and Ctrl-C stop it: it accepts \
 no more connections, running requests finish, the store is closed, and the exit code is 0. A second signal stops it \
-immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP is logged and ignored.";
+immediately with exit code 130 or 143, without losing acknowledged changes. SIGHUP \
+reopens the files of --access-log-file and --audit-log, and loads the certificate of --tls-cert again.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -154,6 +158,69 @@ Examples:
 The exit code is 0 if the server is ready, and 1 if it is unreachable, is stopping, or has become read-only after a failed \
 write. A full disk is not a failure, since reads and erasures continue, nor is serve --read-only.";
 
+const TOKEN_EXAMPLES: &str = "\
+Examples:
+  zarrd token create --name Ada --allow read:lab/ --allow write:lab/exp1/ --expires 90d
+      may read everything below lab/, and change what is below lab/exp1/, for 90 days
+  zarrd token create --name operator --allow admin:/
+      may do everything, including the creation of tokens through a server
+  zarrd token list
+  zarrd token revoke Ada
+  zarrd token rotate && zarrd token rotate --drop 1
+      end all tokens that were made with key 1
+
+Tokens are files in a directory, which the commands work on directly: run them as the user that runs the server. Running \
+servers see a change within a second. The token itself is shown once, by create; it is not stored, and whoever has it \
+has its rights.";
+
+const TOKEN_CREATE_EXAMPLES: &str = "\
+Examples:
+  zarrd token create --name Ada --allow read:lab/ --allow write:lab/exp1/ --expires 90d
+  zarrd token create --name backup --allow read:/ --json
+
+A right applies to everything below its prefix: read:lab/ to lab/x and lab/exp1/y, but not to the key lab. write includes \
+read, and admin, which creates tokens for its prefix, includes both. The token is printed on stdout.";
+
+const TOKEN_LIST_EXAMPLES: &str = "\
+Examples:
+  zarrd token list
+  zarrd token list --json | jq 'select(.state == \"expired\")'
+
+Expired tokens and those of dropped keys are listed until they are revoked. With --json the output is one JSON object per \
+line.";
+
+const TOKEN_REVOKE_EXAMPLES: &str = "\
+Examples:
+  zarrd token revoke Ada
+  zarrd token revoke 3f0c9a52d1e84b7796a1c2d3e4f50617
+
+The share links that were made with a token end with it; the tokens that were made with it do not.";
+
+const TOKEN_ROTATE_EXAMPLES: &str = "\
+Examples:
+  zarrd token rotate
+      add a key, which makes new tokens and share links; the others stay valid
+  zarrd token rotate --drop 1
+      end the tokens and share links that were made with key 1
+
+The number of a key is the part of a token after zarrd_.";
+
+const LOGIN_EXAMPLES: &str = "\
+Examples:
+  zarrd login https://lab.example.org
+      asks for the token, and does not show it
+  zarrd login http://127.0.0.1:8000 < token.txt
+
+The token is stored in zarrd/tokens.json in XDG_CONFIG_HOME or ~/.config, accessible to you only, and sent by other \
+commands to URLs with the same scheme, host and port. ZARRD_TOKEN takes precedence; if import has two servers, it is for \
+the one of --server.";
+
+const LOGOUT_EXAMPLES: &str = "\
+Examples:
+  zarrd logout https://lab.example.org
+
+The token stays valid: zarrd token revoke ends it.";
+
 /// Parses the command line of this process, and exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
@@ -222,6 +289,15 @@ pub(crate) enum Command {
     /// Check a running server's health
     #[command(after_help = HEALTH_EXAMPLES)]
     Health(HealthArgs),
+    /// Create, list and revoke the tokens with which clients authenticate
+    #[command(subcommand, after_help = TOKEN_EXAMPLES)]
+    Token(TokenArgs),
+    /// Store a token for a server
+    #[command(after_help = LOGIN_EXAMPLES)]
+    Login(ServerArgs),
+    /// Remove the token that is stored for a server
+    #[command(after_help = LOGOUT_EXAMPLES)]
+    Logout(ServerArgs),
 }
 
 /// The arguments of `serve`.
@@ -385,7 +461,95 @@ pub(crate) struct HealthArgs {
     /// Address on which the server listens [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     pub(crate) listen: Option<Listen>,
+    /// Certificate of the server, which is trusted in addition to the authorities of the system; with it, the default
+    /// URL begins with `https://`
+    #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
     /// Time limit for the response, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub(crate) timeout: humantime::Duration,
+}
+
+/// A command of `token`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenArgs {
+    /// Create a token and print it
+    #[command(after_help = TOKEN_CREATE_EXAMPLES)]
+    Create(TokenCreateArgs),
+    /// List all tokens
+    #[command(after_help = TOKEN_LIST_EXAMPLES)]
+    List(AccessArgs),
+    /// Revoke a token
+    #[command(after_help = TOKEN_REVOKE_EXAMPLES)]
+    Revoke(TokenRevokeArgs),
+    /// Add the key for new tokens, or drop an old one
+    #[command(after_help = TOKEN_ROTATE_EXAMPLES)]
+    Rotate(TokenRotateArgs),
+}
+
+/// The directory of tokens, and the format of the output.
+#[derive(Debug, Args)]
+pub(crate) struct AccessArgs {
+    /// The directory.
+    #[command(flatten)]
+    pub(crate) access: AccessOptions,
+    /// The store, in whose directory it is by default.
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `token create`.
+#[derive(Debug, Args)]
+pub(crate) struct TokenCreateArgs {
+    /// Name of the token, such as that of its owner
+    #[arg(long)]
+    pub(crate) name: String,
+    /// Right and prefix, such as read:lab/, write:lab/exp1/ or admin:/; may be repeated
+    #[arg(long, value_name = "RIGHT:PREFIX", required = true, value_parser = grant)]
+    pub(crate) allow: Vec<Grant>,
+    /// Time after which, or at which, the token expires, such as 90d, 2027-01-01 or 2027-01-01T12:00:00Z [default:
+    /// never]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<Expiry>,
+    /// The directory.
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// The arguments of `token revoke`.
+#[derive(Debug, Args)]
+pub(crate) struct TokenRevokeArgs {
+    /// Id or name of the token, or id of a share link
+    #[arg(value_name = "ID|NAME")]
+    pub(crate) token: String,
+    /// The directory.
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// The arguments of `token rotate`.
+#[derive(Debug, Args)]
+pub(crate) struct TokenRotateArgs {
+    /// Drop this key instead of adding one, which ends its tokens
+    #[arg(long, value_name = "KEY")]
+    pub(crate) drop: Option<KeyId>,
+    /// The directory.
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// The arguments of `login` and `logout`.
+#[derive(Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// URL of the server
+    #[arg(value_name = "URL")]
+    pub(crate) server: BaseUrl,
+}
+
+/// Parses a grant. The error has its reason.
+fn grant(text: &str) -> Result<Grant, String> {
+    text.parse().map_err(|error: access::GrantError| error_chain(&error))
 }

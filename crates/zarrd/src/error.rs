@@ -1,11 +1,11 @@
 //! Errors of commands, and their exit codes.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use store::StoreError;
 
 use crate::{
-    config::{ConfigError, Location},
+    config::{ConfigError, Location, LoginError},
     exit::Code,
     hierarchy::NodeReadError,
     open::OpenStoreError,
@@ -20,6 +20,9 @@ pub(crate) enum Error {
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The certificate cannot be used.
+    #[error("cannot serve TLS")]
+    Certificate(#[from] server::CertificateError),
     /// A store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenStoreError),
@@ -99,6 +102,49 @@ pub(crate) enum Error {
         #[source]
         source: client::PathError,
     },
+    /// The directory of tokens cannot be opened.
+    #[error("cannot open the access directory")]
+    OpenAccess(#[from] access::OpenError),
+    /// The directory of tokens cannot be read.
+    #[error("cannot read the access directory")]
+    ReadAccess(#[from] Arc<access::ReadError>),
+    /// Tokens or keys were not changed.
+    #[error("nothing was changed")]
+    ChangeAccess(#[from] access::ChangeError),
+    /// The directory of tokens belongs to another user.
+    #[error(
+        "{} belongs to user {owner}, whose servers could not read new files of user {user}; run the command as user \
+         {owner}, for example with `sudo -u '#{owner}'`",
+        directory.display()
+    )]
+    OtherOwner {
+        /// The directory.
+        directory: PathBuf,
+        /// The id of its owner.
+        owner: u32,
+        /// The id of the user who runs the command.
+        user: u32,
+    },
+    /// The expiry of a token cannot be represented.
+    #[error("--expires is too far away")]
+    ExpiryTooFar,
+    /// No token has a name.
+    #[error("no token is named {name:?}; `zarrd token list` has all names")]
+    NoSuchName {
+        /// The name.
+        name: String,
+    },
+    /// Several tokens have a name.
+    #[error("{count} tokens are named {name:?}; revoke them by their ids, which `zarrd token list` has")]
+    AmbiguousName {
+        /// The name.
+        name: String,
+        /// The number of tokens.
+        count: usize,
+    },
+    /// A token for a server was not stored or removed.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// The result cannot be written to stdout.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -111,7 +157,9 @@ impl Error {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> Code {
         match self {
-            Self::Config(_) | Self::CopyTargetNotEmpty { .. } => Code::Usage,
+            Self::Config(_) | Self::Certificate(_) | Self::CopyTargetNotEmpty { .. } | Self::ExpiryTooFar => {
+                Code::Usage
+            }
             Self::Open(OpenStoreError::Open { .. } | OpenStoreError::NotFound { .. }) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
             Self::CorruptValues { .. } => Code::CorruptionFound,
@@ -129,6 +177,13 @@ impl Error {
             | Self::Signals(_)
             | Self::Node(_)
             | Self::NodeName { .. }
+            | Self::OpenAccess(_)
+            | Self::ReadAccess(_)
+            | Self::ChangeAccess(_)
+            | Self::OtherOwner { .. }
+            | Self::NoSuchName { .. }
+            | Self::AmbiguousName { .. }
+            | Self::Login(_)
             | Self::Output(_)
             | Self::Unhealthy { .. } => Code::Failed,
         }

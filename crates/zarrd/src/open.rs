@@ -7,12 +7,12 @@ use std::{
 };
 
 use array::Arrays;
-use client::{BaseUrl, HttpStore};
+use client::HttpStore;
 use store::{ListableStore, MemoryStore, Prefix, ReadableStore, StoreError, TransactionalStore};
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 
 use crate::{
-    config::{Endpoint, Location, WriteLimits},
+    config::{Endpoint, Location, ServerEndpoint, WriteLimits},
     transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
 };
 
@@ -182,8 +182,11 @@ pub(crate) fn canonical_path(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// A client of the store of a server.
-pub(crate) fn connect(base: &BaseUrl) -> Result<HttpStore, OpenStoreError> {
-    HttpStore::new(base.clone()).map_err(|source| OpenStoreError::Client { url: base.to_string(), source })
+pub(crate) fn connect(server: &ServerEndpoint) -> Result<HttpStore, OpenStoreError> {
+    let ServerEndpoint { base, token } = server.clone();
+    let (url, builder) = (base.to_string(), HttpStore::builder(base));
+    let builder = token.into_iter().fold(builder, |builder, token| builder.token(token));
+    builder.build().map_err(|source| OpenStoreError::Client { url, source })
 }
 
 impl ServedStore {
@@ -219,7 +222,7 @@ impl OpenEndpoint {
     pub(crate) async fn for_writing(endpoint: &Endpoint, limits: WriteLimits) -> Result<Self, OpenStoreError> {
         match endpoint {
             Endpoint::Local(location) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
-            Endpoint::Server(base) => connect(base).map(Self::Server),
+            Endpoint::Server(server) => connect(server).map(Self::Server),
         }
     }
 
@@ -227,7 +230,7 @@ impl OpenEndpoint {
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
         match endpoint {
             Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
-            Endpoint::Server(base) => connect(base).map(Self::Server),
+            Endpoint::Server(server) => connect(server).map(Self::Server),
         }
     }
 

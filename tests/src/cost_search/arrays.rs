@@ -77,6 +77,14 @@ impl Array {
         self.chunk.iter().product::<u64>() * self.size
     }
 
+    /// The memory of the encoder of a chunk in bytes: that of lzma is 11.5 times its dictionary, which is the power of
+    /// two from the chunk's size on, up to 64 MiB, and 2 MiB.
+    pub fn encoder_bytes(&self) -> u64 {
+        let has_lzma = self.document["codecs"].to_string().contains("lzma");
+        let dictionary = self.chunk_bytes().next_power_of_two().clamp(4096, 64 << 20);
+        if has_lzma { dictionary * 23 / 2 + (2 << 20) } else { 0 }
+    }
+
     /// The selection of the first chunk.
     pub fn first_chunk(&self) -> String {
         self.chunk.iter().map(|extent| format!("0:{extent}")).collect::<Vec<_>>().join(",")

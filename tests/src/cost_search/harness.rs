@@ -140,8 +140,8 @@ impl Harness {
         let latency = response.elapsed();
         self.probe.settle(SETTLE_TIMEOUT).await.ok()?;
         let (cpu, memory) = self.probe.since(&started).ok()?;
-        let (sent, chunk) = (trial.request.len(), trial.chunk());
-        Some(Outcome::Measurement(Measurement { status, sent, received, chunk, cpu, memory, latency }))
+        let (sent, chunk, encoder) = (trial.request.len(), trial.chunk(), trial.encoder());
+        Some(Outcome::Measurement(Measurement { status, sent, received, chunk, encoder, cpu, memory, latency }))
     }
 
     /// The outcome if the server is still running; otherwise restarts it.

@@ -207,7 +207,7 @@ fn is_worse(best: &Option<RatedRequest>, found: &RatedRequest, by: impl Fn(&Meas
 
 impl fmt::Display for RatedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measurement { status, sent, received, chunk, cpu, memory, latency } = self.measured;
+        let Measurement { status, sent, received, chunk, encoder: _, cpu, memory, latency } = self.measured;
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         write!(
@@ -268,7 +268,7 @@ mod tests {
 
     fn found(cpu: u64, sent: u64) -> RatedRequest {
         let (cpu, latency) = (Duration::from_millis(cpu), Duration::ZERO);
-        let measured = Measurement { status: 200, sent, received: 0, chunk: 0, cpu, memory: 0, latency };
+        let measured = Measurement { status: 200, sent, received: 0, chunk: 0, encoder: 0, cpu, memory: 0, latency };
         RatedRequest { genome: Genome::plain(Operation::Schema), measured }
     }
 

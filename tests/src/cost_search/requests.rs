@@ -112,6 +112,12 @@ impl Trial {
         }
     }
 
+    /// The memory of the encoder of a chunk that it writes, beyond the chunk.
+    pub fn encoder(&self) -> u64 {
+        let writes = self.request.target.contains("append") || self.request.method == Method::PUT;
+        self.array.as_ref().filter(|_| writes).map_or(0, Array::encoder_bytes)
+    }
+
     /// The size of the chunk that it decodes or encodes.
     pub fn chunk(&self) -> u64 {
         self.array.as_ref().map_or(0, Array::chunk_bytes)

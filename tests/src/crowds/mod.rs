@@ -3,6 +3,7 @@
 mod bystander;
 mod kinds;
 mod load;
+mod queues;
 
 use std::{
     fmt,
@@ -28,6 +29,7 @@ pub use bystander::{BystanderLatencies, LatencyStats};
 pub use kinds::{Behavior, Crowd, CrowdError, Kind};
 use load::Load;
 pub use load::run_crowd;
+pub use queues::{QueueWaits, Queues};
 
 /// The maximum memory of the server during a crowd, in bytes.
 pub const MAX_MEMORY: u64 = 2 << 30;
@@ -64,6 +66,8 @@ pub struct Observation {
     pub retained: u64,
     /// The latencies of the bystander's requests.
     pub bystander: BystanderLatencies,
+    /// The times that requests, of the crowd and others, waited in the server's queues.
+    pub queues: Queues,
     /// The unreleased permits, as lines of `/metrics`.
     pub unreleased: Vec<String>,
 }
@@ -175,9 +179,10 @@ async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let retained = server.memory();
+    let queues = Queues::of(&server).await;
     let unreleased = crate::soak::unreleased_after(&server, Duration::from_secs(20)).await;
     drop(server);
-    Observation { crowd, status, peak, retained, bystander, unreleased }
+    Observation { crowd, status, peak, retained, bystander, queues, unreleased }
 }
 
 impl Observation {
@@ -189,7 +194,7 @@ impl Observation {
 
 impl fmt::Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crowd, status, bystander, unreleased, .. } = self;
+        let Self { crowd, status, bystander, queues, unreleased, .. } = self;
         let [peak, retained] = [self.peak, self.retained].map(|bytes| bytes >> 20);
         let status = status.map_or("-".to_owned(), |status| status.to_string());
         write!(
@@ -199,7 +204,7 @@ impl fmt::Display for Observation {
         )?;
         write!(f, ", element {}, PUT {}", bystander.elements.latencies, bystander.nodes.latencies)?;
         let failed = [&bystander.gets, &bystander.elements, &bystander.nodes].map(|waited| waited.failed);
-        write!(f, "; failed {failed:?}")?;
+        write!(f, "; failed {failed:?}{queues}")?;
         unreleased.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
     }
 }

@@ -173,7 +173,6 @@ impl AccessDirectory {
         let path = disk.records(kind).file(id);
         disk.records_mut(kind).create(id, &content).map_err(write_error("create", &path))?;
         self.state.write().table_mut(kind).insert(id, Entry::valid(kind, record.clone()));
-        disk.expires(record.expires);
         Ok((record, secret))
     }
 

@@ -71,11 +71,6 @@ impl Disk {
         self.keys.forget();
     }
 
-    /// Takes note of the expiry of a new token or share link.
-    pub(super) fn expires(&mut self, at: Option<SystemTime>) {
-        self.next_expiry = [self.next_expiry, at].into_iter().flatten().min();
-    }
-
     pub(super) fn records(&self, kind: Kind) -> &RecordFiles {
         match kind {
             Kind::Token => &self.tokens,
@@ -94,6 +89,15 @@ impl Disk {
     #[cfg(test)]
     pub(super) fn pretend_unchanged(&mut self, kind: Kind) {
         self.records_mut(kind).pretend_unchanged();
+    }
+
+    /// Ends the time in which the directories are read again whether they show a change or not.
+    #[cfg(test)]
+    pub(super) fn settle(&mut self) {
+        self.root.settle();
+        self.keys.settle();
+        self.tokens.settle();
+        self.links.settle();
     }
 
     pub(super) fn clock_file(&self) -> PathBuf {
@@ -142,20 +146,22 @@ impl Disk {
         }
     }
 
-    /// Reads the high-water mark of time. A damaged one is reported, and written again later.
+    /// Reads the high-water mark of time. A damaged or unreadable one is reported, and written again later.
     pub(super) fn read_clock(&mut self, now: Instant) -> Result<(), ReadError> {
         if !self.root.is_due(now)? {
             return Ok(());
         }
         let path = self.clock_file();
-        let Some(content) =
-            files::read(&path, MAX_CLOCK_LEN).map_err(io_error("read", &path)).inspect_err(|_| self.root.forget())?
-        else {
-            return Ok(());
-        };
-        match str::from_utf8(&content).ok().and_then(|text| parse_rfc3339(text.trim_end())) {
-            Some(time) => self.clock = self.clock.max(time),
-            None => tracing::error!(file = %path.display(), "the high-water mark of time is damaged and ignored"),
+        let time = |content: Vec<u8>| parse_rfc3339(str::from_utf8(&content).ok()?.trim_end());
+        match files::read(&path, MAX_CLOCK_LEN).map(|content| content.map(time)) {
+            Ok(None) => {}
+            Ok(Some(Some(time))) => self.clock = self.clock.max(time),
+            Ok(Some(None)) => {
+                tracing::error!(file = %path.display(), "the high-water mark of time is damaged and ignored");
+            }
+            Err(error) => {
+                tracing::error!(file = %path.display(), %error, "cannot read the high-water mark of time");
+            }
         }
         Ok(())
     }

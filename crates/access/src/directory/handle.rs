@@ -68,8 +68,7 @@ impl AccessDirectory {
         let directory =
             Self { path, clock: Clock::new(time), limits, state: RwLock::default(), disk: Mutex::new(disk) };
         directory.create_first_key()?;
-        directory.reload_if_changed();
-        directory.status()?;
+        directory.read()?;
         Ok(directory)
     }
 

@@ -18,6 +18,14 @@ impl AccessDirectory {
         self.settle_expiries(&mut disk);
     }
 
+    /// Reads the directory for the first time.
+    pub(super) fn read(&self) -> Result<(), Arc<ReadError>> {
+        let mut disk = self.disk.lock();
+        self.read_changes(&mut disk)?;
+        self.settle_expiries(&mut disk);
+        Ok(())
+    }
+
     fn read_changes(&self, disk: &mut Disk) -> Result<(), ReadError> {
         let now = Instant::now();
         disk.read_clock(now)?;

@@ -30,8 +30,25 @@ impl<'a> NodePlacement<'a> {
         self.before.0.is_empty()
     }
 
-    /// Moves the documents out, in the layout of new ones.
-    pub(crate) fn take_documents(&mut self) -> StoredNode {
-        self.stored.take().unwrap_or_else(|| self.node.stored.formatted())
+    /// Moves the documents out, in the layout of new ones. Equal documents of consecutive nodes share their text.
+    pub(crate) fn take_documents(&mut self, last: &mut LastDocuments) -> StoredNode {
+        self.stored.take().unwrap_or_else(|| last.formatted(&self.node.stored))
+    }
+}
+
+/// The documents that were formatted last: most groups of a large tree have the same.
+#[derive(Default)]
+pub(crate) struct LastDocuments(Option<(StoredNode, StoredNode)>);
+
+impl LastDocuments {
+    fn formatted(&mut self, stored: &StoredNode) -> StoredNode {
+        match &self.0 {
+            Some((last, formatted)) if last == stored => formatted.clone(),
+            _ => {
+                let formatted = stored.formatted();
+                self.0 = Some((stored.clone(), formatted.clone()));
+                formatted
+            }
+        }
     }
 }

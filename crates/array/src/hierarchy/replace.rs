@@ -13,7 +13,7 @@ use store::{Key, Version as StoreVersion};
 
 use super::{
     describe::{Unrepresented, to_zom},
-    placement::NodePlacement,
+    placement::{LastDocuments, NodePlacement},
     stray_keys,
 };
 use crate::{
@@ -132,8 +132,9 @@ impl<'a> TreeDiff<'a> {
             Some(_) | None => sibling_documents(context, &self.set).await?,
         };
         stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
+        let mut last = LastDocuments::default();
         for mut placement in std::mem::take(&mut self.set) {
-            let stored = placement.take_documents();
+            let stored = placement.take_documents(&mut last);
             let NodePlacement { before, node, .. } = &placement;
             let is_erased = is_at_or_below(&erased_paths, &node.path);
             if let Some(found) = conflicting_dialect(&placement, &siblings)

@@ -414,6 +414,22 @@ mod tests {
         .await
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn waits_are_timed_and_amounts_granted_at_once_are_not() {
+        let pool = PartitionedPool::new(5, 1);
+        let held = pool.take(ONE, 4, RequestSize::Large, LONG).await.unwrap();
+        assert_eq!(pool.waits().totals().count, 0);
+        assert!(pool.take(TWO, 1, RequestSize::Large, SHORT).await.is_err());
+        assert_eq!(pool.waits().totals().count, 1, "a wait in vain counts");
+        let small = pool.take(TWO, 1, RequestSize::Small, LONG).await.unwrap();
+        assert_eq!(pool.waits().totals().count, 1);
+        let mut wait = pool.take(THREE, 1, RequestSize::Small, LONG).boxed();
+        assert!((&mut wait).now_or_never().is_none());
+        drop(wait);
+        assert_eq!(pool.waits().totals().count, 2, "so does one that is given up");
+        drop((held, small));
+    }
+
     #[tokio::test]
     async fn callers_are_served_in_turn() {
         let pool = Pool::new(2, Share::WhileOthersWait);

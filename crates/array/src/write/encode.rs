@@ -172,8 +172,7 @@ impl WriteContext {
 
     /// The memory for encoding a chunk of this shape, in bytes.
     pub(crate) fn chunk_memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
-        // The stored or encoded chunk takes as much again.
-        Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
+        Ok(encoding_memory(&*self.array.chain(shape)?))
     }
 
     /// The minimum memory: for a window and the part of it that is put back, for one chunk or a batch of small ones,
@@ -182,7 +181,7 @@ impl WriteContext {
         let elements = self.layout.elements();
         let len = elements.saturating_mul(self.element_size());
         let chunks = self.layout.chunks();
-        let chunk = working_len(chain).saturating_mul(2);
+        let chunk = encoding_memory(chain);
         let batch = chunk.saturating_add(BATCH * 2).min(chunk.saturating_mul(chunks));
         let made = chunks.saturating_mul(STAGED_CHUNK_OVERHEAD).saturating_add(len.min(MAX_INLINE_VALUES));
         let encoder = batch.min(self.context.options.max_chunk_memory());
@@ -363,6 +362,11 @@ fn working_len(chain: &CodecChain) -> u64 {
         chain.working_memory()
     };
     len.unwrap_or_else(|| chain.representation().num_elements().saturating_mul(NOMINAL_VARIABLE_SIZE))
+}
+
+/// The memory for encoding a chunk, in bytes: the stored or encoded chunk takes as much as the assembled one.
+fn encoding_memory(chain: &CodecChain) -> u64 {
+    working_len(chain).saturating_mul(2).saturating_add(chain.encoder_memory())
 }
 
 fn first(keys: &[Key]) -> Result<Key, ArrayError> {

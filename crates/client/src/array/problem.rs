@@ -123,6 +123,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::ConfirmationRequired
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
+            | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
             | ProblemType::TooManyCredentials

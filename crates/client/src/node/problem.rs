@@ -90,6 +90,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::DigestMismatch
             | ProblemType::IncompleteBody
             | ProblemType::MissingHost
+            | ProblemType::UntrustedProxy
             | ProblemType::NotFound
             | ProblemType::NoSuchCredential
             | ProblemType::TooManyCredentials

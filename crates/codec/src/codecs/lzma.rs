@@ -25,7 +25,7 @@
 //!
 //! Bytes after the last stream are an error; Python's `lzma` ignores them. Dictionaries have at most 128 MiB, whether
 //! the configuration or the stream declares them (those of the presets have up to 64 MiB), and for encoding at most the
-//! chunk's size. The output grows as it is decoded, beyond a small multiple of the input.
+//! chunk's size; an encoder takes 11.5 times its dictionary, which writes reserve. The output grows as it is decoded, beyond a small multiple of the input.
 
 use std::{fmt, sync::Arc};
 
@@ -50,6 +50,14 @@ const MIN_DICTIONARY_SIZE: u32 = 4096;
 
 /// The memory limit of a decoder in bytes: the largest dictionary and its overhead.
 const DECODER_MEMORY_LIMIT: u64 = MAX_DICTIONARY_SIZE as u64 + (2 << 20);
+
+/// The memory of an encoder with binary trees, in halves of its dictionary, and beyond it in bytes: one and a half for
+/// the window, two for the hash table, and eight for the trees.
+const ENCODER_HALVES_PER_DICTIONARY: u64 = 23;
+const ENCODER_OVERHEAD: u64 = 2 << 20;
+
+/// Python's default preset.
+const DEFAULT_PRESET: u32 = 6;
 
 /// Python's filter numbers.
 const DELTA: u64 = 3;
@@ -170,6 +178,11 @@ impl BytesToBytes for Lzma {
         compressed_size_bound(decoded)
     }
 
+    fn encoder_memory(&self, decoded: u64) -> u64 {
+        let dictionary = self.filters.last().map_or(0, |filter| filter.dictionary_size(decoded));
+        u64::from(dictionary).saturating_mul(ENCODER_HALVES_PER_DICTIONARY) / 2 + ENCODER_OVERHEAD
+    }
+
     fn cost(&self) -> Cost {
         // The dictionary matters more than the preset, and preset 9 takes as long as any filter can.
         Cost { decode: 30, encode: 1000 }
@@ -205,14 +218,10 @@ impl Filter {
         }
     }
 
-    /// The options of LZMA1 or LZMA2 for streams of at most `len` bytes: a larger dictionary is useless.
-    fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
-        // Python's default preset.
-        const DEFAULT: u32 = 6;
+    /// The size of the dictionary for streams of at most `len` bytes.
+    fn dictionary_size(&self, len: u64) -> u32 {
         const EXTREME: u32 = 1 << 31;
-        let preset = self.preset.unwrap_or(DEFAULT);
-        let mut options = LzmaOptions::new_preset(preset)?;
-        let from_preset = match preset & !EXTREME {
+        let from_preset = match self.preset.unwrap_or(DEFAULT_PRESET) & !EXTREME {
             0 => 1 << 18,
             1 => 1 << 20,
             2 => 1 << 21,
@@ -223,9 +232,13 @@ impl Filter {
             _ => 1 << 26,
         };
         let enough = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(u32::MAX);
-        options.dict_size(
-            self.dict_size.unwrap_or(from_preset).min(enough).clamp(MIN_DICTIONARY_SIZE, MAX_DICTIONARY_SIZE),
-        );
+        self.dict_size.unwrap_or(from_preset).min(enough).clamp(MIN_DICTIONARY_SIZE, MAX_DICTIONARY_SIZE)
+    }
+
+    /// The options of LZMA1 or LZMA2 for streams of at most `len` bytes: a larger dictionary is useless.
+    fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
+        let mut options = LzmaOptions::new_preset(self.preset.unwrap_or(DEFAULT_PRESET))?;
+        options.dict_size(self.dictionary_size(len));
         self.lc.map(|bits| options.literal_context_bits(bits));
         self.lp.map(|bits| options.literal_position_bits(bits));
         self.pb.map(|bits| options.position_bits(bits));

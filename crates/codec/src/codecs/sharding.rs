@@ -355,6 +355,10 @@ impl ArrayToBytes for ShardingCodec {
         Self::working_memory(self)
     }
 
+    fn inner_encoder_memory(&self) -> u64 {
+        self.inner.encoder_memory()
+    }
+
     fn inner_decode_work(&self, size: u64) -> u64 {
         self.inner.decode_work_of_chunks(self.inner_chunks, size).saturating_add(self.tiles_work())
     }

@@ -241,6 +241,36 @@ fn merged(target: &mut Value, patch: &Value) {
     }
 }
 
+#[test]
+fn member_is_appended_as_by_an_edit() {
+    // The object, a name, and the object with it.
+    for (text, name, expected) in [
+        (r#"{"a":1}"#, "b", r#"{"a":1,"b":{}}"#),
+        (r#"{"a":1,"a":2}"#, "b\"", r#"{"a":1,"a":2,"b\"":{}}"#),
+        (r#"{"a":1}"#, "a", r#"{"a":{}}"#),
+        (r#"{"\u0061":1}"#, "a", r#"{"\u0061":{}}"#),
+        (r#"{"a": 1}"#, "b", r#"{"a": 1, "b": {}}"#),
+        ("{}", "b", r#"{"b": {}}"#),
+    ] {
+        let json = parsed(text);
+        let edited = json.edited(&ObjectEdit::single(name, Change::Set(json!({}))));
+        let appended = json.with(name, Change::Set(json!({})));
+        assert_eq!((appended.as_str(), edited.as_str()), (expected, expected), "{text}");
+    }
+}
+
+#[test]
+fn split_off_removes_all_members_of_a_name() {
+    for (text, document, last) in [
+        (r#"{"a": 1, "b":2}"#, r#"{"a": 1, "b":2}"#, None),
+        (r#"{"m": 0, "a": 1, "\u006d":{"m":1}, "b" :[2]}"#, r#"{"a":1,"b":[2]}"#, Some(r#"{"m":1}"#)),
+        (r#"{"m": 0}"#, "{}", Some("0")),
+    ] {
+        let (rest, split) = parsed(text).split_off("m");
+        assert_eq!((rest.as_str(), split.as_ref().map(Json::as_str)), (document, last), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn parser_accepts_what_serde_json_accepts(text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\aulrse]{0,24}") {

@@ -98,6 +98,9 @@ struct Reader {
     /// The length of the current node's path from the topmost node, in bytes.
     path_len: usize,
     nodes: usize,
+    /// The document of the last valid group, as it is in the text and as it was normalized: most groups of a large tree
+    /// have the same, which they then share.
+    last_group: Option<(Json, Json)>,
     violations: Vec<Violation>,
 }
 
@@ -167,9 +170,8 @@ impl Reader {
     }
 
     fn group(&mut self, node: NodeParts, format: ZomFormat) -> Result<Option<Group>, ZomError> {
-        let (document, renamed) = members::restore_names(&node.document);
-        let members = node.members;
-        let document = self.document(document, Kind::Group, format, renamed)?;
+        let NodeParts { document, members } = node;
+        let document = self.group_document(document, format)?;
         let members = match members {
             None => None,
             Some(members) if members.is_null() => None,
@@ -180,6 +182,19 @@ impl Reader {
             }
         };
         Ok(document.map(|document| Group { document, members }))
+    }
+
+    /// Validates the document of a group and returns it in normalized form.
+    fn group_document(&mut self, text: Json, format: ZomFormat) -> Result<Option<Json>, ZomError> {
+        if let Some((last, normalized)) = &self.last_group
+            && *last == text
+        {
+            return Ok(Some(normalized.clone()));
+        }
+        let (document, renamed) = members::restore_names(&text);
+        let document = self.document(document, Kind::Group, format, renamed)?;
+        self.last_group = document.clone().map(|document| (text, document));
+        Ok(document)
     }
 
     /// Validates a document and returns it in normalized form. `renamed` is a member with another name in the text.

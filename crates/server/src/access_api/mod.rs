@@ -71,6 +71,11 @@ impl FromRequestParts<App> for CredentialPath {
     }
 }
 
+/// The memory of a list of tokens or share links and of its JSON, in bytes, for names and grants of usual length.
+fn listed_bytes(count: usize) -> u64 {
+    (count as u64).saturating_mul(1 << 10)
+}
+
 /// The same answer whether the id is unknown or belongs to somebody else.
 fn no_such_credential() -> ApiError {
     ApiError::new(Problem::new(ProblemType::NoSuchCredential))

@@ -9,19 +9,22 @@ use http::StatusCode;
 use store::Prefix;
 use wire::{access as wire_access, routes::share_link_path, time::rfc3339};
 
-use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
+use super::{CredentialPath, Credentials, invalid, listed_bytes, no_such_credential, parse, parse_time};
 use crate::{
     error::ApiError,
     extract::{NoQuery, Query},
+    memory_claim::RequestClaim,
     request_body::{CredentialDocument, Document},
 };
 
 /// `GET`: lists the share links that the caller made or administers.
 pub(crate) async fn list_shares(
     credentials: Credentials,
+    RequestClaim(claim): RequestClaim,
     _: Query<NoQuery>,
 ) -> Result<Json<wire_access::Shares>, ApiError> {
     let links = credentials.directory.list_links()?;
+    let _memory = claim.take(listed_bytes(links.len())).await?;
     let shares = links.iter().filter(|link| credentials.manages(link)).map(describe).collect();
     Ok(Json(wire_access::Shares { shares }))
 }

@@ -8,19 +8,22 @@ use axum::{
 use http::StatusCode;
 use wire::{access as wire_access, time::rfc3339};
 
-use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
+use super::{CredentialPath, Credentials, invalid, listed_bytes, no_such_credential, parse, parse_time};
 use crate::{
     error::ApiError,
     extract::{NoQuery, Query},
+    memory_claim::RequestClaim,
     request_body::{CredentialDocument, Document},
 };
 
 /// `GET`: lists the tokens that the caller administers.
 pub(crate) async fn list_tokens(
     credentials: Credentials,
+    RequestClaim(claim): RequestClaim,
     _: Query<NoQuery>,
 ) -> Result<Json<wire_access::Tokens>, ApiError> {
     let tokens = credentials.directory.list()?;
+    let _memory = claim.take(listed_bytes(tokens.len())).await?;
     let tokens = tokens.iter().filter(|token| credentials.administers(token)).map(describe).collect();
     Ok(Json(wire_access::Tokens { tokens }))
 }

@@ -1,6 +1,6 @@
-//! Checks of the `Host` header.
+//! Checks of the `Host` header, and of `:authority` in HTTP/2.
 
-use http::{HeaderMap, Uri, Version, header::HOST};
+use http::{HeaderMap, Uri, Version, header::HOST, uri::Authority};
 use wire::problem::{Members, Problem, ProblemType};
 
 use super::truncated::truncated;
@@ -15,25 +15,24 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
     if second.is_some() {
         return Err(ApiError::invalid_header("Host", "the header occurs more than once"));
     }
-    let Some(first) = first else {
-        // HTTP/1.0 requests need no host, and browsers do not send them.
-        return if version < Version::HTTP_11 {
-            Ok(())
-        } else {
-            Err(ApiError::new(Problem::new(ProblemType::MissingHost)))
-        };
-    };
+    let authority = uri.authority().map(Authority::as_str);
+    // HTTP/1.0 requests need no host, and browsers do not send them. HTTP/2 requests may have an authority instead.
+    let is_optional = version < Version::HTTP_11 || version >= Version::HTTP_2 && authority.is_some();
+    if first.is_none() && !is_optional {
+        return Err(ApiError::new(Problem::new(ProblemType::MissingHost)));
+    }
     let hosts = &app.settings().hosts;
-    if *hosts == Hosts::Any {
+    if *hosts == Hosts::Any || first.is_none() && version < Version::HTTP_11 {
         return Ok(());
     }
-    // An absolute request target takes precedence over `Host`; both have to be allowed.
-    let texts = [first.to_str().ok(), uri.authority().map(|authority| authority.as_str()).or(Some("localhost"))];
-    if texts.iter().all(|text| text.is_some_and(|text| hosts.allow(text))) {
+    // An absolute request target and an authority take precedence over `Host`; both have to be allowed.
+    let host_allowed = first.is_none_or(|host| host.to_str().is_ok_and(|host| hosts.allow(host)));
+    if host_allowed && authority.is_none_or(|authority| hosts.allow(authority)) {
         return Ok(());
     }
+    let host = first.map(truncated).or_else(|| authority.map(|authority| authority.chars().take(256).collect()));
     let problem = Problem::new(ProblemType::ForbiddenHost)
         .with_detail("a server on a loopback address serves loopback names and those given by `--allow-host`")
-        .with_members(Members { host: Some(truncated(first)), ..Members::default() });
+        .with_members(Members { host, ..Members::default() });
     Err(ApiError::new(problem))
 }

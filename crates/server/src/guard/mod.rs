@@ -4,9 +4,11 @@ mod access;
 mod cors;
 mod framing;
 mod host;
+mod proxy;
 mod truncated;
 
 pub(crate) use access::{allowed_methods, check_mutation};
 pub(crate) use cors::{add_common_headers, preflight};
 pub(crate) use framing::{check_framing, is_chunked};
 pub(crate) use host::check_host;
+pub(crate) use proxy::check_proxy_headers;

@@ -1,8 +1,15 @@
 //! The accept loop and connection limits.
 
+mod certificates;
 mod connection;
+mod handshake;
+mod http1;
+mod http2;
+mod key_pair;
 mod lingering;
+mod requests;
 mod slots;
+mod stream_progress;
 mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
@@ -10,12 +17,16 @@ use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     time::timeout,
 };
+use tokio_rustls::rustls::ServerConfig;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::{certificates::Certificates, key_pair::CertificateError};
 use self::{
-    connection::{Connection, ConnectionMode},
+    connection::Connection,
+    requests::{ConnectionMode, Requests},
     slots::{ConnectionSlot, ConnectionSlots, SlotSource},
 };
 use crate::app::App;
@@ -30,54 +41,80 @@ const MAX_UNSENT_BYTES: u32 = 64 << 10;
 /// The delay before accepting again after running out of file descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves `app` on `listener` until `stop` completes.
+/// Serves `app` on `listener` over HTTP/1 until `stop` completes.
 ///
 /// Shutdown stops accepting, closes idle connections, and lets requests finish for at most
 /// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last connection has ended.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
-    let server = Server::new(app);
-    let mut stop = std::pin::pin!(stop);
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut stop => break,
-        };
-        match accepted {
-            Ok((stream, peer)) => server.accept(stream, peer.ip()),
-            Err(error) if concerns_one_connection(&error) => {
-                tracing::debug!(%error, "connection lost before it was accepted")
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            }
-        }
-    }
-    drop(listener);
-    server.stop().await;
+    Server::new(app, None).run(listener, stop).await;
+    Ok(())
+}
+
+/// Serves `app` like [`serve`], but over TLS, with HTTP/2 for clients that ask for it.
+pub async fn serve_tls(
+    listener: TcpListener,
+    app: App,
+    certificates: Arc<Certificates>,
+    stop: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let tls = handshake::config(certificates).map_err(io::Error::other)?;
+    Server::new(app, Some(Arc::new(tls))).run(listener, stop).await;
     Ok(())
 }
 
 struct Server {
     app: App,
+    /// TLS, unless connections are plain.
+    tls: Option<Arc<ServerConfig>>,
     slots: Arc<ConnectionSlots>,
     rejection_slots: Arc<ConnectionSlots>,
     connections: TaskTracker,
+    /// Streams of HTTP/2 connections.
+    streams: TaskTracker,
+    /// Permits for requests that share their connection with others: as many as connections, so that HTTP/2 at most
+    /// doubles the number of requests.
+    concurrent: Arc<Semaphore>,
     stopping: CancellationToken,
     aborting: CancellationToken,
 }
 
 impl Server {
-    fn new(app: App) -> Self {
+    fn new(app: App, tls: Option<Arc<ServerConfig>>) -> Self {
         let slots = app.settings().limits.connections;
         Self {
             app,
+            tls,
             slots: ConnectionSlots::new(slots),
             rejection_slots: ConnectionSlots::new(MAX_REJECTED_CONNECTIONS.min(slots / 4 + 1)),
             connections: TaskTracker::new(),
+            streams: TaskTracker::new(),
+            concurrent: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             stopping: CancellationToken::new(),
             aborting: CancellationToken::new(),
         }
+    }
+
+    /// Accepts connections until `stop` completes, and then lets requests finish.
+    async fn run(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.accept(stream, peer.ip()),
+                Err(error) if concerns_one_connection(&error) => {
+                    tracing::debug!(%error, "connection lost before it was accepted")
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                }
+            }
+        }
+        drop(listener);
+        self.stop().await;
     }
 
     /// Accepts a connection, evicting an idle one if necessary, or rejects it.
@@ -90,20 +127,32 @@ impl Server {
             if source == SlotSource::Evicted {
                 self.app.metrics().connection_evicted();
             }
-            return self.run(stream, peer, ConnectionMode::Serve, slot);
+            return self.spawn(stream, peer, ConnectionMode::Serve, slot);
         }
         self.app.metrics().connection_rejected();
         if let Some((slot, _)) = self.rejection_slots.acquire() {
-            self.run(stream, peer, ConnectionMode::Reject, slot);
+            self.spawn(stream, peer, ConnectionMode::Reject, slot);
         }
     }
 
-    fn run(&self, stream: TcpStream, peer: IpAddr, mode: ConnectionMode, slot: ConnectionSlot) {
-        let (app, stopping, aborting) = (self.app.clone(), self.stopping.clone(), self.aborting.clone());
+    fn spawn(&self, stream: TcpStream, peer: IpAddr, mode: ConnectionMode, slot: ConnectionSlot) {
+        let (app, aborting) = (self.app.clone(), self.aborting.clone());
+        let connection = Connection {
+            stream,
+            tls: self.tls.clone(),
+            requests: Requests {
+                app: app.clone(),
+                peer,
+                mode,
+                tls: self.tls.is_some(),
+                activity: slot.activity().clone(),
+                concurrent: self.concurrent.clone(),
+            },
+            streams: self.streams.clone(),
+            stopping: self.stopping.clone(),
+        };
         self.connections.spawn(async move {
             let _guard = app.metrics().open_connection();
-            let connection =
-                Connection { app: app.clone(), stream, peer, mode, activity: slot.activity().clone(), stopping };
             // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);
@@ -119,6 +168,9 @@ impl Server {
             self.aborting.cancel();
             self.connections.wait().await;
         }
+        // Streams end with their connections.
+        self.streams.close();
+        self.streams.wait().await;
     }
 }
 

@@ -1,22 +1,18 @@
 //! Connection slots and the eviction of idle connections.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 /// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
 /// longest.
 pub(super) struct ConnectionSlots {
     capacity: usize,
-    epoch: Instant,
     table: Mutex<SlotTable>,
 }
 
@@ -35,30 +31,37 @@ pub(super) struct ConnectionSlot {
 
 /// Tracks the idle time of a connection.
 ///
-/// A connection is idle if no request is in progress and no response is left to write: when new, between requests,
-/// while receiving a head, or while closing.
+/// A connection is idle if no request is in progress and no response is left to write: when new, during its TLS
+/// handshake, between requests, while receiving a head, or while closing.
 pub(super) struct Activity {
-    epoch: Instant,
-    /// The start of the idle time in microseconds after `epoch`, or [`BUSY`] or [`EVICTED`].
-    idle_since: AtomicU64,
-    /// True while a request is in progress. Only the connection's own task sets this flag and the next.
-    in_request: AtomicBool,
-    /// True if written data may not have been flushed.
-    unsent: AtomicBool,
+    state: Mutex<ActivityState>,
     /// Cancelled when the connection is evicted.
     evicted: CancellationToken,
 }
 
-/// A request in progress, until dropped.
-pub(super) struct RequestInFlight(Arc<Activity>);
+struct ActivityState {
+    /// The number of requests in progress; over HTTP/1 at most one.
+    requests: usize,
+    /// The time when the number of requests became 0; `None` while it is not.
+    idle_since: Option<Instant>,
+    /// True if written data may not have been flushed.
+    unsent: bool,
+    /// True if the connection only waits for the client to close it.
+    closing: bool,
+    evicted: bool,
+}
 
-const BUSY: u64 = u64::MAX;
-const EVICTED: u64 = u64::MAX - 1;
+/// A request in progress, until dropped.
+pub(super) struct RequestInFlight {
+    activity: Arc<Activity>,
+    /// The permit of a request that is not the only one of its connection.
+    permit: Option<OwnedSemaphorePermit>,
+}
 
 impl ConnectionSlots {
     /// Creates `capacity` slots.
     pub(super) fn new(capacity: usize) -> Arc<Self> {
-        Arc::new(Self { capacity, epoch: Instant::now(), table: Mutex::default() })
+        Arc::new(Self { capacity, table: Mutex::default() })
     }
 
     /// Takes a slot; `None` if all connections are busy.
@@ -69,7 +72,7 @@ impl ConnectionSlots {
             table.evict_idlest()?;
             source = SlotSource::Evicted;
         }
-        let activity = Arc::new(Activity::new(self.epoch));
+        let activity = Arc::new(Activity::new());
         let id = table.next_id;
         table.next_id = id.wrapping_add(1);
         table.connections.insert(id, activity.clone());
@@ -90,8 +93,8 @@ impl SlotTable {
     /// Evicts the connection that has been idle for longest; `None` if none is idle.
     fn evict_idlest(&mut self) -> Option<()> {
         loop {
-            let idle_micros = self.connections.iter().filter_map(|(id, activity)| Some((activity.idle_micros()?, *id)));
-            let (idle_since, id) = idle_micros.min()?;
+            let idle = self.connections.iter().filter_map(|(id, activity)| Some((activity.idle_since()?, *id)));
+            let (idle_since, id) = idle.min()?;
             // A connection that just received a request is no longer idle.
             if self.connections.get(&id)?.evict(idle_since) {
                 self.connections.remove(&id);
@@ -115,16 +118,15 @@ impl Drop for ConnectionSlot {
 }
 
 impl Activity {
-    fn new(epoch: Instant) -> Self {
-        let activity = Self {
-            epoch,
-            idle_since: AtomicU64::new(0),
-            in_request: AtomicBool::new(false),
-            unsent: AtomicBool::new(false),
-            evicted: CancellationToken::new(),
+    fn new() -> Self {
+        let state = ActivityState {
+            requests: 0,
+            idle_since: Some(Instant::now()),
+            unsent: false,
+            closing: false,
+            evicted: false,
         };
-        activity.idle_since.store(activity.now(), Ordering::Relaxed);
-        activity
+        Self { state: Mutex::new(state), evicted: CancellationToken::new() }
     }
 
     /// Completes when the connection is evicted.
@@ -132,76 +134,96 @@ impl Activity {
         self.evicted.cancelled().await;
     }
 
+    /// Completes when the connection has been idle for a time.
+    pub(super) async fn idle_for(&self, limit: Duration) {
+        loop {
+            let idle = self.idle_since().map_or(Duration::ZERO, |since| since.elapsed());
+            match limit.checked_sub(idle) {
+                Some(left) if !left.is_zero() => sleep(left).await,
+                _ => return,
+            }
+        }
+    }
+
     /// Marks a request as in progress; `None` if the connection was evicted before.
     pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestInFlight> {
-        let idle_since = self.idle_since.load(Ordering::Relaxed);
-        let accepted = match idle_since {
-            EVICTED => false,
-            BUSY => true,
-            _ => self.idle_since.compare_exchange(idle_since, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
-        };
-        accepted.then(|| {
-            self.in_request.store(true, Ordering::Relaxed);
-            RequestInFlight(self.clone())
-        })
+        let mut state = self.state.lock();
+        if state.evicted {
+            return None;
+        }
+        state.requests = state.requests.saturating_add(1);
+        state.idle_since = None;
+        Some(RequestInFlight { activity: self.clone(), permit: None })
+    }
+
+    /// The number of requests in progress.
+    pub(super) fn requests(&self) -> usize {
+        self.state.lock().requests
     }
 
     /// Records that data was written.
     pub(super) fn mark_unsent(&self) {
-        self.unsent.store(true, Ordering::Relaxed);
+        self.state.lock().unsent = true;
     }
 
     /// Records that all written data was flushed.
     pub(super) fn mark_flushed(&self) {
-        self.unsent.store(false, Ordering::Relaxed);
-        self.update_idle();
+        self.state.lock().unsent = false;
     }
 
     /// Records that the connection only waits for the client to close.
     pub(super) fn mark_closing(&self) {
-        self.in_request.store(false, Ordering::Relaxed);
-        self.mark_flushed();
+        let mut state = self.state.lock();
+        state.unsent = false;
+        state.closing = true;
+        state.idle_since.get_or_insert_with(Instant::now);
     }
 
-    /// Starts the idle time if nothing is left to do.
-    fn update_idle(&self) {
-        let busy = self.in_request.load(Ordering::Relaxed) || self.unsent.load(Ordering::Relaxed);
-        if !busy && self.idle_since.load(Ordering::Relaxed) == BUSY {
-            // Only the connection's own task changes the state while it is busy.
-            self.idle_since.store(self.now(), Ordering::Release);
-        }
-    }
-
-    fn idle_micros(&self) -> Option<u64> {
-        Some(self.idle_since.load(Ordering::Acquire)).filter(|idle_since| !matches!(*idle_since, BUSY | EVICTED))
+    /// The start of the idle time; `None` if the connection is busy or evicted.
+    fn idle_since(&self) -> Option<Instant> {
+        self.state.lock().idle_since()
     }
 
     /// Evicts the connection if it is still idle since `idle_since`.
-    fn evict(&self, idle_since: u64) -> bool {
-        let evicted =
-            self.idle_since.compare_exchange(idle_since, EVICTED, Ordering::AcqRel, Ordering::Acquire).is_ok();
-        if evicted {
-            self.evicted.cancel();
+    fn evict(&self, idle_since: Instant) -> bool {
+        let mut state = self.state.lock();
+        if state.idle_since() != Some(idle_since) {
+            return false;
         }
-        evicted
+        state.evicted = true;
+        drop(state);
+        self.evicted.cancel();
+        true
     }
+}
 
-    fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX).min(EVICTED - 1)
+impl ActivityState {
+    fn idle_since(&self) -> Option<Instant> {
+        self.idle_since.filter(|_| !self.unsent && !self.evicted)
+    }
+}
+
+impl RequestInFlight {
+    /// Keeps a permit until the request ends.
+    pub(super) fn with_permit(mut self, permit: OwnedSemaphorePermit) -> Self {
+        self.permit = Some(permit);
+        self
     }
 }
 
 impl Drop for RequestInFlight {
     fn drop(&mut self) {
-        self.0.in_request.store(false, Ordering::Relaxed);
-        self.0.update_idle();
+        let mut state = self.activity.state.lock();
+        state.requests = state.requests.saturating_sub(1);
+        if state.requests == 0 && !state.closing {
+            state.idle_since = Some(Instant::now());
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     async fn short_delay() {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -253,5 +275,32 @@ mod tests {
         activity.mark_closing();
         drop(next_id);
         assert!(slots.acquire().is_some());
+    }
+
+    #[tokio::test]
+    async fn connection_is_busy_until_its_last_request_ends() {
+        let slots = ConnectionSlots::new(1);
+        let (slot, _) = slots.acquire().unwrap();
+        let activity = slot.activity();
+        let (first, second) = (activity.begin_request().unwrap(), activity.begin_request().unwrap());
+        assert_eq!(activity.requests(), 2);
+        drop(first);
+        assert!(slots.acquire().is_none(), "one of two requests has ended");
+        drop(second);
+        assert!(slots.acquire().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_time_begins_after_the_last_request() {
+        let limit = Duration::from_secs(10);
+        let activity = Arc::new(Activity::new());
+        let started = Instant::now();
+        let request = activity.begin_request().unwrap();
+        let ends = async {
+            sleep(Duration::from_secs(25)).await;
+            drop(request);
+        };
+        tokio::join!(activity.idle_for(limit), ends);
+        assert!((35..=36).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
     }
 }

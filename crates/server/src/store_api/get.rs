@@ -3,7 +3,10 @@
 use axum::{body::Body, extract::State, response::Response};
 use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
-    header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
+    header::{
+        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
+        LAST_MODIFIED,
+    },
 };
 use store::{GetResult, Key, StoreError, ValueMeta};
 use wire::{
@@ -22,6 +25,8 @@ use crate::{
     response_body::value_body,
 };
 
+/// A value that a browser displays has no origin, runs nothing and submits nothing.
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
 /// The part of a value that is sent.
@@ -148,6 +153,7 @@ fn head_with_validators(status: StatusCode, key: &Key, meta: &ValueMeta, conditi
     headers.reserve(16);
     headers.insert(CONTENT_TYPE, content_type::for_key(key));
     headers.insert(ACCEPT_RANGES, BYTES);
+    headers.insert(CONTENT_SECURITY_POLICY, SANDBOX);
     validators(headers, meta, conditions);
     response
 }

@@ -225,7 +225,9 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
 
 fn reject_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     let entries = fs::read_dir(&paths.dir).map_err(OpenError::io("list", &paths.dir))?;
-    let recognized = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
+    // `access` is the default place of zarrd's tokens, which may be made before the store.
+    let recognized =
+        |name: &std::ffi::OsStr| ["lock", "lost+found", "incomplete", "access"].iter().any(|known| name == *known);
     let foreign = entries.flatten().any(|entry| !recognized(&entry.file_name()));
     if foreign && !paths.creation_marker().exists() {
         return Err(OpenError::NotAStore { dir: paths.dir.clone() });

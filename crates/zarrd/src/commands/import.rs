@@ -6,7 +6,7 @@ use futures::TryFutureExt;
 
 use super::{canonical_path, check_has_keys, check_outside_store};
 use crate::{
-    config::{Endpoint, ImportConfig, ImportFrom, Location},
+    config::{Endpoint, ImportConfig, ImportFrom, Location, ServerEndpoint},
     error::Error,
     open::{self, OpenEndpoint},
     signals::{HangUp, Signals},
@@ -37,7 +37,8 @@ pub(super) async fn run(config: ImportConfig) -> Result<(), Error> {
 async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
     match &config.from {
         ImportFrom::Remote(remote) => {
-            let store = open::connect(&remote.base)?;
+            let server = ServerEndpoint { base: remote.base.clone(), token: config.from_token.clone() };
+            let store = open::connect(&server)?;
             check_has_keys(&store, &remote.prefix).await?;
             Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone(), max_keys: Some(config.max_keys) }))
         }

@@ -7,8 +7,10 @@ mod export;
 mod health;
 mod import;
 mod info;
+mod login;
 mod ls;
 mod serve;
+mod token;
 mod tree;
 
 use std::{
@@ -23,7 +25,7 @@ use crate::{
     cli::{Cli, Command},
     config::{
         CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, Location,
-        LogConfig, NodeConfig, ServeConfig,
+        LogConfig, NodeConfig, ServeConfig, TokenConfig,
     },
     error::Error,
     logging, open,
@@ -67,6 +69,9 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
+        Command::Token(args) => token::run(TokenConfig::new(args, file)?),
+        Command::Login(args) => login::login(&args.server),
+        Command::Logout(args) => login::logout(&args.server),
     }
 }
 

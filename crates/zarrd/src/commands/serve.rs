@@ -1,18 +1,31 @@
 //! `zarrd serve`: serves a store over HTTP.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::{App, RequestLogs};
-use tokio::{net::TcpListener, sync::oneshot};
+use server::{App, Certificates, RequestLogs};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, oneshot},
+    task::spawn_blocking,
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    config::{Listen, ServeConfig},
+    config::{Listen, ServeConfig, TlsFiles},
     error::Error,
     open::ServedStore,
     signals::{HangUp, Signals},
     ui,
 };
+
+/// A listening socket, and what it serves.
+struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    /// The certificates, unless connections are plain.
+    tls: Option<Arc<Certificates>>,
+}
 
 /// Serves until a signal is received.
 ///
@@ -20,15 +33,24 @@ use crate::{
 /// Connections wait until the store is open.
 pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Continue)?;
+    let tls = load_certificates(config.tls.take()).await?;
     raise_file_limit();
     fit_connections(&mut config.settings.limits.connections);
     let (listener, address) = listen(config.listen).await?;
     let logs = RequestLogs::open(&config.logs)?;
     let reopened = logs.clone();
     signals.at_hang_up(move || reopened.reopen());
+    let hang_up = Arc::new(Notify::new());
+    let notified = hang_up.clone();
+    signals.at_hang_up(move || notified.notify_one());
     let store = signals.finish(ServedStore::open(&config.store, config.access, config.write)).await?;
     let served = match signals.check() {
-        Ok(()) => serve(&config, &store, &logs, listener, address, &mut signals).await,
+        Ok(()) => {
+            let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
+            let _watching = tls.clone().map(|tls| AbortOnDropHandle::new(tokio::spawn(watch(tls))));
+            let listening = Listening { listener, address, tls };
+            serve(&config, &store, &logs, listening, &mut signals).await
+        }
         // A signal was received before serving began.
         Err(_) => Ok(()),
     };
@@ -43,18 +65,24 @@ async fn serve(
     config: &ServeConfig,
     store: &ServedStore,
     logs: &RequestLogs,
-    listener: TcpListener,
-    address: SocketAddr,
+    listening: Listening,
     signals: &mut Signals,
 ) -> Result<(), Error> {
+    let Listening { listener, address, tls } = listening;
     let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
-    ui::print(format_args!("zarrd is listening on http://{address} (store: {})", config.store));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         // An error would mean that the sender was dropped, and no signal can stop the server any more.
         let _ = stopped.await;
     };
-    let mut serving = std::pin::pin!(server::serve(listener, app, stopped));
+    let mut serving = std::pin::pin!(async {
+        match tls {
+            Some(certificates) => server::serve_tls(listener, app, certificates, stopped).await,
+            None => server::serve(listener, app, stopped).await,
+        }
+    });
     let served = tokio::select! {
         served = &mut serving => served,
         signal = signals.next() => {
@@ -65,6 +93,13 @@ async fn serve(
         }
     };
     served.map_err(Error::Serve)
+}
+
+/// Loads the certificates, off the runtime's threads, since files may be slow.
+async fn load_certificates(files: Option<TlsFiles>) -> Result<Option<Arc<Certificates>>, Error> {
+    let Some(TlsFiles { cert, key }) = files else { return Ok(None) };
+    let loaded = spawn_blocking(move || Certificates::load(cert, key)).await;
+    Ok(Some(loaded.map_err(|error| Error::Runtime(error.into()))??))
 }
 
 /// Listens on an address, and returns it with the port, which may have been 0.

@@ -7,7 +7,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
+use super::{AccessOptions, ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
 
 /// Name of the default file, in the working directory.
 const DEFAULT_FILE_NAME: &str = "zarrd.toml";
@@ -22,6 +22,8 @@ pub(crate) struct ConfigFile {
     pub(crate) log: LogOptions,
     /// Location of the store.
     pub(crate) store: StoreOptions,
+    /// Location of tokens.
+    pub(crate) access: AccessOptions,
     /// Limits of a store that is written to.
     pub(crate) write: WriteOptions,
     /// Options of the server.
@@ -56,6 +58,7 @@ impl ConfigFile {
         Ok(Self {
             log: group(path, text)?,
             store: group(path, text)?,
+            access: group(path, text)?,
             write: group(path, text)?,
             serve: group(path, text)?,
             transfer: group(path, text)?,
@@ -79,6 +82,7 @@ fn known_keys() -> Vec<String> {
     let flags = clap::Command::new("zarrd");
     let flags = <LogOptions as clap::Args>::augment_args(flags);
     let flags = <StoreOptions as clap::Args>::augment_args(flags);
+    let flags = <AccessOptions as clap::Args>::augment_args(flags);
     let flags = <WriteOptions as clap::Args>::augment_args(flags);
     let flags = <ServeOptions as clap::Args>::augment_args(flags);
     let flags = <TransferOptions as clap::Args>::augment_args(flags);
@@ -104,9 +108,12 @@ mod tests {
             log = "json"
             log-level = "debug"
             store = "redb:/data"
+            access = "/access"
             listen = "0.0.0.0:80"
             read-only = true
             anonymous = "read"
+            tls-cert = "/tls/cert.pem"
+            tls-key = "/tls/key.pem"
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
             max-body = "64MiB"
@@ -128,8 +135,11 @@ mod tests {
         .unwrap();
         assert_eq!(file.log.log, Some(LogFormat::Json));
         assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
+        assert_eq!(file.access.access, Some("/access".into()));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.read_only, Some(true));
+        assert_eq!(file.serve.tls_cert, Some("/tls/cert.pem".into()));
+        assert_eq!(file.serve.tls_key, Some("/tls/key.pem".into()));
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));

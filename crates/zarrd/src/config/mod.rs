@@ -1,8 +1,10 @@
 //! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They
 //! are resolved into one struct per command.
 
+mod expiry;
 mod file;
 mod location;
+mod logins;
 mod options;
 mod prefix;
 mod request_logs;
@@ -10,21 +12,33 @@ mod resolved;
 
 use std::{io, path::PathBuf};
 
+pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{Listen, Location};
+pub(crate) use logins::{LoginError, Logins};
 pub(crate) use options::{
-    AccessLogLevel, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
-    WriteOptions,
+    AccessLogLevel, AccessOptions, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions,
+    TransferOptions, WriteOptions,
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, WriteLimits,
+    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TlsFiles, TokenCommand, TokenConfig,
+    WriteLimits,
 };
 
 /// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
+    /// A file that the configuration names cannot be read.
+    #[error("cannot read {}", file.display())]
+    ReadNamed {
+        /// Path of the file.
+        file: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
     /// The configuration file cannot be read.
     #[error("cannot read the configuration file {}", file.display())]
     Read {
@@ -62,6 +76,25 @@ pub(crate) enum ConfigError {
     AnonymousRequired {
         /// The address.
         listen: Listen,
+    },
+    /// The store has no directory in which tokens could be.
+    #[error(
+        "memory: has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml)"
+    )]
+    AccessRequired,
+    /// A grant of a token is invalid.
+    #[error("--allow was given too often")]
+    Grants(#[from] access::TooManyGrants),
+    /// The token for a server cannot be determined.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// Only one of the two files for TLS is given.
+    #[error("{given} needs {missing}: TLS needs a certificate and its private key")]
+    IncompleteTls {
+        /// The flag that is given.
+        given: &'static str,
+        /// The flag that is missing.
+        missing: &'static str,
     },
     /// The command needs a persistent store.
     #[error("{command} needs a persistent store, and memory: keeps nothing; name a sled:DIR or redb:DIR")]

@@ -37,6 +37,16 @@ pub(crate) struct StoreOptions {
     pub(crate) store: Option<Location>,
 }
 
+/// Location of tokens.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct AccessOptions {
+    /// Directory of tokens, share links and their keys, which servers may share [default: `access` in the directory of
+    /// the store]
+    #[arg(long, env = "ZARRD_ACCESS", value_name = "DIR")]
+    pub(crate) access: Option<PathBuf>,
+}
+
 /// Limits of a store that is written to.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -61,6 +71,12 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) listen: Option<Listen>,
+    /// Certificate chain in PEM, to serve HTTPS only; loaded again when it changes and on SIGHUP
+    #[arg(long, env = "ZARRD_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert in PEM; other users must not have access to it
+    #[arg(long, env = "ZARRD_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Reject all changes with status 403, and open the store read-only; its directory must exist [default: false]
     #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -74,7 +90,7 @@ pub(crate) struct ServeOptions {
     #[serde(deserialize_with = "from_texts")]
     pub(crate) allow_host: Vec<Host>,
     /// Network of trusted proxies, such as 10.0.0.0/8, whose Forwarded or X-Forwarded-For header has the client's
-    /// address; may be repeated
+    /// address; may be repeated. Requests with such headers from other addresses are rejected with status 400
     #[arg(long, env = "ZARRD_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) behind_proxy: Vec<Network>,
@@ -121,7 +137,7 @@ pub(crate) struct ServeOptions {
     /// 503 if none is idle [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
-    /// Time limit for receiving a request head, and for an idle connection, such as 30s [default: 1m]
+    /// Time limit for a TLS handshake, for receiving a request head, and for an idle connection, such as 30s [default: 1m]
     #[arg(long, env = "ZARRD_HEADER_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) header_timeout: Option<humantime::Duration>,

@@ -6,19 +6,22 @@ use std::{
     time::Duration,
 };
 
+use access::{Grants, KeyId};
 use array::EmptyChunks;
 use bytesize::ByteSize;
-use client::{BaseUrl, Dialect, NodePath};
+use client::{BaseUrl, Dialect, NodePath, Token};
 use server::{AccessPolicy, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
 use store::Prefix;
 use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    Anonymous, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
-    StoreOptions, TransferOptions, WriteOptions, request_logs,
+    AccessOptions, Anonymous, ConfigError, ConfigFile, Expiry, ImportFrom, Listen, Location, LogFormat, LogOptions,
+    ServeOptions, StoreOptions, TransferOptions, WriteOptions, logins, request_logs,
 };
-use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs};
+use crate::cli::{
+    AccessArgs, CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, TokenArgs,
+};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
@@ -47,10 +50,21 @@ pub(crate) struct ServeConfig {
     pub(crate) write: WriteLimits,
     /// Address to listen on.
     pub(crate) listen: Listen,
+    /// Files for TLS; `None` for plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
     /// Access control and limits of the server.
     pub(crate) settings: Settings,
     /// The access log and the audit log.
     pub(crate) logs: RequestLogOptions,
+}
+
+/// Files for TLS, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// Path of the certificate chain.
+    pub(crate) cert: PathBuf,
+    /// Path of its private key.
+    pub(crate) key: PathBuf,
 }
 
 /// Configuration of `import`.
@@ -64,6 +78,8 @@ pub(crate) struct ImportConfig {
     pub(crate) prefix: Prefix,
     /// Source of the keys.
     pub(crate) from: ImportFrom,
+    /// The token for the server that is the source, if any.
+    pub(crate) from_token: Option<Token>,
     /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
     /// Maximum number of keys in the listing of another server.
@@ -152,8 +168,49 @@ pub(crate) struct CopyConfig {
 pub(crate) struct HealthConfig {
     /// URL of the server.
     pub(crate) url: BaseUrl,
+    /// Path of a certificate to trust.
+    pub(crate) certificate: Option<PathBuf>,
     /// Time limit for its response.
     pub(crate) timeout: Duration,
+}
+
+/// Configuration of `token`.
+#[derive(Debug)]
+pub(crate) struct TokenConfig {
+    /// The directory of the tokens.
+    pub(crate) directory: PathBuf,
+    /// The command.
+    pub(crate) command: TokenCommand,
+    /// Format of the output.
+    pub(crate) format: OutputFormat,
+}
+
+/// A command of `token`.
+#[derive(Debug)]
+pub(crate) enum TokenCommand {
+    /// Creates a token.
+    Create {
+        /// Its name.
+        name: String,
+        /// Its rights.
+        grants: Grants,
+        /// Its expiry, if any.
+        expires: Option<Expiry>,
+    },
+    /// Lists all tokens.
+    List,
+    /// Revokes a token, or a share link.
+    Revoke {
+        /// The id, or the name of a token.
+        token: String,
+    },
+    /// Adds a key.
+    Rotate,
+    /// Drops a key.
+    Drop {
+        /// The key.
+        key: KeyId,
+    },
 }
 
 /// Limits of a store that is written to; `None` for the default of the store.
@@ -171,7 +228,16 @@ pub(crate) enum Endpoint {
     /// A local store, which is opened exclusively.
     Local(Location),
     /// The store of a running server.
-    Server(BaseUrl),
+    Server(ServerEndpoint),
+}
+
+/// A running server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerEndpoint {
+    /// Its URL.
+    pub(crate) base: BaseUrl,
+    /// The token for it, if any.
+    pub(crate) token: Option<Token>,
 }
 
 /// Reaction to names that cannot be transferred.
@@ -208,6 +274,7 @@ impl ServeConfig {
         file: &ConfigFile,
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
+        let tls = TlsFiles::new(&serve, &file.serve)?;
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
             Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
@@ -227,15 +294,37 @@ impl ServeConfig {
         let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
-        Ok(Self { store: location(store, file), access: store_access, write, listen, settings, logs })
+        Ok(Self { store: location(store, file), access: store_access, write, listen, tls, settings, logs })
+    }
+}
+
+impl TlsFiles {
+    /// Resolves the options; the two files may be given in different places.
+    fn new(flags: &ServeOptions, file: &ServeOptions) -> Result<Option<Self>, ConfigError> {
+        let cert = flags.tls_cert.as_ref().or(file.tls_cert.as_ref());
+        let key = flags.tls_key.as_ref().or(file.tls_key.as_ref());
+        match (cert, key) {
+            (Some(cert), Some(key)) => Ok(Some(Self { cert: cert.clone(), key: key.clone() })),
+            (Some(_), None) => Err(ConfigError::IncompleteTls { given: "--tls-cert", missing: "--tls-key" }),
+            (None, Some(_)) => Err(ConfigError::IncompleteTls { given: "--tls-key", missing: "--tls-cert" }),
+            (None, None) => Ok(None),
+        }
     }
 }
 
 impl ImportConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ImportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let to = endpoint(args.endpoint, file, "import")?;
+        // The token of the environment is for one server.
+        let from_token = match (&args.from, &to) {
+            (ImportFrom::Directory(_), _) => None,
+            (ImportFrom::Remote(remote), Endpoint::Local(_)) => logins::token(&remote.base)?,
+            (ImportFrom::Remote(remote), Endpoint::Server(_)) => logins::stored_token(&remote.base)?,
+        };
         Ok(Self {
-            to: endpoint(args.endpoint, file, "import")?,
+            to,
+            from_token,
             write: WriteLimits::new(&args.write, file),
             prefix: args.prefix.0,
             from: args.from,
@@ -266,7 +355,7 @@ impl NodeConfig {
             endpoint: endpoint(args.endpoint, file, command)?,
             path: args.path,
             dialect: args.dialect,
-            format: if args.json { OutputFormat::Json } else { OutputFormat::Text },
+            format: OutputFormat::new(args.json),
         })
     }
 }
@@ -305,11 +394,38 @@ impl CopyConfig {
 impl HealthConfig {
     /// Resolves the options.
     pub(crate) fn new(args: HealthArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let certificate = args.tls_cert.or_else(|| file.serve.tls_cert.clone());
+        let scheme = if certificate.is_some() { "https" } else { "http" };
         let url = match args.url {
             Some(url) => url,
-            None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
+            None => BaseUrl::parse(&format!("{scheme}://{}", listen(args.listen, file).reachable()))?,
         };
-        Ok(Self { url, timeout: args.timeout.into() })
+        Ok(Self { url, certificate, timeout: args.timeout.into() })
+    }
+}
+
+impl TokenConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: TokenArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let (AccessArgs { access, store, json }, command) = match args {
+            TokenArgs::Create(args) => {
+                let grants = Grants::new(args.allow)?;
+                (args.access, TokenCommand::Create { name: args.name, grants, expires: args.expires })
+            }
+            TokenArgs::List(args) => (args, TokenCommand::List),
+            TokenArgs::Revoke(args) => (args.access, TokenCommand::Revoke { token: args.token }),
+            TokenArgs::Rotate(args) => {
+                (args.access, args.drop.map_or(TokenCommand::Rotate, |key| TokenCommand::Drop { key }))
+            }
+        };
+        let directory = access_directory(access, store, file).ok_or(ConfigError::AccessRequired)?;
+        Ok(Self { directory, command, format: OutputFormat::new(json) })
+    }
+}
+
+impl OutputFormat {
+    fn new(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
     }
 }
 
@@ -386,9 +502,15 @@ fn location(flags: StoreOptions, file: &ConfigFile) -> Location {
     location.unwrap_or_else(|| Location::Sled(DEFAULT_DIRECTORY.into()))
 }
 
+/// The directory of tokens; `None` if it is not given and the store has no directory.
+fn access_directory(flags: AccessOptions, store: StoreOptions, file: &ConfigFile) -> Option<PathBuf> {
+    let given = flags.access.or_else(|| file.access.access.clone());
+    given.or_else(|| Some(location(store, file).directory()?.join("access")))
+}
+
 fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
     match endpoint.server {
-        Some(server) => Ok(Endpoint::Server(server)),
+        Some(base) => Ok(Endpoint::Server(ServerEndpoint { token: logins::token(&base)?, base })),
         None => persistent(location(endpoint.store, file), command).map(Endpoint::Local),
     }
 }

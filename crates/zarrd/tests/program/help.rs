@@ -11,9 +11,28 @@ fn help_has_examples_and_exit_codes() {
     {
         assert!(help.contains(part), "{part}: {help}");
     }
-    for command in ["serve", "import", "export", "ls", "tree", "info", "check", "compact", "copy", "health"] {
-        let help = dir.succeeds(&[command, "--help"]).stdout;
-        assert_eq!(dir.succeeds(&["help", command]).stdout, help);
+    for command in [
+        "serve",
+        "import",
+        "export",
+        "ls",
+        "tree",
+        "info",
+        "check",
+        "compact",
+        "copy",
+        "health",
+        "login",
+        "logout",
+        "token",
+        "token create",
+        "token list",
+        "token revoke",
+        "token rotate",
+    ] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let help = dir.succeeds(&[&words, ["--help"].as_slice()].concat()).stdout;
+        assert_eq!(dir.succeeds(&[["help"].as_slice(), &words].concat()).stdout, help);
         assert!(help.contains("Examples:") && help.contains(&format!("zarrd {command}")), "{help}");
     }
 }

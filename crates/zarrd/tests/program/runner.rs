@@ -2,9 +2,9 @@
 
 use std::{
     fmt::Debug,
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -55,9 +55,22 @@ impl TestDir {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Finished {
-        let output = self.command(args).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Finished { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        finished(self.command(args).output().unwrap())
+    }
+
+    /// Runs a command with this text on stdin.
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Finished {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The command may have failed without reading it.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        finished(child.wait_with_output().unwrap())
+    }
+
+    /// Starts a command, without its output.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// Runs a command that must succeed.
@@ -106,6 +119,8 @@ impl TestDir {
                 command.env_remove(name);
             }
         }
+        // The tokens that the user has stored are not used.
+        command.env("XDG_CONFIG_HOME", self.path("config"));
         command.current_dir(self.dir.path()).envs(self.env.iter().cloned()).args(args);
         command
     }
@@ -120,7 +135,7 @@ impl Finished {
 
 impl Server {
     pub(crate) fn url(&self) -> String {
-        let url = self.line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        let url = self.line.split_whitespace().find(|word| word.contains("://")).unwrap();
         url.to_owned()
     }
 
@@ -166,6 +181,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn finished(output: Output) -> Finished {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Finished { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// The path as an argument.

@@ -41,9 +41,11 @@ fn share_link_dies_with_its_maker() {
     assert_eq!(directory.list_links().unwrap()[0].state, CredentialState::MakerGone);
     assert!(matches!(directory.create_link(link("lab/", Some(maker))), Err(ChangeError::InvalidMaker { .. })));
     // It expires with its maker.
-    let (maker, _) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:lab/") });
-    let (info, _) = shared(maker);
+    let (expired, _) = create(&directory, NewToken { expires: Some(second(1_000_100)), ..token("read:lab/") });
+    let (info, _) = shared(expired);
     assert_eq!(info.expires, second(1_000_100));
+    clock.set(1_000_100);
+    assert!(matches!(directory.create_link(link("lab/", Some(expired))), Err(ChangeError::InvalidMaker { .. })));
     // The maker's file is changed to fewer rights, or to an earlier expiry.
     let (maker, _) = create(&directory, token("write:lab/"));
     let (_, secret) = shared(maker);

@@ -169,6 +169,41 @@ fn many_changes_within_one_tick_are_all_seen() {
 }
 
 #[test]
+fn changes_after_a_quiet_time_are_seen() {
+    let (_temp, path) = temp();
+    let (one, other) = (open(&path), open(&path));
+    let (id, secret) = create(&one, token("read:/"));
+    let (_, share) = one.create_link(link("lab/", None)).unwrap();
+    let quiet = || {
+        other.reload_if_changed();
+        other.disk.lock().settle();
+        other.reload_if_changed();
+    };
+    quiet();
+    assert!(other.authenticate(secret.expose()).is_ok() && other.authenticate_link(share.expose()).is_ok());
+    one.rotate().unwrap();
+    let (newer_id, newer) = create(&one, token("read:/"));
+    other.reload_if_changed();
+    assert!(other.authenticate(newer.expose()).is_ok());
+    quiet();
+    one.revoke(id).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(secret.expose()), Err(Denial::Revoked)));
+    quiet();
+    one.drop_key(KeyId::FIRST).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate_link(share.expose()), Err(Denial::UnknownKey)));
+    quiet();
+    set_mode(&path.join("tokens"), 0o777);
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(newer.expose()), Err(Denial::Unavailable { .. })));
+    set_mode(&path.join("tokens"), 0o700);
+    one.revoke(newer_id).unwrap();
+    other.reload_if_changed();
+    assert!(matches!(other.authenticate(newer.expose()), Err(Denial::Revoked)));
+}
+
+#[test]
 fn change_with_the_time_of_the_one_before_is_seen() {
     let (_temp, path) = temp();
     let (one, other) = (open(&path), open(&path));

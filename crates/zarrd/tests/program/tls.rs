@@ -1,0 +1,108 @@
+//! `serve` with `--tls-cert` and `--tls-key`.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    time::{Duration, Instant},
+};
+
+use client::{BaseUrl, HttpStore};
+use rustix::process::Signal;
+
+use crate::runner::{Server, TestDir};
+
+const TLS: [&str; 6] = ["--store", "memory:", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+
+/// Writes a new certificate for `localhost` and its key; returns the certificate in PEM.
+fn write_certificate(dir: &TestDir) -> String {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    dir.write("cert.pem", certificate.pem());
+    dir.write("key.pem", key.serialize_pem());
+    set_mode(dir, 0o600);
+    certificate.pem()
+}
+
+fn set_mode(dir: &TestDir, mode: u32) {
+    fs::set_permissions(dir.path("key.pem"), fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// True if a new client that trusts only this certificate reaches the server.
+async fn is_reached(server: &Server, certificate: &str) -> bool {
+    let url = server.url().replace("127.0.0.1", "localhost");
+    let client = HttpStore::builder(BaseUrl::parse(&url).unwrap()).certificates(certificate.as_bytes()).unwrap();
+    client.retries(client::Retries::none()).build().unwrap().ready().await.is_ok()
+}
+
+#[tokio::test]
+async fn server_speaks_tls() {
+    let mut dir = TestDir::new();
+    let certificate = write_certificate(&dir);
+    let server = dir.serve(&TLS);
+    assert!(server.line.starts_with("zarrd is listening on https://127.0.0.1:"), "{}", server.line);
+    assert!(is_reached(&server, &certificate).await);
+    server.stop();
+    dir.env("ZARRD_TLS_KEY", "key.pem");
+    dir.write("zarrd.toml", "tls-cert = \"cert.pem\"\nstore = \"memory:\"");
+    let server = dir.serve(&[]);
+    assert!(server.line.contains("https://") && is_reached(&server, &certificate).await);
+}
+
+#[test]
+fn unusable_certificates_are_exit_code_2() {
+    let dir = TestDir::new();
+    dir.fails(&["serve", "--tls-cert", "cert.pem"], 2, &["--tls-cert needs --tls-key"]);
+    dir.fails(&["serve", "--tls-key", "key.pem"], 2, &["--tls-key needs --tls-cert"]);
+    let serve = [["serve"].as_slice(), &TLS].concat();
+    dir.fails(&serve, 2, &["cannot read cert.pem (--tls-cert)", "No such file"]);
+    write_certificate(&dir);
+    set_mode(&dir, 0o644);
+    dir.fails(&serve, 2, &["key.pem (--tls-key) is accessible to other users (mode 0644)", "chmod 600"]);
+    set_mode(&dir, 0o600);
+    dir.write("key.pem", rcgen::KeyPair::generate().unwrap().serialize_pem());
+    dir.fails(&serve, 2, &["is not that of the certificate in cert.pem"]);
+}
+
+#[tokio::test]
+async fn certificate_is_replaced_on_sighup_and_on_change() {
+    let dir = TestDir::new();
+    let first = write_certificate(&dir);
+    let server = dir.serve(&TLS);
+    assert!(is_reached(&server, &first).await);
+    let mut current = first;
+    for on_signal in [true, false] {
+        let new = write_certificate(&dir);
+        if on_signal {
+            server.signal(Signal::HUP);
+        }
+        let started = Instant::now();
+        while !is_reached(&server, &new).await {
+            assert!(started.elapsed() < Duration::from_secs(20), "it is not replaced");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(!is_reached(&server, &current).await);
+        current = new;
+    }
+    dir.write("key.pem", "");
+    server.signal(Signal::HUP);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(is_reached(&server, &current).await, "the certificate in use is kept");
+    let log = server.stop();
+    assert_eq!(log.matches("loaded a new TLS certificate, valid until").count(), 2, "{log}");
+    assert!(log.contains("cannot load a new TLS certificate") && log.contains("no private key in PEM"), "{log}");
+}
+
+#[test]
+fn health_trusts_the_certificate() {
+    let mut dir = TestDir::new();
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    dir.write("cert.pem", params.self_signed(&key).unwrap().pem());
+    dir.write("key.pem", key.serialize_pem());
+    set_mode(&dir, 0o600);
+    let server = dir.serve(&TLS);
+    dir.env("ZARRD_LISTEN", &server.url().replace("https://", ""));
+    dir.succeeds(&["health", "--tls-cert", "cert.pem"]);
+    dir.fails(&["health", "--tls-cert", "missing.pem"], 2, &["cannot read missing.pem"]);
+    dir.fails(&["health"], 1, &["not healthy"]);
+}

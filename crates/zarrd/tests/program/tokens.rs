@@ -1,0 +1,185 @@
+//! `zarrd token`.
+
+use std::{
+    os::unix::fs::{PermissionsExt, chown},
+    thread,
+    time::Duration,
+};
+
+use access::{AccessDirectory, Denial, Right};
+use serde_json::Value;
+use store::Prefix;
+
+use crate::runner::TestDir;
+
+const ADA: &[&str] =
+    &["token", "create", "--name", "Ada", "--allow", "read:lab/", "--allow", "write:lab/exp1/", "--expires", "90d"];
+
+fn open(dir: &TestDir, name: &str) -> AccessDirectory {
+    AccessDirectory::open_existing(dir.path(name)).unwrap()
+}
+
+fn create(dir: &TestDir, name: &str) -> (String, String) {
+    let created = dir.succeeds(&["token", "create", "--name", name, "--allow", "read:lab/", "--json"]);
+    let json: Value = serde_json::from_str(&created.stdout).unwrap();
+    (json["id"].as_str().unwrap().to_owned(), json["token"].as_str().unwrap().to_owned())
+}
+
+fn listed(dir: &TestDir) -> Vec<Value> {
+    let list = dir.succeeds(&["token", "list", "--json"]).stdout;
+    list.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn created_token_has_its_rights_until_it_is_revoked() {
+    let dir = TestDir::new();
+    let created = dir.succeeds(ADA);
+    let token = created.stdout.strip_suffix('\n').unwrap();
+    assert!(created.stderr.contains("read:lab/ write:lab/exp1/ until") && !created.stderr.contains(token));
+    let directory = open(&dir, "zarrd-data/access");
+    let principal = directory.authenticate(token).unwrap();
+    let may = |right, prefix| principal.may(right, &Prefix::parse(prefix).unwrap());
+    assert!(may(Right::Read, "lab/") && may(Right::Write, "lab/exp1/") && !may(Right::Write, "lab/"));
+    let list = listed(&dir);
+    let (expires, created) = (principal.expires.unwrap(), directory.list().unwrap()[0].created);
+    assert_eq!(expires.duration_since(created).unwrap().as_secs_f64().round(), 90.0 * 86_400.0);
+    assert_eq!(
+        (&list[0]["name"], &list[0]["state"], &list[0]["maker"]),
+        (&"Ada".into(), &"valid".into(), &Value::Null)
+    );
+    assert_eq!((&list[0]["id"], &list[0]["key"]), (&(&*principal.id).into(), &1.into()));
+    assert_eq!(list[0]["grants"], serde_json::json!(["read:lab/", "write:lab/exp1/"]));
+    let text = dir.succeeds(&["token", "list"]).stdout;
+    assert!(text.contains("Ada  read:lab/ write:lab/exp1/  expires 20") && text.lines().count() == 1, "{text}");
+    dir.succeeds(&["token", "revoke", "Ada"]);
+    directory.reload_if_changed();
+    assert!(matches!(directory.authenticate(token), Err(Denial::Revoked)));
+    assert!(listed(&dir).is_empty());
+    dir.fails(&["token", "revoke", "Ada"], 1, &["no token is named \"Ada\""]);
+}
+
+#[test]
+fn tokens_of_one_name_are_revoked_by_id() {
+    let dir = TestDir::new();
+    let (first, second) = (create(&dir, "bot"), create(&dir, "bot"));
+    dir.fails(&["token", "revoke", "bot"], 1, &["2 tokens are named \"bot\"", "ids"]);
+    dir.succeeds(&["token", "revoke", &first.0]);
+    dir.fails(&["token", "revoke", &first.0], 1, &["nothing was changed", &first.0]);
+    let directory = open(&dir, "zarrd-data/access");
+    assert!(directory.authenticate(&first.1).is_err() && directory.authenticate(&second.1).is_ok());
+}
+
+#[test]
+fn rotation_ends_the_tokens_of_a_dropped_key() {
+    let dir = TestDir::new();
+    let (_, old) = create(&dir, "old");
+    dir.fails(&["token", "rotate", "--drop", "1"], 1, &["key 1 makes new tokens"]);
+    let rotated = dir.succeeds(&["token", "rotate", "--json"]);
+    assert_eq!(rotated.stdout, "{\"key\":2}\n");
+    assert!(rotated.stderr.contains("key 1 has made 1 tokens; `zarrd token rotate --drop 1`"), "{}", rotated.stderr);
+    let (_, new) = create(&dir, "new");
+    let directory = open(&dir, "zarrd-data/access");
+    assert!(directory.authenticate(&old).is_ok() && directory.authenticate(&new).is_ok());
+    dir.succeeds(&["token", "rotate", "--drop", "1"]);
+    directory.reload_if_changed();
+    assert!(matches!(directory.authenticate(&old), Err(Denial::UnknownKey)) && directory.authenticate(&new).is_ok());
+    assert!(dir.succeeds(&["token", "list"]).stdout.contains("old  read:lab/  never expires, key 1 dropped\n"));
+    dir.fails(&["token", "rotate", "--drop", "1"], 1, &["no key 1"]);
+    dir.fails(&["token", "rotate", "--drop", "01"], 2, &["--drop", "leading zeros"]);
+}
+
+#[test]
+fn directory_is_that_of_flag_environment_file_or_store() {
+    let mut dir = TestDir::new();
+    let place = |dir: &TestDir, args: &[&str]| {
+        dir.succeeds(&[ADA, args].concat());
+        let places = ["zarrd-data/access", "data/access", "file", "variable", "flag"];
+        let used: Vec<&str> = places.into_iter().filter(|name| dir.path(name).exists()).collect();
+        used.iter().for_each(|name| std::fs::remove_dir_all(dir.path(name)).unwrap());
+        used.join(" ")
+    };
+    assert_eq!(place(&dir, &[]), "zarrd-data/access");
+    assert_eq!(place(&dir, &["--store", "redb:data"]), "data/access");
+    dir.fails(&[ADA, &["--store", "memory:"]].concat(), 2, &["--access DIR", "ZARRD_ACCESS"]);
+    dir.write("zarrd.toml", "access = \"file\"\n");
+    assert_eq!(place(&dir, &["--store", "memory:"]), "file");
+    dir.env("ZARRD_ACCESS", "variable");
+    assert_eq!(place(&dir, &[]), "variable");
+    assert_eq!(place(&dir, &["--access", "flag"]), "flag");
+    for command in [&["list"][..], &["revoke", "Ada"], &["rotate"]] {
+        dir.fails(&[&["token"], command].concat(), 1, &["no access directory at variable"]);
+    }
+    assert!(!dir.path("variable").exists());
+}
+
+#[test]
+fn store_is_created_next_to_its_tokens() {
+    let dir = TestDir::new();
+    dir.succeeds(ADA);
+    drop(dir.serve(&[]));
+    dir.succeeds(&["check"]);
+    assert_eq!(listed(&dir).len(), 1);
+}
+
+#[test]
+fn invalid_rights_and_expiries_are_exit_code_2() {
+    let dir = TestDir::new();
+    for (allow, message) in [
+        ("read:lab", "a prefix ends with `/`"),
+        ("read:/lab/", "empty"),
+        ("read:lab//x/", "empty"),
+        ("read:../", "`..`"),
+        ("own:lab/", "`read`, `write` or `admin`"),
+        ("lab/", "`read:lab/`"),
+    ] {
+        dir.fails(&["token", "create", "--name", "Ada", "--allow", allow], 2, &["--allow", message]);
+    }
+    for expires in ["soon", "90", "2027-02-30", "2027-01-01T00:00:00+01:00"] {
+        let command = ["token", "create", "--name", "Ada", "--allow", "read:/", "--expires", expires];
+        dir.fails(&command, 2, &["--expires", "90d"]);
+    }
+    dir.fails(&["token", "create", "--name", "Ada"], 2, &["--allow"]);
+    dir.fails(&["token", "create", "--allow", "read:/"], 2, &["--name"]);
+    assert!(!dir.path("zarrd-data").exists());
+    let create = ["token", "create", "--allow", "read:/", "--name"];
+    dir.fails(&[&create[..], &["Ada", "--expires", "2026-01-01"]].concat(), 1, &["nothing was changed", "2026-01-01"]);
+    dir.fails(&[&create[..], &["a\tb"]].concat(), 1, &["control characters"]);
+    dir.fails(&[&create[..], &[&"x".repeat(101)]].concat(), 1, &["at most 100 characters"]);
+    assert!(listed(&dir).is_empty());
+}
+
+#[test]
+fn insecure_directory_is_refused_with_the_command_that_mends_it() {
+    let dir = TestDir::new();
+    dir.succeeds(ADA);
+    let key = dir.path("zarrd-data/access/keys/1.json");
+    let mode = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o640);
+    dir.fails(ADA, 1, &["keys/1.json", "mode 640", "chmod 600"]);
+    mode(0o600);
+    assert_eq!(listed(&dir).len(), 1);
+    // Only root can give the directory to someone else.
+    if chown(dir.path("zarrd-data/access"), Some(12345), None).is_ok() {
+        for command in [ADA, &["token", "revoke", "Ada"], &["token", "rotate"]] {
+            dir.fails(command, 1, &["belongs to user 12345", "sudo -u '#12345'"]);
+        }
+        assert_eq!(listed(&dir).len(), 1);
+    }
+}
+
+#[test]
+fn killed_command_leaves_no_damaged_file() {
+    let dir = TestDir::new();
+    let (_, token) = create(&dir, "first");
+    for round in 0..40 {
+        let command = if round % 4 == 0 { &["token", "rotate"][..] } else { ADA };
+        let mut child = dir.start(command);
+        thread::sleep(Duration::from_millis(round % 20));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let directory = open(&dir, "zarrd-data/access");
+    assert_eq!(directory.damaged(), []);
+    directory.authenticate(&token).unwrap();
+    dir.succeeds(ADA);
+}
