@@ -107,6 +107,9 @@ struct AsciiFormatter;
 
 impl Formatter for AsciiFormatter {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        if fragment.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let is_printable = |character: char| matches!(character, ' '..='~');
         for part in fragment.split_inclusive(|character| !is_printable(character)) {
             let end = part.chars().next_back().filter(|character| !is_printable(*character));
