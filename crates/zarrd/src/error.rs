@@ -111,6 +111,15 @@ pub(crate) enum Error {
     /// Tokens or keys were not changed.
     #[error("nothing was changed")]
     ChangeAccess(#[from] access::ChangeError),
+    /// The first administrator's token cannot be written.
+    #[error("cannot write the token of the first administrator to {}; make another one with zarrd token create", path.display())]
+    FirstToken {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
     /// The directory of tokens belongs to another user.
     #[error(
         "{} belongs to user {owner}, whose servers could not read new files of user {user}; run the command as user \
@@ -180,6 +189,7 @@ impl Error {
             | Self::OpenAccess(_)
             | Self::ReadAccess(_)
             | Self::ChangeAccess(_)
+            | Self::FirstToken { .. }
             | Self::OtherOwner { .. }
             | Self::NoSuchName { .. }
             | Self::AmbiguousName { .. }

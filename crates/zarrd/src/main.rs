@@ -26,6 +26,7 @@ mod exit;
 mod hierarchy;
 mod logging;
 mod open;
+mod served_tokens;
 mod signals;
 mod transfer;
 mod ui;

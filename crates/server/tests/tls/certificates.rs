@@ -42,7 +42,7 @@ fn missing_and_invalid_files_are_rejected() {
     assert_rejected(&files, &["cert.pem (--tls-cert) has no certificate in PEM"]);
     files.replace_cert(&certificate.key);
     assert_rejected(&files, &["cert.pem (--tls-cert) has no certificate in PEM"]);
-    files.replace_cert(&certificate.cert[..certificate.cert.len() / 2]);
+    files.replace_cert(certificate.cert.split_at(certificate.cert.len() / 2).0);
     assert_rejected(&files, &["cert.pem (--tls-cert) has no certificate in PEM"]);
     files.replace_cert("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     assert_rejected(&files, &["cert.pem (--tls-cert) has an invalid certificate"]);

@@ -54,9 +54,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Error> {
 
 async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
     match command {
-        Command::Serve(args) => {
-            serve::run(ServeConfig::new(args.store, args.access, &args.write, args.serve, file)?).await
-        }
+        Command::Serve(args) => serve::run(ServeConfig::new(args, file)?).await,
         Command::Import(args) => import::run(ImportConfig::new(args, file)?).await,
         Command::Export(args) => export::run(ExportConfig::new(args, file)?).await,
         Command::Ls(args) => {

@@ -2,10 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use access::{AccessDirectory, OpenError};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{App, Certificates, RequestLogs};
-use store_local::Access;
 use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot},
@@ -14,9 +12,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    config::{Listen, ServeConfig, TlsFiles, TokenDirectory},
+    config::{Listen, ServeConfig, TlsFiles},
     error::Error,
     open::ServedStore,
+    served_tokens,
     signals::{HangUp, Signals},
     ui,
 };
@@ -72,7 +71,7 @@ async fn serve(
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
     let mut settings = config.settings.clone();
-    settings.access.directory = open_tokens(&config.tokens, config.access)?;
+    settings.access.directory = served_tokens::open(config).await?;
     let app = App::with_logs(store.shared(), settings, logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
@@ -97,24 +96,6 @@ async fn serve(
         }
     };
     served.map_err(Error::Serve)
-}
-
-/// Opens the directory of tokens, whose changes are read from then on.
-fn open_tokens(tokens: &TokenDirectory, store: Access) -> Result<Option<Arc<AccessDirectory>>, Error> {
-    let opened = match (tokens, store) {
-        (TokenDirectory::None, _) => return Ok(None),
-        (TokenDirectory::InStore(path), Access::ReadOnly) => match AccessDirectory::open_existing(path) {
-            // Nothing is written into the directory of a read-only store.
-            Err(OpenError::Missing { .. }) => return Ok(None),
-            opened => opened?,
-        },
-        (TokenDirectory::Given(path), _) | (TokenDirectory::InStore(path), Access::ReadWrite) => {
-            AccessDirectory::open(path)?
-        }
-    };
-    let opened = Arc::new(opened);
-    opened.watch().map_err(Error::Runtime)?;
-    Ok(Some(opened))
 }
 
 /// Loads the certificates, off the runtime's threads, since files may be slow.

@@ -1,6 +1,7 @@
 //! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They
 //! are resolved into one struct per command.
 
+mod anonymous;
 mod expiry;
 mod file;
 mod location;
@@ -14,13 +15,14 @@ mod tokens;
 
 use std::{io, path::PathBuf};
 
+pub(crate) use anonymous::AnonymousRight;
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{Listen, Location};
 pub(crate) use logins::{LoginError, Logins};
 pub(crate) use options::{
-    AccessLogLevel, AccessOptions, Anonymous, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions,
-    TransferOptions, WriteOptions,
+    AccessLogLevel, AccessOptions, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
+    WriteOptions,
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
@@ -70,19 +72,13 @@ pub(crate) enum ConfigError {
         /// All known keys.
         known: String,
     },
-    /// The server listens on an address that other machines can reach, without a decision on anonymous access.
-    #[error(
-        "{listen} is not a loopback address, so other machines may reach it: pass --anonymous none if all clients have \
-         tokens (zarrd token create), --anonymous read to let others read everything, or --anonymous write to let them \
-         also change and erase everything (ZARRD_ANONYMOUS and `anonymous` in zarrd.toml do the same)"
-    )]
-    AnonymousRequired {
-        /// The address.
-        listen: Listen,
-    },
+    /// The rights of clients without a token are contradictory.
+    #[error(transparent)]
+    Anonymous(#[from] anonymous::AnonymousRightsError),
     /// The store has no directory in which tokens could be.
     #[error(
-        "memory: has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml)"
+        "memory: has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml), or \
+         serve clients without a token with --anonymous"
     )]
     AccessRequired,
     /// A grant of a token is invalid.

@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use server::{Host, Network, Origin};
 
-use super::{Listen, Location};
+use super::{AnonymousRight, Listen, Location};
 
 /// Options of the log.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -81,10 +81,16 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) read_only: Option<bool>,
-    /// Permissions of clients without a token; required for any address except loopback ones [default: write on loopback
-    /// addresses until a token is made, and none from then on]
-    #[arg(long, env = "ZARRD_ANONYMOUS", value_enum)]
-    pub(crate) anonymous: Option<Anonymous>,
+    /// Rights of clients without a token: `none`, `read`, `write`, or a right on a prefix such as `read:public/`; may be
+    /// repeated [default: write on a loopback address until the first token is made, unless there is a --behind-proxy;
+    /// else none]
+    #[arg(long, env = "ZARRD_ANONYMOUS", value_name = "RIGHT", value_delimiter = ',')]
+    #[serde(deserialize_with = "from_text_or_texts")]
+    pub(crate) anonymous: Vec<AnonymousRight>,
+    /// Let everybody read the metrics, instead of clients that may read everything [default: false]
+    #[arg(long, env = "ZARRD_PUBLIC_METRICS", value_name = "BOOL")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) public_metrics: Option<bool>,
     /// Additional host name by which clients may address a server on a loopback address; may be repeated
     #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
@@ -125,7 +131,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
-    /// Size of the decoded-chunk cache; 0 disables it [default: 256MiB]
+    /// Size of the decoded-chunk cache; 0 disables it [default: 192MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
@@ -214,18 +220,6 @@ pub(crate) enum AuditLogLevel {
     On,
 }
 
-/// Permissions of clients without a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Anonymous {
-    /// Nothing: all clients need a token
-    None,
-    /// Read everything
-    Read,
-    /// Read, change and erase everything
-    Write,
-}
-
 /// Deserializes a value with the parser of its flag.
 fn from_text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
@@ -235,6 +229,26 @@ where
 {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(D::Error::custom)
+}
+
+/// Deserializes one value or a list, with the parser of its flag.
+fn from_text_or_texts<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: Display,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Texts {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match Texts::deserialize(deserializer)? {
+        Texts::One(text) => vec![text],
+        Texts::Many(texts) => texts,
+    };
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
 }
 
 /// Deserializes a list with the parser of its flag.

@@ -10,16 +10,18 @@ use access::Grants;
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath, Token};
-use server::{AccessPolicy, AnonymousAccess, ArrayOptions, Changes, Hosts, Limits, RequestLogOptions, Right, Settings};
+use server::{
+    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, Hosts, Limits, MetricsAccess, RequestLogOptions, Settings,
+};
 use store::Prefix;
 use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    AccessOptions, Anonymous, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions,
-    ServeOptions, StoreOptions, TokenDirectory, TransferOptions, WriteOptions, logins, request_logs,
+    AnonymousRight, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
+    StoreOptions, TokenDirectory, TransferOptions, WriteOptions, logins, request_logs,
 };
-use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs};
+use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, ServeArgs};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
@@ -226,26 +228,18 @@ impl LogConfig {
 }
 
 impl ServeConfig {
-    /// Resolves the options. An address that is not a loopback address requires `--anonymous`.
-    pub(crate) fn new(
-        store: StoreOptions,
-        access: AccessOptions,
-        write: &WriteOptions,
-        serve: ServeOptions,
-        file: &ConfigFile,
-    ) -> Result<Self, ConfigError> {
+    /// Resolves the options.
+    pub(crate) fn new(args: ServeArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let ServeArgs { store, access, write, serve } = args;
         let listen = listen(serve.listen, file);
-        let tokens = TokenDirectory::new(access, store.clone(), file);
         let tls = TlsFiles::new(&serve, &file.serve)?;
-        let access = match serve.anonymous.or(file.serve.anonymous) {
-            Some(Anonymous::None) => {
-                AccessPolicy { anonymous: AnonymousAccess::Granted(Grants::none()), ..AccessPolicy::default() }
-            }
-            Some(Anonymous::Read) => AccessPolicy::anonymous(Right::Read),
-            Some(Anonymous::Write) => AccessPolicy::anonymous(Right::Write),
-            None if listen.0.ip().to_canonical().is_loopback() => AccessPolicy::default(),
-            None => return Err(ConfigError::AnonymousRequired { listen }),
-        };
+        let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
+        let is_private = listen.0.ip().to_canonical().is_loopback() && proxies.is_empty();
+        let tokens = TokenDirectory::new(access, store.clone(), file);
+        let access = access_policy(&serve, file, is_private)?;
+        if tokens == TokenDirectory::None && access.anonymous == AnonymousAccess::Granted(Grants::none()) {
+            return Err(ConfigError::AccessRequired);
+        }
         let logs = request_logs::resolve(&serve, &file.serve)?;
         let limits = limits(&serve, &file.serve);
         let arrays = arrays(&serve, &file.serve)?;
@@ -256,9 +250,8 @@ impl ServeConfig {
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
-        let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
-        let write = WriteLimits::new(write, file);
+        let write = WriteLimits::new(&write, file);
         Ok(Self { store: file.location(store), access: store_access, tokens, write, listen, tls, settings, logs })
     }
 }
@@ -438,6 +431,22 @@ fn size(flag: Option<ByteSize>, file: Option<ByteSize>, default: u64) -> u64 {
 
 fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
+}
+
+/// The access policy, without the directory of tokens. A server that only users of its machine can reach is open until
+/// the first token is made.
+fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_private: bool) -> Result<AccessPolicy, ConfigError> {
+    let rights = override_list(serve.anonymous.clone(), &file.serve.anonymous);
+    let anonymous = match AnonymousRight::combine(rights)? {
+        Some(grants) => AnonymousAccess::Granted(grants),
+        None if is_private => AnonymousAccess::UntilFirstToken,
+        None => AnonymousAccess::Granted(Grants::none()),
+    };
+    let metrics = match serve.public_metrics.or(file.serve.public_metrics).unwrap_or_default() {
+        true => MetricsAccess::Public,
+        false => MetricsAccess::Readers,
+    };
+    Ok(AccessPolicy { anonymous, directory: None, metrics })
 }
 
 fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
