@@ -4,7 +4,7 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, IsTerminal, Write},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -23,26 +23,48 @@ use crate::{
 /// The file of the first administrator's token, in the directory of tokens.
 const FIRST_TOKEN: &str = "admin-token";
 
-/// Opens the directory of tokens, whose changes are read from then on; `None` if the server accepts no tokens.
+/// The tokens of a server.
+#[derive(Default)]
+pub(crate) struct ServedTokens {
+    /// The directory, whose changes are read from now on; `None` if the server accepts no tokens.
+    pub(crate) directory: Option<Arc<AccessDirectory>>,
+    /// The token that was made because there was none.
+    first: Option<FirstToken>,
+}
+
+/// The first administrator's token.
+struct FirstToken {
+    path: PathBuf,
+    secret: Secret,
+}
+
+/// Opens the directory of tokens.
 ///
-/// If there are changes that clients cannot make without a token, and there is no token, the first one is made. Its path
-/// is printed, and the token itself to a terminal only. In the directory of a read-only store nothing is created.
-pub(crate) async fn open(config: &ServeConfig) -> Result<Option<Arc<AccessDirectory>>, Error> {
+/// If there are changes that clients cannot make without a token, and there is no token, the first one is made. In the
+/// directory of a read-only store nothing is created.
+pub(crate) async fn open(config: &ServeConfig) -> Result<ServedTokens, Error> {
     let (tokens, access, anonymous) = (config.tokens.clone(), config.access, config.settings.access.anonymous.clone());
     let opened = spawn_blocking(move || open_blocking(&tokens, access, &anonymous)).await;
     opened.map_err(|error| Error::Runtime(error.into()))?
 }
 
-fn open_blocking(
-    tokens: &TokenDirectory,
-    access: Access,
-    anonymous: &AnonymousAccess,
-) -> Result<Option<Arc<AccessDirectory>>, Error> {
+impl ServedTokens {
+    /// Prints the path of the first administrator's token if it was just made, and the token itself to a terminal only.
+    pub(crate) fn print_first(&self) {
+        let Some(FirstToken { path, secret }) = &self.first else { return };
+        ui::print(format_args!("the token of the first administrator is in {}", path.display()));
+        if io::stdout().is_terminal() {
+            ui::print(secret.expose());
+        }
+    }
+}
+
+fn open_blocking(tokens: &TokenDirectory, access: Access, anonymous: &AnonymousAccess) -> Result<ServedTokens, Error> {
     let opened = match (tokens, access) {
-        (TokenDirectory::None, _) => return Ok(None),
+        (TokenDirectory::None, _) => return Ok(ServedTokens::default()),
         (TokenDirectory::InStore(path), Access::ReadOnly) => match AccessDirectory::open_existing(path) {
             Err(OpenError::Missing { .. }) if *anonymous != AnonymousAccess::Granted(Grants::none()) => {
-                return Ok(None);
+                return Ok(ServedTokens::default());
             }
             opened => opened?,
         },
@@ -51,11 +73,10 @@ fn open_blocking(
         }
     };
     let opened = Arc::new(opened);
-    if access == Access::ReadWrite && needs_token(anonymous) && opened.list()?.is_empty() {
-        create_first_token(&opened)?;
-    }
+    let is_missing = access == Access::ReadWrite && needs_token(anonymous) && opened.list()?.is_empty();
+    let first = is_missing.then(|| create_first_token(&opened)).transpose()?;
     opened.watch().map_err(Error::Runtime)?;
-    Ok(Some(opened))
+    Ok(ServedTokens { directory: Some(opened), first })
 }
 
 /// True if there are changes that clients cannot make without a token.
@@ -66,17 +87,13 @@ fn needs_token(anonymous: &AnonymousAccess) -> bool {
     }
 }
 
-fn create_first_token(directory: &AccessDirectory) -> Result<(), Error> {
+fn create_first_token(directory: &AccessDirectory) -> Result<FirstToken, Error> {
     let grants = Grants::everything(Right::Admin);
     let new = NewToken { name: "first administrator".to_owned(), grants, expires: None, maker: None };
     let (_, secret) = directory.create(new)?;
     let path = directory.path().join(FIRST_TOKEN);
     write_token(&path, &secret).map_err(|source| Error::FirstToken { path: path.clone(), source })?;
-    ui::print(format_args!("the token of the first administrator is in {}", path.display()));
-    if io::stdout().is_terminal() {
-        ui::print(secret.expose());
-    }
-    Ok(())
+    Ok(FirstToken { path, secret })
 }
 
 /// Writes a token into a file that only its owner can read.

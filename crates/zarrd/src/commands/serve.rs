@@ -71,10 +71,12 @@ async fn serve(
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
     let mut settings = config.settings.clone();
-    settings.access.directory = served_tokens::open(config).await?;
+    let tokens = served_tokens::open(config).await?;
+    settings.access.directory = tokens.directory.clone();
     let app = App::with_logs(store.shared(), settings, logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
+    tokens.print_first();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
         // An error would mean that the sender was dropped, and no signal can stop the server any more.

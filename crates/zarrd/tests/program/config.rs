@@ -1,5 +1,9 @@
 //! Precedence of flags, environment, file and defaults.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use rustix::process::Signal;
+
 use crate::runner::TestDir;
 
 #[test]
@@ -39,21 +43,42 @@ fn invalid_file_is_exit_code_2() {
 }
 
 #[test]
-fn non_loopback_address_requires_anonymous() {
+fn server_that_others_can_reach_is_closed_without_anonymous() {
     let mut dir = TestDir::new();
-    for address in ["0.0.0.0:0", "[::]:0"] {
-        dir.fails(
-            &["serve", "--listen", address],
-            2,
-            &["--anonymous none", "--anonymous read", "--anonymous write", "loopback"],
-        );
+    for args in [&["--listen", "0.0.0.0:0"][..], &["--behind-proxy", "10.0.0.0/8"], &["--anonymous", "none"]] {
+        let server = dir.serve(args);
+        let url = server.url().replace("0.0.0.0", "127.0.0.1");
+        dir.fails(&["tree", "--server", &url], 1, &["token"]);
+        let path = dir.path("zarrd-data/access/admin-token");
+        let token = fs::read_to_string(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        dir.env("ZARRD_TOKEN", token.trim());
+        dir.succeeds(&["tree", "--server", &url]);
+        // Without an accepted token, as without one, the command fails.
+        dir.env("ZARRD_TOKEN", "");
+        server.signal(Signal::TERM);
+        let (_, output) = server.wait();
+        assert_eq!(output.contains("admin-token"), args.contains(&"0.0.0.0:0"), "only the first server makes one");
+        assert!(!output.contains(token.trim()), "a token is printed to a terminal only");
     }
-    assert!(!dir.path("zarrd-data").exists());
+    dir.fails(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], 2, &["--access", "--anonymous"]);
+    dir.fails(&["serve", "--anonymous", "admin:lab/"], 2, &["--anonymous", "admin"]);
+    dir.fails(&["serve", "--anonymous", "none", "--anonymous", "read"], 2, &["--anonymous none"]);
     assert!(dir.serve(&["--listen", "0.0.0.0:0", "--anonymous", "read"]).line.contains("http://0.0.0.0:"));
     dir.env("ZARRD_LISTEN", "0.0.0.0:0");
-    dir.fails(&["serve"], 2, &["--anonymous"]);
     dir.env("ZARRD_ANONYMOUS", "write");
-    assert!(dir.serve(&[]).line.contains("http://0.0.0.0:"));
+    assert!(dir.serve(&["--store", "memory:"]).line.contains("http://0.0.0.0:"));
+}
+
+#[test]
+fn anonymous_clients_have_rights_on_prefixes() {
+    let dir = TestDir::new();
+    dir.write("data/x", "1");
+    let server = dir.serve(&["--anonymous", "read:public/,write:inbox/"]);
+    dir.succeeds(&["import", "data", "inbox", "--server", &server.url()]);
+    dir.fails(&["import", "data", "public", "--server", &server.url()], 1, &["write public/"]);
+    dir.fails(&["ls", "/", "--server", &server.url()], 1, &["read /"]);
+    dir.fails(&["ls", "private", "--server", &server.url()], 1, &["read private/"]);
 }
 
 #[test]
