@@ -55,7 +55,7 @@ pub struct SampleServer {
     /// An empty directory for downloads.
     pub download_dir: TempDir,
     /// Contains the server's store; retained until drop.
-    _store: TempDir,
+    store: TempDir,
 }
 
 /// Changes values and elements continuously, until it is dropped or stopped.
@@ -103,12 +103,18 @@ impl Sample {
 
     /// Starts a new server for the files.
     pub fn serve(self) -> SampleServer {
+        self.serve_with(&[])
+    }
+
+    /// Starts a new server for the files, with these arguments.
+    pub fn serve_with(self, arguments: &[&str]) -> SampleServer {
         let [store, download_dir] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
         let to = format!("sled:{}", store.path().display());
         let lab = self.lab();
         let ended = zarrd_with(["import".as_ref(), lab.as_os_str(), "lab".as_ref(), "--store".as_ref(), to.as_ref()]);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        SampleServer { server: Launch::sled(store.path()).start(), sample: self, download_dir, _store: store }
+        let launch = arguments.iter().fold(Launch::sled(store.path()), |launch, argument| launch.arg(argument));
+        SampleServer { server: launch.start(), sample: self, download_dir, store }
     }
 }
 
@@ -126,8 +132,20 @@ impl SampleServer {
     /// Runs a script of `tests/clients/unmodified` with the server's URL and the directory of the files; returns its
     /// output.
     pub fn run(&self, python: &Python, script: &str) -> String {
+        self.run_at(python, script, &self.url(""), &[])
+    }
+
+    /// Runs a script with another URL, such as that of a share link, and further arguments.
+    pub fn run_at(&self, python: &Python, script: &str, url: &str, further: &[&str]) -> String {
         let lab = self.sample.lab();
-        python.run(&format!("unmodified/{script}"), &[&self.url(""), lab.to_str().expect("the path is UTF-8")])
+        let arguments = [&[url, lab.to_str().expect("the path is UTF-8")], further].concat();
+        python.run(&format!("unmodified/{script}"), &arguments)
+    }
+
+    /// The first administrator's token of a closed server.
+    pub fn admin_token(&self) -> String {
+        let path = self.store.path().join("access/admin-token");
+        fs::read_to_string(path).expect("the server is closed").trim().to_owned()
     }
 
     /// The number of answered requests of this kind.

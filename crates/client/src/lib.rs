@@ -138,6 +138,7 @@ mod read;
 mod remote;
 mod response;
 mod retry;
+mod shares;
 mod store;
 mod token;
 mod transport;
@@ -169,6 +170,7 @@ pub use operations::{
 };
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
+pub use shares::ShareClient;
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
-pub use wire::health::Readiness;
+pub use wire::{access::Share, health::Readiness};

@@ -210,9 +210,10 @@ mod tests {
             let problem = Some(Problem::new(kind));
             let response = ErrorResponse { status, request: String::new(), retry_after, problem };
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => {
-                    Execution::NotExecuted
-                }
+                ProblemType::Busy
+                | ProblemType::AccessUnavailable
+                | ProblemType::TooManyConflicts
+                | ProblemType::TooManyRequests => Execution::NotExecuted,
                 ProblemType::ShuttingDown => Execution::Unknown,
                 _ => Execution::Final,
             };

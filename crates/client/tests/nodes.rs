@@ -318,8 +318,8 @@ mod hierarchies {
         .await;
         let group = zom(&group(json!({})));
         let error = nodes(&server).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
-        assert!(matches!(error, NodeError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
+        assert!(matches!(error, NodeError::Remote(RemoteError::Unauthorized { .. })), "{error:?}");
         let error = arrays(&server).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
-        assert!(matches!(error, ArrayError::Remote(RemoteError::Forbidden { .. })), "{error:?}");
+        assert!(matches!(error, ArrayError::Remote(RemoteError::Unauthorized { .. })), "{error:?}");
     }
 }

@@ -88,10 +88,10 @@ mod errors {
         assert_eq!(server.store.head(&key()).await.unwrap(), None);
         for content in [streamed(64), "x".into()] {
             let error = server.store.set(&key(), content, Precondition::none()).await.unwrap_err();
-            assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Unauthorized { .. })), "{error:?}");
         }
         let error = server.store.erase_prefix(&Prefix::root()).await.unwrap_err();
-        assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::Unauthorized { .. })), "{error:?}");
     }
 
     #[tokio::test]

@@ -7,9 +7,11 @@
 //!               │
 //!             dispatch       request id, metrics, logs, common headers, panics
 //!               │
-//!             guard          Host, proxies, framing, read-only, Origin      ──┐
+//!             guard          Host, proxies, framing, Origin        ──┐
 //!               │                                                   │
 //!             routes         one table: template + method + query   │
+//!               │                                                   │
+//!             authorization  token or share link, rights on names   │
 //!               │                                                   │
 //!             extract        path, query, conditions, negotiation   │ ApiError
 //!             request_body   uploads, JSON documents, limits        │

@@ -148,6 +148,11 @@ pub fn parse_node(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
     parse_node_path(path.strip_prefix(NODE_ROOT).unwrap_or_default(), slashes)
 }
 
+/// The path of a share link as a resource.
+pub fn share_path(id: &str) -> String {
+    format!("{SHARES}/{}", encode(id))
+}
+
 /// The path of a share link as a credential, which precedes the usual path.
 pub fn share_link_path(link: &str) -> String {
     format!("{SHARE_LINK_ROOT}{link}")

@@ -11,7 +11,7 @@ use client::{BaseUrl, Dialect, NodePath};
 
 use crate::{
     config::{
-        AccessOptions, ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions,
+        AccessOptions, Expiry, ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions,
         TransferOptions, WriteOptions,
     },
     exit,
@@ -175,6 +175,14 @@ Tokens are files in a directory, which the commands work on directly: run them a
 servers see a change within a second. The token itself is shown once, by create; it is not stored, and whoever has it \
 has its rights.";
 
+const SHARE_EXAMPLES: &str = "\
+Examples:
+  zarrd share https://lab.example.org lab/exp1 --expires 7d
+  zarrd share https://lab.example.org lab/exp1 --expires 2027-01-31 --name 'for Ada' --json
+
+The URL is the base for curl, browsers and every Zarr client: the usual path follows it, such as /store/lab/exp1. It ends at \
+its time, with the token that it is made with, or with `DELETE /share/ID`.";
+
 const LOGIN_EXAMPLES: &str = "\
 Examples:
   zarrd login https://lab.example.org
@@ -262,6 +270,9 @@ pub(crate) enum Command {
     /// Create, list and revoke the tokens with which clients authenticate
     #[command(subcommand, after_help = TOKEN_EXAMPLES)]
     Token(TokenArgs),
+    /// Create a share link, which reads a prefix of a server until a time
+    #[command(after_help = SHARE_EXAMPLES)]
+    Share(ShareArgs),
     /// Store a token for a server
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(ServerArgs),
@@ -441,6 +452,26 @@ pub(crate) struct HealthArgs {
     /// Time limit for the response, such as 3s
     #[arg(long, value_name = "TIME", default_value = "3s")]
     pub(crate) timeout: humantime::Duration,
+}
+
+/// The arguments of `share`.
+#[derive(Debug, Args)]
+pub(crate) struct ShareArgs {
+    /// URL of the server
+    #[arg(value_name = "URL")]
+    pub(crate) server: BaseUrl,
+    /// The prefix that the link reads
+    #[arg(value_name = "PREFIX")]
+    pub(crate) prefix: PrefixArg,
+    /// Expiry: a duration such as 7d, a date, or a time in UTC
+    #[arg(long, value_name = "EXPIRY")]
+    pub(crate) expires: Expiry,
+    /// Name of the link, for people
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(crate) name: String,
+    /// Print a JSON object instead of the URL
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The arguments of `login` and `logout`.

@@ -134,6 +134,12 @@ pub(crate) enum Error {
         /// The id of the user who runs the command.
         user: u32,
     },
+    /// The client of a server's share links cannot be built.
+    #[error("cannot connect to the server")]
+    ShareClient(#[source] client::BuildError),
+    /// The server did not create a share link.
+    #[error("cannot create the share link")]
+    Share(#[from] client::RemoteError),
     /// The expiry of a token cannot be represented.
     #[error("--expires is too far away")]
     ExpiryTooFar,
@@ -190,6 +196,8 @@ impl Error {
             | Self::ReadAccess(_)
             | Self::ChangeAccess(_)
             | Self::FirstToken { .. }
+            | Self::ShareClient(_)
+            | Self::Share(_)
             | Self::OtherOwner { .. }
             | Self::NoSuchName { .. }
             | Self::AmbiguousName { .. }

@@ -9,3 +9,4 @@ mod browser;
 mod downloads;
 mod gdal;
 mod libraries;
+mod tokens;

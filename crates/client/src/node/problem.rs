@@ -202,6 +202,7 @@ mod tests {
         ProblemType::ReadOnlyStore,
         ProblemType::OutOfSpace,
         ProblemType::Busy,
+        ProblemType::AccessUnavailable,
         ProblemType::TooManyConflicts,
         ProblemType::TooManyRequests,
         ProblemType::ShuttingDown,

@@ -265,7 +265,7 @@ async fn invalid_responses_are_protocol_errors() {
 #[tokio::test]
 async fn responses_without_a_problem_become_errors_by_status() {
     for (step, expected) in [
-        (response(401, &[], ""), "the server requires a valid token"),
+        (response(401, &[], ""), "the server requires a valid token: no reason given"),
         (response(403, &[], ""), "the server does not permit this: no reason given"),
         (response(404, &[], "no"), "the server responded with status 404 (request req-7)"),
         (response(301, &["Location: http://elsewhere/"], ""), "the server responded with status 301 (request req-7)"),

@@ -10,6 +10,7 @@ mod info;
 mod login;
 mod ls;
 mod serve;
+mod share;
 mod token;
 mod tree;
 
@@ -25,7 +26,7 @@ use crate::{
     cli::{Cli, Command},
     config::{
         CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, Location,
-        LogConfig, NodeConfig, ServeConfig, TokenConfig,
+        LogConfig, NodeConfig, ServeConfig, ShareConfig, TokenConfig,
     },
     error::Error,
     logging, open,
@@ -70,6 +71,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
         Command::Token(args) => token::run(TokenConfig::new(args, file)?),
+        Command::Share(args) => share::run(ShareConfig::new(args)?).await,
         Command::Login(args) => login::login(&args.server),
         Command::Logout(args) => login::logout(&args.server),
     }

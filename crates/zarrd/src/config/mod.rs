@@ -10,6 +10,7 @@ mod options;
 mod prefix;
 mod request_logs;
 mod resolved;
+mod shares;
 mod token_directory;
 mod tokens;
 
@@ -29,6 +30,7 @@ pub(crate) use resolved::{
     CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
     NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TlsFiles, WriteLimits,
 };
+pub(crate) use shares::ShareConfig;
 pub(crate) use token_directory::TokenDirectory;
 pub(crate) use tokens::{TokenCommand, TokenConfig};
 

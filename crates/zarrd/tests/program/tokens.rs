@@ -256,3 +256,27 @@ fn killed_command_leaves_no_damaged_file() {
     directory.authenticate(&token).unwrap();
     dir.succeeds(ADA);
 }
+
+#[test]
+fn share_link_reads_its_prefix() {
+    let mut dir = TestDir::new();
+    let server = dir.serve(&["--anonymous", "none"]);
+    let url = server.url();
+    let admin = std::fs::read_to_string(dir.path("zarrd-data/access/admin-token")).unwrap();
+    dir.env("ZARRD_TOKEN", admin.trim());
+    dir.write("data/x", "1");
+    dir.succeeds(&["import", "data", "lab/exp1", "--server", &url]);
+    let share = ["share", &url, "lab/exp1", "--expires", "1h", "--name", "for Ada"];
+    let created = dir.succeeds(&share);
+    let link = created.stdout.trim();
+    assert!(link.starts_with(&format!("{url}/s/")) && !created.stderr.contains(link), "{created:?}");
+    let json = dir.succeeds(&[&share[..], &["--json"]].concat()).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["url"].as_str().unwrap().contains("/s/") && json["id"].is_string() && json["expires"].is_string());
+    dir.fails(&["share", &url, "lab/exp1", "--expires", "2001-01-01"], 1, &["not in the future"]);
+    dir.env("ZARRD_TOKEN", "");
+    dir.fails(&share, 1, &["token"]);
+    dir.succeeds(&["ls", "lab/exp1", "--server", link]);
+    dir.fails(&["ls", "lab", "--server", link], 1, &["read lab/"]);
+    dir.succeeds(&["import", &format!("{link}/store/lab/exp1/"), "copy", "--store", "sled:elsewhere"]);
+}
