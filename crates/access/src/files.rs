@@ -63,9 +63,14 @@ pub(crate) fn create_dir(path: &Path) -> Result<(), ReadError> {
 }
 
 /// The stamp of a directory, which must be readable, and writable by its owner only. It is opened, since on network
-/// file systems only that asks the server.
+/// file systems only that asks the server, unless all file descriptors are taken.
 pub(crate) fn stamp_dir(path: &Path) -> Result<Stamp, ReadError> {
-    let metadata = File::open(path).and_then(|dir| dir.metadata()).map_err(io_error("open", path))?;
+    let opened = File::open(path).and_then(|dir| dir.metadata());
+    let metadata = match opened {
+        Err(error) if is_out_of_files(&error) => fs::metadata(path),
+        opened => opened,
+    };
+    let metadata = metadata.map_err(io_error("open", path))?;
     if !metadata.is_dir() {
         return Err(io_error("open", path)(io::ErrorKind::NotADirectory.into()));
     }
@@ -74,6 +79,13 @@ pub(crate) fn stamp_dir(path: &Path) -> Result<Stamp, ReadError> {
         return Err(ReadError::WritableByOthers { path: path.to_owned(), mode: stamp.permissions() });
     }
     Ok(stamp)
+}
+
+/// True if a file cannot be opened because the process or the system has too many open files.
+fn is_out_of_files(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
 /// The names of the files in a directory, except of those being written, if they are not too many.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use zarrd_tests::{
-    python::{python_with_clients, python_with_zarr_2},
+    python::python_with_clients,
     sample::{Sample, SampleServer},
     server::program,
     skip::note,
@@ -31,7 +31,6 @@ fn libraries_read_through_a_share_link() {
     for (script, report) in [
         ("read_datasets.py", "compared 45 datasets and arrays, 6 not listed"),
         ("read_images.py", "compared 6 levels"),
-        ("read_obstore.py", "compared 353 values and 11 arrays"),
         ("list_fsspec.py", "listed 353 values and compared 10 arrays"),
         ("read_tensorstore.py", "compared 353 values and 8 arrays"),
         ("read_rasters.py", "compared 22 rasters"),
@@ -41,14 +40,6 @@ fn libraries_read_through_a_share_link() {
         note(found.trim_end());
         assert!(found.trim_end().ends_with(report), "{script}: {found}");
     }
-}
-
-#[test]
-fn zarr_python_2_reads_through_a_share_link() {
-    let (Some(writer), Some(reader)) = (python_with_clients(), python_with_zarr_2()) else { return };
-    let server = closed(Sample::of(&writer));
-    let found = server.run_at(&reader, "read_zarr2.py", &share(&server), &[]);
-    assert!(found.trim_end().ends_with("compared 10 arrays"), "{found}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use super::{entry::LoggedRequest, record::RequestRecord};
+use super::record::RequestRecord;
 use crate::observed_body::BodyObserver;
 
 /// The maximum size of a frame of a response, in bytes. The connection takes a whole frame at once, but sends it while the
@@ -21,19 +21,28 @@ const MAX_FRAME_BYTES: usize = 128 << 10;
 /// Counts the bytes of a request's body when they are read.
 pub(super) struct ReceivedBytes(pub(super) Arc<RequestRecord>);
 
+/// The progress of a response.
+pub(super) trait ResponseProgress {
+    /// Counts sent bytes.
+    fn add_sent(&mut self, bytes: u64);
+
+    /// Marks the response as complete.
+    fn end(&mut self);
+}
+
 /// The body of a response. Its request ends when it is dropped.
-pub(super) struct SentBody {
+pub(super) struct SentBody<R> {
     body: Body,
     /// The rest of a frame.
     rest: Bytes,
     /// The number of bytes left to send, if known.
     remaining: Option<u64>,
-    request: LoggedRequest,
+    request: R,
 }
 
-impl SentBody {
+impl<R> SentBody<R> {
     /// A body of `length` bytes, if known.
-    pub(super) fn new(body: Body, length: Option<u64>, request: LoggedRequest) -> Self {
+    pub(super) fn new(body: Body, length: Option<u64>, request: R) -> Self {
         Self { body, rest: Bytes::new(), remaining: length, request }
     }
 
@@ -57,7 +66,7 @@ impl BodyObserver for ReceivedBytes {
     }
 }
 
-impl HttpBody for SentBody {
+impl<R: ResponseProgress + Unpin> HttpBody for SentBody<R> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -11,7 +11,7 @@ use http_body::Body as _;
 use wire::{problem::ProblemType, time};
 
 use super::{
-    body::{ReceivedBytes, SentBody},
+    body::{ReceivedBytes, ResponseProgress, SentBody},
     line::{self, AccessLine, AuditLine, AuditOutcome},
     logs::{AccessLog, RequestLogs},
     record::{RequestRecord, RouteName},
@@ -92,16 +92,6 @@ impl LoggedRequest {
         response.map(|body| Body::new(SentBody::new(body, length, self)))
     }
 
-    /// Counts sent bytes.
-    pub(super) fn add_sent(&mut self, bytes: u64) {
-        self.sent = self.sent.saturating_add(bytes);
-    }
-
-    /// Marks the response as complete.
-    pub(super) fn end(&mut self) {
-        self.ending = Ending::Complete;
-    }
-
     fn audit(&self, etag: Option<&str>) {
         let (Some(log), Some(outcome)) = (self.logs.audit(), self.audit_outcome()) else { return };
         let record = &*self.record;
@@ -169,6 +159,16 @@ impl LoggedRequest {
 
     fn problem(&self) -> Option<&'static str> {
         Some(self.head?.problem?.slug())
+    }
+}
+
+impl ResponseProgress for LoggedRequest {
+    fn add_sent(&mut self, bytes: u64) {
+        self.sent = self.sent.saturating_add(bytes);
+    }
+
+    fn end(&mut self) {
+        self.ending = Ending::Complete;
     }
 }
 
