@@ -75,7 +75,7 @@ mod store_api;
 pub use access::{AccessDirectory, Grant, Grants, Right};
 pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
-pub use authorization::{AccessPolicy, AnonymousAccess, MetricsAccess};
+pub use authorization::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
 pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};

@@ -50,7 +50,7 @@ impl Site {
         store: Arc<dyn TransactionalStore>,
         anonymous: AnonymousAccess,
     ) -> TestServer {
-        let access = AccessPolicy { anonymous, directory: Some(directory.clone()), metrics: MetricsAccess::Readers };
+        let access = AccessPolicy { anonymous, directory: directory.clone().into(), metrics: MetricsAccess::Readers };
         TestServer::over(store, Settings { access, ..Settings::default() })
     }
 

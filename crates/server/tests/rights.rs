@@ -388,7 +388,7 @@ impl Callers {
     fn policy(&self, anonymous: &[(&str, &str)]) -> AccessPolicy {
         AccessPolicy {
             anonymous: AnonymousAccess::Granted(grants(anonymous)),
-            directory: Some(self.directory.clone()),
+            directory: self.directory.clone().into(),
             metrics: MetricsAccess::Readers,
         }
     }

@@ -369,7 +369,7 @@ impl ServerWithTokens {
         let directory = Arc::new(AccessDirectory::open(dir.path()).unwrap());
         let access = AccessPolicy {
             anonymous: AnonymousAccess::UntilFirstToken,
-            directory: Some(directory.clone()),
+            directory: directory.clone().into(),
             metrics: MetricsAccess::Readers,
         };
         let server = TestServer::with(Settings { access, limits, ..Settings::default() });

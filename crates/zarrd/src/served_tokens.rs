@@ -6,13 +6,18 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use access::{AccessDirectory, Grants, NewToken, OpenError, Right, Secret};
-use server::AnonymousAccess;
+use access::{AccessDirectory, Grants, NewToken, Right, Secret};
+use server::{AnonymousAccess, DirectorySlot};
 use store::Prefix;
 use store_local::Access;
-use tokio::task::spawn_blocking;
+use tokio::{
+    task::spawn_blocking,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     config::{ServeConfig, TokenDirectory},
@@ -20,16 +25,18 @@ use crate::{
     ui,
 };
 
+/// The time between two looks for a directory that does not exist yet. A new token must count within a second.
+const WAIT_INTERVAL: Duration = Duration::from_millis(250);
 /// The file of the first administrator's token, in the directory of tokens.
 const FIRST_TOKEN: &str = "admin-token";
 
 /// The tokens of a server.
 #[derive(Default)]
 pub(crate) struct ServedTokens {
-    /// The directory, whose changes are read from now on; `None` if the server accepts no tokens.
-    pub(crate) directory: Option<Arc<AccessDirectory>>,
     /// The token that was made because there was none.
     first: Option<FirstToken>,
+    /// Waits for the directory to be created.
+    _waiting: Option<AbortOnDropHandle<()>>,
 }
 
 /// The first administrator's token.
@@ -38,14 +45,28 @@ struct FirstToken {
     secret: Secret,
 }
 
-/// Opens the directory of tokens.
+/// Opens the directory of tokens for the server's access policy. Its changes are read from then on.
 ///
-/// If there are changes that clients cannot make without a token, and there is no token, the first one is made. In the
-/// directory of a read-only store nothing is created.
+/// A server that is open until the first token is made creates no directory, and opens it once another program has done
+/// so. If there are changes that clients cannot make without a token, and there is no token, the first one is made.
 pub(crate) async fn open(config: &ServeConfig) -> Result<ServedTokens, Error> {
-    let (tokens, access, anonymous) = (config.tokens.clone(), config.access, config.settings.access.anonymous.clone());
-    let opened = spawn_blocking(move || open_blocking(&tokens, access, &anonymous)).await;
-    opened.map_err(|error| Error::Runtime(error.into()))?
+    let policy = &config.settings.access;
+    let (path, is_given) = match &config.tokens {
+        TokenDirectory::None => return Ok(ServedTokens::default()),
+        TokenDirectory::Given(path) => (path.clone(), true),
+        TokenDirectory::InStore(path) => (path.clone(), false),
+    };
+    let is_closed = policy.anonymous == AnonymousAccess::Granted(Grants::none());
+    let makes_token = config.access == Access::ReadWrite && needs_token(&policy.anonymous);
+    if !makes_token && !is_given && !is_closed && !path.try_exists().unwrap_or(true) {
+        let waiting = AbortOnDropHandle::new(tokio::spawn(wait_for(path, policy.directory.clone())));
+        return Ok(ServedTokens { first: None, _waiting: Some(waiting) });
+    }
+    let creates = is_given || config.access == Access::ReadWrite;
+    let opened = spawn_blocking(move || open_blocking(&path, creates, makes_token)).await;
+    let (directory, first) = opened.map_err(|error| Error::Runtime(error.into()))??;
+    policy.directory.set(directory);
+    Ok(ServedTokens { first, _waiting: None })
 }
 
 impl ServedTokens {
@@ -59,24 +80,33 @@ impl ServedTokens {
     }
 }
 
-fn open_blocking(tokens: &TokenDirectory, access: Access, anonymous: &AnonymousAccess) -> Result<ServedTokens, Error> {
-    let opened = match (tokens, access) {
-        (TokenDirectory::None, _) => return Ok(ServedTokens::default()),
-        (TokenDirectory::InStore(path), Access::ReadOnly) => match AccessDirectory::open_existing(path) {
-            Err(OpenError::Missing { .. }) if *anonymous != AnonymousAccess::Granted(Grants::none()) => {
-                return Ok(ServedTokens::default());
-            }
-            opened => opened?,
-        },
-        (TokenDirectory::Given(path), _) | (TokenDirectory::InStore(path), Access::ReadWrite) => {
-            AccessDirectory::open(path)?
+/// Opens the directory once it exists.
+async fn wait_for(path: PathBuf, slot: DirectorySlot) {
+    let mut ticks = interval(WAIT_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let path = path.clone();
+        let opened =
+            spawn_blocking(move || path.try_exists().unwrap_or(false).then(|| open_blocking(&path, false, false)));
+        match opened.await {
+            Ok(Some(Ok((directory, _)))) => return slot.set(directory),
+            Ok(Some(Err(error))) => tracing::error!(error = &error as &dyn std::error::Error, "no token is accepted"),
+            // An error would mean that the thread panicked; the next round tries again.
+            Ok(None) | Err(_) => {}
         }
-    };
+    }
+}
+
+type Opened = (Arc<AccessDirectory>, Option<FirstToken>);
+
+fn open_blocking(path: &Path, creates: bool, makes_token: bool) -> Result<Opened, Error> {
+    let opened = if creates { AccessDirectory::open(path)? } else { AccessDirectory::open_existing(path)? };
     let opened = Arc::new(opened);
-    let is_missing = access == Access::ReadWrite && needs_token(anonymous) && opened.list()?.is_empty();
+    let is_missing = makes_token && opened.list()?.is_empty();
     let first = is_missing.then(|| create_first_token(&opened)).transpose()?;
     opened.watch().map_err(Error::Runtime)?;
-    Ok(ServedTokens { directory: Some(opened), first })
+    Ok((opened, first))
 }
 
 /// True if there are changes that clients cannot make without a token.

@@ -57,7 +57,7 @@ impl FromRequestParts<App> for Credentials {
         let Ok(session) = Session::from_request_parts(parts, app).await;
         // Only a token of the directory passes the guard.
         let caller = session.principal().id.parse().map_err(|_| no_such_credential())?;
-        let directory = app.settings().access.directory.clone().ok_or_else(no_such_credential)?;
+        let directory = app.settings().access.directory.get().cloned().ok_or_else(no_such_credential)?;
         Ok(Self { directory, session, caller })
     }
 }

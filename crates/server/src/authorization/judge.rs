@@ -57,7 +57,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
     if credential.is_some() && link.is_some() {
         return Err(ApiError::invalid_header("Authorization", "the path already has a share link as its credential"));
     }
-    let Some(directory) = &policy.directory else {
+    let Some(directory) = policy.directory.get() else {
         if credential.is_some() || link.is_some() {
             return Err(unauthorized(headers, "this server accepts no tokens".to_owned()));
         }
@@ -177,7 +177,7 @@ impl Judge<'_> {
 
     /// An anonymous caller lacks the right; an unreadable directory is named as the reason.
     fn unidentified(&self, detail: &str) -> ApiError {
-        let directory = self.app.settings().access.directory.as_ref();
+        let directory = self.app.settings().access.directory.get();
         match directory.map(|directory| directory.status()) {
             Some(Err(source)) => ApiError::with_cause(ProblemType::AccessUnavailable, source),
             _ => unauthorized(self.request.headers(), detail.to_owned()),

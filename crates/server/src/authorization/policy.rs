@@ -1,6 +1,9 @@
 //! The access policy of a server.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use access::{AccessDirectory, Grants, Principal, Right};
 
@@ -9,11 +12,16 @@ use access::{AccessDirectory, Grants, Principal, Right};
 pub struct AccessPolicy {
     /// The rights of callers without a credential.
     pub anonymous: AnonymousAccess,
-    /// The tokens and share links; `None` if the server accepts none.
-    pub directory: Option<Arc<AccessDirectory>>,
+    /// The tokens and share links.
+    pub directory: DirectorySlot,
     /// The callers who may read the metrics.
     pub metrics: MetricsAccess,
 }
+
+/// A place for an access directory, which may come to exist while the server runs. Without one, the server accepts no
+/// credential. Clones share it.
+#[derive(Clone, Default)]
+pub struct DirectorySlot(Arc<OnceLock<Arc<AccessDirectory>>>);
 
 /// The rights of callers without a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +52,7 @@ impl AccessPolicy {
     pub(crate) fn anonymous_principal(&self) -> Principal {
         Principal::anonymous(match &self.anonymous {
             AnonymousAccess::Granted(grants) => grants.clone(),
-            AnonymousAccess::UntilFirstToken => match &self.directory {
+            AnonymousAccess::UntilFirstToken => match self.directory.get() {
                 // An unreadable directory may have tokens.
                 Some(directory) if directory.status().is_err() || directory.had_tokens() => Grants::none(),
                 _ => Grants::everything(Right::Write),
@@ -53,10 +61,33 @@ impl AccessPolicy {
     }
 }
 
+impl DirectorySlot {
+    /// The directory, if there is one.
+    pub fn get(&self) -> Option<&Arc<AccessDirectory>> {
+        self.0.get()
+    }
+
+    /// Sets the directory, once: it is that of all requests from now on.
+    pub fn set(&self, directory: Arc<AccessDirectory>) {
+        // The first one stays.
+        let _ = self.0.set(directory);
+    }
+}
+
+impl From<Arc<AccessDirectory>> for DirectorySlot {
+    fn from(directory: Arc<AccessDirectory>) -> Self {
+        Self(Arc::new(OnceLock::from(directory)))
+    }
+}
+
 impl Default for AccessPolicy {
     /// Full access for everybody.
     fn default() -> Self {
-        Self { anonymous: AnonymousAccess::UntilFirstToken, directory: None, metrics: MetricsAccess::Readers }
+        Self {
+            anonymous: AnonymousAccess::UntilFirstToken,
+            directory: DirectorySlot::default(),
+            metrics: MetricsAccess::Readers,
+        }
     }
 }
 
@@ -65,7 +96,7 @@ impl fmt::Debug for AccessPolicy {
         let Self { anonymous, directory, metrics } = self;
         f.debug_struct("AccessPolicy")
             .field("anonymous", anonymous)
-            .field("has_directory", &directory.is_some())
+            .field("has_directory", &directory.get().is_some())
             .field("metrics", metrics)
             .finish()
     }

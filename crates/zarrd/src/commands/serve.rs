@@ -70,10 +70,8 @@ async fn serve(
     signals: &mut Signals,
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
-    let mut settings = config.settings.clone();
     let tokens = served_tokens::open(config).await?;
-    settings.access.directory = tokens.directory.clone();
-    let app = App::with_logs(store.shared(), settings, logs.clone());
+    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
     tokens.print_first();

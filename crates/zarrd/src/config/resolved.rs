@@ -11,7 +11,8 @@ use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath, Token};
 use server::{
-    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, Hosts, Limits, MetricsAccess, RequestLogOptions, Settings,
+    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, MetricsAccess,
+    RequestLogOptions, Settings,
 };
 use store::Prefix;
 use store_local::Access as StoreAccess;
@@ -446,7 +447,7 @@ fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_private: bool) -> R
         true => MetricsAccess::Public,
         false => MetricsAccess::Readers,
     };
-    Ok(AccessPolicy { anonymous, directory: None, metrics })
+    Ok(AccessPolicy { anonymous, directory: DirectorySlot::default(), metrics })
 }
 
 fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
