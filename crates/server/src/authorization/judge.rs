@@ -61,7 +61,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
         if credential.is_some() || link.is_some() {
             return Err(unauthorized(headers, "this server accepts no tokens".to_owned()));
         }
-        return Ok(Session { principal: Arc::new(policy.anonymous_principal()), scheme: None });
+        return Ok(Session { principal: Arc::new(policy.anonymous_principal()), scheme: None, link: None });
     };
     let (principal, scheme) = match (credential, link) {
         (Some(credential), _) => (directory.authenticate(&credential.token), Some(credential.scheme)),
@@ -69,7 +69,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
         (None, None) => (Ok(Arc::new(policy.anonymous_principal())), None),
     };
     match principal {
-        Ok(principal) => Ok(Session { principal, scheme }),
+        Ok(principal) => Ok(Session { principal, scheme, link: link.cloned() }),
         Err(Denial::Unavailable { source }) => Err(ApiError::with_cause(ProblemType::AccessUnavailable, source)),
         Err(Denial::Expired { .. }) => Err(unauthorized(headers, "the credential has expired".to_owned())),
         // The caller is not told which part of a credential is wrong.

@@ -14,7 +14,9 @@ use meta::NodePath;
 use sha2::{Digest, Sha256};
 use store::{Cursor, Prefix};
 
-use super::credential::Scheme;
+use wire::routes;
+
+use super::{credential::Scheme, share_link::ShareLink};
 use crate::{app::App, error::ApiError};
 
 /// Shared caches must not store what depends on a credential.
@@ -27,6 +29,8 @@ pub(crate) struct Session {
     pub(super) principal: Arc<Principal>,
     /// The scheme of the credential, if it was in a header.
     pub(super) scheme: Option<Scheme>,
+    /// The credential, if it was in the path.
+    pub(super) link: Option<ShareLink>,
 }
 
 impl Session {
@@ -48,6 +52,11 @@ impl Session {
     pub(crate) fn node_rights(&self) -> Option<Arc<dyn NodeRights>> {
         let unlimited = self.principal.may(Right::Write, &Prefix::root());
         (!unlimited).then(|| Arc::new(PrincipalRights(self.principal.clone())) as Arc<dyn NodeRights>)
+    }
+
+    /// What precedes the usual path in the URL: a share link, or nothing.
+    pub(crate) fn base_path(&self) -> String {
+        self.link.as_ref().map_or_else(String::new, |ShareLink(link)| routes::share_link_path(link))
     }
 
     /// The caller for fair sharing, if the request has a credential.
@@ -102,7 +111,8 @@ impl FromRequestParts<App> for Session {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let anonymous = || Self { principal: Arc::new(app.settings().access.anonymous_principal()), scheme: None };
+        let anonymous =
+            || Self { principal: Arc::new(app.settings().access.anonymous_principal()), scheme: None, link: None };
         Ok(parts.extensions.get().cloned().unwrap_or_else(anonymous))
     }
 }

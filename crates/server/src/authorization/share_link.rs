@@ -1,19 +1,21 @@
 //! Share links: credentials at the beginning of a path.
 
+use std::sync::Arc;
+
 use axum::extract::Request;
 use http::{Uri, uri::PathAndQuery};
 use wire::routes::SHARE_LINK_ROOT;
 
 /// The credential of a share link.
 #[derive(Clone)]
-pub(crate) struct ShareLink(pub(super) String);
+pub(crate) struct ShareLink(pub(super) Arc<str>);
 
 /// Removes a share link from the beginning of a path: the rest is the usual path.
 ///
 /// From here on no part of the server, its log included, sees the link in a path.
 pub(crate) fn strip_share_link(request: &mut Request) {
     let Some((link, rest)) = split(request.uri()) else { return };
-    let link = ShareLink(link.to_owned());
+    let link = ShareLink(link.into());
     let mut parts = request.uri().clone().into_parts();
     parts.path_and_query = Some(rest);
     // A URI with a valid path and no other change is valid.
@@ -51,7 +53,7 @@ mod tests {
         ] {
             let mut request = Request::builder().uri(uri).body(Body::empty()).unwrap();
             strip_share_link(&mut request);
-            let found = request.extensions().get::<ShareLink>().map(|ShareLink(link)| link.as_str());
+            let found = request.extensions().get::<ShareLink>().map(|ShareLink(link)| &**link);
             assert_eq!((found, request.uri().to_string().as_str()), (link, rest), "{uri}");
         }
     }

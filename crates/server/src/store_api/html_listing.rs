@@ -12,9 +12,9 @@ use wire::{
     time,
 };
 
-/// The page before the rows.
-pub(super) fn head(prefix: &Prefix) -> Bytes {
-    let title = format!("Index of {STORE_ROOT}{prefix}");
+/// The page before the rows. The title has the path of the URL, in which `base` precedes the usual path.
+pub(super) fn head(base: &str, prefix: &Prefix) -> Bytes {
+    let title = format!("Index of {base}{STORE_ROOT}{prefix}");
     let title = Escaped(&title);
     Bytes::from(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -132,8 +132,8 @@ impl Listing {
                 return Err(ApiError::no_such_prefix(&prefix));
             }
         }
+        let head = stream::once(ready(Ok(html_listing::head(&self.session.base_path(), &prefix))));
         let pages = self.children().await?;
-        let head = stream::once(ready(Ok(html_listing::head(&prefix))));
         let rows = pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)));
         let foot = stream::once(ready(Ok(html_listing::foot())));
         let body = Body::from_stream(head.chain(rows).chain(foot));
