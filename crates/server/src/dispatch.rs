@@ -94,17 +94,21 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     guard::check_mutation(&app, operation, &session, headers)?;
     attach(&app, &session, &mut request);
     let mut response = array::run_request(operation.run(request, app)).await;
-    response.extensions_mut().insert(session);
+    if session.is_identified() {
+        response.extensions_mut().insert(session);
+    }
     Ok(response)
 }
 
-/// Attaches the session of a request, and the memory claim of its caller.
+/// Attaches the session of a request unless it is anonymous, which is the default, and the memory claim of its caller.
 fn attach(app: &App, session: &Session, request: &mut Request) {
     let extensions = request.extensions_mut();
     if let Some(caller) = session.caller() {
         extensions.insert(caller);
     }
-    extensions.insert(session.clone());
+    if session.is_identified() {
+        extensions.insert(session.clone());
+    }
     memory_claim::attach(app, request);
 }
 

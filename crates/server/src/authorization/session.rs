@@ -39,6 +39,11 @@ impl Session {
         &self.principal
     }
 
+    /// True if the request has a credential.
+    pub(crate) fn is_identified(&self) -> bool {
+        self.principal.kind != PrincipalKind::Anonymous
+    }
+
     /// The caller's name in the logs, such as `token:` and its id; `None` for anonymous callers.
     pub(crate) fn log_name(&self) -> Option<String> {
         match self.principal.kind {
