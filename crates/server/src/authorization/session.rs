@@ -11,7 +11,6 @@ use http::{
     request::Parts,
 };
 use meta::NodePath;
-use sha2::{Digest, Sha256};
 use store::{Cursor, Prefix};
 
 use wire::routes;
@@ -67,9 +66,8 @@ impl Session {
     /// The caller for fair sharing, if the request has a credential.
     pub(crate) fn caller(&self) -> Option<Caller> {
         (self.principal.kind != PrincipalKind::Anonymous).then(|| {
-            let digest: [u8; 32] = Sha256::digest(self.principal.id.as_bytes()).into();
-            let (number, _) = digest.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
-            Caller::new(u128::from_be_bytes(*number))
+            // An id has 128 random bits as hexadecimal digits.
+            Caller::new(u128::from_str_radix(&self.principal.id, 16).unwrap_or_default())
         })
     }
 
