@@ -40,6 +40,11 @@ impl Grant {
         Self { right, prefix }
     }
 
+    /// Parses a prefix as in a grant: `/` is the root, as is the empty text.
+    pub fn parse_prefix(text: &str) -> Result<Prefix, KeyError> {
+        if text == "/" { Ok(Prefix::root()) } else { Prefix::parse(text) }
+    }
+
     /// True if this grants a right on all of a prefix.
     pub fn allows(&self, right: Right, prefix: &Prefix) -> bool {
         self.right.includes(right) && prefix.as_str().starts_with(self.prefix.as_str())
@@ -69,8 +74,7 @@ impl FromStr for Grant {
     fn from_str(text: &str) -> Result<Self, GrantError> {
         let (right, prefix) = text.split_once(':').ok_or(GrantError::MissingColon)?;
         let right = right.parse()?;
-        let prefix = if prefix == "/" { Prefix::root() } else { Prefix::parse(prefix)? };
-        Ok(Self { right, prefix })
+        Ok(Self { right, prefix: Self::parse_prefix(prefix)? })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::{fmt, sync::Arc, time::SystemTime};
 
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
+use serde::de::DeserializeOwned;
 use store::Prefix;
 use wire::{
     access::{CreatedShare, NewShare, Share, Shares},
     headers,
+    problem::Problem,
     routes::{SHARES, share_path},
     time::rfc3339,
 };
@@ -17,7 +19,7 @@ use crate::{
     deadline::Deadline,
     error::RequestError,
     remote::RemoteError,
-    response::Response,
+    response::{ErrorResponse, Response},
     retry::{FailedAttempt, Idempotency},
     transport::Transport,
 };
@@ -103,13 +105,13 @@ async fn expect(response: Response, status: StatusCode) -> Attempt<Response> {
     if response.status() == status {
         return Ok(response);
     }
-    let from_problem = |response: &crate::response::ErrorResponse, problem: wire::problem::Problem| {
+    let from_problem = |response: &ErrorResponse, problem: Problem| {
         RemoteError::from_problem(response, problem.kind, problem.message().to_owned())
     };
     Err(response.into_error_response().await.into_failure(from_problem, RemoteError::from_status))
 }
 
-async fn parse<T: serde::de::DeserializeOwned>(response: Response) -> Attempt<T> {
+async fn parse<T: DeserializeOwned>(response: Response) -> Attempt<T> {
     let body = response.bytes(MAX_RESPONSE_BYTES).await?;
     let parsed = serde_json::from_slice(&body);
     Ok(parsed.map_err(|error| RequestError::protocol(format!("invalid JSON: {error}")))?)

@@ -2,11 +2,15 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
+use access::Principal;
 use array::{Arrays, MemoryBudget};
 use store::TransactionalStore;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{metrics::Metrics, request_id::RequestIds, request_log::RequestLogs, settings::Settings};
+use crate::{
+    authorization::AnonymousPrincipals, metrics::Metrics, request_id::RequestIds, request_log::RequestLogs,
+    settings::Settings,
+};
 
 /// A store, its engine and the settings by which it is served. Clones share one state.
 #[derive(Clone)]
@@ -16,6 +20,7 @@ struct Inner {
     store: Arc<dyn TransactionalStore>,
     arrays: Arrays,
     settings: Settings,
+    anonymous: AnonymousPrincipals,
     logs: RequestLogs,
     metrics: Metrics,
     request_ids: RequestIds,
@@ -34,6 +39,7 @@ impl App {
         Self(Arc::new(Inner {
             metrics: Metrics::new(&logs, arrays.queues()),
             arrays,
+            anonymous: AnonymousPrincipals::new(&settings.access),
             logs,
             request_ids: RequestIds::new(),
             listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
@@ -55,6 +61,11 @@ impl App {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// The principal of a caller without a credential at this moment.
+    pub(crate) fn anonymous_principal(&self) -> &Arc<Principal> {
+        self.0.anonymous.current(&self.0.settings.access)
     }
 
     /// The access log and the audit log.

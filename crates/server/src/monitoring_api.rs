@@ -30,7 +30,7 @@ pub(crate) async fn health() -> Json<Health> {
 /// is read-only until a restart is an error, and so is an access directory that cannot be read.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
     if let Some(Err(source)) = app.settings().access.directory.get().map(|directory| directory.status()) {
-        return Err(ApiError::with_cause(ProblemType::AccessUnavailable, source));
+        return Err(source.into());
     }
     if app.settings().changes == Changes::Rejected {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use access::{AccessDirectory, ChangeError, CredentialId};
+use access::{AccessDirectory, CredentialId};
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use http::request::Parts;
@@ -40,13 +40,17 @@ pub(crate) struct Credentials {
 pub(crate) struct CredentialPath(CredentialId);
 
 impl Credentials {
-    /// Changes the directory on the blocking pool, since that waits for the disk.
-    async fn change<T: Send + 'static>(
+    /// Uses the directory on the blocking pool, since changes wait for the disk, and lists may be long.
+    async fn run<T, E>(
         &self,
-        change: impl FnOnce(&AccessDirectory) -> Result<T, ChangeError> + Send + 'static,
-    ) -> Result<T, ApiError> {
+        work: impl FnOnce(&AccessDirectory) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, ApiError>
+    where
+        T: Send + 'static,
+        E: Into<ApiError> + Send + 'static,
+    {
         let directory = self.directory.clone();
-        Ok(run_blocking(move || change(&directory)).await??)
+        run_blocking(move || work(&directory)).await?.map_err(Into::into)
     }
 }
 
@@ -76,7 +80,7 @@ fn listed_bytes(count: usize) -> u64 {
     (count as u64).saturating_mul(1 << 10)
 }
 
-/// The same answer whether the id is unknown or belongs to somebody else.
+/// An unknown id, or one of another caller: the response is the same.
 fn no_such_credential() -> ApiError {
     ApiError::new(Problem::new(ProblemType::NoSuchCredential))
 }

@@ -1,12 +1,11 @@
 //! Handlers of share links.
 
-use access::{LinkInfo, NewLink, Right};
+use access::{AccessDirectory, Grant, LinkInfo, NewLink, Right};
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use store::Prefix;
 use wire::{access as wire_access, routes::share_link_path, time::rfc3339};
 
 use super::{CredentialPath, Credentials, invalid, listed_bytes, no_such_credential, parse, parse_time};
@@ -23,7 +22,7 @@ pub(crate) async fn list_shares(
     RequestClaim(claim): RequestClaim,
     _: Query<NoQuery>,
 ) -> Result<Json<wire_access::Shares>, ApiError> {
-    let links = credentials.directory.list_links()?;
+    let links = credentials.run(AccessDirectory::list_links).await?;
     let _memory = claim.take(listed_bytes(links.len())).await?;
     let shares = links.iter().filter(|link| credentials.manages(link)).map(describe).collect();
     Ok(Json(wire_access::Shares { shares }))
@@ -36,11 +35,10 @@ pub(crate) async fn create_share(
     CredentialDocument(Document { bytes, memory }): CredentialDocument,
 ) -> Result<Response, ApiError> {
     let wire_access::NewShare { name, prefix, expires } = parse(&bytes)?;
-    let prefix = if prefix == "/" { Ok(Prefix::root()) } else { Prefix::parse(&prefix) };
-    let prefix = prefix.map_err(|error| invalid(Some("/prefix"), error.to_string()))?;
+    let prefix = Grant::parse_prefix(&prefix).map_err(|error| invalid(Some("/prefix"), error.to_string()))?;
     let expires = parse_time("/expires", &expires)?;
     let link = NewLink { name, prefix, expires, maker: Some(credentials.caller) };
-    let (info, secret) = credentials.change(move |directory| directory.create_link(link)).await?;
+    let (info, secret) = credentials.run(move |directory| directory.create_link(link)).await?;
     drop(memory);
     let created = wire_access::CreatedShare { properties: describe(&info), link: share_link_path(secret.expose()) };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -52,10 +50,10 @@ pub(crate) async fn revoke_share(
     CredentialPath(id): CredentialPath,
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let links = credentials.directory.list_links()?;
+    let links = credentials.run(AccessDirectory::list_links).await?;
     let link = links.iter().find(|link| link.id == id && credentials.manages(link));
     let id = link.ok_or_else(no_such_credential)?.id;
-    credentials.change(move |directory| directory.revoke_link(id)).await?;
+    credentials.run(move |directory| directory.revoke_link(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,6 +1,6 @@
 //! Handlers of tokens.
 
-use access::{Grants, NewToken, TokenInfo};
+use access::{AccessDirectory, Grants, NewToken, TokenInfo};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -22,7 +22,7 @@ pub(crate) async fn list_tokens(
     RequestClaim(claim): RequestClaim,
     _: Query<NoQuery>,
 ) -> Result<Json<wire_access::Tokens>, ApiError> {
-    let tokens = credentials.directory.list()?;
+    let tokens = credentials.run(AccessDirectory::list).await?;
     let _memory = claim.take(listed_bytes(tokens.len())).await?;
     let tokens = tokens.iter().filter(|token| credentials.administers(token)).map(describe).collect();
     Ok(Json(wire_access::Tokens { tokens }))
@@ -40,7 +40,7 @@ pub(crate) async fn create_token(
     let grants = Grants::new(grants).map_err(|error| invalid(Some("/allow"), error.to_string()))?;
     let expires = expires.map(|text| parse_time("/expires", &text)).transpose()?;
     let token = NewToken { name, grants, expires, maker: Some(credentials.caller) };
-    let (info, secret) = credentials.change(move |directory| directory.create(token)).await?;
+    let (info, secret) = credentials.run(move |directory| directory.create(token)).await?;
     drop(memory);
     let created = wire_access::CreatedToken { properties: describe(&info), token: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -52,10 +52,10 @@ pub(crate) async fn revoke_token(
     CredentialPath(id): CredentialPath,
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let tokens = credentials.directory.list()?;
+    let tokens = credentials.run(AccessDirectory::list).await?;
     let token = tokens.iter().find(|token| token.id == id && credentials.administers(token));
     let id = token.ok_or_else(no_such_credential)?.id;
-    credentials.change(move |directory| directory.revoke(id)).await?;
+    credentials.run(move |directory| directory.revoke(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,6 +1,6 @@
 //! The decision whether a request is allowed.
 
-use std::{iter::once, sync::Arc};
+use std::iter::once;
 
 use access::{Denial, Principal, PrincipalKind, Right};
 use axum::extract::Request;
@@ -45,7 +45,7 @@ pub(crate) fn authorize(
 
 /// Identifies the caller of a request.
 pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiError> {
-    let (headers, policy) = (request.headers(), &app.settings().access);
+    let headers = request.headers();
     reject_token_in_query(request.uri().query().unwrap_or_default())?;
     let credential = credential::from_headers(headers).map_err(|error| match error {
         CredentialError::Duplicate => ApiError::invalid_header("Authorization", error.to_string()),
@@ -54,25 +54,24 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
         }
     })?;
     let link = request.extensions().get::<ShareLink>();
-    if credential.is_some() && link.is_some() {
-        return Err(ApiError::invalid_header("Authorization", "the path already has a share link as its credential"));
-    }
-    let Some(directory) = policy.directory.get() else {
-        if credential.is_some() || link.is_some() {
-            return Err(unauthorized(headers, "this server accepts no tokens".to_owned()));
-        }
-        return Ok(Session { principal: Arc::new(policy.anonymous_principal()), scheme: None, link: None });
+    let directory = || {
+        let directory = app.settings().access.directory.get();
+        directory.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))
     };
     let (principal, scheme) = match (credential, link) {
-        (Some(credential), _) => (directory.authenticate(&credential.token), Some(credential.scheme)),
-        (None, Some(ShareLink(link))) => (directory.authenticate_link(link), None),
-        (None, None) => (Ok(Arc::new(policy.anonymous_principal())), None),
+        (None, None) => return Ok(Session::anonymous(app)),
+        (Some(_), Some(_)) => {
+            let detail = "the path already has a share link as its credential";
+            return Err(ApiError::invalid_header("Authorization", detail));
+        }
+        (Some(credential), None) => (directory()?.authenticate(&credential.token), Some(credential.scheme)),
+        (None, Some(ShareLink(link))) => (directory()?.authenticate_link(link), None),
     };
     match principal {
         Ok(principal) => Ok(Session { principal, scheme, link: link.cloned() }),
-        Err(Denial::Unavailable { source }) => Err(ApiError::with_cause(ProblemType::AccessUnavailable, source)),
+        Err(Denial::Unavailable { source }) => Err(source.into()),
         Err(Denial::Expired { .. }) => Err(unauthorized(headers, "the credential has expired".to_owned())),
-        // The caller is not told which part of a credential is wrong.
+        // The response does not reveal which part of a credential is wrong.
         Err(_) => Err(unauthorized(headers, "the credential is not accepted".to_owned())),
     }
 }
@@ -179,12 +178,12 @@ impl Judge<'_> {
     fn unidentified(&self, detail: &str) -> ApiError {
         let directory = self.app.settings().access.directory.get();
         match directory.map(|directory| directory.status()) {
-            Some(Err(source)) => ApiError::with_cause(ProblemType::AccessUnavailable, source),
+            Some(Err(source)) => source.into(),
             _ => unauthorized(self.request.headers(), detail.to_owned()),
         }
     }
 
-    /// What the path names: a key, or the prefix of a node.
+    /// The target that the path names: a key, or the prefix of a node.
     fn target(&self) -> Result<StoreTarget, ApiError> {
         let path = self.request.uri().path();
         let slashes = if self.request.method().is_safe() { Slashes::Collapse } else { Slashes::Refuse };

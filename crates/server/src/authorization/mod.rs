@@ -11,6 +11,7 @@ mod session;
 mod share_link;
 
 pub(crate) use judge::{authenticate, authorize};
+pub(crate) use policy::AnonymousPrincipals;
 pub use policy::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};
 pub(crate) use session::Session;
 pub(crate) use share_link::{ShareLink, strip_share_link};

@@ -48,16 +48,33 @@ impl AccessPolicy {
         Self { anonymous, ..Self::default() }
     }
 
-    /// The rights of a caller without a credential at this moment.
-    pub(crate) fn anonymous_principal(&self) -> Principal {
-        Principal::anonymous(match &self.anonymous {
+    /// True unless a token has ended the access of anonymous callers.
+    fn is_open(&self) -> bool {
+        // An unreadable directory may have tokens, and says that it has.
+        self.anonymous != AnonymousAccess::UntilFirstToken
+            || self.directory.get().is_none_or(|directory| !directory.had_tokens())
+    }
+}
+
+/// The principals of callers without a credential, which are made once.
+pub(crate) struct AnonymousPrincipals {
+    open: Arc<Principal>,
+    closed: Arc<Principal>,
+}
+
+impl AnonymousPrincipals {
+    pub(crate) fn new(policy: &AccessPolicy) -> Self {
+        let open = match &policy.anonymous {
             AnonymousAccess::Granted(grants) => grants.clone(),
-            AnonymousAccess::UntilFirstToken => match self.directory.get() {
-                // An unreadable directory may have tokens.
-                Some(directory) if directory.status().is_err() || directory.had_tokens() => Grants::none(),
-                _ => Grants::everything(Right::Write),
-            },
-        })
+            AnonymousAccess::UntilFirstToken => Grants::everything(Right::Write),
+        };
+        let [open, closed] = [open, Grants::none()].map(|grants| Arc::new(Principal::anonymous(grants)));
+        Self { open, closed }
+    }
+
+    /// The principal at this moment.
+    pub(crate) fn current(&self, policy: &AccessPolicy) -> &Arc<Principal> {
+        if policy.is_open() { &self.open } else { &self.closed }
     }
 }
 

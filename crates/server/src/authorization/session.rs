@@ -12,7 +12,6 @@ use http::{
 };
 use meta::NodePath;
 use store::{Cursor, Prefix};
-
 use wire::routes;
 
 use super::{credential::Scheme, share_link::ShareLink};
@@ -33,6 +32,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// The session of a request without a credential.
+    pub(super) fn anonymous(app: &App) -> Self {
+        Self { principal: app.anonymous_principal().clone(), scheme: None, link: None }
+    }
+
     /// The principal.
     pub(crate) fn principal(&self) -> &Principal {
         &self.principal
@@ -58,14 +62,14 @@ impl Session {
         (!unlimited).then(|| Arc::new(PrincipalRights(self.principal.clone())) as Arc<dyn NodeRights>)
     }
 
-    /// What precedes the usual path in the URL: a share link, or nothing.
+    /// The beginning of the URL's path before the usual one: a share link, or nothing.
     pub(crate) fn base_path(&self) -> String {
         self.link.as_ref().map_or_else(String::new, |ShareLink(link)| routes::share_link_path(link))
     }
 
     /// The caller for fair sharing, if the request has a credential.
     pub(crate) fn caller(&self) -> Option<Caller> {
-        (self.principal.kind != PrincipalKind::Anonymous).then(|| {
+        self.is_identified().then(|| {
             // An id has 128 random bits as hexadecimal digits.
             Caller::new(u128::from_str_radix(&self.principal.id, 16).unwrap_or_default())
         })
@@ -78,7 +82,7 @@ impl Session {
 
     /// Marks a response that depends on the credential.
     pub(crate) fn mark(&self, response: &mut Response) {
-        if self.principal.kind == PrincipalKind::Anonymous {
+        if !self.is_identified() {
             return;
         }
         let headers = response.headers_mut();
@@ -90,17 +94,15 @@ impl Session {
 
     /// Binds a cursor to the principal.
     pub(crate) fn bind(&self, cursor: Cursor) -> Cursor {
-        match self.principal.kind {
-            PrincipalKind::Anonymous => cursor,
-            PrincipalKind::Token | PrincipalKind::Link => {
-                Cursor::from_text(format!("{}.{}", cursor.as_str(), self.principal.id))
-            }
+        match self.is_identified() {
+            true => Cursor::from_text(format!("{}.{}", cursor.as_str(), self.principal.id)),
+            false => cursor,
         }
     }
 
     /// Returns the store's cursor in one that was [bound](Self::bind) to the same principal.
     pub(crate) fn unbind(&self, cursor: &Cursor) -> Result<Cursor, ApiError> {
-        if self.principal.kind == PrincipalKind::Anonymous {
+        if !self.is_identified() {
             return Ok(cursor.clone());
         }
         match cursor.as_str().rsplit_once('.') {
@@ -114,9 +116,7 @@ impl FromRequestParts<App> for Session {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let anonymous =
-            || Self { principal: Arc::new(app.settings().access.anonymous_principal()), scheme: None, link: None };
-        Ok(parts.extensions.get().cloned().unwrap_or_else(anonymous))
+        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::anonymous(app)))
     }
 }
 
