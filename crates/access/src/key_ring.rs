@@ -30,6 +30,10 @@ pub(crate) struct Key {
     mac: Hmac<Sha256>,
 }
 
+/// A MAC as hexadecimal digits.
+#[derive(Clone)]
+pub(crate) struct MacText([u8; MAC_TEXT_LEN]);
+
 /// At most [`MAX_KEYS`] keys, sorted by number. The last one makes new credentials; all of them verify.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyRing(Vec<Key>);
@@ -66,13 +70,19 @@ impl Key {
         Some(Self { id, mac: Hmac::new_from_slice(&secret).ok()? })
     }
 
-    /// The MAC of an id, as hexadecimal digits.
-    fn mac(&self, kind: Kind, id: &CredentialId) -> [u8; MAC_TEXT_LEN] {
+    fn mac(&self, kind: Kind, id: &CredentialId) -> MacText {
         let mac = self.mac.clone().chain_update(kind.domain()).chain_update(id.as_bytes());
         let mut digits = [0; MAC_TEXT_LEN];
         // 32 bytes always fit.
         let _ = hex::encode_to_slice(mac.finalize().into_bytes(), &mut digits);
-        digits
+        MacText(digits)
+    }
+}
+
+impl MacText {
+    /// Compares this with the MAC of a credential, in a time that does not depend on where they differ.
+    pub(crate) fn verify(&self, credential: &Credential<'_>) -> Result<(), Denial> {
+        if bool::from(self.0.ct_eq(credential.mac.as_bytes())) { Ok(()) } else { Err(Denial::BadMac) }
     }
 }
 
@@ -101,19 +111,29 @@ impl KeyRing {
     pub(crate) fn sign(&self, kind: Kind, id: CredentialId) -> Option<(KeyId, Secret)> {
         let key = self.0.last()?;
         let mac = key.mac(kind, &id);
-        Some((key.id, Secret::new(kind, key.id, id, str::from_utf8(&mac).ok()?)))
+        Some((key.id, Secret::new(kind, key.id, id, str::from_utf8(&mac.0).ok()?)))
     }
 
-    /// Checks the MAC of a credential, in a time that does not depend on where it differs.
+    /// The MAC of an id, made with a key of the ring.
+    pub(crate) fn mac(&self, kind: Kind, key: KeyId, id: &CredentialId) -> Result<MacText, Denial> {
+        let key = self.get(key).ok_or(Denial::UnknownKey)?;
+        Ok(key.mac(kind, id))
+    }
+
+    /// Checks the MAC of a credential.
     pub(crate) fn verify(&self, kind: Kind, credential: &Credential<'_>) -> Result<(), Denial> {
-        let key = self.get(credential.key).ok_or(Denial::UnknownKey)?;
-        let expected = key.mac(kind, &credential.id);
-        if bool::from(expected.ct_eq(credential.mac.as_bytes())) { Ok(()) } else { Err(Denial::BadMac) }
+        self.mac(kind, credential.key, &credential.id)?.verify(credential)
     }
 
     fn get(&self, id: KeyId) -> Option<&Key> {
         let at = self.0.binary_search_by_key(&id, |key| key.id).ok()?;
         self.0.get(at)
+    }
+}
+
+impl fmt::Debug for MacText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MacText(…)")
     }
 }
 

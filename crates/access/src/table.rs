@@ -1,9 +1,18 @@
 //! The tokens and share links in memory.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use crate::{
-    credential::Kind, denial::Denial, id::CredentialId, key_ring::KeyRing, principal::Principal, record::Record,
+    credential::{Credential, Kind},
+    denial::Denial,
+    id::CredentialId,
+    key_ring::{KeyRing, MacText},
+    principal::Principal,
+    record::Record,
 };
 
 /// A file of a token or share link.
@@ -19,6 +28,8 @@ pub(crate) enum Entry {
 pub(crate) struct Valid {
     pub(crate) record: Record,
     pub(crate) principal: Arc<Principal>,
+    /// The MAC, once it was computed.
+    mac: OnceLock<MacText>,
 }
 
 /// All tokens, or all share links.
@@ -27,11 +38,25 @@ pub(crate) struct Table(HashMap<CredentialId, Entry>);
 
 impl Entry {
     pub(crate) fn valid(kind: Kind, record: Record) -> Self {
-        Self::Valid(Valid { principal: Arc::new(record.principal(kind)), record })
+        Self::Valid(Valid { principal: Arc::new(record.principal(kind)), record, mac: OnceLock::new() })
     }
 }
 
 impl Valid {
+    /// Checks the MAC of a credential with this id.
+    pub(crate) fn verify(&self, ring: &KeyRing, kind: Kind, credential: &Credential<'_>) -> Result<(), Denial> {
+        if self.record.key != credential.key {
+            // Whoever made it with another key does not learn that the id exists.
+            ring.verify(kind, credential)?;
+            return Err(Denial::BadMac);
+        }
+        if let Some(mac) = self.mac.get() {
+            return mac.verify(credential);
+        }
+        let mac = ring.mac(kind, credential.key, &credential.id)?;
+        self.mac.get_or_init(|| mac).verify(credential)
+    }
+
     /// Checks that this has not expired, and that its key is in the ring.
     pub(crate) fn check(&self, ring: &KeyRing, now: SystemTime) -> Result<(), Denial> {
         if !ring.contains(self.record.key) {
@@ -59,6 +84,15 @@ impl Table {
 
     pub(crate) fn remove(&mut self, id: CredentialId) {
         self.0.remove(&id);
+    }
+
+    /// Forgets the MACs, which are those of another key ring.
+    pub(crate) fn forget_macs(&mut self) {
+        for entry in self.0.values_mut() {
+            if let Entry::Valid(valid) = entry {
+                valid.mac = OnceLock::new();
+            }
+        }
     }
 
     /// The number of files, valid or not.

@@ -49,7 +49,7 @@ impl AccessDirectory {
 
     fn read_keys(&self, disk: &mut Disk, now: Instant) -> Result<(), ReadError> {
         if let Some(ring) = disk.read_keys(now)? {
-            self.state.write().ring = ring;
+            self.state.write().set_ring(ring);
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::{
 /// The content of the directory in memory.
 #[derive(Default)]
 pub(super) struct State {
+    /// Replaced by [`set_ring`](Self::set_ring).
     pub(super) ring: KeyRing,
     pub(super) tokens: Table,
     pub(super) links: Table,
@@ -37,6 +38,12 @@ impl State {
         }
     }
 
+    pub(super) fn set_ring(&mut self, ring: KeyRing) {
+        self.ring = ring;
+        self.tokens.forget_macs();
+        self.links.forget_macs();
+    }
+
     pub(super) fn verify(
         &self,
         kind: Kind,
@@ -46,11 +53,14 @@ impl State {
         if let Some(source) = &self.failure {
             return Err(Denial::Unavailable { source: Arc::clone(source) });
         }
-        self.ring.verify(kind, credential)?;
-        let valid = self.table(kind).get(credential.id)?;
-        if valid.record.key != credential.key {
-            return Err(Denial::BadMac);
-        }
+        let valid = match self.table(kind).get(credential.id) {
+            Ok(valid) => valid,
+            Err(denial) => {
+                self.ring.verify(kind, credential)?;
+                return Err(denial);
+            }
+        };
+        valid.verify(&self.ring, kind, credential)?;
         self.check(kind, valid, now)?;
         Ok(&valid.principal)
     }

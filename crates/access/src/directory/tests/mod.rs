@@ -295,6 +295,22 @@ fn credential_of_another_key_directory_or_kind_is_refused() {
 }
 
 #[test]
+fn replaced_key_of_the_same_number_ends_tokens_that_were_accepted() {
+    let ((_temp, path), (_other_temp, other_path)) = (temp(), temp());
+    let (directory, other) = (open(&path), open(&other_path));
+    let (_, secret) = create(&directory, token("read:/"));
+    let (_, share) = directory.create_link(link("lab/", None)).unwrap();
+    // The files are known from now on, and so are not read again.
+    directory.reload_if_changed();
+    assert!(directory.authenticate(secret.expose()).is_ok() && directory.authenticate_link(share.expose()).is_ok());
+    fs::copy(other.path().join("keys/1.json"), path.join("keys/1.json")).unwrap();
+    directory.disk.lock().forget_keys();
+    directory.reload_if_changed();
+    assert!(matches!(directory.authenticate(secret.expose()), Err(Denial::BadMac)));
+    assert!(matches!(directory.authenticate_link(share.expose()), Err(Denial::BadMac)));
+}
+
+#[test]
 fn invalid_tokens_are_not_created() {
     let (_temp, path) = temp();
     let directory = open(&path);
