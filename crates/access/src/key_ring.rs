@@ -9,7 +9,7 @@ use rand::{
 };
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
 use crate::{
     credential::{Credential, Kind, MAC_TEXT_LEN, Secret},
@@ -82,7 +82,10 @@ impl Key {
 impl MacText {
     /// Compares this with the MAC of a credential, in a time that does not depend on where they differ.
     pub(crate) fn verify(&self, credential: &Credential<'_>) -> Result<(), Denial> {
-        if bool::from(self.0.ct_eq(credential.mac.as_bytes())) { Ok(()) } else { Err(Denial::BadMac) }
+        let (expected, found) = (words(&self.0), words(credential.mac.as_bytes()));
+        let same_words = expected.zip(found).fold(Choice::from(1), |same, (a, b)| same & a.ct_eq(&b));
+        let same = credential.mac.len().ct_eq(&self.0.len()) & same_words;
+        if bool::from(same) { Ok(()) } else { Err(Denial::BadMac) }
     }
 }
 
@@ -129,6 +132,11 @@ impl KeyRing {
         let at = self.0.binary_search_by_key(&id, |key| key.id).ok()?;
         self.0.get(at)
     }
+}
+
+/// The words of a text whose length is a multiple of their size: comparing bytes one by one takes eight times as long.
+fn words(text: &[u8]) -> impl Iterator<Item = u64> {
+    text.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word))
 }
 
 impl fmt::Debug for MacText {

@@ -9,7 +9,9 @@ use crate::{grants::Grants, id::CredentialId, right::Right};
 /// The one who makes a request, and their rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The id of the token or share link, which is no secret; `anonymous` without a credential.
+    /// The id of the token or share link, which is no secret; `None` without a credential.
+    pub credential: Option<CredentialId>,
+    /// The same as text; `anonymous` without a credential.
     pub id: Arc<str>,
     /// The name that the token or share link was given; empty for anonymous requests.
     pub name: Arc<str>,
@@ -38,6 +40,7 @@ impl Principal {
     /// Anyone without a credential, with these rights.
     pub fn anonymous(grants: Grants) -> Self {
         Self {
+            credential: None,
             id: Arc::from("anonymous"),
             name: Arc::from(""),
             kind: PrincipalKind::Anonymous,
@@ -60,7 +63,7 @@ impl Principal {
     /// The id of the token, if this is one: the maker of what is created with it.
     pub fn token_id(&self) -> Option<CredentialId> {
         match self.kind {
-            PrincipalKind::Token => self.id.parse().ok(),
+            PrincipalKind::Token => self.credential,
             PrincipalKind::Anonymous | PrincipalKind::Link => None,
         }
     }

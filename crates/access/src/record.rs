@@ -113,6 +113,7 @@ impl Record {
             Kind::Link => PrincipalKind::Link,
         };
         Principal {
+            credential: Some(self.id),
             id: self.id.to_string().into(),
             name: Arc::clone(&self.name),
             kind,

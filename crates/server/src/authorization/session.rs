@@ -69,10 +69,7 @@ impl Session {
 
     /// The caller for fair sharing, if the request has a credential.
     pub(crate) fn caller(&self) -> Option<Caller> {
-        self.is_identified().then(|| {
-            // An id has 128 random bits as hexadecimal digits.
-            Caller::new(u128::from_str_radix(&self.principal.id, 16).unwrap_or_default())
-        })
+        self.principal.credential.map(|id| Caller::new(id.to_u128()))
     }
 
     /// True if a browser may have sent the credential without the intention of the page.
