@@ -41,13 +41,10 @@ impl Arrays {
     /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). If memory or
     /// threads run short, callers take turns, and none has more than half. Without a request, each read and each write
     /// has a claim of its own.
-    pub fn for_request(&self, claim: Claim) -> Self {
-        Self(Arc::new(self.0.for_request(claim)))
-    }
-
-    /// The same arrays with limited rights on nodes that the request does not name.
-    pub fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
-        Self(Arc::new(self.0.with_rights(rights)))
+    ///
+    /// `rights` are those on nodes that the request does not name; `None` for all.
+    pub fn for_request(&self, claim: Claim, rights: Option<Arc<dyn NodeRights>>) -> Self {
+        Self(Arc::new(self.0.for_request(claim, rights)))
     }
 
     /// The memory that all requests together may hold, including what other layers take from the same budget.

@@ -95,14 +95,9 @@ impl Context {
         }
     }
 
-    /// The same context on behalf of a request.
-    pub(crate) fn for_request(&self, claim: Claim) -> Self {
-        Self { claim: Some(claim), ..self.clone() }
-    }
-
-    /// The same context with limited rights.
-    pub(crate) fn with_rights(&self, rights: Arc<dyn NodeRights>) -> Self {
-        Self { rights: Some(rights), ..self.clone() }
+    /// The same context on behalf of a request, with limited rights if it has some.
+    pub(crate) fn for_request(&self, claim: Claim, rights: Option<Arc<dyn NodeRights>>) -> Self {
+        Self { claim: Some(claim), rights, ..self.clone() }
     }
 
     /// True if the request may read the node at `path`, which it does not name.
@@ -119,7 +114,7 @@ impl Context {
     pub(crate) fn for_operation(self: &Arc<Self>) -> Arc<Self> {
         match self.claim {
             Some(_) => self.clone(),
-            None => Arc::new(self.for_request(self.claim())),
+            None => Arc::new(self.for_request(self.claim(), self.rights.clone())),
         }
     }
 

@@ -179,7 +179,7 @@ async fn exhausted_memory_rejects_reads_until_released() {
     };
     let own_limit = matches!(error, ArrayError::Memory(MemoryError::TooManyRequests { .. }));
     assert!(own_limit && !readers.is_empty(), "{error} after {}", readers.len());
-    let other = reading(&arrays.for_request(arrays.memory().claim(Caller::new(1))), "").await.unwrap();
+    let other = reading(&arrays.for_request(arrays.memory().claim(Caller::new(1)), None), "").await.unwrap();
     let rejected = elements(other).await.unwrap_err();
     assert!(matches!(rejected, ArrayError::Memory(MemoryError::Busy { .. })), "it is not the doing of another caller");
     readers.clear();

@@ -46,11 +46,11 @@ pub(crate) async fn handle(app: App, request: Request) -> Response {
     let chunked = guard::is_chunked(request.headers());
     let request = scope.attach(request);
     let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
-    let response = match outcome {
-        Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
-        Err(panic) => ApiError::with_cause(ProblemType::Internal, panic_message(&*panic)).into_response(),
+    let handled = match outcome {
+        Ok(handled) => handled.unwrap_or_else(Handled::from),
+        Err(panic) => ApiError::with_cause(ProblemType::Internal, panic_message(&*panic)).into(),
     };
-    let mut response = scope.finish(response);
+    let mut response = scope.finish(handled);
     completion.close_if_incomplete(&mut response);
     if chunked {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -73,7 +73,26 @@ pub(crate) fn reject(app: &App, request: &Request, error: ApiError) -> Response 
     }
 }
 
-async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
+/// A response, and the session on whose behalf it was made.
+struct Handled {
+    response: Response,
+    /// `None` for an anonymous caller, and for a request that was rejected before its caller's rights were known.
+    session: Option<Session>,
+}
+
+impl From<Response> for Handled {
+    fn from(response: Response) -> Self {
+        Self { response, session: None }
+    }
+}
+
+impl From<ApiError> for Handled {
+    fn from(error: ApiError) -> Self {
+        error.into_response().into()
+    }
+}
+
+async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>) -> Result<Handled, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_proxy_headers(request.extensions(), headers)?;
@@ -81,23 +100,22 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
-        return Ok(guard::preflight(&app, route, query, headers));
+        return Ok(guard::preflight(&app, route, query, headers).into());
     }
     let operation = route.operation(method, query);
     let operation =
         operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
     let session = authorization::authenticate(&app, &request)?;
-    if let (Some(record), Some(name)) = (RequestRecord::of(request.extensions()), session.log_name()) {
+    if let Some(record) = RequestRecord::of(request.extensions())
+        && let Some(name) = session.log_name()
+    {
         record.set_principal(name);
     }
     authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
     attach(&app, &session, &mut request);
-    let mut response = array::run_request(operation.run(request, app)).await;
-    if session.is_identified() {
-        response.extensions_mut().insert(session);
-    }
-    Ok(response)
+    let response = array::run_request(operation.run(request, app)).await;
+    Ok(Handled { response, session: session.is_identified().then_some(session) })
 }
 
 /// Attaches the session of a request unless it is anonymous, which is the default, and the memory claim of its caller.
@@ -144,8 +162,7 @@ impl RequestScope {
         }
     }
 
-    fn finish(mut self, mut response: Response) -> Response {
-        let session: Option<Session> = response.extensions_mut().remove();
+    fn finish(mut self, Handled { mut response, session }: Handled) -> Response {
         let error = ApiError::take_from(&mut response);
         let problem = error.as_ref().map(ApiError::problem_type);
         if let Some(error) = error {

@@ -28,11 +28,8 @@ impl FromRequestParts<App> for Engine {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let claim = memory_claim::claim_of(&parts.extensions, app);
-        let mut arrays = app.arrays().for_request(claim.clone());
         let session = Session::from_request_parts(parts, app).await?;
-        if let Some(rights) = session.node_rights() {
-            arrays = arrays.with_rights(rights);
-        }
+        let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
         Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

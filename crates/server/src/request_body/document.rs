@@ -69,7 +69,7 @@ impl Document {
         let estimate = move || estimate(&JsonMemoryEstimate::of(&text));
         let estimate = match bytes.len() {
             ..=UNRESERVED_BODY_LIMIT => estimate(),
-            len => app.arrays().for_request(claim.clone()).run_on_documents(len as u64, estimate).await?,
+            len => app.arrays().for_request(claim.clone(), None).run_on_documents(len as u64, estimate).await?,
         };
         match &mut memory {
             Some(memory) => memory.grow_to(estimate)?,

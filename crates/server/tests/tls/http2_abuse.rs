@@ -21,7 +21,8 @@ async fn server_with(limits: Limits) -> TlsServer {
 }
 
 /// Sends frames until the server refuses them; returns the number of sent pieces, and the payload of `GOAWAY` unless the
-/// connection ended before it.
+/// connection ended before it. Pieces that only reached the buffers of the sockets, which take some megabytes, count as
+/// sent, so bounds on the number are far above that of the frames that the server accepts.
 async fn flood(server: &TlsServer, begin: &[u8], pieces: impl Iterator<Item = Vec<u8>>) -> (usize, Option<Vec<u8>>) {
     let (mut read, mut write) = tokio::io::split(frames::connect(server).await);
     let mut sent = 0;
@@ -70,7 +71,7 @@ async fn rapid_resets_leave_other_clients_served() {
     };
     let ((sent, goaway), slowest) = tokio::join!(attack, others);
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
-    assert!(sent < 1000, "the attack was not stopped");
+    assert!(sent < 1000, "all pieces were accepted: the attack was not stopped");
     // The connection may be reset before the frame arrives.
     assert!(goaway.is_none_or(|goaway| goaway[4..8] == ENHANCE_YOUR_CALM));
     assert_eq!(other.get("/store/v").await.unwrap().status(), StatusCode::OK);
