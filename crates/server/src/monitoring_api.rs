@@ -29,9 +29,7 @@ pub(crate) async fn health() -> Json<Health> {
 /// A read-only server is ready. A server without space is ready but not writable, and recovers by itself. A store that
 /// is read-only until a restart is an error, and so is an access directory that cannot be read.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
-    if let Some(Err(source)) = app.settings().access.directory.get().map(|directory| directory.status()) {
-        return Err(source.into());
-    }
+    app.settings().access.directory.status()?;
     if app.settings().changes == Changes::Rejected {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
     }

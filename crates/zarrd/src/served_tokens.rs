@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use access::{AccessDirectory, Grants, NewToken, Right, Secret};
+use access::{AccessDirectory, Grants, NewToken, OpenError, Right, Secret};
 use server::{AnonymousAccess, DirectorySlot};
 use store::Prefix;
 use store_local::Access;
@@ -29,6 +29,15 @@ use crate::{
 const WAIT_INTERVAL: Duration = Duration::from_millis(250);
 /// The file of the first administrator's token, in the directory of tokens.
 const FIRST_TOKEN: &str = "admin-token";
+
+/// What happens if the directory does not exist.
+#[derive(Clone, Copy)]
+enum Creation {
+    /// It is created.
+    IfMissing,
+    /// That is an error.
+    Never,
+}
 
 /// The tokens of a server.
 #[derive(Default)]
@@ -62,9 +71,14 @@ pub(crate) async fn open(config: &ServeConfig) -> Result<ServedTokens, Error> {
         let waiting = AbortOnDropHandle::new(tokio::spawn(wait_for(path, policy.directory.clone())));
         return Ok(ServedTokens { first: None, _waiting: Some(waiting) });
     }
-    let creates = is_given || config.access == Access::ReadWrite;
-    let opened = spawn_blocking(move || open_blocking(&path, creates, makes_token)).await;
-    let (directory, first) = opened.map_err(|error| Error::Runtime(error.into()))??;
+    let creation = if is_given || config.access == Access::ReadWrite { Creation::IfMissing } else { Creation::Never };
+    let opened = spawn_blocking(move || {
+        let directory = open_watched(&path, creation)?;
+        let is_missing = makes_token && directory.list()?.is_empty();
+        let first = is_missing.then(|| create_first_token(&directory)).transpose()?;
+        Ok::<_, Error>((directory, first))
+    });
+    let (directory, first) = opened.await.map_err(|error| Error::Runtime(error.into()))??;
     policy.directory.set(directory);
     Ok(ServedTokens { first, _waiting: None })
 }
@@ -80,33 +94,36 @@ impl ServedTokens {
     }
 }
 
-/// Opens the directory once it exists.
+/// Opens the directory once it exists. As long as it exists and cannot be opened, the slot says so.
 async fn wait_for(path: PathBuf, slot: DirectorySlot) {
     let mut ticks = interval(WAIT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let path = path.clone();
-        let opened =
-            spawn_blocking(move || path.try_exists().unwrap_or(false).then(|| open_blocking(&path, false, false)));
-        match opened.await {
-            Ok(Some(Ok((directory, _)))) => return slot.set(directory),
-            Ok(Some(Err(error))) => tracing::error!(error = &error as &dyn std::error::Error, "no token is accepted"),
-            // An error would mean that the thread panicked; the next round tries again.
-            Ok(None) | Err(_) => {}
+        match spawn_blocking(move || open_watched(&path, Creation::Never)).await {
+            Ok(Ok(directory)) => return slot.set(directory),
+            // An error of the task would mean that its thread panicked; the next round tries again.
+            Ok(Err(OpenError::Missing { .. })) | Err(_) => {}
+            Ok(Err(error)) => {
+                if slot.status().is_ok() {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, "the access directory cannot be opened; all tokens are denied");
+                }
+                slot.fail(error);
+            }
         }
     }
 }
 
-type Opened = (Arc<AccessDirectory>, Option<FirstToken>);
-
-fn open_blocking(path: &Path, creates: bool, makes_token: bool) -> Result<Opened, Error> {
-    let opened = if creates { AccessDirectory::open(path)? } else { AccessDirectory::open_existing(path)? };
-    let opened = Arc::new(opened);
-    let is_missing = makes_token && opened.list()?.is_empty();
-    let first = is_missing.then(|| create_first_token(&opened)).transpose()?;
-    opened.watch().map_err(Error::Runtime)?;
-    Ok((opened, first))
+/// Opens the directory and watches it.
+fn open_watched(path: &Path, creation: Creation) -> Result<Arc<AccessDirectory>, OpenError> {
+    let directory = Arc::new(match creation {
+        Creation::IfMissing => AccessDirectory::open(path)?,
+        Creation::Never => AccessDirectory::open_existing(path)?,
+    });
+    directory.watch()?;
+    Ok(directory)
 }
 
 /// True if there are changes that clients cannot make without a token.

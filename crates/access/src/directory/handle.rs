@@ -15,7 +15,7 @@ use crate::{
     credential::{Credential, Kind},
     denial::{Denial, ReadError},
     error::OpenError,
-    principal::Principal,
+    principal::{Principal, PrincipalKind},
 };
 
 /// The maximum number of tokens, and of share links.
@@ -97,6 +97,17 @@ impl AccessDirectory {
     fn verify(&self, kind: Kind, text: &str) -> Result<Arc<Principal>, Denial> {
         let credential = Credential::parse(kind, text)?;
         self.state.read().verify(kind, &credential, self.clock.now()).map(Arc::clone)
+    }
+
+    /// Checks that the credential of a principal is still valid, and grants what it did. Does no I/O.
+    pub fn confirm(&self, principal: &Principal) -> Result<(), Denial> {
+        let kind = match principal.kind {
+            PrincipalKind::Anonymous => return Ok(()),
+            PrincipalKind::Token => Kind::Token,
+            PrincipalKind::Link => Kind::Link,
+        };
+        let id = principal.credential.ok_or(Denial::Revoked)?;
+        self.state.read().confirm(kind, id, principal, self.clock.now())
     }
 
     /// True once a token was made, even if all were revoked since, and if that is not known because the directory

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::SystemTime};
 use crate::{
     credential::{Credential, Kind},
     denial::{Denial, ReadError},
+    id::CredentialId,
     key_ring::KeyRing,
     principal::Principal,
     table::{Table, Valid},
@@ -50,9 +51,7 @@ impl State {
         credential: &Credential<'_>,
         now: SystemTime,
     ) -> Result<&Arc<Principal>, Denial> {
-        if let Some(source) = &self.failure {
-            return Err(Denial::Unavailable { source: Arc::clone(source) });
-        }
+        self.check_readable()?;
         let valid = match self.table(kind).get(credential.id) {
             Ok(valid) => valid,
             Err(denial) => {
@@ -63,6 +62,27 @@ impl State {
         valid.verify(&self.ring, kind, credential)?;
         self.check(kind, valid, now)?;
         Ok(&valid.principal)
+    }
+
+    /// Checks that a credential that was verified before is still valid, and grants what it did.
+    pub(super) fn confirm(
+        &self,
+        kind: Kind,
+        id: CredentialId,
+        principal: &Principal,
+        now: SystemTime,
+    ) -> Result<(), Denial> {
+        self.check_readable()?;
+        let valid = self.table(kind).get(id)?;
+        self.check(kind, valid, now)?;
+        if valid.record.grants == principal.grants { Ok(()) } else { Err(Denial::Revoked) }
+    }
+
+    fn check_readable(&self) -> Result<(), Denial> {
+        match &self.failure {
+            Some(source) => Err(Denial::Unavailable { source: Arc::clone(source) }),
+            None => Ok(()),
+        }
     }
 
     /// Checks a token, or a share link and its maker.

@@ -60,8 +60,8 @@ impl FromRequestParts<App> for Credentials {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let Ok(session) = Session::from_request_parts(parts, app).await;
         // Only a token of the directory passes the guard.
-        let caller = session.principal().id.parse().map_err(|_| no_such_credential())?;
-        let directory = app.settings().access.directory.get().cloned().ok_or_else(no_such_credential)?;
+        let caller = session.principal().token_id().ok_or_else(no_such_credential)?;
+        let directory = app.settings().access.directory.get()?.cloned().ok_or_else(no_such_credential)?;
         Ok(Self { directory, session, caller })
     }
 }

@@ -4,7 +4,7 @@ use std::iter::once;
 
 use access::{Denial, Principal, PrincipalKind, Right};
 use axum::extract::Request;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
 use meta::NodePath;
 use store::{KeyError, Prefix};
 use wire::{
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     app::App,
-    error::ApiError,
+    error::{ApiError, BEARER_CHALLENGE},
     routes::{Operation, Requirement, Route},
 };
 
@@ -29,8 +29,6 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// The challenge for programs and for a user's own navigation.
 const CHALLENGES: HeaderValue =
     HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
-/// The challenge for scripts of web pages, for which a browser would open a dialog if it contained `Basic`.
-const SCRIPT_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"zarrd\"");
 
 /// Decides whether the caller has the right that the operation requires.
 pub(crate) fn authorize(
@@ -55,7 +53,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
     })?;
     let link = request.extensions().get::<ShareLink>();
     let directory = || {
-        let directory = app.settings().access.directory.get();
+        let directory = app.settings().access.directory.get()?;
         directory.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))
     };
     let (principal, scheme) = match (credential, link) {
@@ -89,8 +87,10 @@ fn reject_token_in_query(query: &str) -> Result<(), ApiError> {
 
 /// Rejects the request of a caller that was not identified.
 fn unauthorized(headers: &HeaderMap, detail: String) -> ApiError {
-    let is_script = headers.get(SEC_FETCH_MODE).is_some_and(|mode| mode != "navigate");
-    let challenge = if is_script { SCRIPT_CHALLENGE } else { CHALLENGES };
+    // A browser sends no Sec-Fetch-Mode to servers without TLS.
+    let is_script = headers.get(SEC_FETCH_MODE).map_or_else(|| headers.contains_key(ORIGIN), |mode| mode != "navigate");
+    // For a script, the browser would open a dialog if the challenge contained `Basic`.
+    let challenge = if is_script { BEARER_CHALLENGE } else { CHALLENGES };
     ApiError::unauthorized(detail, challenge)
 }
 
@@ -176,10 +176,9 @@ impl Judge<'_> {
 
     /// An anonymous caller lacks the right; an unreadable directory is named as the reason.
     fn unidentified(&self, detail: &str) -> ApiError {
-        let directory = self.app.settings().access.directory.get();
-        match directory.map(|directory| directory.status()) {
-            Some(Err(source)) => source.into(),
-            _ => unauthorized(self.request.headers(), detail.to_owned()),
+        match self.app.settings().access.directory.status() {
+            Ok(()) => unauthorized(self.request.headers(), detail.to_owned()),
+            Err(source) => source.into(),
         }
     }
 

@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use access::{AccessDirectory, Grants, Principal, Right};
+use access::{AccessDirectory, Grants, OpenError, Principal, Right};
+use parking_lot::RwLock;
 
 /// Rights of anonymous callers, and the tokens that the server accepts.
 #[derive(Clone)]
@@ -19,9 +20,16 @@ pub struct AccessPolicy {
 }
 
 /// A place for an access directory, which may come to exist while the server runs. Without one, the server accepts no
-/// credential. Clones share it.
+/// credential; as long as one exists that cannot be opened, nothing is known about credentials. Clones share it.
 #[derive(Clone, Default)]
-pub struct DirectorySlot(Arc<OnceLock<Arc<AccessDirectory>>>);
+pub struct DirectorySlot(Arc<Slot>);
+
+#[derive(Default)]
+struct Slot {
+    directory: OnceLock<Arc<AccessDirectory>>,
+    /// The last failure to open the directory, which counts until it is opened.
+    failure: RwLock<Option<Arc<OpenError>>>,
+}
 
 /// The rights of callers without a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,9 +58,13 @@ impl AccessPolicy {
 
     /// True unless a token has ended the access of anonymous callers.
     fn is_open(&self) -> bool {
-        // An unreadable directory may have tokens, and says that it has.
         self.anonymous != AnonymousAccess::UntilFirstToken
-            || self.directory.get().is_none_or(|directory| !directory.had_tokens())
+            || match self.directory.get() {
+                Ok(None) => true,
+                // One that became unreadable may have had tokens, and says so.
+                Ok(Some(directory)) => !directory.had_tokens(),
+                Err(_) => false,
+            }
     }
 }
 
@@ -79,21 +91,38 @@ impl AnonymousPrincipals {
 }
 
 impl DirectorySlot {
-    /// The directory, if there is one.
-    pub fn get(&self) -> Option<&Arc<AccessDirectory>> {
-        self.0.get()
+    /// The directory, if there is one. Fails if there is one that could not be opened.
+    pub fn get(&self) -> Result<Option<&Arc<AccessDirectory>>, Arc<OpenError>> {
+        match self.0.directory.get() {
+            Some(directory) => Ok(Some(directory)),
+            None => self.0.failure.read().clone().map_or(Ok(None), Err),
+        }
+    }
+
+    /// Fails if there is a directory that could not be opened, or cannot be read.
+    pub fn status(&self) -> Result<(), Arc<OpenError>> {
+        match self.get()?.map(|directory| directory.status()) {
+            Some(Err(error)) => Err(Arc::new(OpenError::Read(error))),
+            Some(Ok(())) | None => Ok(()),
+        }
     }
 
     /// Sets the directory, once: it is that of all requests from now on.
     pub fn set(&self, directory: Arc<AccessDirectory>) {
         // The first one stays.
-        let _ = self.0.set(directory);
+        let _ = self.0.directory.set(directory);
+    }
+
+    /// Records that a directory exists, but could not be opened. This ends the access of anonymous callers that lasts
+    /// until the first token, even if the directory is removed.
+    pub fn fail(&self, error: OpenError) {
+        *self.0.failure.write() = Some(Arc::new(error));
     }
 }
 
 impl From<Arc<AccessDirectory>> for DirectorySlot {
     fn from(directory: Arc<AccessDirectory>) -> Self {
-        Self(Arc::new(OnceLock::from(directory)))
+        Self(Arc::new(Slot { directory: OnceLock::from(directory), failure: RwLock::default() }))
     }
 }
 
@@ -113,7 +142,7 @@ impl fmt::Debug for AccessPolicy {
         let Self { anonymous, directory, metrics } = self;
         f.debug_struct("AccessPolicy")
             .field("anonymous", anonymous)
-            .field("has_directory", &directory.get().is_some())
+            .field("directory", &directory.get())
             .field("metrics", metrics)
             .finish()
     }

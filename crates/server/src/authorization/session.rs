@@ -6,7 +6,7 @@ use access::{Principal, PrincipalKind, Right};
 use array::{Caller, NodeRights};
 use axum::{extract::FromRequestParts, response::Response};
 use http::{
-    HeaderValue,
+    Extensions, HeaderValue,
     header::{CACHE_CONTROL, REFERRER_POLICY},
     request::Parts,
 };
@@ -15,7 +15,10 @@ use store::{Cursor, Prefix};
 use wire::routes;
 
 use super::{credential::Scheme, share_link::ShareLink};
-use crate::{app::App, error::ApiError};
+use crate::{
+    app::App,
+    error::{ApiError, RightsLost},
+};
 
 /// Shared caches must not store what depends on a credential.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
@@ -35,6 +38,22 @@ impl Session {
     /// The session of a request without a credential.
     pub(super) fn anonymous(app: &App) -> Self {
         Self { principal: app.anonymous_principal().clone(), scheme: None, link: None }
+    }
+
+    /// Fails if the principal has lost its rights since the request was allowed. Does no I/O.
+    pub(crate) fn confirm(&self, app: &App) -> Result<(), RightsLost> {
+        if !self.is_identified() {
+            let unchanged = Arc::ptr_eq(&self.principal, app.anonymous_principal());
+            return if unchanged { Ok(()) } else { Err(RightsLost::Anonymous) };
+        }
+        // Whoever is identified is so by the directory.
+        let Ok(Some(directory)) = app.settings().access.directory.get() else { return Ok(()) };
+        directory.confirm(&self.principal).map_err(RightsLost::Credential)
+    }
+
+    /// The session in the extensions of a request, or that of one without a credential.
+    pub(crate) fn of(extensions: &Extensions, app: &App) -> Self {
+        extensions.get().cloned().unwrap_or_else(|| Self::anonymous(app))
     }
 
     /// The principal.
@@ -113,7 +132,7 @@ impl FromRequestParts<App> for Session {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::anonymous(app)))
+        Ok(Self::of(&parts.extensions, app))
     }
 }
 

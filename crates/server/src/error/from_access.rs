@@ -2,10 +2,36 @@
 
 use std::sync::Arc;
 
-use access::{ChangeError, ReadError};
+use access::{ChangeError, Denial, OpenError, ReadError};
+use http::HeaderValue;
 use wire::problem::{Problem, ProblemType};
 
 use super::ApiError;
+
+/// The challenge without `Basic`, with which no browser opens a dialog.
+pub(crate) const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"zarrd\"");
+
+/// The caller lost its rights while the body of its request was received.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RightsLost {
+    /// The credential was accepted at first.
+    #[error("the credential is no longer accepted")]
+    Credential(#[source] Denial),
+    /// The caller has none, and a first token was made.
+    #[error("access without a token has ended")]
+    Anonymous,
+}
+
+impl From<RightsLost> for ApiError {
+    fn from(error: RightsLost) -> Self {
+        match error {
+            RightsLost::Credential(Denial::Unavailable { source }) => source.into(),
+            RightsLost::Credential(_) | RightsLost::Anonymous => {
+                Self::unauthorized(error.to_string(), BEARER_CHALLENGE)
+            }
+        }
+    }
+}
 
 impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
@@ -29,6 +55,12 @@ impl From<ChangeError> for ApiError {
             | ChangeError::Random(_)
             | ChangeError::Write { .. } => Self::with_cause(ProblemType::AccessUnavailable, error),
         }
+    }
+}
+
+impl From<Arc<OpenError>> for ApiError {
+    fn from(error: Arc<OpenError>) -> Self {
+        Self::with_cause(ProblemType::AccessUnavailable, error)
     }
 }
 

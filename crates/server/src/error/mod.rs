@@ -26,6 +26,7 @@ use wire::{
 use crate::request_id::RequestId;
 
 mod from_access;
+pub(crate) use from_access::{BEARER_CHALLENGE, RightsLost};
 mod from_array;
 mod from_node;
 mod from_write;
@@ -274,7 +275,12 @@ impl From<UploadError> for ApiError {
             }
             UploadError::DigestMismatch => (ProblemType::DigestMismatch, Members::default()),
             UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
-            UploadError::Aborted(cause) => return Self::with_cause(ProblemType::IncompleteBody, cause),
+            UploadError::Aborted(cause) => {
+                return match cause.downcast::<RightsLost>() {
+                    Ok(lost) => (*lost).into(),
+                    Err(cause) => Self::with_cause(ProblemType::IncompleteBody, cause),
+                };
+            }
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }

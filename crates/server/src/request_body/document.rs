@@ -51,7 +51,7 @@ impl Document {
         reject_content_encoding(request.headers())?;
         let digests = expected_digests(request.headers())?;
         let claim = memory_claim::claim_of(request.extensions(), app);
-        let upload = Upload::new(request.into_body(), digests);
+        let upload = Upload::new(request, app, digests);
         let max_size = upload.size().unwrap_or(limit);
         if max_size > limit {
             return Err(ApiError::body_too_large(limit));

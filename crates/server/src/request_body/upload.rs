@@ -24,13 +24,14 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{app::App, error::ApiError, memory_claim, progress_timeout::ProgressTimeout};
+use crate::{app::App, authorization::Session, error::ApiError, memory_claim, progress_timeout::ProgressTimeout};
 
 /// A body to be stored as a value; its headers are checked.
 pub(crate) struct Upload {
     body: Body,
     size: Option<u64>,
     digests: Vec<Digest>,
+    session: Session,
 }
 
 /// A body with elements of an array; its headers are checked.
@@ -49,7 +50,7 @@ impl FromRequest<App> for Upload {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        Self::validate(request, app.settings().limits.value, |limit| UploadError::TooLarge { limit }.into())
+        Self::validate(request, app, |limit| UploadError::TooLarge { limit }.into())
     }
 }
 
@@ -59,14 +60,14 @@ impl FromRequest<App> for ElementsBody {
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
         let claim = memory_claim::claim_of(request.extensions(), app);
-        let upload = Upload::validate(request, app.settings().limits.value, ApiError::body_too_large)?;
+        let upload = Upload::validate(request, app, ApiError::body_too_large)?;
         let Payload { size, stream } = payload(app, upload);
         Ok(Self { media_type, size, stream, claim })
     }
 }
 
 /// Returns the upload as the payload of a value. The stream fails if the body exceeds the limit, stalls, differs from
-/// its announced length, or does not match its digests.
+/// its announced length, or does not match its digests, and at its end if the caller has lost its rights meanwhile.
 pub(crate) fn payload(app: &App, upload: Upload) -> Payload {
     let size = upload.size;
     let receiver = UploadStream::new(app, upload, app.settings().limits.value);
@@ -115,6 +116,7 @@ pub(super) struct UploadStream {
     announced: Option<u64>,
     received: u64,
     hashes: Vec<(Hasher, Vec<u8>)>,
+    session: Session,
 }
 
 /// Both variants hold a message block, so their sizes are similar.
@@ -125,22 +127,24 @@ enum Hasher {
 }
 
 impl Upload {
-    fn validate(request: Request, limit: u64, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
-        let headers = request.headers();
+    fn validate(request: Request, app: &App, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
+        let (headers, limit) = (request.headers(), app.settings().limits.value);
         if headers.contains_key(CONTENT_RANGE) {
             return Err(ApiError::invalid_header("Payload-Range", "partial PUT is not supported"));
         }
         reject_content_encoding(headers)?;
         let digests = expected_digests(headers)?;
-        let upload = Self::new(request.into_body(), digests);
+        let upload = Self::new(request, app, digests);
         if upload.size.is_some_and(|size| size > limit) {
             return Err(too_large(limit));
         }
         Ok(upload)
     }
 
-    pub(super) fn new(body: Body, digests: Vec<Digest>) -> Self {
-        Self { size: body.size_hint().exact(), body, digests }
+    pub(super) fn new(request: Request, app: &App, digests: Vec<Digest>) -> Self {
+        let session = Session::of(request.extensions(), app);
+        let body = request.into_body();
+        Self { size: body.size_hint().exact(), body, digests, session }
     }
 
     /// The announced length, in bytes.
@@ -159,6 +163,7 @@ impl UploadStream {
             limit,
             announced: upload.size,
             received: 0,
+            session: upload.session,
             hashes: upload.digests.into_iter().map(|digest| (Hasher::new(digest.algorithm), digest.hash)).collect(),
         }
     }
@@ -199,7 +204,11 @@ impl UploadStream {
             return Err(UploadError::LengthMismatch { announced, received: self.received });
         }
         let matching = self.hashes.iter().all(|(hasher, expected)| hasher.clone().finish() == *expected);
-        if matching { Ok(()) } else { Err(UploadError::DigestMismatch) }
+        if !matching {
+            return Err(UploadError::DigestMismatch);
+        }
+        // An upload may take long, and changes something at its end.
+        self.session.confirm(&self.app).map_err(|lost| UploadError::Aborted(lost.into()))
     }
 
     /// Maps a failed transfer: the end of the connection before the announced length is a length mismatch.
