@@ -11,6 +11,8 @@
 //!   `cargo test -p zarrd-tests --test readme --test module_graph`.
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `zarrs_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test foreign_clients`.
+//! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
+//!   `cargo test -p zarrd-tests --test proxies --test token_rotation`.
 //! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
 //!   `cargo test -p zarrd-tests --test malformed_data`.
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:

@@ -9,76 +9,26 @@
 
 mod common;
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::sync::Arc;
 
-use access::{AccessDirectory, CredentialId, Grants, NewToken};
+use access::AccessDirectory;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use common::{TestResponse, TestServer, arrays::v3};
+use common::{
+    TestResponse, TestServer,
+    arrays::v3,
+    tokens::{ServerWithTokens, closed_server_over, grants, in_an_hour},
+};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::{AccessPolicy, AnonymousAccess, MetricsAccess, Settings};
-use store::{MemoryStore, TransactionalStore};
+use server::AnonymousAccess;
 use wire::{
     problem::ProblemType,
     time::{parse_rfc3339, rfc3339},
 };
 
-/// A server with an access directory.
-struct Site {
-    _dir: tempfile::TempDir,
-    directory: Arc<AccessDirectory>,
-    server: TestServer,
-}
-
-impl Site {
-    fn new(anonymous: AnonymousAccess) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let directory = Arc::new(AccessDirectory::open(dir.path()).unwrap());
-        let server = Self::over(&directory, Arc::new(MemoryStore::new()), anonymous);
-        Self { _dir: dir, directory, server }
-    }
-
-    fn closed() -> Self {
-        Self::new(AnonymousAccess::Granted(Grants::none()))
-    }
-
-    fn over(
-        directory: &Arc<AccessDirectory>,
-        store: Arc<dyn TransactionalStore>,
-        anonymous: AnonymousAccess,
-    ) -> TestServer {
-        let access = AccessPolicy { anonymous, directory: directory.clone().into(), metrics: MetricsAccess::Readers };
-        TestServer::over(store, Settings { access, ..Settings::default() })
-    }
-
-    fn token(&self, grants: &[&str]) -> (CredentialId, String) {
-        let grants = Grants::new(grants.iter().map(|grant| grant.parse().unwrap())).unwrap();
-        let new = NewToken { name: "t".into(), grants, expires: None, maker: None };
-        let (info, secret) = self.directory.create(new).unwrap();
-        (info.id, format!("Bearer {}", secret.expose()))
-    }
-
-    async fn send(&self, token: &str, method: Method, path: &str, body: Value) -> TestResponse {
-        let headers = [("authorization", token), ("content-type", "application/json")];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.server.request(method, path, &headers, body).await
-    }
-
-    async fn get(&self, token: &str, path: &str) -> TestResponse {
-        self.send(token, Method::GET, path, Value::Null).await
-    }
-}
-
-fn in_an_hour() -> String {
-    rfc3339(SystemTime::now() + Duration::from_secs(3600))
-}
-
 #[tokio::test]
 async fn server_is_open_until_the_first_token() {
-    let site = Site::new(AnonymousAccess::UntilFirstToken);
+    let site = ServerWithTokens::new(AnonymousAccess::UntilFirstToken);
     assert_eq!(site.server.put("/store/a", &[], "1").await.status, StatusCode::CREATED);
     let (_, token) = site.token(&["read:/"]);
     site.server.get("/store/a", &[]).await.problem(ProblemType::Unauthorized);
@@ -96,7 +46,7 @@ async fn server_without_directory_refuses_tokens() {
 
 #[tokio::test]
 async fn challenge_depends_on_who_asks() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let both = "Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"";
     for (headers, challenge) in [
         (&[][..], both),
@@ -112,9 +62,9 @@ async fn challenge_depends_on_who_asks() {
 
 #[tokio::test]
 async fn conflicting_and_misplaced_credentials_are_rejected() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let (_, token) = site.token(&["admin:/"]);
-    let share = json!({"prefix": "/", "expires": in_an_hour()});
+    let share = json!({"prefix": "/", "expires": rfc3339(in_an_hour())});
     let link = site.send(&token, Method::POST, "/share", share).await.json()["link"].as_str().unwrap().to_owned();
     let both = site.get(&token, &format!("{link}/store/")).await;
     both.problem(ProblemType::InvalidHeader);
@@ -133,11 +83,11 @@ async fn conflicting_and_misplaced_credentials_are_rejected() {
 
 #[tokio::test]
 async fn administrator_manages_tokens_within_its_prefix() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let (root_id, root) = site.token(&["admin:/"]);
     let (lab_id, lab) = site.token(&["admin:lab/", "read:public/"]);
     let (_, reader) = site.token(&["read:lab/"]);
-    let new = json!({"name": "beamline", "allow": ["write:lab/exp1/", "read:lab/"], "expires": in_an_hour()});
+    let new = json!({"name": "beamline", "allow": ["write:lab/exp1/", "read:lab/"], "expires": rfc3339(in_an_hour())});
     let created = site.send(&lab, Method::POST, "/token", new.clone()).await;
     assert_eq!(created.status, StatusCode::CREATED);
     let created = created.json();
@@ -198,7 +148,7 @@ async fn administrator_manages_tokens_within_its_prefix() {
 
 #[tokio::test]
 async fn share_link_reads_its_prefix_until_its_maker_is_revoked() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     site.server.set("lab/exp1/k", b"1").await;
     site.server.set("lab/other", b"2").await;
     let (id, maker) = site.token(&["read:lab/"]);
@@ -208,10 +158,10 @@ async fn share_link_reads_its_prefix_until_its_maker_is_revoked() {
         ("lab", ProblemType::InvalidBody),
         ("../", ProblemType::InvalidBody),
     ] {
-        let share = json!({"prefix": prefix, "expires": in_an_hour()});
+        let share = json!({"prefix": prefix, "expires": rfc3339(in_an_hour())});
         site.send(&maker, Method::POST, "/share", share).await.problem(problem);
     }
-    let share = json!({"name": "for Ada", "prefix": "lab/exp1/", "expires": in_an_hour()});
+    let share = json!({"name": "for Ada", "prefix": "lab/exp1/", "expires": rfc3339(in_an_hour())});
     let created = site.send(&maker, Method::POST, "/share", share.clone()).await;
     assert_eq!(created.status, StatusCode::CREATED);
     let link = created.json()["link"].as_str().unwrap().to_owned();
@@ -248,7 +198,7 @@ async fn share_link_reads_its_prefix_until_its_maker_is_revoked() {
 
 #[tokio::test]
 async fn groups_outside_of_the_prefix_are_not_created() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let (_, token) = site.token(&["write:lab/exp1/"]);
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let created = site.send(&token, Method::PUT, "/node/lab/exp1/a/b", group.clone()).await;
@@ -263,7 +213,7 @@ async fn groups_outside_of_the_prefix_are_not_created() {
 
 #[tokio::test]
 async fn consolidated_metadata_above_the_prefix_is_kept_current() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let group = |consolidated: Value| {
         let mut group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
         if !consolidated.is_null() {
@@ -289,7 +239,7 @@ async fn consolidated_metadata_above_the_prefix_is_kept_current() {
 
 #[tokio::test]
 async fn cursors_belong_to_their_caller() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     for key in [&b"1"[..]; 3].iter().enumerate().map(|(number, _)| ["lab/a", "lab/b", "lab/c"][number]) {
         site.server.set(key, b"1").await;
     }
@@ -315,7 +265,7 @@ async fn cursors_belong_to_their_caller() {
 
 #[tokio::test]
 async fn listing_above_shows_only_the_way() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     for key in ["a/k", "lab/exp1/k", "lab/secret/k", "lab/k", "public/k"] {
         site.server.set(key, b"1").await;
     }
@@ -340,7 +290,7 @@ async fn listing_above_shows_only_the_way() {
 
 #[tokio::test]
 async fn pages_change_data_with_a_bearer_token_only() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let (_, bearer) = site.token(&["write:/"]);
     let secret = bearer.strip_prefix("Bearer ").unwrap();
     let basic = format!("Basic {}", STANDARD.encode(format!("u:{secret}")));
@@ -370,7 +320,7 @@ async fn pages_change_data_with_a_bearer_token_only() {
 
 #[tokio::test]
 async fn unreadable_directory_denies_and_is_reported() {
-    let site = Site::new(AnonymousAccess::Granted(Grants::new(["read:public/".parse().unwrap()]).unwrap()));
+    let site = ServerWithTokens::new(AnonymousAccess::Granted(grants(&["read:public/"])));
     site.server.set("public/k", b"1").await;
     let (_, token) = site.token(&["admin:/"]);
     assert_eq!(site.server.get("/readyz", &[]).await.status, StatusCode::OK);
@@ -385,10 +335,9 @@ async fn unreadable_directory_denies_and_is_reported() {
 
 #[tokio::test]
 async fn two_servers_share_a_directory() {
-    let site = Site::closed();
+    let site = ServerWithTokens::closed();
     let other = Arc::new(AccessDirectory::open(site.directory.path()).unwrap());
-    let anonymous = AnonymousAccess::Granted(Grants::none());
-    let second = Site::over(&other, site.server.store.clone(), anonymous);
+    let second = closed_server_over(&other, site.server.store.clone());
     site.server.set("k", b"1").await;
     let (id, token) = site.token(&["read:/"]);
     other.reload_if_changed();

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken, Secret};
+use access::{AccessDirectory, NewLink, NewToken};
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use common::{
@@ -29,10 +29,11 @@ use common::{
     arrays::{put, v3},
     contract::{CONTRACT, RequestInfo},
     read,
+    tokens::{create_link, create_token, grants, new_link, new_token, policy},
 };
 use http::{Method, Request, header::HOST};
 use serde_json::json;
-use server::{AccessPolicy, AnonymousAccess, MetricsAccess, Operation, ROUTES, Requirement, Settings};
+use server::{AccessPolicy, AnonymousAccess, Operation, ROUTES, Requirement, Settings};
 use store::{MemoryStore, Operation as StoreOperation, Prefix, StoreError, StoreWrapper};
 use wire::problem::{Problem, ProblemType};
 
@@ -286,21 +287,9 @@ struct Callers {
     callers: Vec<Caller>,
 }
 
-fn grants(list: &[(&str, &str)]) -> Grants {
-    Grants::new(list.iter().map(|(right, prefix)| format!("{right}:{prefix}").parse().unwrap())).unwrap()
-}
-
-fn token(directory: &AccessDirectory, list: &[(&str, &str)]) -> (CredentialId, Secret) {
-    let (info, secret) =
-        directory.create(NewToken { name: "t".into(), grants: grants(list), expires: None, maker: None }).unwrap();
-    (info.id, secret)
-}
-
-fn link(directory: &AccessDirectory, prefix: &str, maker: Option<CredentialId>) -> (CredentialId, String) {
-    let expires = SystemTime::now() + Duration::from_secs(3600);
-    let prefix = Prefix::parse(prefix).unwrap();
-    let (info, secret) = directory.create_link(NewLink { name: String::new(), prefix, expires, maker }).unwrap();
-    (info.id, secret.expose().to_owned())
+/// The grants of the model as texts.
+fn texts(list: &[(&str, &str)]) -> Vec<String> {
+    list.iter().map(|(right, prefix)| format!("{right}:{prefix}")).collect()
 }
 
 const TOKENS: [(&str, &[(&str, &str)]); 9] = [
@@ -330,43 +319,41 @@ impl Callers {
             callers.extend(refused.map(|credential| Caller { name, credential, standing: Standing::Refused }));
         };
         // A token and a link of a key that is dropped.
-        let (_, rotated) = token(&directory, &[("admin", "")]);
-        let (_, rotated_link) = link(&directory, "lab/", None);
+        let admin = || new_token(&["admin:/"]);
+        let (_, rotated) = create_token(&directory, admin());
+        let (_, rotated_link) = create_link(&directory, new_link("lab/"));
         let old = directory.keys().unwrap()[0].id;
         directory.rotate().unwrap();
         directory.drop_key(old).unwrap();
-        refused("rotated out", rotated.expose().to_owned(), false);
+        refused("rotated out", rotated, false);
         refused("link rotated out", rotated_link, true);
-        let (id, revoked) = token(&directory, &[("admin", "")]);
-        let (_, orphaned) = link(&directory, "lab/", Some(id));
+        let (id, revoked) = create_token(&directory, admin());
+        let (_, orphaned) = create_link(&directory, NewLink { maker: Some(id), ..new_link("lab/") });
         directory.revoke(id).unwrap();
-        refused("revoked", revoked.expose().to_owned(), false);
+        refused("revoked", revoked, false);
         refused("link after its maker", orphaned, true);
-        let (id, revoked) = link(&directory, "lab/", None);
+        let (id, revoked) = create_link(&directory, new_link("lab/"));
         directory.revoke_link(id).unwrap();
         refused("link revoked", revoked, true);
-        let (_, valid) = token(&directory, &[("admin", "")]);
-        let valid = valid.expose();
+        let (_, valid) = create_token(&directory, admin());
         let flipped = if valid.ends_with('0') { '1' } else { '0' };
         let (start, _) = valid.split_at(valid.len() - 1);
         refused("forged", format!("{start}{flipped}"), false);
         refused("truncated", start.to_owned(), false);
         refused("empty", String::new(), false);
-        refused("token as a link", valid.to_owned(), true);
-        let (_, valid_link) = link(&directory, "lab/", None);
+        refused("token as a link", valid.clone(), true);
+        let (_, valid_link) = create_link(&directory, new_link("lab/"));
         refused("link as a token", valid_link.clone(), false);
         let other_dir = tempfile::tempdir().unwrap();
         let other = AccessDirectory::open(other_dir.path()).unwrap();
-        refused("wrong key", token(&other, &[("admin", "")]).1.expose().to_owned(), false);
+        refused("wrong key", create_token(&other, admin()).1, false);
         // These expire before they are used.
         let soon = SystemTime::now() + Duration::from_millis(1500);
-        let new = NewToken { name: "t".into(), grants: grants(&[("admin", "")]), expires: Some(soon), maker: None };
-        refused("expired", directory.create(new).unwrap().1.expose().to_owned(), false);
-        let lab = Prefix::parse("lab/").unwrap();
-        let new = NewLink { name: String::new(), prefix: lab, expires: soon, maker: None };
-        refused("link expired", directory.create_link(new).unwrap().1.expose().to_owned(), true);
+        refused("expired", create_token(&directory, NewToken { expires: Some(soon), ..admin() }).1, false);
+        let link = NewLink { expires: soon, ..new_link("lab/") };
+        refused("link expired", create_link(&directory, link).1, true);
         for (name, list) in TOKENS {
-            let secret = token(&directory, list).1.expose().to_owned();
+            let (_, secret) = create_token(&directory, new_token(&texts(list)));
             let standing = Standing::Token(list);
             callers.push(Caller { name, credential: Credential::Bearer(secret.clone()), standing });
             callers.push(Caller { name, credential: Credential::Basic(secret), standing });
@@ -376,7 +363,7 @@ impl Callers {
             credential: Credential::Link(valid_link),
             standing: Standing::Link("lab/"),
         });
-        let other = link(&directory, "lab2/", None).1;
+        let (_, other) = create_link(&directory, new_link("lab2/"));
         callers.push(Caller {
             name: "other link",
             credential: Credential::Link(other),
@@ -386,11 +373,7 @@ impl Callers {
     }
 
     fn policy(&self, anonymous: &[(&str, &str)]) -> AccessPolicy {
-        AccessPolicy {
-            anonymous: AnonymousAccess::Granted(grants(anonymous)),
-            directory: self.directory.clone().into(),
-            metrics: MetricsAccess::Readers,
-        }
+        policy(&self.directory, AnonymousAccess::Granted(grants(&texts(anonymous))))
     }
 }
 

@@ -9,13 +9,8 @@
 
 mod common;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, LazyLock},
-    time::{Duration, SystemTime},
-};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
-use access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken, Right};
 use axum::body::Body;
 use common::{
     TestServer,
@@ -23,11 +18,12 @@ use common::{
     contract::{CONTRACT, RequestInfo},
     failing::failing_server,
     low_memory_server, read,
+    tokens::{ServerWithTokens, create_link, create_token, new_link, new_token},
 };
 use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
-use server::{AccessPolicy, AnonymousAccess, App, Caller, Limits, MetricsAccess, Settings};
+use server::{AnonymousAccess, App, Caller, Limits, Settings};
 use store::{BackendErrorKind, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
@@ -355,66 +351,44 @@ async fn every_documented_status_occurs_and_no_other() {
     assert_eq!(missing, listed, "documented and not provoked, and what is listed as such");
 }
 
-/// A server with tokens.
-struct ServerWithTokens {
-    dir: tempfile::TempDir,
-    directory: Arc<AccessDirectory>,
-    server: TestServer,
+/// A server with tokens, one of which is that of an administrator.
+struct AdministeredServer {
+    tokens: ServerWithTokens,
     admin: String,
 }
 
-impl ServerWithTokens {
+impl AdministeredServer {
     fn new(limits: Limits) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let directory = Arc::new(AccessDirectory::open(dir.path()).unwrap());
-        let access = AccessPolicy {
-            anonymous: AnonymousAccess::UntilFirstToken,
-            directory: directory.clone().into(),
-            metrics: MetricsAccess::Readers,
-        };
-        let server = TestServer::with(Settings { access, limits, ..Settings::default() });
-        let admin = token(&directory).1;
-        Self { dir, directory, server, admin }
+        let settings = Settings { limits, ..Settings::default() };
+        let tokens = ServerWithTokens::with(AnonymousAccess::UntilFirstToken, settings);
+        let (_, admin) = tokens.token(&["admin:/"]);
+        Self { tokens, admin }
     }
 
     /// The request as an administrator.
     fn request(&self, request: &TestRequest) -> TestRequest {
-        request.with("authorization", &format!("Bearer {}", self.admin))
+        request.with("authorization", &self.admin)
     }
 
     /// Sends a request with all credentials that matter, and to the server after its directory has vanished.
     async fn send_all(self, request: &TestRequest, answers: &mut ObservedStatuses) {
         let authorized = self.request(request);
-        answers.request(&self.server, &authorized).await;
-        answers.request(&self.server, request).await;
-        answers.request(&self.server, &authorized.without_host()).await;
-        answers.request(&self.server, &authorized.with("content-type", "text/plain")).await;
-        let link = link(&self.directory).1;
-        answers
-            .request(&self.server, &TestRequest { target: format!("/s/{link}{}", request.target), ..request.clone() })
-            .await;
+        let ServerWithTokens { dir, directory, server } = &self.tokens;
+        answers.request(server, &authorized).await;
+        answers.request(server, request).await;
+        answers.request(server, &authorized.without_host()).await;
+        answers.request(server, &authorized.with("content-type", "text/plain")).await;
+        let (_, link) = create_link(directory, new_link(""));
+        let target = format!("/s/{link}{}", request.target);
+        answers.request(server, &TestRequest { target, ..request.clone() }).await;
         if !request.body.is_empty() {
             let large = Body::from(" ".repeat(65 << 10));
-            answers.send(&self.server, &authorized, large).await;
+            answers.send(server, &authorized, large).await;
         }
-        std::fs::remove_dir_all(self.dir.path()).unwrap();
-        self.directory.reload_if_changed();
-        answers.request(&self.server, &authorized).await;
+        std::fs::remove_dir_all(dir.path()).unwrap();
+        directory.reload_if_changed();
+        answers.request(server, &authorized).await;
     }
-}
-
-fn token(directory: &AccessDirectory) -> (CredentialId, String) {
-    let grants = Grants::everything(Right::Admin);
-    let new = NewToken { name: "t".into(), grants, expires: None, maker: None };
-    let (info, secret) = directory.create(new).unwrap();
-    (info.id, secret.expose().to_owned())
-}
-
-fn link(directory: &AccessDirectory) -> (CredentialId, String) {
-    let expires = SystemTime::now() + Duration::from_secs(3600);
-    let new = NewLink { name: String::new(), prefix: Prefix::root(), expires, maker: None };
-    let (info, secret) = directory.create_link(new).unwrap();
-    (info.id, secret.expose().to_owned())
 }
 
 #[tokio::test]
@@ -433,8 +407,10 @@ async fn every_documented_status_of_tokens_and_share_links_occurs() {
                 ("?unknown", "{}"),
             ] {
                 let body = if method == "post" { body } else { "" };
-                let sites = ServerWithTokens::new(Limits::default());
-                let ids = [token(&sites.directory).0, link(&sites.directory).0].map(|id| id.to_string());
+                let sites = AdministeredServer::new(Limits::default());
+                let directory = &sites.tokens.directory;
+                let ids = [create_token(directory, new_token(&["admin:/"])), create_link(directory, new_link(""))];
+                let ids = ids.map(|(id, _)| id.to_string());
                 let other = "00000000000000000000000000000000".to_owned();
                 let targets = ids.into_iter().chain([other]).map(|id| path.replace("{id}", &id) + query);
                 for target in targets {
@@ -443,14 +419,14 @@ async fn every_documented_status_of_tokens_and_share_links_occurs() {
                         headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
                     let method = method.to_uppercase().parse().unwrap();
                     let request = TestRequest { method, target, headers: headers.to_vec(), body };
-                    answers.request(&sites.server, &sites.request(&request)).await;
+                    answers.request(&sites.tokens.server, &sites.request(&request)).await;
                     if !body.is_empty() {
                         let impatient = Limits { upload_timeout: Duration::from_millis(1), ..Limits::default() };
-                        let sites = ServerWithTokens::new(impatient);
+                        let sites = AdministeredServer::new(impatient);
                         let pending = stream::pending::<Result<Vec<u8>, std::io::Error>>();
-                        answers.send(&sites.server, &sites.request(&request), Body::from_stream(pending)).await;
+                        answers.send(&sites.tokens.server, &sites.request(&request), Body::from_stream(pending)).await;
                     }
-                    ServerWithTokens::new(Limits::default()).send_all(&request, &mut answers).await;
+                    AdministeredServer::new(Limits::default()).send_all(&request, &mut answers).await;
                 }
             }
             undocumented.extend(answers.undocumented);

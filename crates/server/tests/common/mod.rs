@@ -12,6 +12,7 @@ pub mod arrays;
 pub mod contract;
 pub mod failing;
 pub mod nodes;
+pub mod tokens;
 
 use std::{sync::Arc, time::Duration};
 
