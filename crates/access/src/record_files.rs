@@ -89,7 +89,7 @@ impl RecordFiles {
                 match self.read(&name, &path, stamp) {
                     Content::Vanished => continue,
                     Content::Foreign => {}
-                    Content::Entry(id, entry) => changes.push(FileChange::Found(id, entry)),
+                    Content::Entry(id, entry) => changes.push(FileChange::Found(id, *entry)),
                 }
             }
             before.remove(&name);
@@ -106,7 +106,7 @@ impl RecordFiles {
         };
         let damaged = |reason: String| {
             tracing::error!(file = %path.display(), reason, "a file of the access directory is damaged; it is denied");
-            Content::Entry(id, Entry::Damaged(reason.into()))
+            Content::Entry(id, Box::new(Entry::Damaged(reason.into())))
         };
         if let Some(stamp) = stamp.filter(|stamp| stamp.permissions() & 0o022 != 0) {
             let mode = stamp.permissions();
@@ -115,7 +115,7 @@ impl RecordFiles {
         match files::read(path, MAX_RECORD_LEN) {
             Ok(None) => Content::Vanished,
             Ok(Some(content)) => match Record::parse(self.kind, id, &content) {
-                Ok(record) => Content::Entry(id, Entry::valid(self.kind, record)),
+                Ok(record) => Content::Entry(id, Box::new(Entry::valid(self.kind, record))),
                 Err(reason) => damaged(reason),
             },
             Err(error) => damaged(error.to_string()),
@@ -129,7 +129,7 @@ enum Content {
     Vanished,
     /// The file is not that of a token or share link.
     Foreign,
-    Entry(CredentialId, Entry),
+    Entry(CredentialId, Box<Entry>),
 }
 
 fn name_of(id: CredentialId) -> String {
