@@ -2,32 +2,13 @@
 
 use std::fs;
 
-use zarrd_tests::{
-    python::python_with_clients,
-    sample::{Sample, SampleServer},
-    server::program,
-    skip::note,
-    tools::tool,
-};
-
-fn closed(sample: Sample) -> SampleServer {
-    sample.serve_with(&["--anonymous", "none"])
-}
-
-/// The URL of a share link for everything below `lab/`.
-fn share(server: &SampleServer) -> String {
-    let mut command = program();
-    command.args(["share", &server.url(""), "lab", "--expires", "1h"]).env("ZARRD_TOKEN", server.admin_token());
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
+use zarrd_tests::{python::python_with_clients, sample::Sample, skip::note, tools::tool};
 
 #[test]
 fn libraries_read_through_a_share_link() {
     let Some(python) = python_with_clients() else { return };
-    let server = closed(Sample::of(&python));
-    let link = share(&server);
+    let server = Sample::of(&python).serve_closed();
+    let link = server.share_link();
     for (script, report) in [
         ("read_datasets.py", "compared 45 datasets and arrays, 6 not listed"),
         ("read_images.py", "compared 6 levels"),
@@ -45,7 +26,7 @@ fn libraries_read_through_a_share_link() {
 #[test]
 fn libraries_read_and_write_with_a_token() {
     let Some(python) = python_with_clients() else { return };
-    let server = closed(Sample::of(&python));
+    let server = Sample::of(&python).serve_closed();
     let found = server.run_at(&python, "use_token.py", &server.url(""), &[&server.admin_token()]);
     note(found.trim_end());
     assert!(found.trim_end().ends_with("7 ways to send a token"), "{found}");
@@ -58,7 +39,7 @@ fn programs_download_with_a_token_as_password() {
     else {
         return;
     };
-    let server = closed(Sample::of(&python));
+    let server = Sample::of(&python).serve_closed();
     let (token, dir) = (server.admin_token(), server.download_dir.path());
     let url = server.url("/store/lab/large.bin");
     let wanted = fs::read(server.sample.lab().join("large.bin")).unwrap();
