@@ -1,6 +1,13 @@
 //! Node with zarrita.
 
-use std::{fs, io, path::PathBuf, process::Command};
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+    process::Command,
+};
+
+use tempfile::NamedTempFile;
 
 use crate::{
     binary::target_dir,
@@ -11,8 +18,8 @@ use crate::{
 /// The oldest Node version that the packages support.
 const MIN_VERSION: u32 = 20;
 
-/// The module shared by the scripts.
-const SHARED: &str = "elements.mjs";
+/// The modules shared by the scripts.
+const SHARED: [&str; 2] = ["chromium.mjs", "elements.mjs"];
 
 /// Node with the packages of `tests/clients/package-lock.json`.
 #[derive(Clone, Debug)]
@@ -44,22 +51,33 @@ impl Node {
     /// If the program fails; the error contains its output.
     pub fn run_text(&self, name: &str, program: &str, arguments: &[&str]) -> io::Result<String> {
         // Node resolves packages next to the module.
-        let path = self.dir.join(name);
-        fs::write(&path, program)?;
+        let path = self.put(name, program)?;
         succeeds(Command::new("node").arg(path).args(arguments))
     }
 
-    /// Runs a script of `tests/clients`, next to the module shared by scripts; returns its output.
+    /// Runs a script of `tests/clients`, next to the modules shared by scripts; returns its output.
     ///
     /// # Panics
     ///
     /// If the script fails.
     pub fn run(&self, script: &str, arguments: &[&str]) -> String {
-        fs::copy(clients().join(SHARED), self.dir.join(SHARED)).expect("it can be copied");
+        for module in SHARED {
+            let text = fs::read_to_string(clients().join(module)).expect("the module exists");
+            self.put(module, &text).expect("it can be written");
+        }
         let path = clients().join(script);
         let text = fs::read_to_string(&path).expect("the script exists");
         let name = path.file_name().and_then(|name| name.to_str()).expect("the script has a name");
         self.run_text(name, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Writes a module next to the packages in one step, since another test may be loading it; returns its path.
+    fn put(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+        let mut file = NamedTempFile::new_in(&self.dir)?;
+        file.write_all(text.as_bytes())?;
+        let path = self.dir.join(name);
+        file.persist(&path)?;
+        Ok(path)
     }
 
     /// Runs a program provided by a package; returns its output.

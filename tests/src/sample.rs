@@ -21,7 +21,7 @@ use crate::{
     binary::target_dir,
     environment::{clients, create_once, succeeds},
     python::Python,
-    server::{Launch, Server, zarrd_with},
+    server::{Launch, Server, program, zarrd_with},
 };
 
 /// The script that writes the files.
@@ -106,6 +106,11 @@ impl Sample {
         self.serve_with(&[])
     }
 
+    /// Starts a new server for the files that is closed to clients without a token, except for its metrics.
+    pub fn serve_closed(self) -> SampleServer {
+        self.serve_with(&["--anonymous", "none", "--public-metrics"])
+    }
+
     /// Starts a new server for the files, with these arguments.
     pub fn serve_with(self, arguments: &[&str]) -> SampleServer {
         let [store, download_dir] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
@@ -146,6 +151,17 @@ impl SampleServer {
     pub fn admin_token(&self) -> String {
         let path = self.store.path().join("access/admin-token");
         fs::read_to_string(path).expect("the server is closed").trim().to_owned()
+    }
+
+    /// The URL of a share link for everything below `lab/` of a closed server.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub fn share_link(&self) -> String {
+        let mut command = program();
+        command.args(["share", &self.url(""), "lab", "--expires", "1h"]).env("ZARRD_TOKEN", self.admin_token());
+        succeeds(&mut command).unwrap_or_else(|error| panic!("{error}")).trim().to_owned()
     }
 
     /// The number of answered requests of this kind.

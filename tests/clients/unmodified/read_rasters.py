@@ -1,8 +1,11 @@
 """Reads arrays with the GDAL of rasterio's wheels through /vsicurl/:
 
-    read_rasters.py URL DIR
+    read_rasters.py URL DIR [OPTION=VALUE...]
+
+The options are GDAL's.
 """
 
+import os
 import pathlib
 import sys
 import warnings
@@ -15,6 +18,7 @@ from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.windows import Window
 
 url, directory = sys.argv[1], pathlib.Path(sys.argv[2])
+os.environ.update(option.split("=", 1) for option in sys.argv[3:])
 warnings.simplefilter("ignore", NotGeoreferencedWarning)
 compared = 0
 

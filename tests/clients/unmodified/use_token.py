@@ -5,16 +5,19 @@
 
 import pathlib
 import sys
+import warnings
 from base64 import b64encode
 
 import fsspec
 import httpx
 import numpy as np
+import rasterio
 import requests
 import tensorstore as ts
 import xarray as xr
 import zarr
 from obstore.store import HTTPStore
+from rasterio.errors import NotGeoreferencedWarning
 from zarr.storage import FsspecStore, ObjectStore
 
 url, directory, token = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
@@ -42,6 +45,17 @@ same(np.frombuffer(httpx.get(f"{url}/array/lab/v3.zarr/image?format=raw", header
 with fsspec.open(f"{place}/zarr.json", headers=bearer) as file:
     assert file.read() == (directory / "v3.zarr/image/zarr.json").read_bytes()
 ways += 1
+
+# GDAL takes a chunk for missing if it is refused, or if it asks twice and so is first refused: all elements are the fill value.
+warnings.simplefilter("ignore", NotGeoreferencedWarning)
+raster = f'ZARR:"/vsicurl/{place}"'
+with rasterio.Env(GDAL_HTTP_AUTH="ANY", GDAL_HTTP_USERPWD=f"any:{token}"), rasterio.open(raster) as image:
+    assert wanted.any() and not image.read(1).any(), "GDAL reads with ANY; say so in the README"
+reader = requests.post(f"{url}/token", json={"name": "reader", "allow": ["read:lab/"]}, headers=bearer).json()
+raster = raster.replace("v3.zarr", "v2.zarr")
+with rasterio.Env(GDAL_HTTP_USERPWD=f"any:{reader['token']}"), rasterio.open(raster) as image:
+    assert requests.delete(f"{url}/token/{reader['id']}", headers=bearer).status_code == 204
+    assert not image.read(1).any(), "GDAL reports refused chunks; say so in the README"
 
 # Written with a token, and read back by xarray with the other scheme.
 document = {"zarr_format": 3, "node_type": "group", "attributes": {}, "members": {"x": {

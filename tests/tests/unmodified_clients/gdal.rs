@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use serde_json::{Value, json};
 use zarrd_tests::{
     python::python_with_clients,
-    sample::SampleServer,
+    sample::{Sample, SampleServer},
     skip::note,
     tools::{Tool, tool},
 };
@@ -22,17 +22,24 @@ struct Gdal {
     translate: Tool,
     /// 306 is version 3.6.
     version: u32,
+    /// Arguments for every call.
+    options: Vec<String>,
 }
 
 fn gdal_and_sample() -> Option<(Gdal, SampleServer)> {
+    gdal_and(Sample::serve)
+}
+
+fn gdal_and(serve: impl FnOnce(Sample) -> SampleServer) -> Option<(Gdal, SampleServer)> {
     let [info, mdim, translate] = ["gdalinfo", "gdalmdiminfo", "gdal_translate"].map(|name| tool(name, "gdal-bin"));
-    let sample_server = SampleServer::with(&python_with_clients()?);
+    let sample_server = serve(Sample::of(&python_with_clients()?));
     let info = info?;
     let version = info.run(sample_server.download_dir.path(), ["--version"]);
     let numbers = version.trim_start_matches("GDAL ").split('.').map(|number| number.parse::<u32>().ok());
     let [Some(major), Some(minor)] = numbers.take(2).collect::<Vec<_>>()[..] else { panic!("{version}") };
     note(version.trim_end());
-    let gdal = Gdal { info, mdim: mdim?, translate: translate?, version: 100 * major + minor };
+    let version = 100 * major + minor;
+    let gdal = Gdal { info, mdim: mdim?, translate: translate?, version, options: Vec::new() };
     Some((gdal, sample_server))
 }
 
@@ -42,12 +49,16 @@ fn name(sample_server: &SampleServer, path: &str) -> String {
 }
 
 impl Gdal {
+    fn run(&self, program: Tool, download_dir: &Path, arguments: &[&str]) -> String {
+        program.run(download_dir, self.options.iter().map(String::as_str).chain(arguments.iter().copied()))
+    }
+
     /// The output of `gdalmdiminfo` for an array or a group.
     fn describe(&self, download_dir: &Path, arguments: &[&str]) -> Value {
         // An old GDAL does not identify itself.
         let named = ["--config", "GDAL_HTTP_USERAGENT", "GDAL/3"];
         let named = if self.version < NAMES_ITSELF { &named[..] } else { &[] };
-        serde_json::from_str(&self.mdim.run(download_dir, named.iter().chain(arguments))).unwrap()
+        serde_json::from_str(&self.run(self.mdim, download_dir, &[named, arguments].concat())).unwrap()
     }
 }
 
@@ -68,11 +79,11 @@ fn translates(gdal: &Gdal, sample_server: &SampleServer, root: &str) {
     let download_dir = sample_server.download_dir.path();
     for path in RASTERS {
         let path = format!("{root}/{path}");
-        gdal.translate.run(download_dir, ["-q", "-of", "ENVI", &name(sample_server, &path), "elements"]);
+        gdal.run(gdal.translate, download_dir, &["-q", "-of", "ENVI", &name(sample_server, &path), "elements"]);
         let found = fs::read(download_dir.join("elements")).unwrap();
         assert!(found == sample_server.sample.expected(&format!("{path}.raw")), "{path}");
     }
-    let info = gdal.info.run(download_dir, ["-json", &name(sample_server, &format!("{root}/image"))]);
+    let info = gdal.run(gdal.info, download_dir, &["-json", &name(sample_server, &format!("{root}/image"))]);
     let info: Value = serde_json::from_str(&info).unwrap();
     assert_eq!((&info["size"], &info["bands"][0]["type"]), (&json!([80, 60]), &json!("Byte")));
 }
@@ -117,4 +128,17 @@ fn gdal_reads_v3_arrays_if_new_enough() {
     // It supports a draft of v3.
     let output = gdal.info.output(sample_server.download_dir.path(), [&name(&sample_server, "v3.zarr/image")]);
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("No such file"), "{output:?}");
+}
+
+#[test]
+fn gdal_reads_and_lists_with_a_token_as_password() {
+    let Some((mut gdal, sample_server)) = gdal_and(Sample::serve_closed) else { return };
+    let refused = gdal.info.output(sample_server.download_dir.path(), [&name(&sample_server, "v2.zarr/image")]);
+    assert!(!refused.status.success(), "{refused:?}");
+    let password = format!("any:{}", sample_server.admin_token());
+    gdal.options = ["--config", "GDAL_HTTP_USERPWD", &password].map(str::to_owned).into();
+    translates(&gdal, &sample_server, "v2.zarr");
+    let root = gdal.describe(sample_server.download_dir.path(), &[&name(&sample_server, "v2.zarr")]);
+    assert_eq!(members(&root, "arrays"), ["image", "unwritten"].into());
+    assert_eq!(members(&root["groups"]["deep"], "arrays"), ["counts", "relief"].into());
 }
