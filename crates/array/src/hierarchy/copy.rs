@@ -254,7 +254,7 @@ impl Copy {
         change.apply(context, &mut change_set, IfExists::Adopt).await?;
         place.parents(context, target, &mut change_set, &mut change.node_changes)?;
         place.record_reads(&mut change_set);
-        update_consolidated_metadata(context, &mut change_set, target, &[], &change.node_changes).await?;
+        update_consolidated_metadata(context, &mut change_set, target, &[], &change).await?;
         Ok(change_set)
     }
 }
