@@ -21,13 +21,13 @@ use tokio::sync::oneshot;
 pub(crate) use self::inner::StoreInner;
 use self::{inner::Queues, prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
-    record::MAX_INLINE_BYTES,
     Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
     blocking::run_blocking,
     check,
     checkpoint::{CheckpointTask, CompactRequest},
     commit::{Action, MAX_CHANGES, PlainChange, Reply, Request, StagedValue, is_bulk},
     open,
+    record::MAX_INLINE_BYTES,
 };
 
 /// A store in a directory of the local file system. Clones are cheap and share one store.
@@ -105,7 +105,8 @@ impl LocalStore {
     }
 
     async fn change(&self, key: Key, action: Action, precondition: Precondition) -> Result<ChangeOutcome, StoreError> {
-        let outcomes = self.commit_plain(vec![PlainChange::Key { key, condition: precondition.into(), action }]).await?;
+        let outcomes =
+            self.commit_plain(vec![PlainChange::Key { key, condition: precondition.into(), action }]).await?;
         Ok(outcomes.into_iter().next().unwrap_or(ChangeOutcome::Checked))
     }
 
@@ -265,7 +266,11 @@ impl LocalStore {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let value = self.staged(&staged)?;
-                PlainChange::Key { key: staged.key().clone(), condition: precondition.into(), action: Action::Set(value) }
+                PlainChange::Key {
+                    key: staged.key().clone(),
+                    condition: precondition.into(),
+                    action: Action::Set(value),
+                }
             }
             Change::Put { key, value, precondition } => {
                 PlainChange::Key { key, condition: precondition.into(), action: Action::Put(value) }

@@ -1,6 +1,6 @@
 //! Creating a tree: in an empty place, over an equal one, or in place of another.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use meta::{
     Dialect, NodePath,
@@ -11,8 +11,8 @@ use operations::{IfExists, LossPolicy, NodeRejection};
 use store::{ChangeOutcome, StoreError};
 
 use super::{
-    options::{CreateAction, CreateOptions},
     describe::CreatedTree,
+    options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
@@ -168,9 +168,11 @@ pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<O
 
 /// The differences between the current tree and a plan. Implicit groups match any document.
 fn differences(plan: &Plan, current: &NodeTree) -> Result<Vec<Difference>, NodeError> {
-    let mut current = current.clone();
-    adopt(&mut current, &plan.top);
-    super::differences::differences(&plan.to_zom()?, current, MAX_VIOLATIONS)
+    let mut current = Cow::Borrowed(current);
+    if current.all().into_iter().any(NodeTree::is_implicit) {
+        adopt(current.to_mut(), &plan.top);
+    }
+    super::differences::differences(&plan.to_zom()?, &current, MAX_VIOLATIONS)
 }
 
 /// Gives implicit groups the documents that are planned for them.

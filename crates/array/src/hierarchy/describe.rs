@@ -67,7 +67,7 @@ impl CreatedTree {
             return Ok(Self { top, description: CreatedDescription::Declared(declared) });
         }
         let mut unrepresented = Unrepresented::default();
-        let mut root = to_zom(planned, format, &mut unrepresented)?;
+        let mut root = to_zom(&planned, format, &mut unrepresented)?;
         nothing_else(&mut root);
         Ok(Self { top, description: CreatedDescription::Converted(Zom { format, root }, unrepresented) })
     }
@@ -116,7 +116,7 @@ pub(crate) async fn describe(
     let is_small = memory.is_empty() && top.all().len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
-        let root = to_zom(top, as_version, &mut unrepresented)?;
+        let root = to_zom(&top, as_version, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match is_small {
@@ -132,34 +132,34 @@ pub(crate) async fn describe(
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out.
 pub(crate) fn to_zom(
-    mut branch: NodeTree,
+    branch: &NodeTree,
     version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
-    let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
+    let document = without_consolidated(branch, version, &mut unrepresented.losses)?;
     if branch.kind == NodeKind::Array {
         return Ok(Node::Array(document));
     }
-    let Some(members) = branch.members else { return Ok(Node::Group(Group { document, members: None })) };
-    let mut readable = Vec::new();
+    let Some(members) = &branch.members else { return Ok(Node::Group(Group { document, members: None })) };
+    let mut readable = Members::with_capacity(members.len());
     for (name, member) in members {
         let (path, dialect) = (member.path.clone(), member.dialect);
         match member_to_zom(member, version, unrepresented)? {
-            Ok(node) => readable.push((name, node)),
+            Ok(node) => drop(readable.insert(name.clone(), node)),
             Err(problem) => unrepresented.broken.push(problem.at(path, dialect)),
         }
     }
-    Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
+    Ok(Node::Group(Group { document, members: Some(readable) }))
 }
 
 /// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
-    member: NodeTree,
+    member: &NodeTree,
     version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Result<Node, Broken>, NodeError> {
-    if let Some(broken) = member.broken {
-        return Ok(Err(*broken));
+    if let Some(broken) = &member.broken {
+        return Ok(Err(Broken::clone(broken)));
     }
     match to_zom(member, version, unrepresented) {
         Ok(node) => Ok(Ok(node)),
@@ -168,15 +168,15 @@ fn member_to_zom(
     }
 }
 
-/// The document of a node in a dialect's model, moved out of the node if it has that model already.
+/// The document of a node in a dialect's model.
 fn without_consolidated(
-    branch: &mut NodeTree,
+    branch: &NodeTree,
     version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
-        let document = std::mem::take(&mut branch.stored).node_document(to);
+        let document = branch.stored.node_document(to);
         return Ok(match (branch.kind, to) {
             (NodeKind::Group, Dialect::V3) => with_attributes(&strip_consolidated(&document)),
             _ => with_attributes(&document),

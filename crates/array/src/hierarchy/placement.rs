@@ -24,9 +24,9 @@ impl<'a> NodePlacement<'a> {
         Self { before: &NO_VERSIONS, node, stored: None }
     }
 
-    /// Other documents, in their final layout.
-    pub(crate) fn with_documents(before: &'a NodeVersions, node: &'a NodeTree, stored: StoredNode) -> Self {
-        Self { before, node, stored: Some(Box::new(stored)) }
+    /// The documents of an existing node: the planned ones, or others in their final layout.
+    pub(crate) fn replacing(before: &'a NodeVersions, node: &'a NodeTree, stored: Option<StoredNode>) -> Self {
+        Self { before, node, stored: stored.map(Box::new) }
     }
 
     /// True if no such node exists yet.

@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
     pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
-        let mut planner = Planner { from: zom.format.dialect(), site, losses: Vec::new(), last: Json::empty_object() };
+        let mut planner = Planner { from: zom.format.dialect(), site, losses: Vec::new(), last: Arc::default() };
         let mut top = planner.branch(path, &zom.root)?;
         let losses = planner.losses;
         let keys = keys::document_keys(path, top.dialect, top.kind, top.root.as_ref())?;
@@ -53,7 +53,7 @@ impl Plan {
     /// The planned tree as a ZOM.
     pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = ZomFormat::for_dialect(self.top.dialect);
-        Ok(Zom { format: version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
+        Ok(Zom { format: version, root: to_zom(&self.top, version, &mut Unrepresented::default())? })
     }
 }
 
@@ -71,8 +71,8 @@ struct Planner<'a> {
     from: Dialect,
     site: &'a Target,
     losses: Vec<(NodePath, Loss)>,
-    /// The last document: most groups of a large tree have the same, which they then share.
-    last: Json,
+    /// The last documents: most groups of a large tree have the same, which they then share.
+    last: Arc<StoredNode>,
 }
 
 impl Planner<'_> {
@@ -106,7 +106,7 @@ impl Planner<'_> {
         document: &Json,
         kind: NodeKind,
         key: Option<&Key>,
-    ) -> Result<StoredNode, NodeError> {
+    ) -> Result<Arc<StoredNode>, NodeError> {
         let (site, from) = (self.site, self.from);
         let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
             let below = site.root.as_ref().and_then(|root| path.relative_to(&root.path)).unwrap_or_default();
@@ -129,12 +129,13 @@ impl Planner<'_> {
             // Chunks are not read, so any prefix will do.
             Array::new(*model, path.clone(), &Prefix::root(), 0)?;
         }
-        if self.last == stored.document {
-            stored.document = self.last.clone();
-        } else {
-            self.last = stored.document.clone();
+        if *self.last != stored {
+            if self.last.document == stored.document {
+                stored.document = self.last.document.clone();
+            }
+            self.last = Arc::new(stored);
         }
-        Ok(stored)
+        Ok(self.last.clone())
     }
 }
 

@@ -104,12 +104,14 @@ impl<'a> TreeDiff<'a> {
             self.create(planned);
             return Ok(());
         }
-        let mut stored = planned.stored.formatted();
-        if let Some(copies) = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3) {
+        let copies = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3);
+        let stored = copies.map(|copies| {
+            let mut stored = planned.stored.formatted();
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
-        }
-        if current.is_implicit() || !stored.is_equivalent(&current.stored) {
-            self.set.push(NodePlacement::with_documents(&current.own, planned, stored));
+            stored
+        });
+        if current.is_implicit() || !stored.as_ref().unwrap_or(&planned.stored).is_equivalent(&current.stored) {
+            self.set.push(NodePlacement::replacing(&current.own, planned, stored));
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
@@ -221,7 +223,7 @@ fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: D
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = ZomFormat::for_dialect(current.dialect);
     let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
-        Ok(Zom { format: version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
+        Ok(Zom { format: version, root: to_zom(branch, version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let siblings = |pointer: &str| {

@@ -28,6 +28,9 @@ use crate::{
 /// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
 const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
+/// The number of keys that are looked up in one snapshot.
+const BATCH: usize = 4096;
+
 /// Changes of nodes, which are collected only if there is consolidated metadata to update.
 pub(crate) trait NodeChanges: Sync {
     /// True if a node of a dialect changes.
@@ -72,19 +75,33 @@ pub(crate) async fn update_consolidated_metadata(
     change_set.sort();
     let all = OnceLock::new();
     let all = || &**all.get_or_init(|| node_changes.all());
-    let mut copies: Vec<(NodePath, Dialect, Key)> = Vec::new();
     let groups = groups.iter().filter(|group| *group != top).cloned();
-    for group in once(top.clone()).chain(top.ancestors()).chain(groups) {
-        let Ok(prefix) = node_prefix(&group) else { continue };
-        let names = [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")];
-        for ((dialect, name), concerned) in names.into_iter().zip(dialects) {
-            if concerned
-                && let Some(key) = join_key(&prefix, name)
-            {
-                copies.push((group.clone(), dialect, key));
-            }
+    let mut copies =
+        once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
+    loop {
+        let batch: Vec<_> = copies.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            return Ok(());
         }
+        update_copies(context, change_set, batch, all).await?;
     }
+}
+
+/// The keys of the consolidated metadata that a group may have, of v2, of v3, or both.
+fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<(NodePath, Dialect, Key)> {
+    let names = [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")];
+    let names = names.into_iter().zip(dialects).filter(|(_, concerned)| *concerned);
+    let Ok(prefix) = node_prefix(group) else { return Vec::new() };
+    names.filter_map(|((dialect, name), _)| Some((group.clone(), dialect, join_key(&prefix, name)?))).collect()
+}
+
+/// Updates the consolidated metadata at some keys.
+async fn update_copies<'c>(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    copies: Vec<(NodePath, Dialect, Key)>,
+    node_changes: impl Fn() -> &'c [NodeChange],
+) -> Result<(), NodeError> {
     let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     for (group, dialect, key) in copies {
@@ -96,7 +113,7 @@ pub(crate) async fn update_consolidated_metadata(
                 value.bytes().await?
             }
         };
-        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), all);
+        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), &node_changes);
         let updated = match stored.len() {
             ..=INLINE_UPDATE_LIMIT => update(),
             _ => block_in_place(async { update() }).await,

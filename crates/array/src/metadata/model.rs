@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     error::ArrayError,
-    node::{broken::{Broken, read_v3}, keys::invalid_document},
+    node::{
+        broken::{Broken, read_v3},
+        keys::invalid_document,
+    },
 };
 
 /// The model of a node.

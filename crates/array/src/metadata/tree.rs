@@ -20,7 +20,7 @@ pub(crate) struct NodeTree {
     pub(crate) dialect: Dialect,
     pub(crate) kind: NodeKind,
     /// Its stored documents; of an implicit group, a document without attributes.
-    pub(crate) stored: StoredNode,
+    pub(crate) stored: Arc<StoredNode>,
     /// The versions of its documents; empty for an implicit group.
     pub(crate) own: NodeVersions,
     /// The draft hierarchy that contains it.
@@ -128,8 +128,9 @@ pub(crate) fn from_document(
     path: NodePath,
     dialect: Dialect,
     kind: NodeKind,
-    stored: StoredNode,
+    stored: impl Into<Arc<StoredNode>>,
     own: NodeVersions,
 ) -> NodeTree {
+    let stored = stored.into();
     NodeTree { path, dialect, kind, stored, own, root: None, members: None, broken: None }
 }

@@ -97,9 +97,7 @@ impl KeyCondition {
         match self {
             Self::None => true,
             Self::Absent => current.is_none(),
-            Self::At(high, low) => {
-                current == Some(Version::from_u128((u128::from(*high) << 64) | u128::from(*low)))
-            }
+            Self::At(high, low) => current == Some(Version::from_u128((u128::from(*high) << 64) | u128::from(*low))),
             Self::Other(precondition) => precondition.is_met_by(current),
         }
     }
