@@ -25,8 +25,9 @@ use crate::{
     blocking::run_blocking,
     check,
     checkpoint::{CheckpointTask, CompactRequest},
-    commit::{Action, PlainChange, Reply, Request, StagedValue, is_bulk},
+    commit::{Action, MAX_CHANGES, PlainChange, Reply, Request, StagedValue, is_bulk},
     open,
+    record::MAX_INLINE_BYTES,
 };
 
 /// A store in a directory of the local file system. Clones are cheap and share one store.
@@ -104,7 +105,8 @@ impl LocalStore {
     }
 
     async fn change(&self, key: Key, action: Action, precondition: Precondition) -> Result<ChangeOutcome, StoreError> {
-        let outcomes = self.commit_plain(vec![PlainChange::Key { key, precondition, action }]).await?;
+        let outcomes =
+            self.commit_plain(vec![PlainChange::Key { key, condition: precondition.into(), action }]).await?;
         Ok(outcomes.into_iter().next().unwrap_or(ChangeOutcome::Checked))
     }
 
@@ -204,8 +206,15 @@ impl TransactionalStore for LocalStore {
         read::staged(&self.0, staged.key(), &value, range).await
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
+    async fn commit(&self, mut changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Change::validate(&changes)?;
+        // The small values of a large commit go from memory to its file.
+        let max_unstaged = if changes.len() > MAX_CHANGES { Some(MAX_INLINE_BYTES) } else { None };
+        for change in &mut changes {
+            if matches!(change, Change::Put { value, .. } if max_unstaged.is_none_or(|max| value.len() > max)) {
+                change.stage(self).await?;
+            }
+        }
         let changes = changes.into_iter().map(|change| self.to_plain(change)).collect::<Result<_, _>>()?;
         self.commit_plain(changes).await
     }
@@ -257,10 +266,21 @@ impl LocalStore {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let value = self.staged(&staged)?;
-                PlainChange::Key { key: staged.key().clone(), precondition, action: Action::Set(value) }
+                PlainChange::Key {
+                    key: staged.key().clone(),
+                    condition: precondition.into(),
+                    action: Action::Set(value),
+                }
             }
-            Change::Erase { key, precondition } => PlainChange::Key { key, precondition, action: Action::Erase },
-            Change::Check { key, precondition } => PlainChange::Key { key, precondition, action: Action::Check },
+            Change::Put { key, value, precondition } => {
+                PlainChange::Key { key, condition: precondition.into(), action: Action::Put(value) }
+            }
+            Change::Erase { key, precondition } => {
+                PlainChange::Key { key, condition: precondition.into(), action: Action::Erase }
+            }
+            Change::Check { key, precondition } => {
+                PlainChange::Key { key, condition: precondition.into(), action: Action::Check }
+            }
             Change::ErasePrefix { prefix } => PlainChange::ErasePrefix(prefix),
             Change::CheckEmpty { prefix } => PlainChange::CheckEmpty(prefix),
             Change::AddIntent { id, record } => PlainChange::Intent { id, record: Some(record) },

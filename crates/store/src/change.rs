@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use crate::{IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError};
+use crate::{
+    IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError, TransactionalStore,
+};
 
 /// The maximum number of changes in one commit.
 pub const MAX_COMMIT_CHANGES: usize = 320_000;
@@ -19,6 +21,16 @@ pub enum Change {
     Set {
         /// The value.
         staged: Staged,
+        /// The condition on the key.
+        precondition: Precondition,
+    },
+    /// Sets a key to a value that is in memory. Many small values take much less memory than if they were staged; a
+    /// large one should be [staged](crate::TransactionalStore::stage).
+    Put {
+        /// The key.
+        key: Key,
+        /// The value.
+        value: Bytes,
         /// The condition on the key.
         precondition: Precondition,
     },
@@ -114,7 +126,7 @@ impl Change {
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Set { staged, .. } => Some(staged.key()),
-            Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
+            Self::Put { key, .. } | Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::AddIntent { .. } | Self::RemoveIntent { .. } => {
                 None
             }
@@ -125,9 +137,42 @@ impl Change {
     pub fn intent(&self) -> Option<IntentId> {
         match self {
             Self::AddIntent { id, .. } | Self::RemoveIntent { id } => Some(*id),
-            Self::Set { .. } | Self::Erase { .. } | Self::Check { .. } => None,
+            Self::Set { .. } | Self::Put { .. } | Self::Erase { .. } | Self::Check { .. } => None,
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
         }
+    }
+
+    /// The condition on the key that the change names, if it names one.
+    pub fn precondition(&self) -> Option<&Precondition> {
+        match self {
+            Self::Set { precondition, .. }
+            | Self::Put { precondition, .. }
+            | Self::Erase { precondition, .. }
+            | Self::Check { precondition, .. } => Some(precondition),
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
+            Self::AddIntent { .. } | Self::RemoveIntent { .. } => None,
+        }
+    }
+
+    /// As [`precondition`](Self::precondition), to be changed.
+    pub fn precondition_mut(&mut self) -> Option<&mut Precondition> {
+        match self {
+            Self::Set { precondition, .. }
+            | Self::Put { precondition, .. }
+            | Self::Erase { precondition, .. }
+            | Self::Check { precondition, .. } => Some(precondition),
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
+            Self::AddIntent { .. } | Self::RemoveIntent { .. } => None,
+        }
+    }
+
+    /// Stages the value of a put, which becomes a set. Other changes stay as they are.
+    pub async fn stage(&mut self, store: &dyn TransactionalStore) -> Result<(), StoreError> {
+        if let Self::Put { key, value, precondition } = self {
+            let staged = store.stage(key, std::mem::take(value).into()).await?;
+            *self = Self::Set { staged, precondition: std::mem::take(precondition) };
+        }
+        Ok(())
     }
 
     /// Rejects changes that cannot be committed to any store: too many, two of one key or intent, or a record of an

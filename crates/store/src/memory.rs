@@ -59,18 +59,28 @@ impl MemoryStore {
         }))
     }
 
+    /// Receives a value without making it visible.
+    async fn receive(&self, key: &Key, payload: Payload) -> Result<MemoryStaged, StoreError> {
+        let bytes = self.0.space.receive(key, payload).await?;
+        Ok(MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) })
+    }
+
     /// The data of a value that this store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<MemoryStaged>, StoreError> {
         let data = staged.data::<MemoryStaged>()?;
         if data.store == self.0.id { Ok(data) } else { Err(StoreError::InvalidStaged) }
     }
 
-    /// Resolves the staged value of a change.
-    fn prepare(&self, change: Change) -> Result<PreparedChange, StoreError> {
+    /// Resolves the staged value of a change, or stages it.
+    async fn prepare(&self, change: Change) -> Result<PreparedChange, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let data = self.staged(&staged)?;
                 PreparedChange::Key { key: staged.key().clone(), precondition, action: Action::Set(data) }
+            }
+            Change::Put { key, value, precondition } => {
+                let data = self.receive(&key, value.into()).await?;
+                PreparedChange::Key { key, precondition, action: Action::Set(Arc::new(data)) }
             }
             Change::Erase { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Erase },
             Change::Check { key, precondition } => PreparedChange::Key { key, precondition, action: Action::Check },
@@ -177,8 +187,7 @@ impl ListableStore for MemoryStore {
 #[async_trait]
 impl TransactionalStore for MemoryStore {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
-        let bytes = self.0.space.receive(key, payload).await?;
-        let staged = MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) };
+        let staged = self.receive(key, payload).await?;
         Ok(Staged::new(key.clone(), staged.bytes.len() as u64, staged))
     }
 
@@ -193,7 +202,11 @@ impl TransactionalStore for MemoryStore {
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Change::validate(&changes)?;
-        let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
+        let mut prepared = Vec::with_capacity(changes.len());
+        for change in changes {
+            prepared.push(self.prepare(change).await?);
+        }
+        let changes = prepared;
         let mut state = self.0.state.write();
         let existed = changes.iter().map(|change| change.check(&state)).collect::<Result<Vec<_>, _>>()?;
         check_intents(&changes, &state)?;

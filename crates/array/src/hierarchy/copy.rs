@@ -254,7 +254,7 @@ impl Copy {
         change.apply(context, &mut change_set, IfExists::Adopt).await?;
         place.parents(context, target, &mut change_set, &mut change.node_changes)?;
         place.record_reads(&mut change_set);
-        update_consolidated_metadata(context, &mut change_set, target, &[], &change.node_changes).await?;
+        update_consolidated_metadata(context, &mut change_set, target, &[], &change).await?;
         Ok(change_set)
     }
 }
@@ -348,7 +348,7 @@ impl CopiedChunks {
 fn moved(source: &NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
     let version = ZomFormat::for_dialect(source.dialect);
     let mut unrepresented = Unrepresented::default();
-    let root = to_zom(source.clone(), version, &mut unrepresented)?;
+    let root = to_zom(source, version, &mut unrepresented)?;
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
     let zom = Zom { format: version, root };

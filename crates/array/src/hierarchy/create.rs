@@ -1,6 +1,6 @@
 //! Creating a tree: in an empty place, over an equal one, or in place of another.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use meta::{
     Dialect, NodePath,
@@ -8,9 +8,10 @@ use meta::{
     zom::{Difference, MAX_VIOLATIONS, Zom},
 };
 use operations::{IfExists, LossPolicy, NodeRejection};
-use store::{ChangeOutcome, Key, StoreError};
+use store::{ChangeOutcome, StoreError};
 
 use super::{
+    describe::CreatedTree,
     options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
@@ -36,7 +37,15 @@ pub(crate) struct Attempt {
     /// Properties of the ZOM that the dialect cannot represent.
     pub(crate) losses: Vec<(NodePath, Loss)>,
     /// The resulting tree, if it is known.
-    pub(crate) result: Option<NodeTree>,
+    pub(crate) result: Option<ResultingTree>,
+}
+
+/// The tree after an attempt.
+pub(crate) enum ResultingTree {
+    /// The tree that existed already.
+    Existing(NodeTree),
+    /// A new tree.
+    Created(CreatedTree),
 }
 
 /// One attempt to create a tree; `None` if something it depends on changed meanwhile.
@@ -54,10 +63,10 @@ pub(crate) async fn attempt(
     }
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
-    let (zom, site, at) = (zom.clone(), place.site.clone(), path.clone());
+    let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
     let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
     let planned = context.run_on_documents(bytes, move || {
-        let plan = Plan::new(&at, &zom, &site)?;
+        let plan = Plan::new(&at, &declared, &site)?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
             plan.to_zom()?;
@@ -68,20 +77,28 @@ pub(crate) async fn attempt(
     if declaration.losses == LossPolicy::Reject && !plan.losses.is_empty() {
         return Err(NodeError::Rejected(NodeRejection::LossyConversion { dialect, losses: plan.losses }));
     }
-    let nodes = plan.top.all().len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
+    let nodes = zom.len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
     let change = change(context, path, &place, &plan, current.as_ref(), declaration.if_exists);
-    let (effect, change_set) = context.run_lookups(nodes, change).await??;
+    let (effect, mut change_set) = context.run_lookups(nodes, change).await??;
+    let Plan { top, losses } = plan;
     if effect == CreateAction::Unchanged {
-        return Ok(Some(Attempt { effect, dialect, losses: plan.losses, result: current }));
+        return Ok(Some(Attempt { effect, dialect, losses, result: current.map(ResultingTree::Existing) }));
     }
-    let keys: Vec<Key> = change_set.keys().cloned().collect();
+    // If nothing existed before, the plan is the result. The commit takes memory, so what it does not need is freed.
+    let declared = zom.clone();
+    let is_new = current.is_none();
+    let free = move || {
+        drop(current);
+        is_new.then(|| CreatedTree::new(top, declared)).transpose()
+    };
+    let planned = context.run_on_documents(bytes, free).await??;
+    change_set.sort();
+    let own = planned.iter().flat_map(|created| created.top.own.keys());
+    let own: Vec<Option<usize>> = own.map(|key| change_set.position(key)).collect();
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
-    let Plan { mut top, losses } = plan;
-    // If nothing existed before, the plan is the result.
-    let result = current.is_none().then(|| {
-        top.own.advance(&keys, &outcomes);
-        nothing_else(&mut top);
-        top
+    let result = planned.map(|mut created| {
+        created.top.own.advance(own.into_iter().map(|index| outcomes.get(index?)));
+        ResultingTree::Created(created)
     });
     Ok(Some(Attempt { effect, dialect, losses, result }))
 }
@@ -135,15 +152,8 @@ async fn change(
             .collect(),
         _ => Vec::new(),
     };
-    update_consolidated_metadata(context, &mut change_set, path, &groups, &change.node_changes).await?;
+    update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
     Ok((effect, change_set))
-}
-
-/// Marks groups without members in the ZOM as having none.
-fn nothing_else(branch: &mut NodeTree) {
-    if branch.kind == NodeKind::Group {
-        branch.members.get_or_insert_default().values_mut().for_each(nothing_else);
-    }
 }
 
 /// Commits; `None` if a precondition failed.
@@ -158,9 +168,11 @@ pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<O
 
 /// The differences between the current tree and a plan. Implicit groups match any document.
 fn differences(plan: &Plan, current: &NodeTree) -> Result<Vec<Difference>, NodeError> {
-    let mut current = current.clone();
-    adopt(&mut current, &plan.top);
-    super::differences::differences(&plan.to_zom()?, current, MAX_VIOLATIONS)
+    let mut current = Cow::Borrowed(current);
+    if current.all().into_iter().any(NodeTree::is_implicit) {
+        adopt(current.to_mut(), &plan.top);
+    }
+    super::differences::differences(&plan.to_zom()?, &current, MAX_VIOLATIONS)
 }
 
 /// Gives implicit groups the documents that are planned for them.

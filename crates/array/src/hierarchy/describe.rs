@@ -31,6 +31,9 @@ const MAX_LINKS: usize = 1024;
 /// The number of small nodes up to which a description is made on the request's own thread.
 const INLINE_NODES: usize = 256;
 
+/// The work of copying a described node, expressed as the size of a document in bytes.
+const CLONE_WORK: u64 = 256;
+
 /// The properties and nodes that a ZOM cannot represent.
 #[derive(Debug, Default)]
 pub(crate) struct Unrepresented {
@@ -38,6 +41,65 @@ pub(crate) struct Unrepresented {
     pub(crate) losses: Vec<(NodePath, Loss)>,
     /// Broken nodes, which are left out.
     pub(crate) broken: Vec<BrokenNode>,
+}
+
+/// A tree that was just created, where nothing existed before.
+pub(crate) struct CreatedTree {
+    /// The topmost node, without its members.
+    pub(crate) top: NodeTree,
+    description: CreatedDescription,
+}
+
+/// The description of a created tree.
+enum CreatedDescription {
+    /// As it was declared.
+    Declared(Arc<Zom>),
+    /// Converted from another dialect than that of its documents, or to another one.
+    Converted(Zom, Unrepresented),
+}
+
+impl CreatedTree {
+    /// The tree that was planned for a declaration. Takes little more memory than the declaration.
+    pub(crate) fn new(planned: NodeTree, declared: Arc<Zom>) -> Result<Self, NodeError> {
+        let format = ZomFormat::for_dialect(planned.dialect);
+        let top = planned.without_members();
+        if planned.dialect == declared.format.dialect() {
+            return Ok(Self { top, description: CreatedDescription::Declared(declared) });
+        }
+        let mut unrepresented = Unrepresented::default();
+        let mut root = to_zom(&planned, format, &mut unrepresented)?;
+        nothing_else(&mut root);
+        Ok(Self { top, description: CreatedDescription::Converted(Zom { format, root }, unrepresented) })
+    }
+}
+
+/// Describes a tree that was just created.
+pub(crate) async fn describe_created(context: &Context, created: CreatedTree) -> Result<DescribedNode, NodeError> {
+    let CreatedTree { top, description } = created;
+    let links = links(context, &top).await?;
+    let (zom, Unrepresented { losses, broken }) = match description {
+        CreatedDescription::Converted(zom, unrepresented) => (zom, unrepresented),
+        CreatedDescription::Declared(declared) => {
+            let bytes = (declared.len() as u64).saturating_mul(CLONE_WORK);
+            let copy = move || {
+                let mut zom = Zom::clone(&declared);
+                nothing_else(&mut zom.root);
+                zom
+            };
+            (context.run_on_documents(bytes, copy).await?, Unrepresented::default())
+        }
+    };
+    let NodeTree { path, dialect, own, .. } = top;
+    let (version, other_dialects) = (Some(own.version()), Vec::new());
+    let info = NodeInfo { path, dialect, implicit: false, version, zom, other_dialects, broken, losses, links };
+    Ok(DescribedNode { info, memory: Arc::default() })
+}
+
+/// Marks groups without members in a ZOM as having none.
+fn nothing_else(node: &mut Node) {
+    if let Node::Group(group) = node {
+        group.members.get_or_insert_default().values_mut().for_each(nothing_else);
+    }
 }
 
 /// Describes a node; with `mapped` in the model of that dialect.
@@ -54,7 +116,7 @@ pub(crate) async fn describe(
     let is_small = memory.is_empty() && top.all().len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
-        let root = to_zom(top, as_version, &mut unrepresented)?;
+        let root = to_zom(&top, as_version, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match is_small {
@@ -70,34 +132,34 @@ pub(crate) async fn describe(
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out.
 pub(crate) fn to_zom(
-    mut branch: NodeTree,
+    branch: &NodeTree,
     version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
-    let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
+    let document = without_consolidated(branch, version, &mut unrepresented.losses)?;
     if branch.kind == NodeKind::Array {
         return Ok(Node::Array(document));
     }
-    let Some(members) = branch.members else { return Ok(Node::Group(Group { document, members: None })) };
-    let mut readable = Vec::new();
+    let Some(members) = &branch.members else { return Ok(Node::Group(Group { document, members: None })) };
+    let mut readable = Members::with_capacity(members.len());
     for (name, member) in members {
         let (path, dialect) = (member.path.clone(), member.dialect);
         match member_to_zom(member, version, unrepresented)? {
-            Ok(node) => readable.push((name, node)),
+            Ok(node) => drop(readable.insert(name.clone(), node)),
             Err(problem) => unrepresented.broken.push(problem.at(path, dialect)),
         }
     }
-    Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
+    Ok(Node::Group(Group { document, members: Some(readable) }))
 }
 
 /// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
-    member: NodeTree,
+    member: &NodeTree,
     version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Result<Node, Broken>, NodeError> {
-    if let Some(broken) = member.broken {
-        return Ok(Err(broken));
+    if let Some(broken) = &member.broken {
+        return Ok(Err(Broken::clone(broken)));
     }
     match to_zom(member, version, unrepresented) {
         Ok(node) => Ok(Ok(node)),
@@ -106,15 +168,15 @@ fn member_to_zom(
     }
 }
 
-/// The document of a node in a dialect's model, moved out of the node if it has that model already.
+/// The document of a node in a dialect's model.
 fn without_consolidated(
-    branch: &mut NodeTree,
+    branch: &NodeTree,
     version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
-        let document = std::mem::take(&mut branch.stored).node_document(to);
+        let document = branch.stored.node_document(to);
         return Ok(match (branch.kind, to) {
             (NodeKind::Group, Dialect::V3) => with_attributes(&strip_consolidated(&document)),
             _ => with_attributes(&document),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The differences between an existing tree and a ZOM, at most `limit`. A broken node differs from anything.
-pub(crate) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
+pub(crate) fn differences(declared: &Zom, found: &NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
     if let Some(broken) = &found.broken {
         let expected = Some(declared.root.document().clone());
         return Ok(vec![Difference { pointer: String::new(), expected, actual: Some(problem(broken)) }]);

@@ -12,8 +12,8 @@ use store::{KeyCount, Precondition, StoreError};
 
 use super::{
     convert, copy,
-    create::{self, Attempt},
-    describe::describe,
+    create::{self, Attempt, ResultingTree},
+    describe::{describe, describe_created},
     differences::differences,
     erase,
     intents::{self, SettledIntents},
@@ -66,11 +66,16 @@ impl Hierarchies {
         for _ in 0..MAX_ATTEMPTS {
             let attempt = create::attempt(&self.0, path, zom, declaration).await?;
             let Some(Attempt { effect, dialect, losses, result }) = attempt else { continue };
-            let walk = match result {
-                Some(top) => Walk { top, other: Vec::new(), memory: Vec::new() },
-                None => walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?,
+            let mut node = match result {
+                Some(ResultingTree::Created(created)) => describe_created(&self.0, created).await?,
+                Some(ResultingTree::Existing(top)) => {
+                    describe(&self.0, Walk { top, other: Vec::new(), memory: Vec::new() }, None).await?
+                }
+                None => {
+                    let walk = walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?;
+                    describe(&self.0, walk, None).await?
+                }
             };
-            let mut node = describe(&self.0, walk, None).await?;
             node.info.losses.extend(losses);
             return Ok(CreateOutcome { action: effect, node });
         }
@@ -88,7 +93,7 @@ impl Hierarchies {
         background::leave().await;
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
-        let found = self.0.run_on_documents(bytes, move || differences(&declared, top, limit)).await?;
+        let found = self.0.run_on_documents(bytes, move || differences(&declared, &top, limit)).await?;
         drop(memory);
         found
     }

@@ -18,7 +18,7 @@ use crate::{
         error::NodeError,
         keys,
         model::NodeModel,
-        tree::{NodeKind, NodeTree},
+        tree::{NodeKind, NodeTree, from_document},
     },
     node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy},
 };
@@ -30,7 +30,8 @@ pub(crate) struct Target {
     pub(crate) root: Option<Arc<DraftHierarchy>>,
 }
 
-/// A planned tree. None of its documents is known to exist: each has its key, but no version.
+/// A planned tree. None of its documents is known to exist: those of the topmost node have their keys, but no versions,
+/// and the other nodes not even these.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) top: NodeTree,
@@ -41,15 +42,18 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
     pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
-        let mut losses = Vec::new();
-        let top = branch(path, &zom.root, zom.format.dialect(), site, &mut losses)?;
+        let mut planner = Planner { from: zom.format.dialect(), site, losses: Vec::new(), last: Arc::default() };
+        let mut top = planner.branch(path, &zom.root)?;
+        let losses = planner.losses;
+        let keys = keys::document_keys(path, top.dialect, top.kind, top.root.as_ref())?;
+        top.own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
         Ok(Self { top, losses })
     }
 
     /// The planned tree as a ZOM.
     pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = ZomFormat::for_dialect(self.top.dialect);
-        Ok(Zom { format: version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
+        Ok(Zom { format: version, root: to_zom(&self.top, version, &mut Unrepresented::default())? })
     }
 }
 
@@ -61,40 +65,78 @@ pub(crate) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeEr
     }
 }
 
-fn branch(
-    path: &NodePath,
-    node: &Node,
+/// The state of planning a tree.
+struct Planner<'a> {
+    /// The dialect of the documents that were declared.
     from: Dialect,
-    site: &Target,
-    losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<NodeTree, NodeError> {
-    let kind = match node {
-        Node::Array(_) => NodeKind::Array,
-        Node::Group(_) => NodeKind::Group,
-    };
-    let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
-    let stored = stored(path, node.document(), kind, from, (site, keys.first()), losses)?;
-    let members = match node {
-        Node::Group(Group { members: Some(members), .. }) => {
-            let mut planned = Members::new();
-            for (name, member) in members {
-                let path = child(path, name, site.dialect)?;
-                planned.insert(name.clone(), branch(&path, member, from, site, losses)?);
+    site: &'a Target,
+    losses: Vec<(NodePath, Loss)>,
+    /// The last documents: most groups of a large tree have the same, which they then share.
+    last: Arc<StoredNode>,
+}
+
+impl Planner<'_> {
+    fn branch(&mut self, path: &NodePath, node: &Node) -> Result<NodeTree, NodeError> {
+        let kind = match node {
+            Node::Array(_) => NodeKind::Array,
+            Node::Group(_) => NodeKind::Group,
+        };
+        let site = self.site;
+        let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
+        let stored = self.stored(path, node.document(), kind, keys.first())?;
+        let members = match node {
+            Node::Group(Group { members: Some(members), .. }) => {
+                let mut planned = Members::with_capacity(members.len());
+                for (name, member) in members {
+                    let path = child(path, name, site.dialect)?;
+                    planned.insert(name.clone(), self.branch(&path, member)?);
+                }
+                Some(planned)
             }
-            Some(planned)
+            _ => None,
+        };
+        let (path, root) = (path.clone(), site.root.clone());
+        Ok(NodeTree { root, members, ..from_document(path, site.dialect, kind, stored, NodeVersions::default()) })
+    }
+
+    /// The documents of a node, the first of which has this key.
+    fn stored(
+        &mut self,
+        path: &NodePath,
+        document: &Json,
+        kind: NodeKind,
+        key: Option<&Key>,
+    ) -> Result<Arc<StoredNode>, NodeError> {
+        let (site, from) = (self.site, self.from);
+        let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
+            let below = site.root.as_ref().and_then(|root| path.relative_to(&root.path)).unwrap_or_default();
+            let model = NodeModel::read(dialect, kind, stored, below);
+            match (model, key) {
+                (Ok(model), _) => Ok(model),
+                (Err(source), Some(key)) => Err(invalid_document(key, source).into()),
+                (Err(_), None) => Err(keys::too_long(dialect, path)),
+            }
+        };
+        let mut stored = StoredNode::from_node_document(from, document);
+        let mut model = read(from, &stored)?;
+        if from != site.dialect {
+            let Converted { document, losses: lost } = model.convert(path, site.dialect, ChunkKeyPolicy::Preferred)?;
+            self.losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
+            stored = StoredNode::from_node_document(site.dialect, &document);
+            model = read(site.dialect, &stored)?;
         }
-        _ => None,
-    };
-    Ok(NodeTree {
-        path: path.clone(),
-        dialect: site.dialect,
-        kind,
-        stored,
-        own: NodeVersions(keys.into_iter().map(|key| (key, None)).collect()),
-        root: site.root.clone(),
-        members,
-        broken: None,
-    })
+        if let NodeModel::Array(model) = model {
+            // Chunks are not read, so any prefix will do.
+            Array::new(*model, path.clone(), &Prefix::root(), 0)?;
+        }
+        if *self.last != stored {
+            if self.last.document == stored.document {
+                stored.document = self.last.document.clone();
+            }
+            self.last = Arc::new(stored);
+        }
+        Ok(self.last.clone())
+    }
 }
 
 /// The path of a member. Fails if the dialect does not allow its name.
@@ -102,37 +144,4 @@ fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, Node
     names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source })?;
     // An allowed name can still be too long.
     path.member(name).map_err(|_| keys::too_long(dialect, path))
-}
-
-/// The documents of a node, the first of which has this key.
-fn stored(
-    path: &NodePath,
-    document: &Json,
-    kind: NodeKind,
-    from: Dialect,
-    (site, key): (&Target, Option<&Key>),
-    losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<StoredNode, NodeError> {
-    let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
-        let below = site.root.as_ref().and_then(|root| path.relative_to(&root.path)).unwrap_or_default();
-        let model = NodeModel::read(dialect, kind, stored, below);
-        match (model, key) {
-            (Ok(model), _) => Ok(model),
-            (Err(source), Some(key)) => Err(invalid_document(key, source).into()),
-            (Err(_), None) => Err(keys::too_long(dialect, path)),
-        }
-    };
-    let mut stored = StoredNode::from_node_document(from, document);
-    let mut model = read(from, &stored)?;
-    if from != site.dialect {
-        let Converted { document, losses: lost } = model.convert(path, site.dialect, ChunkKeyPolicy::Preferred)?;
-        losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
-        stored = StoredNode::from_node_document(site.dialect, &document);
-        model = read(site.dialect, &stored)?;
-    }
-    if let NodeModel::Array(model) = model {
-        // Chunks are not read, so any prefix will do.
-        Array::new(*model, path.clone(), &Prefix::root(), 0)?;
-    }
-    Ok(stored)
 }

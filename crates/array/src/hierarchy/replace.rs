@@ -1,6 +1,9 @@
 //! Creating and replacing trees.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use meta::{
     Dialect, NodePath,
@@ -13,14 +16,14 @@ use store::{Key, Version as StoreVersion};
 
 use super::{
     describe::{Unrepresented, to_zom},
-    placement::{LastDocuments, NodePlacement},
+    placement::{LastDocument, NodePlacement},
     stray_keys,
 };
 use crate::{
     context::Context,
     metadata::{
         change_set::ChangeSet,
-        consolidated::NodeChange,
+        consolidated::{NodeChange, NodeChanges},
         error::NodeError,
         keys::{self, NAMES, is_at_or_below},
         tree::{NodeKind, NodeTree},
@@ -41,7 +44,28 @@ pub(crate) struct TreeDiff<'a> {
     erased: Vec<&'a NodeTree>,
     /// The nodes that get documents.
     set: Vec<NodePlacement<'a>>,
+    /// The changes of nodes that get no documents, or none of these.
     pub(crate) node_changes: Vec<NodeChange>,
+}
+
+impl NodeChanges for TreeDiff<'_> {
+    fn concern(&self, dialect: Dialect) -> bool {
+        self.node_changes.concern(dialect) || self.set.iter().any(|placement| placement.node.dialect == dialect)
+    }
+
+    fn all(&self) -> Cow<'_, [NodeChange]> {
+        let mut all = self.node_changes.clone();
+        let mut last = LastDocument::default();
+        for placement in &self.set {
+            let (node, stored) = (placement.node, placement.documents(&mut last));
+            let document = match node.dialect {
+                Dialect::V3 => StoredNode::single_document(strip_consolidated(&stored.document)),
+                _ => stored,
+            };
+            record_change(&mut all, &node.path, node.dialect, Some(document));
+        }
+        all.into()
+    }
 }
 
 impl<'a> TreeDiff<'a> {
@@ -51,14 +75,13 @@ impl<'a> TreeDiff<'a> {
 
     /// Creates a tree where nothing exists.
     pub(crate) fn create(&mut self, planned: &'a NodeTree) {
-        let new = |node| NodePlacement::new(NodeVersions::default(), node);
-        self.set.extend(planned.all().into_iter().map(new));
+        self.set.extend(planned.all().into_iter().map(NodePlacement::new));
     }
 
     /// Gives documents to the implicit groups of an equal tree.
     pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &'a NodeTree) {
         if current.is_implicit() {
-            self.set.push(NodePlacement::new(NodeVersions::default(), planned));
+            self.set.push(NodePlacement::new(planned));
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return };
         for (name, planned) in planned {
@@ -81,12 +104,14 @@ impl<'a> TreeDiff<'a> {
             self.create(planned);
             return Ok(());
         }
-        let mut stored = planned.stored.formatted();
-        if let Some(copies) = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3) {
+        let copies = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3);
+        let stored = copies.map(|copies| {
+            let mut stored = planned.stored.formatted();
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
-        }
-        if current.is_implicit() || !stored.is_equivalent(&current.stored) {
-            self.set.push(NodePlacement::with_documents(current.own.clone(), planned, stored));
+            stored
+        });
+        if current.is_implicit() || !stored.as_ref().unwrap_or(&planned.stored).is_equivalent(&current.stored) {
+            self.set.push(NodePlacement::replacing(&current.own, planned, stored));
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
@@ -132,62 +157,59 @@ impl<'a> TreeDiff<'a> {
             Some(_) | None => sibling_documents(context, &self.set).await?,
         };
         stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
-        let mut last = LastDocuments::default();
-        for mut placement in std::mem::take(&mut self.set) {
-            let stored = placement.take_documents(&mut last);
-            let NodePlacement { before, node, .. } = &placement;
+        let mut last = LastDocument::default();
+        let with_attributes = self.set.iter().filter(|placement| placement.node.dialect == Dialect::V2).count();
+        change_set.reserve(self.set.len().saturating_add(with_attributes));
+        for placement in &self.set {
+            let NodePlacement { before, node, .. } = placement;
             let is_erased = is_at_or_below(&erased_paths, &node.path);
-            if let Some(found) = conflicting_dialect(&placement, &siblings)
+            if let Some(found) = conflicting_dialect(placement, &siblings)
                 && !is_erased
             {
                 let path = node.path.clone();
                 return Err(NodeError::Rejected(NodeRejection::DialectConflict { path, dialect: found }));
             }
             // Nothing was resolved below a broken node, so its members are erased with it at their current versions.
-            let orphan = orphan(&placement, &siblings).filter(|_| !is_erased);
+            let orphan = orphan(placement, &siblings)?.filter(|_| !is_erased);
+            let is_orphan = orphan.is_some();
             if let Some(key) = orphan.filter(|_| existing == IfExists::Fail) {
-                let (key, path) = (key.clone(), node.path.clone());
+                let path = node.path.clone();
                 return Err(NodeError::Rejected(NodeRejection::StrayKeys { key, path }));
             }
-            let erased = if is_erased || orphan.is_some() { &siblings } else { &BTreeMap::new() };
-            place_documents(change_set, &placement, &stored, &siblings, erased);
-            self.erase_counterpart(change_set, node, before, &siblings);
-            let document = match node.dialect {
-                Dialect::V3 => StoredNode::single_document(strip_consolidated(&stored.document)),
-                _ => stored,
-            };
-            record_change(&mut self.node_changes, &node.path, node.dialect, Some(document));
+            let erased = if is_erased || is_orphan { &siblings } else { &BTreeMap::new() };
+            place_documents(change_set, placement, &placement.documents(&mut last), &siblings, erased)?;
+            erase_counterpart(&mut self.node_changes, change_set, node, before, &siblings);
         }
         Ok(())
     }
+}
 
-    /// Erases the same array in the other of v2 and v3, which would otherwise keep its old metadata.
-    fn erase_counterpart(
-        &mut self,
-        change_set: &mut ChangeSet,
-        node: &NodeTree,
-        before: &NodeVersions,
-        siblings: &BTreeMap<Key, StoreVersion>,
-    ) {
-        let (other, names): (_, &[&str]) = match node.dialect {
-            Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
-            Dialect::V2 => (Dialect::V3, &["zarr.json"]),
-            Dialect::Draft => return,
-        };
-        let Ok(prefix) = node_prefix(&node.path) else { return };
-        if before.0.is_empty() || node.kind != NodeKind::Array {
-            return;
-        }
-        let other_documents: Vec<Key> =
-            names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| siblings.contains_key(key)).collect();
-        if other_documents.is_empty() {
-            return;
-        }
-        for key in other_documents {
-            change_set.erase(key);
-        }
-        record_change(&mut self.node_changes, &node.path, other, None);
+/// Erases the same array in the other of v2 and v3, which would otherwise keep its old metadata.
+fn erase_counterpart(
+    node_changes: &mut Vec<NodeChange>,
+    change_set: &mut ChangeSet,
+    node: &NodeTree,
+    before: &NodeVersions,
+    siblings: &BTreeMap<Key, StoreVersion>,
+) {
+    let (other, names): (_, &[&str]) = match node.dialect {
+        Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
+        Dialect::V2 => (Dialect::V3, &["zarr.json"]),
+        Dialect::Draft => return,
+    };
+    let Ok(prefix) = node_prefix(&node.path) else { return };
+    if before.0.is_empty() || node.kind != NodeKind::Array {
+        return;
     }
+    let other_documents: Vec<Key> =
+        names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| siblings.contains_key(key)).collect();
+    if other_documents.is_empty() {
+        return;
+    }
+    for key in other_documents {
+        change_set.erase(key);
+    }
+    record_change(node_changes, &node.path, other, None);
 }
 
 /// Records the change of a node, if consolidated metadata can have it.
@@ -201,7 +223,7 @@ fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: D
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = ZomFormat::for_dialect(current.dialect);
     let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
-        Ok(Zom { format: version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
+        Ok(Zom { format: version, root: to_zom(branch, version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let siblings = |pointer: &str| {
@@ -221,7 +243,7 @@ async fn sibling_documents(
         let mut keys = Vec::new();
         for NodePlacement { node, .. } in nodes {
             match node.dialect {
-                Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
+                Dialect::Draft => keys.extend(document_keys(node)?),
                 Dialect::V2 | Dialect::V3 => {
                     let prefix = node_prefix(&node.path)?;
                     keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)));
@@ -257,10 +279,17 @@ fn conflicting_dialect(placement: &NodePlacement<'_>, siblings: &BTreeMap<Key, S
 
 /// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry
 /// point.
-fn orphan<'n>(placement: &NodePlacement<'n>, siblings: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
+fn orphan(placement: &NodePlacement<'_>, siblings: &BTreeMap<Key, StoreVersion>) -> Result<Option<Key>, NodeError> {
     let node = placement.node;
-    let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && placement.is_new())?;
-    siblings.contains_key(key).then_some(key)
+    if node.dialect != Dialect::Draft || !placement.is_new() {
+        return Ok(None);
+    }
+    Ok(document_keys(node)?.into_iter().next().filter(|key| siblings.contains_key(key)))
+}
+
+/// The keys of the documents of a planned node.
+fn document_keys(node: &NodeTree) -> Result<Vec<Key>, NodeError> {
+    keys::document_keys(&node.path, node.dialect, node.kind, node.root.as_ref())
 }
 
 /// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases
@@ -271,21 +300,22 @@ fn place_documents(
     stored: &StoredNode,
     siblings: &BTreeMap<Key, StoreVersion>,
     erased: &BTreeMap<Key, StoreVersion>,
-) {
+) -> Result<(), NodeError> {
     let expected = |key: &Key| before.0.iter().find(|(own, _)| own == key).map(|(_, version)| *version);
-    let mut keys = node.own.0.iter().map(|(key, _)| key);
+    let mut keys = document_keys(node)?.into_iter();
     if let Some(key) = keys.next() {
-        change_set.record_read(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
-        change_set.set(key.clone(), stored.document.to_bytes());
+        change_set.record_read(&key, expected(&key).unwrap_or_else(|| erased.get(&key).copied()));
+        change_set.set(key, stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
         // An erased node may have left attributes behind.
-        let current = siblings.get(key).copied();
-        change_set.record_read(key, expected(key).unwrap_or(current));
+        let current = siblings.get(&key).copied();
+        change_set.record_read(&key, expected(&key).unwrap_or(current));
         match &stored.attributes {
-            Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),
-            None if current.is_some() => change_set.erase(key.clone()),
+            Some(attributes) => change_set.set(key, attributes.to_bytes()),
+            None if current.is_some() => change_set.erase(key),
             None => {}
         }
     }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The changes of one commit.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use meta::documents::write::StoredNode;
@@ -10,31 +10,25 @@ use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, Tra
 use super::error::NodeError;
 use crate::node::read_set::{NodeVersions, ReadSet};
 
-/// The changes of one commit, and the versions that they depend on. No key occurs twice.
+/// The number of changes up to which all values are staged.
+const MAX_STAGED: usize = 512;
+/// The size up to which the values of more changes are not staged, in bytes: a staged value takes more memory than a
+/// small document.
+const MAX_UNSTAGED_SIZE: usize = 4 << 10;
+
+/// The changes of one commit, and the versions that they depend on.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeSet {
-    keys: BTreeMap<Key, PendingChange>,
+    /// A set is a put, and only a check has no other effect. A key may occur again after those that are sorted.
+    keys: Vec<Change>,
+    /// The number of changes at the beginning that are in the order of their keys, each key once.
+    sorted: usize,
     /// Prefixes to erase before keys are changed.
     erased: BTreeSet<Prefix>,
     /// Prefixes below which no key may exist.
     empty: BTreeSet<Prefix>,
     /// The intent to settle.
     settled: Option<IntentId>,
-}
-
-#[derive(Debug, Default)]
-struct PendingChange {
-    /// The version of the key when it was read, if it was.
-    version_read: Option<Option<Version>>,
-    action: Action,
-}
-
-#[derive(Debug, Default)]
-enum Action {
-    #[default]
-    Check,
-    Set(Bytes),
-    Erase,
 }
 
 /// The pending state of a key.
@@ -48,16 +42,14 @@ pub(crate) enum PendingState<'a> {
 }
 
 impl ChangeSet {
+    /// Makes room for changes of this many keys, and some more, since a vector that is full doubles.
+    pub(crate) fn reserve(&mut self, keys: usize) {
+        self.keys.reserve_exact(keys.saturating_add(keys / 16));
+    }
+
     /// Makes the commit depend on a key having this version. The first record of a key counts.
     pub(crate) fn record_read(&mut self, key: &Key, version: Option<Version>) {
-        match self.keys.entry(key.clone()) {
-            Entry::Vacant(entry) => {
-                entry.insert(PendingChange { version_read: Some(version), action: Action::Check });
-            }
-            Entry::Occupied(mut entry) => {
-                entry.get_mut().version_read.get_or_insert(version);
-            }
-        }
+        self.add(Change::Check { key: key.clone(), precondition: Precondition::unchanged(version) });
     }
 
     /// Makes the commit depend on all documents of a read set.
@@ -69,12 +61,12 @@ impl ChangeSet {
 
     /// Sets a key.
     pub(crate) fn set(&mut self, key: Key, value: Bytes) {
-        self.keys.entry(key).or_default().action = Action::Set(value);
+        self.add(Change::Put { key, value, precondition: Precondition::none() });
     }
 
     /// Erases a key.
     pub(crate) fn erase(&mut self, key: Key) {
-        self.keys.entry(key).or_default().action = Action::Erase;
+        self.add(Change::Erase { key, precondition: Precondition::none() });
     }
 
     /// Erases all keys below a prefix, however many there are.
@@ -118,26 +110,27 @@ impl ChangeSet {
 
     /// The pending state of a key.
     pub(crate) fn pending(&self, key: &Key) -> PendingState<'_> {
-        match self.keys.get(key).map(|edit| &edit.action) {
-            None | Some(Action::Check) if self.erased.iter().any(|prefix| prefix.contains(key)) => PendingState::Erased,
-            None | Some(Action::Check) => PendingState::Kept,
-            Some(Action::Set(value)) => PendingState::Set(value),
-            Some(Action::Erase) => PendingState::Erased,
+        match self.changes_of(key).filter(|change| !matches!(change, Change::Check { .. })).last() {
+            Some(Change::Put { value, .. }) => PendingState::Set(value),
+            Some(_) => PendingState::Erased,
+            None if self.erased.iter().any(|prefix| prefix.contains(key)) => PendingState::Erased,
+            None => PendingState::Kept,
         }
     }
 
     /// True if a key was read, exists, and stays unchanged.
     pub(crate) fn stays_unchanged(&self, key: &Key) -> bool {
-        let existed = |edit: &PendingChange| matches!(edit.version_read, Some(Some(_)));
-        self.keys.get(key).is_some_and(existed) && matches!(self.pending(key), PendingState::Kept)
+        let read = self.changes_of(key).filter_map(Change::precondition).find(|read| **read != Precondition::none());
+        read.is_some_and(|read| read.if_match.is_some()) && matches!(self.pending(key), PendingState::Kept)
     }
 
-    /// The changed keys, in the order of their changes; checks come after these.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.keys.keys()
+    /// The index of the change of a key, once they are [sorted](Self::sort).
+    pub(crate) fn position(&self, key: &Key) -> Option<usize> {
+        let sorted = self.keys.get(..self.sorted).unwrap_or_default();
+        sorted.binary_search_by(|change| change.key().cmp(&Some(key))).ok()
     }
 
-    /// The number of changes.
+    /// The number of changes; rather too large than too small until they are [sorted](Self::sort).
     pub(crate) fn len(&self) -> usize {
         let prefixes = self.erased.len().saturating_add(self.empty.len());
         self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
@@ -145,29 +138,97 @@ impl ChangeSet {
 
     /// True if it changes anything.
     pub(crate) fn changes_anything(&self) -> bool {
-        !self.erased.is_empty() || self.keys.values().any(|edit| !matches!(edit.action, Action::Check))
+        !self.erased.is_empty() || self.keys.iter().any(|change| !matches!(change, Change::Check { .. }))
     }
 
-    /// Stages all values. Fails if there are more changes than one commit can have.
-    pub(crate) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+    /// Puts the changes into the order of their keys, and merges those of the same key. Without this, each lookup of a
+    /// key takes a pass over all changes that were added since.
+    pub(crate) fn sort(&mut self) {
+        if self.sorted == self.keys.len() {
+            return;
+        }
+        if !self.keys.is_sorted_by(|one, next| one.key() < next.key()) {
+            sort_in_place(&mut self.keys);
+            self.keys.dedup_by(|later, earlier| {
+                let is_same = later.key() == earlier.key();
+                if is_same {
+                    merge(earlier, later);
+                }
+                is_same
+            });
+        }
+        self.sorted = self.keys.len();
+    }
+
+    /// The changes in their order, of keys first, with all values staged except for many small ones. Fails if there are
+    /// more than one commit can have.
+    pub(crate) async fn stage(mut self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+        self.sort();
         if self.len() > MAX_COMMIT_CHANGES {
             return Err(NodeError::Rejected(NodeRejection::TooManyChanges {
                 changes: self.len() as u64,
                 limit: MAX_COMMIT_CHANGES as u64,
             }));
         }
-        let mut changes = Vec::with_capacity(self.len());
-        for (key, PendingChange { version_read, action }) in self.keys {
-            let precondition = version_read.map_or_else(Precondition::none, Precondition::unchanged);
-            changes.push(match action {
-                Action::Check => Change::Check { key, precondition },
-                Action::Erase => Change::Erase { key, precondition },
-                Action::Set(value) => Change::Set { staged: store.stage(&key, value.into()).await?, precondition },
-            });
+        let max_unstaged = if self.len() > MAX_STAGED { Some(MAX_UNSTAGED_SIZE) } else { None };
+        let mut changes = self.keys;
+        for change in &mut changes {
+            let is_small = |value: &Bytes| max_unstaged.is_some_and(|max| value.len() <= max);
+            if matches!(change, Change::Put { value, .. } if !is_small(value)) {
+                change.stage(store).await?;
+            }
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
         changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
         changes.extend(self.settled.map(|id| Change::RemoveIntent { id }));
         Ok(changes)
+    }
+
+    /// Adds a change, or merges it with the last one if that has the same key.
+    fn add(&mut self, mut change: Change) {
+        match self.keys.last_mut() {
+            Some(last) if last.key() == change.key() => merge(last, &mut change),
+            _ => self.keys.push(change),
+        }
+    }
+
+    /// The changes of a key in the order in which they were added.
+    fn changes_of<'a, 'k>(&'a self, key: &'k Key) -> impl Iterator<Item = &'a Change> + use<'a, 'k> {
+        let sorted = self.position(key).and_then(|index| self.keys.get(index));
+        let added = self.keys.get(self.sorted..).unwrap_or_default();
+        sorted.into_iter().chain(added.iter().filter(move |change| change.key() == Some(key)))
+    }
+}
+
+/// Merges a change with a later one of the same key: the first condition and the last effect count.
+fn merge(earlier: &mut Change, later: &mut Change) {
+    let (Some(first), Some(second)) = (earlier.precondition_mut(), later.precondition_mut()) else { return };
+    let condition = std::mem::take(if *first == Precondition::none() { second } else { first });
+    if !matches!(later, Change::Check { .. }) {
+        std::mem::swap(earlier, later);
+    }
+    if let Some(merged) = earlier.precondition_mut() {
+        *merged = condition;
+    }
+}
+
+/// Sorts changes by their keys, those of one key in their order, with four bytes of additional memory for each.
+fn sort_in_place(changes: &mut [Change]) {
+    let key = |index: &u32| changes.get(*index as usize).and_then(Change::key);
+    // A change set has fewer than 2³² changes: each takes more than 4 bytes.
+    let mut order: Vec<u32> = (0..u32::try_from(changes.len()).unwrap_or(u32::MAX)).collect();
+    order.sort_unstable_by(|one, other| key(one).cmp(&key(other)).then(one.cmp(other)));
+    // Moves each change to its place, cycle by cycle.
+    for start in 0..order.len() {
+        let mut at = start;
+        while let Some(from) = order.get_mut(at).map(|from| std::mem::replace(from, u32::MAX) as usize)
+            && from < changes.len()
+        {
+            if from == start {
+                break;
+            }
+            changes.swap(at, from);
+            at = from;
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Updating consolidated metadata: the copies, in the documents of groups, of the documents below them.
 
-use std::{borrow::Cow, iter::once};
+use std::{borrow::Cow, iter::once, sync::OnceLock};
 
 use bytes::Bytes;
 use meta::{
@@ -28,8 +28,30 @@ use crate::{
 /// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
 const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
+/// The number of keys that are looked up in one snapshot.
+const BATCH: usize = 4096;
+
+/// Changes of nodes, which are collected only if there is consolidated metadata to update.
+pub(crate) trait NodeChanges: Sync {
+    /// True if a node of a dialect changes.
+    fn concern(&self, dialect: Dialect) -> bool;
+
+    /// The changes of nodes of v2 and v3.
+    fn all(&self) -> Cow<'_, [NodeChange]>;
+}
+
+impl NodeChanges for Vec<NodeChange> {
+    fn concern(&self, dialect: Dialect) -> bool {
+        self.iter().any(|change| change.dialect == dialect)
+    }
+
+    fn all(&self) -> Cow<'_, [NodeChange]> {
+        Cow::Borrowed(self)
+    }
+}
+
 /// The change of a node of v2 or v3.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeChange {
     pub(crate) path: NodePath,
     pub(crate) dialect: Dialect,
@@ -44,23 +66,42 @@ pub(crate) async fn update_consolidated_metadata(
     change_set: &mut ChangeSet,
     top: &NodePath,
     groups: &[NodePath],
-    node_changes: &[NodeChange],
+    node_changes: &impl NodeChanges,
 ) -> Result<(), NodeError> {
-    if node_changes.is_empty() {
+    let dialects = [Dialect::V2, Dialect::V3].map(|dialect| node_changes.concern(dialect));
+    if dialects == [false, false] {
         return Ok(());
     }
-    let mut copies: Vec<(NodePath, Dialect, Key)> = Vec::new();
+    change_set.sort();
+    let all = OnceLock::new();
+    let all = || &**all.get_or_init(|| node_changes.all());
     let groups = groups.iter().filter(|group| *group != top).cloned();
-    for group in once(top.clone()).chain(top.ancestors()).chain(groups) {
-        let Ok(prefix) = node_prefix(&group) else { continue };
-        for (dialect, name) in [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")] {
-            if node_changes.iter().any(|node_changes| node_changes.dialect == dialect)
-                && let Some(key) = join_key(&prefix, name)
-            {
-                copies.push((group.clone(), dialect, key));
-            }
+    let mut copies =
+        once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
+    loop {
+        let batch: Vec<_> = copies.by_ref().take(BATCH).collect();
+        if batch.is_empty() {
+            return Ok(());
         }
+        update_copies(context, change_set, batch, all).await?;
     }
+}
+
+/// The keys of the consolidated metadata that a group may have, of v2, of v3, or both.
+fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<(NodePath, Dialect, Key)> {
+    let names = [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")];
+    let names = names.into_iter().zip(dialects).filter(|(_, concerned)| *concerned);
+    let Ok(prefix) = node_prefix(group) else { return Vec::new() };
+    names.filter_map(|((dialect, name), _)| Some((group.clone(), dialect, join_key(&prefix, name)?))).collect()
+}
+
+/// Updates the consolidated metadata at some keys.
+async fn update_copies<'c>(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    copies: Vec<(NodePath, Dialect, Key)>,
+    node_changes: impl Fn() -> &'c [NodeChange],
+) -> Result<(), NodeError> {
     let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     for (group, dialect, key) in copies {
@@ -72,7 +113,7 @@ pub(crate) async fn update_consolidated_metadata(
                 value.bytes().await?
             }
         };
-        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), node_changes);
+        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), &node_changes);
         let updated = match stored.len() {
             ..=INLINE_UPDATE_LIMIT => update(),
             _ => block_in_place(async { update() }).await,
@@ -86,13 +127,13 @@ pub(crate) async fn update_consolidated_metadata(
 }
 
 /// The updated consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
-fn update_document(
+fn update_document<'c>(
     change_set: &ChangeSet,
     group: &NodePath,
     dialect: Dialect,
     key: &Key,
     stored: Bytes,
-    node_changes: &[NodeChange],
+    node_changes: impl FnOnce() -> &'c [NodeChange],
 ) -> Option<Json> {
     let document = match parse_object(stored) {
         Ok(document) => document,
@@ -104,7 +145,7 @@ fn update_document(
     if !has_copies(dialect, key, &document) {
         return None;
     }
-    let nodes: Vec<_> = node_changes
+    let nodes: Vec<_> = node_changes()
         .iter()
         .filter(|node_changes| node_changes.dialect == dialect)
         .filter_map(|node_changes| {

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     error::ArrayError,
-    node::{broken::read_v3, keys::invalid_document},
+    node::{
+        broken::{Broken, read_v3},
+        keys::invalid_document,
+    },
 };
 
 /// The model of a node.
@@ -57,7 +60,7 @@ impl NodeModel {
 /// Reads the model of a node.
 pub(crate) fn read_model(branch: &NodeTree) -> Result<NodeModel, NodeError> {
     if let Some(broken) = &branch.broken {
-        return Err(ArrayError::Broken(broken.clone()).into());
+        return Err(ArrayError::Broken(Broken::clone(broken)).into());
     }
     let below = branch.root.as_ref().and_then(|root| branch.path.relative_to(&root.path)).unwrap_or_default();
     NodeModel::read(branch.dialect, branch.kind, &branch.stored, below).map_err(|source| match branch.own.0.first() {

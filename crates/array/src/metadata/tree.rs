@@ -20,7 +20,7 @@ pub(crate) struct NodeTree {
     pub(crate) dialect: Dialect,
     pub(crate) kind: NodeKind,
     /// Its stored documents; of an implicit group, a document without attributes.
-    pub(crate) stored: StoredNode,
+    pub(crate) stored: Arc<StoredNode>,
     /// The versions of its documents; empty for an implicit group.
     pub(crate) own: NodeVersions,
     /// The draft hierarchy that contains it.
@@ -28,7 +28,7 @@ pub(crate) struct NodeTree {
     /// `None` for arrays, and for groups whose members were not read.
     pub(crate) members: Option<Members<NodeTree>>,
     /// The error of its documents, if they cannot be read. The members of such a node are not visited.
-    pub(crate) broken: Option<Broken>,
+    pub(crate) broken: Option<Box<Broken>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,20 @@ impl NodeTree {
     /// True if it is a group without a document, which exists because there are nodes below it.
     pub(crate) fn is_implicit(&self) -> bool {
         self.own.0.is_empty()
+    }
+
+    /// The node without its members.
+    pub(crate) fn without_members(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            dialect: self.dialect,
+            kind: self.kind,
+            stored: self.stored.clone(),
+            own: self.own.clone(),
+            root: self.root.clone(),
+            members: None,
+            broken: self.broken.clone(),
+        }
     }
 
     /// All readable nodes, each after its parent.
@@ -74,7 +88,7 @@ pub(crate) fn broken_tree(
     own: NodeVersions,
     broken: Broken,
 ) -> NodeTree {
-    NodeTree { broken: Some(broken), ..from_document(path, dialect, kind, StoredNode::default(), own) }
+    NodeTree { broken: Some(Box::new(broken)), ..from_document(path, dialect, kind, StoredNode::default(), own) }
 }
 
 /// The documents of a group without attributes.
@@ -91,7 +105,7 @@ pub(crate) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree 
     let stored = stored_array(model);
     let branch = from_document(path.clone(), model.dialect, NodeKind::Array, stored, resolved.versions.clone());
     let root = resolved.hierarchy.clone().filter(|_| model.dialect == Dialect::Draft);
-    NodeTree { root, broken: resolved.unreadable_attributes.clone(), ..branch }
+    NodeTree { root, broken: resolved.unreadable_attributes.clone().map(Box::new), ..branch }
 }
 
 pub(crate) fn group_tree(path: &NodePath, resolved: ResolvedGroup) -> NodeTree {
@@ -114,8 +128,9 @@ pub(crate) fn from_document(
     path: NodePath,
     dialect: Dialect,
     kind: NodeKind,
-    stored: StoredNode,
+    stored: impl Into<Arc<StoredNode>>,
     own: NodeVersions,
 ) -> NodeTree {
+    let stored = stored.into();
     NodeTree { path, dialect, kind, stored, own, root: None, members: None, broken: None }
 }

@@ -77,20 +77,23 @@ impl NodeVersions {
         Version::from_u128(hash_versions(&self.0))
     }
 
-    /// Replaces the versions by those that a commit gave to the documents; `keys` are those of its changes, in the
-    /// order of their `outcomes`.
-    pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[ChangeOutcome]) {
-        for (key, version) in &mut self.0 {
-            match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
-                Some((_, ChangeOutcome::Set(written))) => *version = Some(written.version),
-                Some((_, ChangeOutcome::Erased { .. })) => *version = None,
-                Some((
-                    _,
+    /// The keys of the documents.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    /// Replaces the versions by those that a commit gave to the documents, given the outcomes of their changes in order.
+    pub(crate) fn advance<'a>(&mut self, outcomes: impl Iterator<Item = Option<&'a ChangeOutcome>>) {
+        for ((_, version), outcome) in self.0.iter_mut().zip(outcomes) {
+            match outcome {
+                Some(ChangeOutcome::Set(written)) => *version = Some(written.version),
+                Some(ChangeOutcome::Erased { .. }) => *version = None,
+                Some(
                     ChangeOutcome::Checked
                     | ChangeOutcome::PrefixErased
                     | ChangeOutcome::IntentAdded
                     | ChangeOutcome::IntentRemoved,
-                ))
+                )
                 | None => {}
             }
         }

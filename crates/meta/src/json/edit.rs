@@ -114,7 +114,7 @@ impl Json {
         }
         let mut text = Vec::with_capacity(self.len());
         object(self, edit, &Layout::of_document(self), &mut text);
-        Self::bare(text).with_padding_of(self)
+        Self::owned(text).with_padding_of(self)
     }
 
     /// Changes one member.
@@ -123,7 +123,7 @@ impl Json {
         if let Change::Set(value) = &change
             && let Some(text) = appended(self, name, value)
         {
-            return Self::bare(text).with_padding_of(self);
+            return Self::owned(text).with_padding_of(self);
         }
         self.edited(&ObjectEdit::single(name, change))
     }
@@ -147,7 +147,7 @@ impl Json {
             spans.push((span, is_retained));
         }
         let text = self.as_bytes();
-        Self::bare(without(text, spans.iter().map(|(span, is_retained)| (span.clone(), *is_retained))))
+        Self::owned(without(text, spans.iter().map(|(span, is_retained)| (span.clone(), *is_retained))))
             .with_padding_of(self)
     }
 
@@ -155,7 +155,7 @@ impl Json {
     /// would make it many times longer.
     #[must_use]
     pub fn pretty(value: &Value) -> Self {
-        Self::bare(render(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
+        Self::owned(render(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
     }
 }
 

@@ -122,9 +122,14 @@ impl Json {
         Self { padding: other.padding.clone(), ..self }
     }
 
+    /// A text without padding, and without the spare capacity of its vector.
+    fn owned(text: Vec<u8>) -> Self {
+        Self::bare(text.into_boxed_slice())
+    }
+
     /// A text that is composed of valid JSON.
     pub(crate) fn trusted(text: Vec<u8>) -> Self {
-        Self::bare(text)
+        Self::owned(text)
     }
 
     /// An empty object.
@@ -139,7 +144,7 @@ impl Json {
 
     /// The compact text of a value.
     pub fn compact(value: &Value) -> Self {
-        Self::bare(value.to_string().into_bytes())
+        Self::owned(value.to_string().into_bytes())
     }
 
     /// The value's text.
@@ -263,13 +268,13 @@ impl Json {
     /// if indentation would make it many times longer, or longer than a document may be.
     #[must_use]
     pub fn formatted(&self) -> Self {
-        Self::bare(format::indented(&self.text).unwrap_or_else(|| format::compact(&self.text)))
+        Self::owned(format::indented(&self.text).unwrap_or_else(|| format::compact(&self.text)))
     }
 
     /// The text on one line, without whitespace.
     #[must_use]
     pub fn compacted(&self) -> Self {
-        Self::bare(format::compact(&self.text))
+        Self::owned(format::compact(&self.text))
     }
 
     /// An object of these members, each with its quoted name.
@@ -284,7 +289,7 @@ impl Json {
             text.extend_from_slice(&value.text);
         }
         text.push(b'}');
-        Self::bare(text)
+        Self::owned(text)
     }
 
     /// The object without the members of a name, on one line, and the last of them; the same text if there is none.
@@ -301,8 +306,7 @@ impl Json {
             }
         }
         text.push(b'}');
-        text.shrink_to_fit();
-        (Self::bare(text), Some(last.to_json()))
+        (Self::owned(text), Some(last.to_json()))
     }
 
     /// A JSON string.
@@ -368,7 +372,7 @@ impl PartialEq<Value> for Json {
 impl From<&Map<String, Value>> for Json {
     fn from(members: &Map<String, Value>) -> Self {
         // Writing to a vector cannot fail, and names are strings.
-        Self::bare(serde_json::to_vec(members).unwrap_or_default())
+        Self::owned(serde_json::to_vec(members).unwrap_or_default())
     }
 }
 

@@ -12,6 +12,11 @@ impl<T> Members<T> {
         Self(Vec::new())
     }
 
+    /// An empty map with room for this many nodes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(Vec::with_capacity(capacity))
+    }
+
     /// The number of nodes.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -57,16 +57,16 @@ impl Backlog {
 mod tests {
     use std::sync::Arc;
 
-    use store::{IntentId, Key, Precondition, WaitTimes};
+    use store::{IntentId, Key, WaitTimes};
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::commit::{Action, PlainChange};
+    use crate::commit::{Action, KeyCondition, PlainChange};
 
     fn plain(key: &str) -> Request {
         let (reply, _) = oneshot::channel();
         let key = Key::parse(key).unwrap();
-        let change = PlainChange::Key { key, precondition: Precondition::none(), action: Action::Erase };
+        let change = PlainChange::Key { key, condition: KeyCondition::None, action: Action::Erase };
         Request::Commit { changes: vec![change], reply, wait: Arc::<WaitTimes>::default().start() }
     }
 

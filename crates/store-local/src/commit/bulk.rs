@@ -1,6 +1,6 @@
 //! Large commits, which callers prepare and the committer only joins to the log.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use store::{IntentId, Key, Prefix, StoreError};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The maximum number of changes in a commit that is written into the log itself.
-const MAX_CHANGES: usize = 512;
+pub(crate) const MAX_CHANGES: usize = 512;
 /// The maximum size of the keys and small values of such a commit, in bytes.
 const MAX_BYTES: u64 = 192 << 10;
 
@@ -25,8 +25,8 @@ pub(crate) struct Bulk {
     /// The state of the changed keys, in the order of the changes.
     pub(super) current: Vec<Option<KeyState>>,
     pub(super) prepared: PreparedBulk,
-    /// The index of each key's change.
-    positions: HashMap<Key, usize>,
+    /// The indices of the changes of keys, in the order of the keys.
+    order: Vec<u32>,
     pub(super) watcher: Watcher,
 }
 
@@ -37,6 +37,9 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
             let value = if value.file().is_some() { 64 } else { value.size() };
             value.saturating_add(key.as_bytes().len() as u64)
         }
+        PlainChange::Key { key, action: Action::Put(value), .. } => {
+            (value.len() as u64).saturating_add(key.as_bytes().len() as u64)
+        }
         PlainChange::Key { key, .. } => key.as_bytes().len() as u64,
         PlainChange::ErasePrefix(prefix) | PlainChange::CheckEmpty(prefix) => prefix.as_bytes().len() as u64,
         PlainChange::Intent { record, .. } => record.as_ref().map_or(0, |record| record.len() as u64),
@@ -44,18 +47,28 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
     changes.len() > MAX_CHANGES || bytes.fold(0, u64::saturating_add) > MAX_BYTES
 }
 
+/// The indices of the changes of keys, in the order of the keys.
+pub(crate) fn key_order(changes: &[PlainChange]) -> Vec<u32> {
+    let key = |index: &u32| changes.get(*index as usize).and_then(PlainChange::key);
+    // A commit has fewer than 2³² changes.
+    let indices = 0..u32::try_from(changes.len()).unwrap_or(u32::MAX);
+    let mut order = Vec::with_capacity(changes.len());
+    order.extend(indices.filter(|index| key(index).is_some()));
+    order.sort_unstable_by(|one, other| key(one).cmp(&key(other)));
+    order
+}
+
 impl Bulk {
     /// Combines the changes of a commit with the file that was written for them. `current` is the state of the changed
-    /// keys, in the order of the changes; `watcher` retains later changes.
+    /// keys, in the order of the changes; `order` has the [indices](key_order) of these; `watcher` retains later changes.
     pub(crate) fn new(
         changes: Vec<PlainChange>,
         current: Vec<Option<KeyState>>,
         prepared: PreparedBulk,
+        order: Vec<u32>,
         watcher: Watcher,
     ) -> Self {
-        let positions = changes.iter().enumerate().filter_map(|(index, change)| Some((change.key()?.clone(), index)));
-        let positions = positions.collect();
-        Self { changes, current, prepared, positions, watcher }
+        Self { changes, current, prepared, order, watcher }
     }
 
     /// Checks again the changes of keys that were changed since the commit was prepared.
@@ -68,10 +81,10 @@ impl Bulk {
         let mut changed_positions = Vec::new();
         for changed in groups.iter().flat_map(|group| group.iter()) {
             match changed {
-                Changed::Key(key) => changed_positions.extend(self.positions.get(key).copied()),
+                Changed::Key(key) => changed_positions.extend(self.position_of_change(key)),
                 Changed::Bulk(bulk) => {
-                    changed_positions
-                        .extend(bulk.entries().iter().filter_map(|entry| self.positions.get(&entry.key).copied()));
+                    let positions = bulk.entries().iter().filter_map(|entry| self.position_of_change(&entry.key));
+                    changed_positions.extend(positions);
                 }
                 Changed::Prefix(prefix) => changed_positions.extend(self.positions_below(prefix)),
             }
@@ -93,7 +106,15 @@ impl Bulk {
     }
 
     fn positions_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
-        self.positions.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, index)| *index)
+        let is_below = |change: &PlainChange| change.key().is_some_and(|key| prefix.contains(key));
+        self.changes.iter().enumerate().filter(move |(_, change)| is_below(change)).map(|(index, _)| index)
+    }
+
+    /// The index of the change of a key.
+    fn position_of_change(&self, key: &Key) -> Option<usize> {
+        let key_of = |index: u32| self.changes.get(index as usize).and_then(PlainChange::key);
+        let place = self.order.binary_search_by(|index| key_of(*index).cmp(&Some(key))).ok()?;
+        self.order.get(place).map(|index| *index as usize)
     }
 
     /// The entries of the file, in the order of their keys.

@@ -133,7 +133,7 @@ impl CommitGroup {
                         self.staged.push(value);
                     }
                 }
-                PlainChange::Key { action: Action::Erase, .. } => {
+                PlainChange::Key { action: Action::Put(_) | Action::Written | Action::Erase, .. } => {
                     self.replaced.extend(current.and_then(|current| current.file()));
                 }
                 PlainChange::Intent { id, record } => self.change_intent(id, record),
@@ -205,16 +205,16 @@ impl CommitGroup {
             let number = self.number.saturating_add(1);
             outcomes.push(outcome(&change, current, number, self.store_id));
             match (change, location) {
-                (PlainChange::Key { key, action: Action::Set(value), .. }, Some(location)) => {
+                (PlainChange::Key { key, action: action @ (Action::Set(_) | Action::Put(_)), .. }, Some(location)) => {
                     self.number = number;
-                    value.mark_committed();
                     self.replaced.extend(current.and_then(|current| current.file()));
                     let record = Record { commit: number, modified, location };
                     self.current.insert(key.clone(), Some(KeyState::of(&record)));
                     let record = record.encode(key.as_bytes(), self.store_id);
                     self.push(Operation::Set { key, number, record });
-                    if value.file().is_some() {
-                        self.staged.push(value);
+                    if let Action::Set(value) = action {
+                        value.mark_committed();
+                        self.staged.extend(Some(value).filter(|value| value.file().is_some()));
                     }
                 }
                 (PlainChange::Key { key, action: Action::Erase, .. }, _) if current.is_some() => {
@@ -264,6 +264,7 @@ impl CommitGroup {
 fn locations(changes: &[PlainChange]) -> Result<Vec<Option<Location>>, StoreError> {
     let locations = changes.iter().map(|change| match change {
         PlainChange::Key { action: Action::Set(value), .. } => value.location().map(Some),
+        PlainChange::Key { action: Action::Put(value), .. } => Ok(Some(Location::Inline(value.clone()))),
         _ => Ok(None),
     });
     locations.collect()

@@ -16,13 +16,13 @@ mod staged;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Wait};
+use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, VisibleState, is_bulk},
+    bulk::{Bulk, MAX_CHANGES, VisibleState, is_bulk, key_order},
     committer::{Committer, Publisher},
-    preconditions::{KeyState, check_changes},
+    preconditions::{check_changes, check_preconditions},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
@@ -31,7 +31,7 @@ pub(crate) use self::{
 pub(crate) enum PlainChange {
     Key {
         key: Key,
-        precondition: Precondition,
+        condition: KeyCondition,
         action: Action,
     },
     ErasePrefix(Prefix),
@@ -56,8 +56,51 @@ impl PlainChange {
 /// A change of one key.
 pub(crate) enum Action {
     Set(Arc<StagedValue>),
+    /// Sets a small value that is not staged.
+    Put(Bytes),
+    /// Sets a small value that was put, and is in the file of its commit.
+    Written,
     Erase,
     Check,
+}
+
+/// A [`Precondition`], which takes little memory if it is one of the usual ones.
+#[derive(Debug, PartialEq)]
+pub(crate) enum KeyCondition {
+    None,
+    /// The key has no value.
+    Absent,
+    /// The key is at this version, of which these are the halves.
+    At(u64, u64),
+    Other(Box<Precondition>),
+}
+
+impl From<Precondition> for KeyCondition {
+    fn from(precondition: Precondition) -> Self {
+        match precondition {
+            Precondition { if_match: None, if_none_match: None } => Self::None,
+            Precondition { if_match: None, if_none_match: Some(VersionMatch::Any) } => Self::Absent,
+            Precondition { if_match: Some(VersionMatch::OneOf(versions)), if_none_match: None }
+                if versions.len() == 1 =>
+            {
+                let version = versions.first().map_or(0, |version| version.as_u128());
+                Self::At((version >> 64) as u64, version as u64)
+            }
+            other => Self::Other(Box::new(other)),
+        }
+    }
+}
+
+impl KeyCondition {
+    /// True if the condition holds for a key at version `current`.
+    pub(crate) fn is_met_by(&self, current: Option<Version>) -> bool {
+        match self {
+            Self::None => true,
+            Self::Absent => current.is_none(),
+            Self::At(high, low) => current == Some(Version::from_u128((u128::from(*high) << 64) | u128::from(*low))),
+            Self::Other(precondition) => precondition.is_met_by(current),
+        }
+    }
 }
 
 /// A request to the committer.

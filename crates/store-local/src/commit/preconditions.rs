@@ -43,9 +43,22 @@ pub(crate) fn check_changes(
     state: &impl State,
     store_id: u64,
 ) -> Result<Vec<Option<KeyState>>, StoreError> {
-    let checked = changes.iter().map(|change| check_change(change, state, store_id)).collect::<Result<_, _>>()?;
+    let mut checked = Vec::with_capacity(changes.len());
+    for change in changes {
+        checked.push(check_change(change, state, store_id)?);
+    }
     check_intent_limit(changes, state)?;
     Ok(checked)
+}
+
+/// Checks all preconditions.
+pub(crate) fn check_preconditions(
+    changes: &[PlainChange],
+    state: &impl State,
+    store_id: u64,
+) -> Result<(), StoreError> {
+    changes.iter().try_for_each(|change| check_change(change, state, store_id).map(drop))?;
+    check_intent_limit(changes, state)
 }
 
 /// Fails if the store would have more than [`MAX_INTENTS`] intents.
@@ -68,13 +81,13 @@ pub(super) fn check_change(
     store_id: u64,
 ) -> Result<Option<KeyState>, StoreError> {
     match change {
-        PlainChange::Key { key, precondition, action } => {
+        PlainChange::Key { key, condition, action } => {
             if let Action::Set(value) = action {
                 value.check()?;
             }
             let current = state.current(key)?;
             let version = current.map(|current| version(store_id, current.number));
-            if !precondition.is_met_by(version) {
+            if !condition.is_met_by(version) {
                 return Err(StoreError::PreconditionFailed { key: key.clone(), current: version });
             }
             Ok(current)
@@ -95,7 +108,7 @@ pub(super) fn check_change(
 /// The outcome of the change with this number.
 pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u64, store_id: u64) -> ChangeOutcome {
     match change {
-        PlainChange::Key { action: Action::Set(_), .. } => {
+        PlainChange::Key { action: Action::Set(_) | Action::Put(_) | Action::Written, .. } => {
             ChangeOutcome::Set(PutResult { version: version(store_id, number), replaced: current.is_some() })
         }
         PlainChange::Key { action: Action::Erase, .. } => ChangeOutcome::Erased { existed: current.is_some() },

@@ -92,12 +92,13 @@ struct UnlinkOnDrop {
 }
 
 impl BulkWriter {
-    pub(crate) fn create(files: &LogFiles, key: LogKey, id: u64) -> io::Result<Self> {
+    /// Creates the file for at most `entries` entries.
+    pub(crate) fn create(files: &LogFiles, key: LogKey, id: u64, entries: usize) -> io::Result<Self> {
         let path = path(files.dir(), id);
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         let guard = UnlinkOnDrop { id, path, retained: AtomicBool::new(false) };
         let file = io::BufWriter::with_capacity(1 << 18, file);
-        Ok(Self { file, guard, key, entries: Vec::new(), sums: Xxh3::new(), offset: 0 })
+        Ok(Self { file, guard, key, entries: Vec::with_capacity(entries), sums: Xxh3::new(), offset: 0 })
     }
 
     /// Appends a key with its new value, or `None` if it is erased.

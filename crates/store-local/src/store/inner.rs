@@ -165,7 +165,7 @@ impl StoreInner {
     /// space can be freed on a full disk; large commits may use half of it, so that small ones do not wait for them.
     pub(super) async fn wait_for_buffer_space(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
         let adds = |change: &PlainChange| match change {
-            PlainChange::Key { action, .. } => matches!(action, Action::Set(_)),
+            PlainChange::Key { action, .. } => matches!(action, Action::Set(_) | Action::Put(_)),
             PlainChange::Intent { record, .. } => record.is_some(),
             PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => false,
         };

@@ -4,44 +4,56 @@ use store::StoreError;
 
 use super::inner::StoreInner;
 use crate::{
-    commit::{Action, Bulk, KeyState, PlainChange, VisibleState, check_changes},
+    commit::{Action, Bulk, PlainChange, VisibleState, check_changes, check_preconditions, key_order},
     log::{BulkWriter, PreparedBulk},
-    record::now_millis,
+    record::{Location, now_millis},
 };
 
 /// Checks a large commit and writes it to its file. Blocks.
-pub(super) fn prepare(inner: &StoreInner, changes: Vec<PlainChange>) -> Result<Bulk, StoreError> {
+pub(super) fn prepare(inner: &StoreInner, mut changes: Vec<PlainChange>) -> Result<Bulk, StoreError> {
     // Check before writing, so that a commit that fails costs little, and after it, so that the committer has little to
     // check.
-    check_visible(inner, &changes)?;
-    let prepared = write(inner, &changes)?;
+    {
+        let (view, _gate) = inner.views.stable()?;
+        check_preconditions(&changes, &VisibleState(&view), inner.store_id())?;
+    }
+    let order = key_order(&changes);
+    let prepared = write(inner, &mut changes, &order)?;
     let watcher = inner.recent.watch(|| inner.views.visible());
-    let current = check_visible(inner, &changes)?;
-    Ok(Bulk::new(changes, current, prepared, watcher))
-}
-
-fn check_visible(inner: &StoreInner, changes: &[PlainChange]) -> Result<Vec<Option<KeyState>>, StoreError> {
     let (view, _gate) = inner.views.stable()?;
-    check_changes(changes, &VisibleState(&view), inner.store_id())
+    let current = check_changes(&changes, &VisibleState(&view), inner.store_id())?;
+    Ok(Bulk::new(changes, current, prepared, order, watcher))
 }
 
-fn write(inner: &StoreInner, changes: &[PlainChange]) -> Result<PreparedBulk, StoreError> {
-    let sorted = changes.iter().filter_map(|change| match change {
-        PlainChange::Key { key, action: Action::Set(value), .. } => Some((key, Some(value))),
-        PlainChange::Key { key, action: Action::Erase, .. } => Some((key, None)),
-        PlainChange::Key { action: Action::Check, .. } | PlainChange::ErasePrefix(_) => None,
-        PlainChange::CheckEmpty(_) | PlainChange::Intent { .. } => None,
+/// Writes the changes of keys in this order. Values that are not staged are in the file only from then on.
+fn write(inner: &StoreInner, changes: &mut [PlainChange], order: &[u32]) -> Result<PreparedBulk, StoreError> {
+    let bytes = changes.iter().map(|change| match change {
+        PlainChange::Key { action: Action::Set(value), .. } => value.size().min(8192).saturating_add(64),
+        PlainChange::Key { action: Action::Put(value), .. } => (value.len() as u64).saturating_add(64),
+        PlainChange::Key { action: Action::Erase, .. } => 64,
+        _ => 0,
     });
-    let mut sorted: Vec<_> = sorted.collect();
-    sorted.sort_unstable_by_key(|(key, _)| *key);
-    let bytes = sorted.iter().map(|(_, value)| value.map_or(0, |value| value.size().min(8192)).saturating_add(64));
     inner.check_space(bytes.fold(0, u64::saturating_add))?;
     let io = |error| StoreError::io("write the file of a large commit", error);
-    let mut writer = BulkWriter::create(&inner.log_files, inner.log_key, inner.next_file_id().0).map_err(io)?;
+    let id = inner.next_file_id().0;
+    let is_entry = |change: &&PlainChange| {
+        matches!(change, PlainChange::Key { action: Action::Set(_) | Action::Put(_) | Action::Erase, .. })
+    };
+    let entries = changes.iter().filter(is_entry).count();
+    let mut writer = BulkWriter::create(&inner.log_files, inner.log_key, id, entries).map_err(io)?;
     let modified = now_millis();
-    for (key, value) in sorted {
-        let location = value.map(|value| value.location()).transpose()?;
+    for index in order {
+        let Some(PlainChange::Key { key, action, .. }) = changes.get_mut(*index as usize) else { continue };
+        let location = match action {
+            Action::Set(value) => Some(value.location()?),
+            Action::Put(value) => Some(Location::Inline(std::mem::take(value))),
+            Action::Erase => None,
+            Action::Written | Action::Check => continue,
+        };
         writer.push(key, modified, location.as_ref()).map_err(io)?;
+        if matches!(action, Action::Put(_)) {
+            *action = Action::Written;
+        }
     }
     writer.finish(&inner.log_files).map_err(io)
 }

@@ -77,7 +77,7 @@ impl Walker<'_> {
 
     fn push_top(&mut self, branch: NodeTree, reserved: &'static [&'static str]) -> Result<(), NodeError> {
         match (&branch.broken, self.top) {
-            (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
+            (Some(broken), Top::Readable) => Err(ArrayError::Broken(Broken::clone(broken)).into()),
             _ => {
                 self.items.push(WalkItem::new(branch, None, 0, reserved));
                 Ok(())
@@ -133,7 +133,7 @@ impl Walker<'_> {
 /// Marks a node that could not be opened as broken, unless only its codecs are unknown.
 fn marked(branch: NodeTree, error: &ArrayError) -> NodeTree {
     let broken = match error {
-        ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
+        ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Box::new(Broken::new(key, source)))),
         _ => branch.broken,
     };
     NodeTree { broken, ..branch }
