@@ -222,6 +222,32 @@ fn invalid_rights_and_expiries_are_exit_code_2() {
 }
 
 #[test]
+fn directory_that_appears_but_cannot_be_opened_closes_an_open_server() {
+    let dir = TestDir::new();
+    dir.succeeds(&["token", "create", "--access", "other", "--name", "Ada", "--allow", "read:/"]);
+    let key = |place: &str| dir.path(place).join("keys/1.json");
+    std::fs::set_permissions(key("other"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let server = dir.serve(&["--store", "sled:store"]);
+    let (url, start) = (server.url(), Instant::now());
+    dir.succeeds(&["tree", "--server", &url]);
+    std::fs::rename(dir.path("other"), dir.path("store/access")).unwrap();
+    let fails_with = |text: &str| {
+        while !dir.run(&["tree", "--server", &url]).stderr.contains(text) {
+            assert!(start.elapsed() < Duration::from_secs(30), "{:?}", dir.run(&["tree", "--server", &url]).stderr);
+            thread::sleep(Duration::from_millis(50));
+        }
+    };
+    fails_with("access-unavailable");
+    // It stays closed even if the directory is removed, and opens the directory once that is possible.
+    std::fs::rename(dir.path("store/access"), dir.path("other")).unwrap();
+    thread::sleep(Duration::from_millis(600));
+    fails_with("access-unavailable");
+    std::fs::set_permissions(key("other"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::rename(dir.path("other"), dir.path("store/access")).unwrap();
+    fails_with("requires the right");
+}
+
+#[test]
 fn insecure_directory_is_refused_with_the_command_that_mends_it() {
     let dir = TestDir::new();
     dir.succeeds(ADA);
