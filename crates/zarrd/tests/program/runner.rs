@@ -3,6 +3,7 @@
 use std::{
     fmt::Debug,
     io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
@@ -134,6 +135,17 @@ impl Finished {
 }
 
 impl Server {
+    /// The status of the response to a `GET` without a token.
+    pub(crate) fn status_of(&self, target: &str) -> u16 {
+        let address = self.url().replace("http://", "");
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
     pub(crate) fn url(&self) -> String {
         let url = self.line.split_whitespace().find(|word| word.contains("://")).unwrap();
         url.to_owned()
