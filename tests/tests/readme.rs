@@ -36,12 +36,13 @@ done
 exit 1
 "#;
 
-/// A script that prints the status for each credential of the snippets: the last token is valid, and all others have ended.
+/// A script that prints the status for each credential of the snippets. The last token is valid, all others have ended.
 const USE_CREDENTIALS: &str = r#"
+value=/store/lab/exp1/notes.txt
 for token in Ada.token beamline-7.token zarrd-data/access/admin-token; do
-  curl -s -o /dev/null -w '%{http_code} ' -H "Authorization: Bearer $(cat $token)" http://127.0.0.1:8000/store/lab/exp1/notes.txt
+  curl -s -o /dev/null -w '%{http_code} ' -H "Authorization: Bearer $(cat $token)" http://127.0.0.1:8000$value
 done
-curl -s -o /dev/null -w '%{http_code}' "$(cat link)/store/lab/exp1/notes.txt"
+curl -s -o /dev/null -w '%{http_code}' "$(cat link)$value"
 "#;
 
 /// The snippets of a section.
