@@ -339,17 +339,18 @@ pub fn zarrd_with<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> En
 
 /// The program with a limit on open files.
 fn program_with_files(limit: u64) -> Command {
-    let mut command = program_as(Command::new("sh"));
+    let mut command = isolated(Command::new("sh"));
     command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string()]).arg(zarrd());
     command
 }
 
-/// The program, isolated from environment variables and files of this process that it would take for configuration.
+/// The program, isolated from environment variables and files that it would take for configuration.
 pub fn program() -> Command {
-    program_as(Command::new(zarrd()))
+    isolated(Command::new(zarrd()))
 }
 
-fn program_as(mut command: Command) -> Command {
+/// A command that runs the program, isolated likewise.
+pub fn isolated(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ZARRD_") || name == "RUST_LOG" {
             command.env_remove(name);
