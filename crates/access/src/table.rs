@@ -1,7 +1,8 @@
 //! The tokens and share links in memory.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
+    ops::Bound,
     sync::{Arc, OnceLock},
     time::SystemTime,
 };
@@ -32,9 +33,9 @@ pub(crate) struct Valid {
     mac: OnceLock<MacText>,
 }
 
-/// All tokens, or all share links.
+/// All tokens, or all share links, by id.
 #[derive(Debug, Default)]
-pub(crate) struct Table(HashMap<CredentialId, Entry>);
+pub(crate) struct Table(BTreeMap<CredentialId, Entry>);
 
 impl Entry {
     pub(crate) fn valid(kind: Kind, record: Record) -> Self {
@@ -100,15 +101,21 @@ impl Table {
         self.0.len()
     }
 
-    /// The valid ones, in no order.
+    /// The valid ones.
     pub(crate) fn valid(&self) -> impl Iterator<Item = &Valid> {
-        self.0.values().filter_map(|entry| match entry {
+        self.valid_after(None)
+    }
+
+    /// The valid ones with greater ids.
+    pub(crate) fn valid_after(&self, id: Option<CredentialId>) -> impl Iterator<Item = &Valid> {
+        let start = id.map_or(Bound::Unbounded, Bound::Excluded);
+        self.0.range((start, Bound::Unbounded)).filter_map(|(_, entry)| match entry {
             Entry::Valid(valid) => Some(valid),
             Entry::Damaged(_) => None,
         })
     }
 
-    /// The damaged ones and the reasons, in no order.
+    /// The damaged ones and the reasons.
     pub(crate) fn damaged(&self) -> impl Iterator<Item = (CredentialId, &Arc<str>)> {
         self.0.iter().filter_map(|(id, entry)| match entry {
             Entry::Valid(_) => None,

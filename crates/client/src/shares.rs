@@ -4,11 +4,12 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde::de::DeserializeOwned;
-use store::Prefix;
+use store::{Cursor, Prefix};
 use wire::{
     access::{CreatedShare, NewShare, Share, Shares},
     headers,
     problem::Problem,
+    query::{DEFAULT_LIMIT, PageQuery},
     routes::{SHARES, share_path},
     time::rfc3339,
 };
@@ -24,8 +25,8 @@ use crate::{
     transport::Transport,
 };
 
-/// Maximum size of a response, in bytes.
-const MAX_RESPONSE_BYTES: usize = 64 << 20;
+/// Maximum size of a response, in bytes. The server ends a page of long names and prefixes early.
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 type Attempt<T> = Result<T, FailedAttempt<RemoteError>>;
 
@@ -68,16 +69,33 @@ impl ShareClient {
         Ok((created.properties, url))
     }
 
-    /// Lists the share links that this client made or administers.
+    /// Lists the share links that this client made or administers, by id. Each page of the listing is an operation with
+    /// a time limit and retries of its own.
     pub async fn list(&self) -> Result<Vec<Share>, RemoteError> {
-        let attempt = async |deadline| -> Attempt<Shares> {
-            let response = self.transport.send(self.transport.request(Method::GET, SHARES), deadline).await?;
-            parse(expect(response, StatusCode::OK).await?).await
-        };
-        Ok(self.transport.retry(Idempotency::Idempotent, attempt).await?.shares)
+        let mut query = PageQuery { limit: Some(DEFAULT_LIMIT), cursor: None };
+        let mut shares = Vec::new();
+        loop {
+            let page = self.page(&query, shares.last()).await?;
+            shares.extend(page.shares);
+            let Some(cursor) = page.cursor else { return Ok(shares) };
+            query.cursor = Some(Cursor::from_text(cursor));
+        }
     }
 
-    /// Revokes a share link.
+    /// Returns the page of a listing that follows the link `last`.
+    async fn page(&self, query: &PageQuery, last: Option<&Share>) -> Result<Shares, RemoteError> {
+        let target = format!("{SHARES}?{}", query.render());
+        let attempt = async |deadline| -> Attempt<Shares> {
+            let response = self.transport.send(self.transport.request(Method::GET, &target), deadline).await?;
+            let page: Shares = parse(expect(response, StatusCode::OK).await?).await?;
+            check_page(&page, last)?;
+            Ok(page)
+        };
+        self.transport.retry(Idempotency::Idempotent, attempt).await
+    }
+
+    /// Revokes a share link. It is an error if there is none with this id, also if it was revoked by an attempt whose
+    /// response was lost.
     pub async fn revoke(&self, id: &str) -> Result<(), RemoteError> {
         let attempt = async |deadline: Deadline| -> Attempt<()> {
             let request = self.transport.request(Method::DELETE, &share_path(id));
@@ -98,6 +116,17 @@ impl fmt::Debug for ShareClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShareClient").field("transport", &self.transport).finish()
     }
+}
+
+/// Checks that a page begins after the last link of the page before, and that a cursor advances, so that a listing ends.
+fn check_page(page: &Shares, last: Option<&Share>) -> Result<(), RequestError> {
+    if !last.into_iter().chain(&page.shares).is_sorted_by(|one, next| one.id < next.id) {
+        return Err(RequestError::protocol("a listing that is not sorted"));
+    }
+    if page.cursor.is_some() && page.shares.is_empty() {
+        return Err(RequestError::protocol("a cursor that does not advance"));
+    }
+    Ok(())
 }
 
 /// Fails unless the response has the status.

@@ -11,14 +11,16 @@ mod common;
 
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
+use access::CredentialId;
+use array::Permit;
 use axum::body::Body;
 use common::{
     TestServer,
     arrays::{put, v3, v3_with},
     contract::{CONTRACT, RequestInfo},
     failing::failing_server,
-    low_memory_server, read,
-    tokens::{ServerWithTokens, create_link, create_token, new_link, new_token},
+    low_memory_server, low_memory_settings, read,
+    tokens::{ServerWithTokens, caller_of, create_link, create_token, new_link, new_token},
 };
 use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
@@ -312,11 +314,16 @@ impl TestServers {
     }
 
     async fn request_under_memory_pressure(&self, request: &TestRequest, answers: &mut ObservedStatuses) {
-        let memory = self.app.arrays().memory();
-        let _most = memory.claim(Caller::new(1)).take(15 * MIB).await.unwrap();
-        let _rest = memory.claim(Caller::new(2)).take(MIB - (64 << 10)).await.unwrap();
+        let _full = fill_memory(&self.app, Caller::new(1)).await;
         answers.request(&self.low_memory_server, request).await;
     }
+}
+
+/// Takes the memory of a server with little of it: most of it for this caller, and almost all of the rest for another.
+async fn fill_memory(app: &App, caller: Caller) -> [Permit; 2] {
+    let memory = app.arrays().memory();
+    let most = memory.claim(caller).take(15 * MIB).await.unwrap();
+    [most, memory.claim(Caller::new(2)).take(MIB - (64 << 10)).await.unwrap()]
 }
 
 #[tokio::test]
@@ -354,15 +361,16 @@ async fn every_documented_status_occurs_and_no_other() {
 /// A server with tokens, one of which is that of an administrator.
 struct AdministeredServer {
     tokens: ServerWithTokens,
+    id: CredentialId,
     admin: String,
 }
 
 impl AdministeredServer {
     fn new(limits: Limits) -> Self {
-        let settings = Settings { limits, ..Settings::default() };
+        let settings = Settings { limits, ..low_memory_settings(Duration::ZERO) };
         let tokens = ServerWithTokens::with(AnonymousAccess::UntilFirstToken, settings);
-        let (_, admin) = tokens.token(&["admin:/"]);
-        Self { tokens, admin }
+        let (id, admin) = tokens.token(&["admin:/"]);
+        Self { tokens, id, admin }
     }
 
     /// The request as an administrator.
@@ -370,11 +378,15 @@ impl AdministeredServer {
         request.with("authorization", &self.admin)
     }
 
-    /// Sends a request with all credentials that matter, and to the server after its directory has vanished.
+    /// Sends a request with all credentials that matter, while its caller holds most memory, and to the server after
+    /// its directory has vanished.
     async fn send_all(self, request: &TestRequest, answers: &mut ObservedStatuses) {
         let authorized = self.request(request);
-        let ServerWithTokens { dir, directory, server } = &self.tokens;
+        let ServerWithTokens { dir, directory, app, server } = &self.tokens;
         answers.request(server, &authorized).await;
+        let full = fill_memory(app, caller_of(self.id)).await;
+        answers.request(server, &authorized).await;
+        drop(full);
         answers.request(server, request).await;
         answers.request(server, &authorized.without_host()).await;
         answers.request(server, &authorized.with("content-type", "text/plain")).await;

@@ -44,11 +44,13 @@ pub struct CreatedToken {
     pub token: String,
 }
 
-/// The tokens that the caller administers.
+/// A page of the tokens that the caller administers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// The tokens.
+    /// The tokens, by id.
     pub tokens: Vec<Token>,
+    /// The start of the next page; `null` on the last.
+    pub cursor: Option<String>,
 }
 
 /// A request for a new share link.
@@ -92,9 +94,11 @@ pub struct CreatedShare {
     pub link: String,
 }
 
-/// The share links that the caller made or administers.
+/// A page of the share links that the caller made or administers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shares {
-    /// The links.
+    /// The links, by id.
     pub shares: Vec<Share>,
+    /// The start of the next page; `null` on the last.
+    pub cursor: Option<String>,
 }

@@ -34,6 +34,8 @@ pub const CONFIRM: &str = "confirm";
 
 /// The parameters of a listing.
 pub const LISTING_PARAMETERS: &[&str] = &[LIST, LIMIT, CURSOR];
+/// The parameters of a page of tokens or share links.
+pub const PAGE_PARAMETERS: &[&str] = &[LIMIT, CURSOR];
 /// The parameters of setting and erasing a key.
 pub const KEY_WRITE_PARAMETERS: &[&str] = &[];
 /// The parameters of erasing a prefix.
@@ -115,6 +117,15 @@ pub struct ListQuery {
     pub cursor: Option<Cursor>,
 }
 
+/// The query of a page of tokens or share links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageQuery {
+    /// The number of entries at most; by default [`DEFAULT_LIMIT`].
+    pub limit: Option<usize>,
+    /// The start of the page.
+    pub cursor: Option<Cursor>,
+}
+
 /// The query of the erasing of a prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Confirmation {
@@ -139,9 +150,21 @@ impl ListQuery {
     /// The query's text, without `?`; empty where everything is the default.
     pub fn render(&self) -> String {
         let list = (self.kind == ListKind::Keys).then(|| format!("{LIST}=keys"));
-        let limit = self.limit.map(|limit| format!("{LIMIT}={limit}"));
-        let cursor = self.cursor.as_ref().map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
-        [list, limit, cursor].into_iter().flatten().collect::<Vec<_>>().join("&")
+        let page = render_page(self.limit, self.cursor.as_ref());
+        list.into_iter().chain(page).collect::<Vec<_>>().join("&")
+    }
+}
+
+impl PageQuery {
+    /// Parses the query of a page.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [limit, cursor] = parse(query, PAGE_PARAMETERS, [LIMIT, CURSOR], UnknownParameters::Reject)?;
+        Ok(Self { limit: limit.as_deref().map(parse_limit).transpose()?, cursor: cursor.map(Cursor::from_text) })
+    }
+
+    /// The query's text, without `?`; empty where everything is the default.
+    pub fn render(&self) -> String {
+        render_page(self.limit, self.cursor.as_ref()).collect::<Vec<_>>().join("&")
     }
 }
 
@@ -245,6 +268,12 @@ fn kind(text: &str) -> Result<ListKind, QueryError> {
     }
 }
 
+fn render_page(limit: Option<usize>, cursor: Option<&Cursor>) -> impl Iterator<Item = String> {
+    let limit = limit.map(|limit| format!("{LIMIT}={limit}"));
+    let cursor = cursor.map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
+    limit.into_iter().chain(cursor)
+}
+
 fn parse_limit(text: &str) -> Result<usize, QueryError> {
     let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE_ENTRIES).contains(limit) && !text.starts_with('+'));
     limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
@@ -292,6 +321,19 @@ mod tests {
             assert!(matches!(ListQuery::parse(bad), Err(QueryError::Invalid { name: LIMIT, .. })), "{bad}");
         }
         assert!(matches!(ListQuery::parse("cursor=%zz"), Err(QueryError::Invalid { name: CURSOR, .. })));
+    }
+
+    #[test]
+    fn page_queries_round_trip() {
+        assert_eq!(PageQuery::parse(""), Ok(PageQuery::default()));
+        assert_eq!(PageQuery::default().render(), "");
+        let full = PageQuery { limit: Some(10_000), cursor: Some(Cursor::from_text("0f.1e")) };
+        assert_eq!(full.render(), "limit=10000&cursor=0f.1e");
+        assert_eq!(PageQuery::parse(&full.render()), Ok(full));
+        let unknown = QueryError::Unknown { name: "list".into(), known: PAGE_PARAMETERS };
+        assert_eq!(PageQuery::parse("list=keys"), Err(unknown));
+        assert!(matches!(PageQuery::parse("limit=10001"), Err(QueryError::Invalid { name: LIMIT, .. })));
+        assert!(matches!(PageQuery::parse("cursor=a&cursor=a"), Err(QueryError::Repeated { name: CURSOR, .. })));
     }
 
     #[test]

@@ -12,4 +12,6 @@ mod redirects_and_auth;
 #[cfg(test)]
 mod scripted_server;
 #[cfg(test)]
+mod shares;
+#[cfg(test)]
 mod writes;

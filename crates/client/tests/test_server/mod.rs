@@ -1,4 +1,5 @@
 //! A zarrd server with an in-memory store, in the test process.
+#![allow(dead_code, reason = "each test file uses its own part of this module")]
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 /// A server that runs until it is dropped.
 pub(crate) struct TestServer {
+    pub(crate) base: BaseUrl,
     /// A client of its store.
     pub(crate) store: HttpStore,
     serving: JoinHandle<()>,
@@ -26,7 +28,7 @@ impl TestServer {
         let base = BaseUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let app = App::new(Arc::new(store), settings);
         let serving = tokio::spawn(async move { serve(listener, app, std::future::pending()).await.unwrap() });
-        Self { store: HttpStore::new(base).unwrap(), serving }
+        Self { store: HttpStore::new(base.clone()).unwrap(), base, serving }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A token manages those of its own prefixes: who has `admin` on all prefixes of a token may create, list and revoke it.
 //! Every token makes share links of what it may read. The secret of either is in the response to its creation only.
 
+mod pages;
 mod shares;
 mod tokens;
 
@@ -29,6 +30,7 @@ pub(crate) use self::{
 use crate::{app::App, authorization::Session, blocking::run_blocking, error::ApiError};
 
 /// The access directory on behalf of a token.
+#[derive(Clone)]
 pub(crate) struct Credentials {
     directory: Arc<AccessDirectory>,
     session: Session,
@@ -40,7 +42,7 @@ pub(crate) struct Credentials {
 pub(crate) struct CredentialPath(CredentialId);
 
 impl Credentials {
-    /// Uses the directory on the blocking pool, since changes wait for the disk, and lists may be long.
+    /// Uses the directory on the blocking pool, since changes wait for the disk, and pages may be long.
     async fn run<T, E>(
         &self,
         work: impl FnOnce(&AccessDirectory) -> Result<T, E> + Send + 'static,
@@ -73,11 +75,6 @@ impl FromRequestParts<App> for CredentialPath {
         let id = parse_credential_id(parts.uri.path()).and_then(|id| id.parse().ok());
         id.map(Self).ok_or_else(no_such_credential)
     }
-}
-
-/// The memory of a list of tokens or share links and of its JSON, in bytes, for names and grants of usual length.
-fn listed_bytes(count: usize) -> u64 {
-    (count as u64).saturating_mul(1 << 10)
 }
 
 /// An unknown id, or one of another caller: the response is the same.

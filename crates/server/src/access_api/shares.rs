@@ -6,9 +6,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use wire::{access as wire_access, routes::share_link_path, time::rfc3339};
+use wire::{access as wire_access, query::PageQuery, routes::share_link_path, time::rfc3339};
 
-use super::{CredentialPath, Credentials, invalid, listed_bytes, no_such_credential, parse, parse_time};
+use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
 use crate::{
     error::ApiError,
     extract::{NoQuery, Query},
@@ -16,16 +16,21 @@ use crate::{
     request_body::{CredentialDocument, Document},
 };
 
-/// `GET`: lists the share links that the caller made or administers.
+/// `GET`: lists the share links that the caller made or administers, in pages.
 pub(crate) async fn list_shares(
     credentials: Credentials,
     RequestClaim(claim): RequestClaim,
-    _: Query<NoQuery>,
-) -> Result<Json<wire_access::Shares>, ApiError> {
-    let links = credentials.run(AccessDirectory::list_links).await?;
-    let _memory = claim.take(listed_bytes(links.len())).await?;
-    let shares = links.iter().filter(|link| credentials.manages(link)).map(describe).collect();
-    Ok(Json(wire_access::Shares { shares }))
+    Query(query): Query<PageQuery>,
+) -> Result<Response, ApiError> {
+    let caller = credentials.clone();
+    let read = move |directory: &AccessDirectory, after, limit| {
+        directory.links_after(after, limit, |link| caller.manages(link))
+    };
+    let render = |links: &[LinkInfo], cursor| {
+        let shares = links.iter().map(describe).collect();
+        wire_access::Shares { shares, cursor }
+    };
+    credentials.page(&claim, query, read, render).await
 }
 
 /// `POST`: creates a share link.
@@ -50,9 +55,8 @@ pub(crate) async fn revoke_share(
     CredentialPath(id): CredentialPath,
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let links = credentials.run(AccessDirectory::list_links).await?;
-    let link = links.iter().find(|link| link.id == id && credentials.manages(link));
-    let id = link.ok_or_else(no_such_credential)?.id;
+    let link = credentials.run(move |directory| directory.link(id)).await?;
+    let id = link.filter(|link| credentials.manages(link)).ok_or_else(no_such_credential)?.id;
     credentials.run(move |directory| directory.revoke_link(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,9 +6,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use wire::{access as wire_access, time::rfc3339};
+use wire::{access as wire_access, query::PageQuery, time::rfc3339};
 
-use super::{CredentialPath, Credentials, invalid, listed_bytes, no_such_credential, parse, parse_time};
+use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
 use crate::{
     error::ApiError,
     extract::{NoQuery, Query},
@@ -16,16 +16,21 @@ use crate::{
     request_body::{CredentialDocument, Document},
 };
 
-/// `GET`: lists the tokens that the caller administers.
+/// `GET`: lists the tokens that the caller administers, in pages.
 pub(crate) async fn list_tokens(
     credentials: Credentials,
     RequestClaim(claim): RequestClaim,
-    _: Query<NoQuery>,
-) -> Result<Json<wire_access::Tokens>, ApiError> {
-    let tokens = credentials.run(AccessDirectory::list).await?;
-    let _memory = claim.take(listed_bytes(tokens.len())).await?;
-    let tokens = tokens.iter().filter(|token| credentials.administers(token)).map(describe).collect();
-    Ok(Json(wire_access::Tokens { tokens }))
+    Query(query): Query<PageQuery>,
+) -> Result<Response, ApiError> {
+    let caller = credentials.clone();
+    let read = move |directory: &AccessDirectory, after, limit| {
+        directory.tokens_after(after, limit, |token| caller.administers(token))
+    };
+    let render = |tokens: &[TokenInfo], cursor| {
+        let tokens = tokens.iter().map(describe).collect();
+        wire_access::Tokens { tokens, cursor }
+    };
+    credentials.page(&claim, query, read, render).await
 }
 
 /// `POST`: creates a token.
@@ -52,9 +57,8 @@ pub(crate) async fn revoke_token(
     CredentialPath(id): CredentialPath,
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
-    let tokens = credentials.run(AccessDirectory::list).await?;
-    let token = tokens.iter().find(|token| token.id == id && credentials.administers(token));
-    let id = token.ok_or_else(no_such_credential)?.id;
+    let token = credentials.run(move |directory| directory.token(id)).await?;
+    let id = token.filter(|token| credentials.administers(token)).ok_or_else(no_such_credential)?.id;
     credentials.run(move |directory| directory.revoke(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

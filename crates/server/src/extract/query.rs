@@ -5,7 +5,8 @@ use http::request::Parts;
 use meta::{Dialect, NodePath};
 use wire::query::{
     AppendQuery, CONVERT, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
-    NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, QueryError, VALIDATE, WriteQuery, parse_key_write,
+    NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
+    parse_key_write,
 };
 
 use crate::{app::App, error::ApiError};
@@ -60,7 +61,7 @@ macro_rules! impl_parse_query {
 }
 
 impl_parse_query! {
-    AppendQuery, Confirmation, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, WriteQuery
+    AppendQuery, Confirmation, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, PageQuery, WriteQuery
 }
 
 impl ParseQuery for NoQuery {

@@ -40,6 +40,13 @@ pub struct TestServer {
 
 /// A server with the minimum of memory, and its app.
 pub fn low_memory_server(patience: Duration) -> (TestServer, App) {
+    let store = Arc::new(MemoryStore::new());
+    let served = App::new(store.clone(), low_memory_settings(patience));
+    (TestServer { router: router(served.clone()), store }, served)
+}
+
+/// Settings with the minimum of memory, for which requests wait so long.
+pub fn low_memory_settings(patience: Duration) -> Settings {
     let arrays = ArrayOptions {
         max_memory: 16 << 20,
         slab_memory: 2 << 20,
@@ -47,9 +54,7 @@ pub fn low_memory_server(patience: Duration) -> (TestServer, App) {
         memory_timeout: patience,
         ..ArrayOptions::default()
     };
-    let store = Arc::new(MemoryStore::new());
-    let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
-    (TestServer { router: router(served.clone()), store }, served)
+    Settings { arrays, ..Settings::default() }
 }
 
 /// A complete response.

@@ -1,6 +1,7 @@
 //! Access directories with tokens and share links, and servers that use them.
 
 use std::{
+    ops::Range,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -8,8 +9,8 @@ use std::{
 use access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken};
 use http::Method;
 use serde_json::Value;
-use server::{AccessPolicy, AnonymousAccess, MetricsAccess, Settings};
-use store::{Prefix, TransactionalStore};
+use server::{AccessPolicy, AnonymousAccess, App, Caller, MetricsAccess, Settings, router};
+use store::{MemoryStore, Prefix, TransactionalStore};
 
 use super::{TestResponse, TestServer};
 
@@ -17,6 +18,7 @@ use super::{TestResponse, TestServer};
 pub struct ServerWithTokens {
     pub dir: tempfile::TempDir,
     pub directory: Arc<AccessDirectory>,
+    pub app: App,
     pub server: TestServer,
 }
 
@@ -35,13 +37,27 @@ impl ServerWithTokens {
         let dir = tempfile::tempdir().unwrap();
         let directory = Arc::new(AccessDirectory::open(dir.path()).unwrap());
         let access = policy(&directory, anonymous);
-        Self { dir, directory, server: TestServer::with(Settings { access, ..settings }) }
+        let store = Arc::new(MemoryStore::new());
+        let app = App::new(store.clone(), Settings { access, ..settings });
+        Self { dir, directory, server: TestServer { router: router(app.clone()), store }, app }
     }
 
     /// Creates a token; returns its id and the header that has it.
     pub fn token(&self, grants: &[&str]) -> (CredentialId, String) {
         let (id, token) = create_token(&self.directory, new_token(grants));
         (id, format!("Bearer {token}"))
+    }
+
+    /// Copies the file of a token or share link; creating each would sync its file. Different numbers make different
+    /// ids, which are spread over all of them.
+    pub fn copy(&self, kind: &str, id: CredentialId, numbers: Range<u128>) {
+        let dir = self.dir.path().join(kind);
+        let record = std::fs::read_to_string(dir.join(format!("{id}.json"))).unwrap();
+        for number in numbers {
+            let copy = format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+            std::fs::write(dir.join(format!("{copy}.json")), record.replace(&id.to_string(), &copy)).unwrap();
+        }
+        self.directory.reload_if_changed();
     }
 
     /// Sends a request with this `Authorization` and a JSON document, or none for null.
@@ -92,6 +108,11 @@ pub fn create_token(directory: &AccessDirectory, new: NewToken) -> (CredentialId
 pub fn create_link(directory: &AccessDirectory, new: NewLink) -> (CredentialId, String) {
     let (info, secret) = directory.create_link(new).unwrap();
     (info.id, secret.expose().to_owned())
+}
+
+/// The caller for fair sharing that a token is.
+pub fn caller_of(id: CredentialId) -> Caller {
+    Caller::new(u128::from_str_radix(&id.to_string(), 16).unwrap())
 }
 
 pub fn in_an_hour() -> SystemTime {

@@ -24,7 +24,7 @@ struct Created<'a> {
 struct Listed<'a> {
     id: String,
     name: &'a str,
-    grants: &'a Grants,
+    allow: &'a Grants,
     created: String,
     expires: Option<String>,
     maker: Option<String>,

@@ -48,7 +48,7 @@ fn created_token_has_its_rights_until_it_is_revoked() {
         (&"Ada".into(), &"valid".into(), &Value::Null)
     );
     assert_eq!((&list[0]["id"], &list[0]["key"]), (&(&*principal.id).into(), &1.into()));
-    assert_eq!(list[0]["grants"], serde_json::json!(["read:lab/", "write:lab/exp1/"]));
+    assert_eq!(list[0]["allow"], serde_json::json!(["read:lab/", "write:lab/exp1/"]));
     let text = dir.succeeds(&["token", "list"]).stdout;
     assert!(text.contains("Ada  read:lab/ write:lab/exp1/  expires 20") && text.lines().count() == 1, "{text}");
     dir.succeeds(&["token", "revoke", "Ada"]);

@@ -21,8 +21,8 @@ use tempfile::TempDir;
 
 use super::handle::{AccessDirectory, Limits};
 use crate::{
-    ChangeError, CredentialId, CredentialState, Denial, Grants, KeyId, NewLink, NewToken, OpenError, PrincipalKind,
-    Secret, clock::TimeSource, credential::Kind,
+    ChangeError, CredentialId, CredentialState, Denial, Grants, KeyId, LinkInfo, NewLink, NewToken, OpenError,
+    PrincipalKind, Secret, TokenInfo, clock::TimeSource, credential::Kind,
 };
 
 const LIMITS: Limits = Limits { create: 1000, read: 1100 };
@@ -88,6 +88,10 @@ fn create(directory: &AccessDirectory, new: NewToken) -> (CredentialId, Secret) 
     (info.id, secret)
 }
 
+fn all_links(directory: &AccessDirectory) -> Vec<LinkInfo> {
+    directory.links_after(None, usize::MAX, |_| true).unwrap()
+}
+
 /// Reloads until a condition holds; fails after a second.
 fn within_a_second(directory: &AccessDirectory, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -127,6 +131,33 @@ fn created_token_is_accepted_and_nothing_secret_is_stored_for_it() {
     for shown in [format!("{secret:?}"), format!("{directory:?}"), format!("{principal:?}"), format!("{info:?}")] {
         assert!(!shown.contains(mac), "{shown}");
     }
+}
+
+#[test]
+fn pages_are_by_id_and_continue_after_the_last_one_was_revoked() {
+    let (_temp, path) = temp();
+    let directory = open(&path);
+    let mut ids: Vec<CredentialId> =
+        ["read:a/", "read:b/", "read:a/", "read:a/"].map(|grant| create(&directory, token(grant)).0).into();
+    ids.sort();
+    let is_of_a = |token: &TokenInfo| token.grants == grants(&["read:a/"]);
+    let ids_of = |tokens: Vec<TokenInfo>| tokens.into_iter().map(|token| token.id).collect::<Vec<_>>();
+    let page = |after, limit| ids_of(directory.tokens_after(after, limit, |_| true).unwrap());
+    assert_eq!((page(None, usize::MAX), page(None, 0)), (ids.clone(), Vec::new()));
+    assert_eq!((page(None, 2), page(Some(ids[1]), 2)), (ids[..2].to_vec(), ids[2..].to_vec()));
+    assert_eq!(page(Some(ids[3]), 2), []);
+    let of_a = ids_of(directory.tokens_after(None, 2, is_of_a).unwrap());
+    assert!(of_a.len() == 2 && of_a.iter().all(|id| is_of_a(&directory.token(*id).unwrap().unwrap())), "{of_a:?}");
+    directory.revoke(ids[1]).unwrap();
+    assert_eq!(page(Some(ids[1]), 2), ids[2..]);
+    assert_eq!(directory.token(ids[1]).unwrap(), None);
+    for number in 0..3 {
+        directory.create_link(link(&format!("{number}/"), None)).unwrap();
+    }
+    let links = all_links(&directory);
+    assert!(links.is_sorted_by_key(|link| link.id) && links.len() == 3);
+    assert_eq!(directory.links_after(Some(links[0].id), 1, |_| true).unwrap(), links[1..2]);
+    assert_eq!(directory.link(links[2].id).unwrap().as_ref(), links.last());
 }
 
 #[test]
@@ -278,7 +309,7 @@ fn credential_of_another_key_directory_or_kind_is_refused() {
     let as_token = share.expose().replace("zarrdlink_", "zarrd_");
     assert!(matches!(directory.authenticate(&as_token), Err(Denial::BadMac)));
     // The file of a share link is put among those of the tokens, and the other way round.
-    let link_id = directory.list_links().unwrap()[0].id;
+    let link_id = all_links(&directory)[0].id;
     fs::copy(path.join(format!("links/{link_id}.json")), path.join(format!("tokens/{link_id}.json"))).unwrap();
     fs::copy(path.join(format!("tokens/{id}.json")), path.join(format!("links/{id}.json"))).unwrap();
     directory.reload_if_changed();
