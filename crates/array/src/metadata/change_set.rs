@@ -232,3 +232,107 @@ fn sort_in_place(changes: &mut [Change]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use store::MemoryStore;
+
+    use super::*;
+
+    /// An addition to a change set.
+    #[derive(Clone, Debug)]
+    enum Addition {
+        Read(Option<u8>),
+        Set(u8),
+        Erase,
+        Sort,
+    }
+
+    fn additions() -> impl Strategy<Value = Vec<(u8, Addition)>> {
+        let addition = prop_oneof![
+            any::<Option<u8>>().prop_map(Addition::Read),
+            any::<u8>().prop_map(Addition::Set),
+            Just(Addition::Erase),
+            Just(Addition::Sort),
+        ];
+        prop::collection::vec((0..12_u8, addition), 0..40)
+    }
+
+    fn key(number: u8) -> Key {
+        Key::parse(&format!("k{number}")).unwrap()
+    }
+
+    fn version(number: Option<u8>) -> Option<Version> {
+        number.map(|number| Version::from_u128(number.into()))
+    }
+
+    proptest! {
+        #[test]
+        fn first_read_and_last_effect_of_each_key_count(additions in additions()) {
+            let mut model: BTreeMap<Key, (Option<Option<Version>>, Option<Option<Bytes>>)> = BTreeMap::new();
+            let mut change_set = ChangeSet::default();
+            for (number, addition) in additions {
+                let key = key(number);
+                match addition {
+                    Addition::Read(read) => {
+                        model.entry(key.clone()).or_default().0.get_or_insert(version(read));
+                        change_set.record_read(&key, version(read));
+                    }
+                    Addition::Set(value) => {
+                        let value = Bytes::from(vec![value]);
+                        model.entry(key.clone()).or_default().1 = Some(Some(value.clone()));
+                        change_set.set(key, value);
+                    }
+                    Addition::Erase => {
+                        model.entry(key.clone()).or_default().1 = Some(None);
+                        change_set.erase(key);
+                    }
+                    Addition::Sort => change_set.sort(),
+                }
+            }
+            for number in 0..12 {
+                let key = key(number);
+                let (read, effect) = model.get(&key).cloned().unwrap_or_default();
+                let pending = match change_set.pending(&key) {
+                    PendingState::Kept => None,
+                    PendingState::Erased => Some(None),
+                    PendingState::Set(value) => Some(Some(value.clone())),
+                };
+                prop_assert_eq!(&pending, &effect);
+                let stays = matches!(read, Some(Some(_))) && effect.is_none();
+                prop_assert_eq!(change_set.stays_unchanged(&key), stays);
+            }
+            change_set.sort();
+            prop_assert_eq!(change_set.len(), model.len());
+            for (index, (key, (read, effect))) in model.iter().enumerate() {
+                prop_assert_eq!(change_set.position(key), Some(index));
+                let change = &change_set.keys[index];
+                let expected = read.map_or_else(Precondition::none, Precondition::unchanged);
+                prop_assert_eq!(change.precondition(), Some(&expected));
+                let found = match change {
+                    Change::Put { value, .. } => Some(Some(value.clone())),
+                    Change::Erase { .. } => Some(None),
+                    _ => None,
+                };
+                prop_assert_eq!(&found, effect);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn only_many_small_values_are_not_staged() {
+        for (count, staged) in [(MAX_STAGED, [true, true]), (MAX_STAGED + 1, [true, false])] {
+            let mut change_set = ChangeSet::default();
+            change_set.set(key(0), vec![0; MAX_UNSTAGED_SIZE + 1].into());
+            for number in 1..count {
+                change_set.set(Key::parse(&format!("n{number}")).unwrap(), vec![0; MAX_UNSTAGED_SIZE].into());
+            }
+            let changes = change_set.stage(&MemoryStore::new()).await.unwrap();
+            let found = [0, 1].map(|index| matches!(changes[index], Change::Set { .. }));
+            assert_eq!(found, staged, "{count}");
+        }
+    }
+}

@@ -13,6 +13,7 @@ mod bounds;
 mod common;
 mod counting;
 mod shapes;
+mod trees;
 
 use std::fmt::Write as _;
 
@@ -103,6 +104,11 @@ async fn odd_shapes_allocate_little() {
 #[tokio::test]
 async fn odd_json_bodies_allocate_little() {
     assert_within_limits(bodies::cases, bounds::OF_BODIES).await;
+}
+
+#[tokio::test]
+async fn trees_of_many_nodes_allocate_little() {
+    assert_within_limits(trees::cases, bounds::OF_TREES).await;
 }
 
 #[tokio::test]

@@ -153,3 +153,31 @@ fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
     // If the caller is gone, the commit is still made.
     let _ = reply.send(result);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_hold_like_their_preconditions() {
+        let versions = [1, 1 << 64, (1 << 64) + 1, u128::MAX].map(Version::from_u128);
+        let mut preconditions = vec![Precondition::none(), Precondition::absent(), Precondition::present()];
+        preconditions.extend(versions.map(Precondition::at));
+        for matches in [vec![], versions[..2].to_vec()] {
+            let matches = Some(VersionMatch::OneOf(matches));
+            preconditions.push(Precondition { if_match: matches.clone(), if_none_match: None });
+            preconditions.push(Precondition { if_match: None, if_none_match: matches.clone() });
+            preconditions.push(Precondition { if_match: Some(VersionMatch::Any), if_none_match: matches });
+        }
+        for precondition in preconditions {
+            let condition = KeyCondition::from(precondition.clone());
+            for current in [None].into_iter().chain(versions.map(Some)) {
+                assert_eq!(
+                    condition.is_met_by(current),
+                    precondition.is_met_by(current),
+                    "{precondition:?} {current:?}"
+                );
+            }
+        }
+    }
+}

@@ -55,6 +55,7 @@ mod paging;
 mod persistence;
 mod precondition;
 mod prefixes;
+mod puts;
 mod range;
 mod read;
 mod snapshot;

@@ -7,7 +7,7 @@ use tokio::runtime;
 
 use super::{
     Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence,
-    precondition, prefixes, range, read, snapshot, tools::panic_message, transaction, transaction_model, upload,
+    precondition, prefixes, puts, range, read, snapshot, tools::panic_message, transaction, transaction_model, upload,
     watermark, write,
 };
 use crate::TransactionalStore;
@@ -144,6 +144,9 @@ macro_rules! conformance_checks {
             fresh transaction::a_staged_value_is_invisible;
             fresh transaction::a_staged_value_that_is_dropped_is_discarded;
             fresh transaction::staged_values_of_every_size_can_be_committed;
+            fresh puts::values_of_every_size_can_be_put;
+            fresh puts::many_values_can_be_put;
+            fresh puts::puts_have_preconditions;
             fresh transaction::a_failed_commit_leaves_staged_values_unchanged;
             fresh transaction::a_staged_value_is_committed_once;
             fresh transaction::staged_values_can_be_read;

@@ -1,0 +1,55 @@
+//! Declarations of trees with as many nodes as 4 MiB of JSON can have, which take the most memory of all bodies.
+
+use http::Method;
+
+use crate::Case;
+
+const SIZE: usize = 4 << 20;
+/// The groups of a branch, nested.
+const LEVELS: usize = 40;
+
+/// Each kind of tree.
+pub(crate) fn cases() -> Vec<Case> {
+    let open = r#"{"zarr_format":3,"node_type":"group","members":{"a":"#.repeat(LEVELS);
+    let close = "}}".repeat(LEVELS);
+    let v3 = |members: String| format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{members}}}}}"#);
+    let v2 = |members: String| format!(r#"{{"zarr_format":2,"members":{{{members}}}}}"#);
+    vec![
+        case("wide groups", v3(members(|_| r#"{"zarr_format":3,"node_type":"group"}"#.to_owned()))),
+        case("nested groups", v3(members(|_| format!(r#"{open}{{"zarr_format":3,"node_type":"group"}}{close}"#)))),
+        case(
+            "attributes",
+            v3(members(|number| format!(r#"{{"zarr_format":3,"node_type":"group","attributes":{{"":{number}}}}}"#))),
+        ),
+        case("attributes of v2", v2(members(|number| format!(r#"{{"zarr_format":2,"attributes":{{"":{number}}}}}"#)))),
+    ]
+}
+
+fn case(of: &'static str, body: String) -> Case {
+    let (target, body) = ("/node/new".to_owned(), body.into_bytes());
+    Case {
+        operation: "PUT tree",
+        of,
+        keys: Vec::new(),
+        method: Method::PUT,
+        target,
+        media_type: "application/json",
+        body,
+    }
+}
+
+/// As many members as fit.
+fn members(node: impl Fn(usize) -> String) -> String {
+    let mut text = String::new();
+    for number in 0.. {
+        let next = format!(r#""{number}":{}"#, node(number));
+        if text.len() + next.len() + 1 > SIZE {
+            break;
+        }
+        if number > 0 {
+            text.push(',');
+        }
+        text.push_str(&next);
+    }
+    text
+}
