@@ -35,7 +35,7 @@ pub(crate) struct Credential<'t> {
 
 impl Kind {
     /// The first characters of the credential.
-    const fn prefix(self) -> &'static str {
+    pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Token => "zarrd_",
             Self::Link => "zarrdlink_",

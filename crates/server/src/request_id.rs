@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use access::without_credentials;
 use http::{HeaderMap, HeaderValue};
 use wire::headers::{REQUEST_ID, is_request_id};
 
@@ -14,7 +15,7 @@ pub(crate) struct RequestIds {
     next: AtomicU64,
 }
 
-/// The id of a request: the client's, if it is well formed, or a generated one.
+/// The id of a request: the client's, if it is well formed and no credential, or a generated one.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(HeaderValue);
 
@@ -26,7 +27,7 @@ impl RequestIds {
     /// Returns the id of the request with these headers.
     pub(crate) fn of(&self, headers: &HeaderMap) -> RequestId {
         match headers.get(REQUEST_ID) {
-            Some(theirs) if is_request_id(theirs.as_bytes()) => RequestId(theirs.clone()),
+            Some(theirs) if is_accepted(theirs) => RequestId(theirs.clone()),
             _ => self.generate(),
         }
     }
@@ -38,6 +39,11 @@ impl RequestIds {
         // Hexadecimal digits and a dash are a valid header value.
         RequestId(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0")))
     }
+}
+
+/// True for a well-formed id without a part of a credential, since ids are logged.
+fn is_accepted(id: &HeaderValue) -> bool {
+    is_request_id(id.as_bytes()) && id.to_str().is_ok_and(|text| without_credentials(text) == text)
 }
 
 impl RequestId {

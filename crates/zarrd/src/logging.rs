@@ -1,16 +1,47 @@
 //! The log, on stderr.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
+
+use access::without_credentials;
 
 use crate::config::{LogConfig, LogFormat};
+
+/// Writes lines without the tokens and share links that they may have, whatever logged them.
+struct WithoutCredentials<W>(W);
 
 /// Starts the log. Earlier events are lost.
 pub(crate) fn start(config: LogConfig) {
     // Reporting a failure to write to stderr, there, would panic.
     let log = tracing_subscriber::fmt().with_env_filter(config.filter).log_internal_errors(false);
-    let log = log.with_writer(std::io::stderr);
+    let log = log.with_writer(|| WithoutCredentials(io::stderr()));
     match config.format {
-        LogFormat::Human => log.with_ansi(std::io::stderr().is_terminal()).init(),
+        LogFormat::Human => log.with_ansi(io::stderr().is_terminal()).init(),
         LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+impl<W: Write> Write for WithoutCredentials<W> {
+    /// Writes a whole line, which the subscriber passes on in one piece.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        self.0.write_all(without_credentials(&text).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_written_without_credentials() {
+        let mut written = Vec::new();
+        let line = format!("malformed path (b\"/s/zarrdlink_1_{}_{}/a b\")é\n", "0".repeat(32), "a".repeat(64));
+        WithoutCredentials(&mut written).write_all(line.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), "malformed path (b\"/s/…/a b\")é\n");
     }
 }

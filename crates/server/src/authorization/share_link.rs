@@ -24,9 +24,10 @@ pub(crate) fn strip_share_link(request: &mut Request) {
     request.extensions_mut().insert(link);
 }
 
-/// Splits a path into a share link and the rest with the query.
+/// Splits a path into a share link and the rest with the query. A path with an empty link has none, and matches no route.
 fn split(uri: &Uri) -> Option<(&str, PathAndQuery)> {
-    let (link, rest) = uri.path().strip_prefix(SHARE_LINK_ROOT)?.split_once('/').unwrap_or_default();
+    let path = uri.path().strip_prefix(SHARE_LINK_ROOT).filter(|path| !path.starts_with('/'))?;
+    let (link, rest) = path.split_once('/').unwrap_or_default();
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     Some((link, format!("/{rest}{query}").try_into().ok()?))
 }
@@ -47,6 +48,8 @@ mod tests {
             // Without anything that follows, it is no credential, and matches no route.
             ("/s/abc", Some(""), "/"),
             ("/s/", Some(""), "/"),
+            ("/s//", None, "/s//"),
+            ("/s//abc/store/", None, "/s//abc/store/"),
             ("/store/s/abc", None, "/store/s/abc"),
             ("/S/abc/store/", None, "/S/abc/store/"),
             ("/s", None, "/s"),

@@ -23,7 +23,10 @@ use wire::{
     time,
 };
 
-use crate::request_id::RequestId;
+use crate::{
+    request_id::RequestId,
+    request_log::{LoggedError, LoggedText},
+};
 
 mod from_access;
 pub(crate) use from_access::{BEARER_CHALLENGE, RightsLost};
@@ -171,8 +174,8 @@ impl ApiError {
     pub(crate) fn log(&self, id: &RequestId) {
         let Parts { problem, cause, .. } = &*self.0;
         let kind = problem.kind.slug();
-        let cause = cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static));
-        let key = problem.members.key.as_deref();
+        let cause = cause.as_deref().map(|cause| tracing::field::display(LoggedError(cause)));
+        let key = problem.members.key.as_deref().map(|key| tracing::field::display(LoggedText(key)));
         match problem.kind {
             ProblemType::Internal | ProblemType::CorruptValue => {
                 tracing::error!(request = %id, problem = kind, key, error = cause, "request failed");

@@ -17,4 +17,4 @@ mod writer;
 pub(crate) use entry::{LoggedRequest, MalformedHead};
 pub use logs::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub(crate) use record::{ConnectionInfo, OperationName, RequestRecord, RouteName};
-pub(crate) use redaction::LoggedPath;
+pub(crate) use redaction::{LoggedError, LoggedPath, LoggedText};

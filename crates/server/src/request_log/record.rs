@@ -1,6 +1,7 @@
 //! The facts about a request that the logs have.
 
 use std::{
+    borrow::Cow,
     net::IpAddr,
     sync::{
         Arc, OnceLock,
@@ -17,8 +18,6 @@ use crate::request_id::RequestId;
 
 /// The maximum length of a logged `User-Agent`, in bytes.
 const MAX_AGENT_BYTES: usize = 256;
-/// The maximum length of a logged method, in bytes.
-const MAX_METHOD_BYTES: usize = 32;
 
 /// The connection of a request, among its extensions if a log is on.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +66,8 @@ pub(crate) struct RequestRecord {
 impl RequestRecord {
     /// The record of a request that has just arrived. It has no headers except `User-Agent`.
     pub(super) fn new(request: &Request, id: RequestId, route: RouteName) -> Self {
-        let agent = request.headers().get(USER_AGENT).map(|agent| {
-            let bytes = agent.as_bytes().get(..MAX_AGENT_BYTES).unwrap_or(agent.as_bytes());
-            String::from_utf8_lossy(bytes).into_owned()
-        });
+        let agent = request.headers().get(USER_AGENT);
+        let agent = agent.map(|agent| redaction::header(agent.as_bytes(), MAX_AGENT_BYTES));
         Self {
             time: SystemTime::now(),
             started: Instant::now(),
@@ -112,13 +109,13 @@ impl RequestRecord {
     }
 
     /// The path without secrets.
-    pub(super) fn path(&self) -> String {
-        self.path.to_string()
+    pub(super) fn path(&self) -> &str {
+        self.path.as_str()
     }
 
-    /// The method, in bounded length.
-    pub(super) fn method(&self) -> &str {
-        redaction::start(self.method.as_str(), MAX_METHOD_BYTES)
+    /// The method without secrets, in bounded length.
+    pub(super) fn method(&self) -> Cow<'_, str> {
+        redaction::method(&self.method)
     }
 
     /// The operation, such as `POST /node/{path}?convert`; `None` if there is none.

@@ -8,6 +8,7 @@ use crate::{
     metrics::InFlightGuard,
     observed_body::{BodyObserver, ObservedBody},
     request_id::RequestId,
+    request_log::LoggedError,
 };
 
 /// Counts the bytes of a body, and logs an error that ends it early.
@@ -27,8 +28,7 @@ impl BodyObserver for ResponseObserver {
             Ok(frame) => self.in_flight.record_sent(frame.data_ref().map_or(0, |data| data.len() as u64)),
             // The head is already sent, so the client only sees the connection close.
             Err(error) => {
-                let error = error as &(dyn std::error::Error + 'static);
-                tracing::error!(request = %self.id, error, "response ended early");
+                tracing::error!(request = %self.id, error = %LoggedError(error), "response ended early");
             }
         }
     }

@@ -12,6 +12,8 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
+use crate::request_log::LoggedError;
+
 /// The first byte of a TLS record with a handshake message.
 const HANDSHAKE_RECORD: u8 = 0x16;
 /// Protocol names of ALPN, in the order of preference.
@@ -68,7 +70,8 @@ where
         Ok(None) => return None,
         Err(error) => Err(error),
     };
-    let stream = accepted.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()?;
+    let stream =
+        accepted.inspect_err(|error| tracing::debug!(error = %LoggedError(error), "TLS handshake failed")).ok()?;
     let protocol = if stream.get_ref().1.alpn_protocol() == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
     Some(Accepted { stream, protocol })
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{requests::Requests, slots::RequestInFlight};
 use crate::{
     observed_body::{BodyObserver, ObservedBody},
-    request_log::MalformedHead,
+    request_log::{LoggedError, MalformedHead},
 };
 
 /// The size of the read buffer, in bytes. A request head may be up to twice as long.
@@ -49,7 +49,7 @@ where
         connection.as_mut().poll(context)
     });
     let Err(error) = ended.await else { return };
-    tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+    tracing::debug!(error = %LoggedError(&error), "connection ended early");
     if error.is_parse() {
         let (app, peer) = (&requests.app, requests.peer);
         let id = app.request_ids().generate();

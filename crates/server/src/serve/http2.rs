@@ -19,7 +19,7 @@ use super::{
     requests::{ConnectionMode, Requests},
     stream_progress::{PIECE_BYTES, StreamProgress, TrackedBody},
 };
-use crate::{progress_timeout::ProgressTimeout, settings::Limits};
+use crate::{progress_timeout::ProgressTimeout, request_log::LoggedError, settings::Limits};
 
 /// The maximum number of concurrent streams of a connection.
 const MAX_STREAMS: u32 = 100;
@@ -161,6 +161,6 @@ fn remove_connection_headers(headers: &mut HeaderMap) {
 
 fn log(ended: hyper::Result<()>) {
     if let Err(error) = ended {
-        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
+        tracing::debug!(error = %LoggedError(&error), "connection ended early");
     }
 }

@@ -165,7 +165,7 @@ impl<'a> Listed<'a> {
         Self {
             id: token.id.to_string(),
             name: &token.name,
-            grants: &token.grants,
+            allow: &token.grants,
             created: rfc3339(token.created),
             expires: token.expires.map(rfc3339),
             maker: token.maker.map(|maker| maker.to_string()),
