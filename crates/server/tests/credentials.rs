@@ -125,6 +125,8 @@ async fn challenge_depends_on_who_asks() {
     for (headers, challenge) in [
         (&[][..], both),
         (&[("sec-fetch-mode", "navigate")], both),
+        (&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")], both),
+        (&[("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")], "Bearer realm=\"zarrd\""),
         (&[("sec-fetch-mode", "cors")], "Bearer realm=\"zarrd\""),
         (&[("sec-fetch-mode", "no-cors")], "Bearer realm=\"zarrd\""),
         (&[("authorization", "Bearer x"), ("sec-fetch-mode", "same-origin")], "Bearer realm=\"zarrd\""),

@@ -26,6 +26,7 @@ use crate::{
 };
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// The challenge for programs and for a user's own navigation.
 const CHALLENGES: HeaderValue =
     HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
@@ -87,11 +88,18 @@ fn reject_token_in_query(query: &str) -> Result<(), ApiError> {
 
 /// Rejects the request of a caller that was not identified.
 fn unauthorized(headers: &HeaderMap, detail: String) -> ApiError {
-    // A browser sends no Sec-Fetch-Mode to servers without TLS.
-    let is_script = headers.get(SEC_FETCH_MODE).map_or_else(|| headers.contains_key(ORIGIN), |mode| mode != "navigate");
-    // For a script, the browser would open a dialog if the challenge contained `Basic`.
-    let challenge = if is_script { BEARER_CHALLENGE } else { CHALLENGES };
+    // For anything but the user's own navigation, a browser would open a dialog if the challenge contained `Basic`.
+    let challenge = if is_part_of_page(headers) { BEARER_CHALLENGE } else { CHALLENGES };
     ApiError::unauthorized(detail, challenge)
+}
+
+/// True if a script or a page sends the request, such as for an image or a frame.
+fn is_part_of_page(headers: &HeaderMap) -> bool {
+    match (headers.get(SEC_FETCH_MODE), headers.get(SEC_FETCH_DEST)) {
+        // A browser sends neither of them to servers without TLS.
+        (None, None) => headers.contains_key(ORIGIN),
+        (mode, dest) => mode.is_some_and(|mode| mode != "navigate") || dest.is_some_and(|dest| dest != "document"),
+    }
 }
 
 /// The decision on one request.
