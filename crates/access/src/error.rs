@@ -70,6 +70,12 @@ pub enum ChangeError {
         /// The limit.
         limit: usize,
     },
+    /// A token has made too many tokens, or too many share links.
+    #[error("this token has made {limit} already, which is the limit of one; revoke some first")]
+    TooManyOfMaker {
+        /// The limit.
+        limit: usize,
+    },
     /// There is no such token or share link.
     #[error("there is no {id}")]
     NotFound {

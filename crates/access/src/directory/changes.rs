@@ -160,6 +160,7 @@ impl AccessDirectory {
         if let Some(expires) = expires.filter(|expires| *expires <= created) {
             return Err(ChangeError::ExpiryPassed { expires });
         }
+        self.check_share(kind, maker)?;
         self.make_room(disk, kind)?;
         let id = CredentialId::random()?;
         let signed = self.state.read().ring.sign(kind, id);
@@ -192,6 +193,17 @@ impl AccessDirectory {
         }
         self.state.write().had_tokens = true;
         Ok(())
+    }
+
+    /// Fails if a maker has made as many tokens or share links as one may, so that there are some left for others.
+    fn check_share(&self, kind: Kind, maker: Option<CredentialId>) -> Result<(), ChangeError> {
+        if maker.is_none() {
+            return Ok(());
+        }
+        let (limit, state, now) = (self.limits.per_maker, self.state.read(), self.clock.now());
+        let is_its = |valid: &&Valid| valid.record.maker == maker && state.check(kind, valid, now).is_ok();
+        let made = state.table(kind).valid().filter(is_its).count();
+        if made < limit { Ok(()) } else { Err(ChangeError::TooManyOfMaker { limit }) }
     }
 
     /// Removes void tokens or share links if there is no room for another one.

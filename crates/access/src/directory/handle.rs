@@ -18,7 +18,7 @@ use crate::{
     principal::{Principal, PrincipalKind},
 };
 
-/// The maximum number of tokens, and of share links.
+/// The maximum number of tokens, and of share links. A tenth of it can be made with one token.
 pub const MAX_CREDENTIALS: usize = 100_000;
 
 /// A directory of tokens, share links and keys, and their content in memory.
@@ -43,6 +43,8 @@ pub struct AccessDirectory {
 pub(super) struct Limits {
     /// The number of tokens, and of share links, up to which they can be created.
     pub(super) create: usize,
+    /// The number of valid tokens, and of valid share links, that can be made with one token.
+    pub(super) per_maker: usize,
     /// The number of files of each kind up to which a directory is read. Servers that create some at the same time may
     /// exceed the other limit, which must not make the directory unreadable.
     pub(super) read: usize,
@@ -51,7 +53,11 @@ pub(super) struct Limits {
 impl AccessDirectory {
     /// Opens a directory. It is created with a first key, accessible to its owner only, if it does not exist.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, OpenError> {
-        let limits = Limits { create: MAX_CREDENTIALS, read: MAX_CREDENTIALS + MAX_CREDENTIALS / 10 };
+        let limits = Limits {
+            create: MAX_CREDENTIALS,
+            per_maker: MAX_CREDENTIALS / 10,
+            read: MAX_CREDENTIALS + MAX_CREDENTIALS / 10,
+        };
         Self::open_with(path.into(), limits, Box::new(SystemTime::now))
     }
 

@@ -46,7 +46,9 @@ impl From<ChangeError> for ApiError {
             }
             // The caller's token was revoked while the request was handled.
             ChangeError::InvalidMaker { .. } => problem(ProblemType::Forbidden),
-            ChangeError::TooMany { .. } => problem(ProblemType::TooManyCredentials),
+            ChangeError::TooMany { .. } | ChangeError::TooManyOfMaker { .. } => {
+                problem(ProblemType::TooManyCredentials)
+            }
             ChangeError::NotFound { .. } => problem(ProblemType::NoSuchCredential),
             ChangeError::Unavailable(source) => source.into(),
             ChangeError::NoSuchKey { .. }

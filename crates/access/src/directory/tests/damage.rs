@@ -108,7 +108,7 @@ fn damaged_key_is_refused() {
 #[test]
 fn number_of_files_is_bounded() {
     let (_temp, path) = temp();
-    let limits = Limits { create: 3, read: 4 };
+    let limits = Limits { create: 3, per_maker: 3, read: 4 };
     let clock = TestClock::at(1_000_000);
     let directory = AccessDirectory::open_with(path.clone(), limits, clock.source()).unwrap();
     let (_, secret) = create(&directory, token("read:/"));
@@ -127,6 +127,27 @@ fn number_of_files_is_bounded() {
     let error = directory.status().unwrap_err();
     assert!(error.to_string().contains("more than 4 files"), "{error}");
     assert!(matches!(directory.authenticate(secret.expose()), Err(Denial::Unavailable { .. })));
+}
+
+#[test]
+fn number_of_credentials_of_one_maker_is_bounded() {
+    let (_temp, path) = temp();
+    let limits = Limits { create: 100, per_maker: 2, read: 110 };
+    let directory = AccessDirectory::open_with(path, limits, TestClock::at(1_000_000).source()).unwrap();
+    let [(one, _), (other, _)] = [create(&directory, token("admin:/")), create(&directory, token("admin:/"))];
+    let by = |maker| NewToken { maker: Some(maker), ..token("read:/") };
+    let (made, _) = create(&directory, by(one));
+    create(&directory, by(one));
+    assert!(matches!(directory.create(by(one)), Err(ChangeError::TooManyOfMaker { limit: 2 })));
+    create(&directory, by(other));
+    for _ in 0..3 {
+        create(&directory, token("read:/"));
+    }
+    let links = [(); 3].map(|()| directory.create_link(link("lab/", Some(one))));
+    assert!(links[0].is_ok() && links[1].is_ok());
+    assert!(matches!(links[2], Err(ChangeError::TooManyOfMaker { limit: 2 })));
+    directory.revoke(made).unwrap();
+    create(&directory, by(one));
 }
 
 #[test]

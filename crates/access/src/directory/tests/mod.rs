@@ -25,7 +25,7 @@ use crate::{
     PrincipalKind, Secret, TokenInfo, clock::TimeSource, credential::Kind,
 };
 
-const LIMITS: Limits = Limits { create: 1000, read: 1100 };
+const LIMITS: Limits = Limits { create: 1000, per_maker: 100, read: 1100 };
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A clock that tests set, in seconds since 1970.
