@@ -54,7 +54,7 @@ pub(crate) struct CreatedTree {
 enum CreatedDescription {
     /// As it was declared.
     Declared(Arc<Zom>),
-    /// Converted from another dialect than that of its documents, or to another one.
+    /// In the model of its dialect, which is another one than that of its declaration.
     Converted(Zom, Unrepresented),
 }
 

@@ -242,6 +242,9 @@ mod tests {
 
     use super::*;
 
+    /// The version that was read, and the effect: a value, or `None` for an erase.
+    type Expected = (Option<Option<Version>>, Option<Option<Bytes>>);
+
     /// An addition to a change set.
     #[derive(Clone, Debug)]
     enum Addition {
@@ -272,7 +275,7 @@ mod tests {
     proptest! {
         #[test]
         fn first_read_and_last_effect_of_each_key_count(additions in additions()) {
-            let mut model: BTreeMap<Key, (Option<Option<Version>>, Option<Option<Bytes>>)> = BTreeMap::new();
+            let mut model: BTreeMap<Key, Expected> = BTreeMap::new();
             let mut change_set = ChangeSet::default();
             for (number, addition) in additions {
                 let key = key(number);
