@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use access::without_credentials;
+use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogConfig, LogFormat};
 
@@ -12,11 +13,11 @@ struct WithoutCredentials<W>(W);
 /// Starts the log. Earlier events are lost.
 pub(crate) fn start(config: LogConfig) {
     // Reporting a failure to write to stderr, there, would panic.
-    let log = tracing_subscriber::fmt().with_env_filter(config.filter).log_internal_errors(false);
-    let log = log.with_writer(|| WithoutCredentials(io::stderr()));
+    let lines = fmt::layer().log_internal_errors(false).with_writer(|| WithoutCredentials(io::stderr()));
+    let filtered = tracing_subscriber::registry().with(config.filter).with(config.caps);
     match config.format {
-        LogFormat::Human => log.with_ansi(io::stderr().is_terminal()).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Human => filtered.with(lines.with_ansi(io::stderr().is_terminal())).init(),
+        LogFormat::Json => filtered.with(lines.json().flatten_event(true)).init(),
     }
 }
 

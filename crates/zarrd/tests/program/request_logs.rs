@@ -161,3 +161,20 @@ fn options_are_checked() {
     dir.serve(&[]).stop();
     assert!(dir.path("of-the-file").exists());
 }
+
+#[test]
+fn no_log_has_credentials_at_any_level() {
+    let dir = TestDir::new();
+    let server = dir.serve(&[BOTH.as_slice(), &["--log-level", "trace,h2=trace,hyper=trace"]].concat());
+    let mac = "0123456789abcdef".repeat(4);
+    let link = format!("zarrdlink_1_{}_{mac}", "0".repeat(32));
+    send(&server, "DELETE", &format!("/s//{link}/store/a"), 1);
+    send(&server, "GET", &format!("/store/{link}?list={link}"), 1);
+    send(&server, &link, "/store/a", 1);
+    let traced = server.stop();
+    assert!(traced.contains("request completed") && traced.contains("/s//…/store/a"), "{traced}");
+    let logs = ["access.log", "audit.log"].map(|name| fs::read_to_string(dir.path(name)).unwrap());
+    for log in logs.iter().chain([&traced]) {
+        assert!(!log.contains(&mac[..32]), "{log}");
+    }
+}
