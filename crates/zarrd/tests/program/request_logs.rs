@@ -178,3 +178,20 @@ fn no_log_has_credentials_at_any_level() {
         assert!(!log.contains(&mac[..32]), "{log}");
     }
 }
+
+#[test]
+fn no_character_of_a_request_controls_a_terminal() {
+    let dir = TestDir::new();
+    for format in ["human", "json"] {
+        let server = dir.serve(&["--store", "memory:", "--log", format, "--log-level", "debug"]);
+        for target in ["/store/\u{9b}31m\u{85}\u{202e}\u{2028}é", "/store/a%C2%9B%E2%80%AE%E2%80%A8?list"] {
+            send(&server, "GET", target, 1);
+            send(&server, "DELETE", target, 1);
+        }
+        let log = server.stop();
+        // Durations are in µs.
+        let is_printable = |character| matches!(character, '\n' | ' '..='~' | 'µ');
+        assert!(log.matches("/store/").count() >= 4, "{log}");
+        assert!(log.chars().all(is_printable), "{}", log.escape_debug());
+    }
+}
