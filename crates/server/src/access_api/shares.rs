@@ -39,6 +39,7 @@ pub(crate) async fn create_share(
     let expires = parse_time("/expires", &expires)?;
     let link = NewLink { name, prefix, expires, maker: Some(credentials.caller) };
     let (info, secret) = credentials.run(move |directory| directory.create_link(link)).await?;
+    credentials.audit.link(&info);
     drop(memory);
     let created = wire_access::CreatedShare { properties: describe(&info), link: share_link_path(secret.expose()) };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -52,7 +53,7 @@ pub(crate) async fn revoke_share(
 ) -> Result<StatusCode, ApiError> {
     let links = credentials.run(AccessDirectory::list_links).await?;
     let link = links.iter().find(|link| link.id == id && credentials.manages(link));
-    let id = link.ok_or_else(no_such_credential)?.id;
+    let id = credentials.audit.link(link.ok_or_else(no_such_credential)?).id;
     credentials.run(move |directory| directory.revoke_link(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

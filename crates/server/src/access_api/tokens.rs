@@ -41,6 +41,7 @@ pub(crate) async fn create_token(
     let expires = expires.map(|text| parse_time("/expires", &text)).transpose()?;
     let token = NewToken { name, grants, expires, maker: Some(credentials.caller) };
     let (info, secret) = credentials.run(move |directory| directory.create(token)).await?;
+    credentials.audit.token(&info);
     drop(memory);
     let created = wire_access::CreatedToken { properties: describe(&info), token: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -54,7 +55,7 @@ pub(crate) async fn revoke_token(
 ) -> Result<StatusCode, ApiError> {
     let tokens = credentials.run(AccessDirectory::list).await?;
     let token = tokens.iter().find(|token| token.id == id && credentials.administers(token));
-    let id = token.ok_or_else(no_such_credential)?.id;
+    let id = credentials.audit.token(token.ok_or_else(no_such_credential)?).id;
     credentials.run(move |directory| directory.revoke(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
