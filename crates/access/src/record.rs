@@ -10,6 +10,7 @@ use crate::{
     grants::Grants,
     id::{CredentialId, KeyId},
     principal::{Principal, PrincipalKind},
+    printable::is_invisible,
     right::Right,
 };
 
@@ -66,6 +67,12 @@ pub enum NameError {
     /// The name has a control character.
     #[error("a name has no control characters")]
     ControlCharacter,
+    /// The name has another character that cannot be seen.
+    #[error("a name has no invisible characters, such as U+{:04X}", u32::from(*.character))]
+    Invisible {
+        /// The first one.
+        character: char,
+    },
 }
 
 impl Record {
@@ -93,8 +100,9 @@ impl Record {
             return Err("its id is not that of its name".to_owned());
         }
         match kind {
-            Kind::Token => check_token_name(&record.name),
-            Kind::Link => check_name(&record.name),
+            Kind::Token if record.name.is_empty() => Err(NameError::Empty),
+            // Names with other invisible characters may have been given before they were rejected.
+            Kind::Token | Kind::Link => check_stored_name(&record.name),
         }
         .map_err(|error| error.to_string())?;
         let is_share = || record.grants.iter().count() == 1 && !record.grants.any(Right::Write);
@@ -124,13 +132,22 @@ impl Record {
     }
 }
 
-/// Checks the name of a token.
+/// Checks the name of a new token.
 pub(crate) fn check_token_name(name: &str) -> Result<(), NameError> {
     if name.is_empty() { Err(NameError::Empty) } else { check_name(name) }
 }
 
-/// Checks the name of a share link, which may be empty.
+/// Checks the name of a new share link, which may be empty.
 pub(crate) fn check_name(name: &str) -> Result<(), NameError> {
+    check_stored_name(name)?;
+    match name.chars().find(|character| is_invisible(*character)) {
+        Some(character) => Err(NameError::Invisible { character }),
+        None => Ok(()),
+    }
+}
+
+/// Checks the name in a file.
+fn check_stored_name(name: &str) -> Result<(), NameError> {
     if name.chars().take(MAX_NAME_CHARS + 1).count() > MAX_NAME_CHARS {
         return Err(NameError::TooLong);
     }
@@ -196,6 +213,25 @@ mod tests {
             record.maker = Some(CredentialId::random().unwrap());
             assert_eq!(Record::parse(kind, record.id, &record.to_json()).as_ref(), Ok(&record));
         }
+    }
+
+    #[test]
+    fn invisible_characters_are_in_old_names_only() {
+        for (name, invisible) in [("Ada \u{202e}", '\u{202e}'), ("\u{200b}", '\u{200b}'), ("a\u{2028}b", '\u{2028}')] {
+            let error = NameError::Invisible { character: invisible };
+            assert_eq!((check_token_name(name), check_name(name)), (Err(error), Err(error)));
+            let later = Some(SystemTime::now() + Duration::from_secs(60));
+            for kind in [Kind::Token, Kind::Link] {
+                let old = Record { name: name.into(), ..record("read:lab/", later) };
+                assert_eq!(Record::parse(kind, old.id, &old.to_json()).as_ref(), Ok(&old));
+            }
+        }
+        let error = NameError::Invisible { character: '\u{ad}' };
+        assert_eq!(error.to_string(), "a name has no invisible characters, such as U+00AD");
+        for name in ["Ada's laptop", "Zürich \u{1d11e} 日本 \u{e000}", "e\u{301}"] {
+            assert_eq!(check_token_name(name), Ok(()));
+        }
+        assert_eq!((check_token_name(""), check_name("")), (Err(NameError::Empty), Ok(())));
     }
 
     #[test]

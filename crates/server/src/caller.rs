@@ -8,6 +8,8 @@ use std::{
 use array::Caller;
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 
+use crate::forwarded::{Malformed, forwarded_for};
+
 /// A network such as `10.0.0.0/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
@@ -44,7 +46,8 @@ pub(crate) fn for_address(address: IpAddr) -> Caller {
 /// The address of the client whose request was received from `peer`. If `peer` is one of the `proxies`, this is the last
 /// address before them that the headers name.
 ///
-/// If `Forwarded` and `X-Forwarded-For` disagree, at most one of them was set by a proxy, so the client is `peer`.
+/// If `Forwarded` and `X-Forwarded-For` disagree, at most one of them was set by a proxy, so the client is `peer`, as with
+/// a malformed `Forwarded`.
 pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     if !is_proxy(proxies, peer) {
         return peer;
@@ -52,10 +55,10 @@ pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) ->
     let legacy =
         || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
     let legacy = headers.contains_key(X_FORWARDED_FOR).then(|| client_address(proxies, peer, legacy().map(address)));
-    let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
-    let standard = headers
-        .contains_key(FORWARDED)
-        .then(|| client_address(proxies, peer, elements().map(|element| forwarded_for(&element))));
+    let standard = headers.contains_key(FORWARDED).then(|| match forwarded_for(headers) {
+        Ok(nodes) => client_address(proxies, peer, nodes.iter().map(|node| address(node.as_deref()?))),
+        Err(Malformed) => peer,
+    });
     match (legacy, standard) {
         (Some(one), Some(other)) if one != other => peer,
         (one, other) => one.or(other).unwrap_or(peer),
@@ -130,29 +133,9 @@ fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<It
     client
 }
 
-/// Splits a `Forwarded` header at unquoted commas.
-fn elements(line: &[u8]) -> Vec<Vec<u8>> {
-    let (mut elements, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
-    for &byte in line {
-        match byte {
-            b',' if !quoted => elements.push(std::mem::take(&mut element)),
-            b'"' => quoted = !quoted,
-            _ => element.push(byte),
-        }
-    }
-    elements.push(element);
-    elements
-}
-
-/// Parses the `for` parameter of an element of `Forwarded`, without quotes.
-fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
-    let value = |pair: &&[u8]| pair.trim_ascii().get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"for="));
-    address(element.split(|byte| *byte == b';').find(value)?.trim_ascii().get(4..)?)
-}
-
 /// Parses an address with an optional port or in brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?.trim();
+    let text = std::str::from_utf8(text.trim_ascii()).ok()?;
     let bracketed = || Some(IpAddr::V6(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     text.parse().ok().or_else(bracketed).or_else(with_port)
@@ -160,6 +143,9 @@ fn address(text: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn ip(text: &str) -> IpAddr {
@@ -223,6 +209,9 @@ mod tests {
             ("for=198.51.100.7;by=x, proto=http;For=\"192.0.2.1:47\";host=a", "192.0.2.1"),
             ("for=\"[2001:db8:1::1]:4711\", for=10.2.3.4", "2001:db8:1::1"),
             ("for=192.0.2.1;host=\"a,for=198.51.100.7\"", "192.0.2.1"),
+            ("proto=https;host=\"a;for=198.51.100.7\";for=192.0.2.1", "192.0.2.1"),
+            ("for=198.51.100.7;x=\", for=192.0.2.1", "10.0.0.1"),
+            ("for=192.0.2.1;for=198.51.100.7", "10.0.0.1"),
             ("for=_hidden", "10.0.0.1"),
             ("by=192.0.2.1", "10.0.0.1"),
         ] {
@@ -231,5 +220,28 @@ mod tests {
         let both = |one, other| behind("10.0.0.1", &[(X, one), (F, other)]);
         assert_eq!(both("192.0.2.1", "for=192.0.2.1"), of("192.0.2.1"));
         assert_eq!(both("192.0.2.1", "for=198.51.100.7"), of("10.0.0.1"), "one of the two is made up");
+    }
+    proptest! {
+        /// A client may send anything, to which its proxy appends the client's address.
+        #[test]
+        fn client_is_the_one_that_the_proxy_has_appended_or_none(
+            forged in r#"(for=|For=|x=|=|6\.6\.6\.6|10\.0\.0\.9|"|;|,|\\| |\t|\[::1\]|:80|[!-~é]){0,14}"#,
+            on_own_line: bool,
+            appended in prop::sample::select(&["for=192.0.2.1", "For=\"192.0.2.1:47\"", "by=x;for=\"192.0.2.1\";host=a"]),
+        ) {
+            let proxies = ["10.0.0.0/8".parse().unwrap()];
+            let client = |name: HeaderName, appended: &str| {
+                let mut headers = HeaderMap::new();
+                let line = if on_own_line { forged.clone() } else { format!("{forged}, {appended}") };
+                headers.append(&name, HeaderValue::from_bytes(line.as_bytes()).unwrap());
+                if on_own_line {
+                    headers.append(&name, HeaderValue::from_str(appended).unwrap());
+                }
+                super::resolve(&proxies, ip("10.0.0.1"), &headers)
+            };
+            prop_assert_eq!(client(X_FORWARDED_FOR, "192.0.2.1"), ip("192.0.2.1"));
+            let forwarded = client(FORWARDED, appended);
+            prop_assert!([ip("192.0.2.1"), ip("10.0.0.1")].contains(&forwarded), "{}", forwarded);
+        }
     }
 }

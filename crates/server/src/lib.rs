@@ -55,6 +55,7 @@ mod dispatch;
 mod engine;
 mod error;
 mod extract;
+mod forwarded;
 mod guard;
 mod headers;
 mod memory_claim;

@@ -11,6 +11,7 @@ mod common;
 
 use std::{fs, sync::Arc, time::Duration};
 
+use access::{AccessDirectory, NewToken};
 use async_trait::async_trait;
 use common::RunningServer;
 use http::StatusCode;
@@ -327,6 +328,46 @@ async fn denial_by_missing_rights_is_audited() {
         json!(["GET /store/{key}", 403, "forbidden-host", "denied"]),
     ];
     assert_eq!(members(&lines.audit, &["operation", "status", "problem", "outcome"]), expected);
+}
+
+#[tokio::test]
+async fn changes_of_tokens_and_links_are_described() {
+    let access_dir = TempDir::new().unwrap();
+    let directory = Arc::new(AccessDirectory::open(access_dir.path()).unwrap());
+    let grants = "admin:lab/".parse::<access::Grant>().unwrap().into();
+    let new = NewToken { name: "Ada".to_owned(), grants, expires: None, maker: None };
+    let (admin, token) = directory.create(new).unwrap();
+    let access = AccessPolicy { directory: directory.into(), ..AccessPolicy::anonymous(Right::Read) };
+    let logged = LoggedServer::start(AccessLog::Off, Settings { access, ..Settings::default() }).await;
+    let authorization = format!("Authorization: Bearer {}\r\n", token.expose());
+    let made = async |target: &str, body: Value| {
+        let body = body.to_string();
+        let headers = format!("{authorization}Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        let head = format!("POST {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+        let answer = logged.server.exchange(&(head + &body)).await;
+        let json: Value = serde_json::from_str(answer.split_once(END).unwrap().1).unwrap();
+        json["id"].as_str().unwrap_or_default().to_owned()
+    };
+    let (grants, expires) = (json!(["read:lab/a/", "write:lab/b/"]), "2999-01-31T12:00:00Z");
+    let new = made("/token", json!({"name": format!("for {}", &token.expose()[..90]), "allow": grants})).await;
+    let link = made("/share", json!({"name": "x", "prefix": "lab/a/", "expires": expires})).await;
+    made("/token", json!({"name": "too much", "allow": ["read:/"]})).await;
+    logged.send("DELETE", &format!("/token/{new}"), &authorization).await;
+    logged.send("DELETE", &format!("/share/{link}"), &authorization).await;
+    let lines = logged.stop().await;
+    let (new, link) = (format!("token:{new}"), format!("link:{link}"));
+    let (none, expires) = (Value::Null, lines.audit[1]["expires"].clone());
+    assert!(expires.as_str().unwrap().starts_with("2999-01-31T12:00:00"), "{expires}");
+    let expected = [
+        json!(["POST /token", "performed", new, "for …", grants, none]),
+        json!(["POST /share", "performed", link, "x", ["read:lab/a/"], expires]),
+        json!(["POST /token", "denied", none, none, none, none]),
+        json!(["DELETE /token/{id}", "performed", new, "for …", grants, none]),
+        json!(["DELETE /share/{id}", "performed", link, "x", ["read:lab/a/"], expires]),
+    ];
+    let names = ["operation", "outcome", "credential", "name", "allow", "expires"];
+    assert_eq!(members(&lines.audit, &names), expected);
+    assert!(lines.audit.iter().all(|line| line["principal"] == format!("token:{}", admin.id)));
 }
 
 #[tokio::test]

@@ -2,29 +2,30 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use access::without_credentials;
+use access::{printable_line, without_credentials};
+use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::config::{LogConfig, LogFormat};
 
-/// Writes lines without the tokens and share links that they may have, whatever logged them.
-struct WithoutCredentials<W>(W);
+/// Writes lines without the tokens, share links and invisible characters that they may have, whatever logged them.
+struct SafeLines<W>(W);
 
 /// Starts the log. Earlier events are lost.
 pub(crate) fn start(config: LogConfig) {
     // Reporting a failure to write to stderr, there, would panic.
-    let log = tracing_subscriber::fmt().with_env_filter(config.filter).log_internal_errors(false);
-    let log = log.with_writer(|| WithoutCredentials(io::stderr()));
+    let lines = fmt::layer().log_internal_errors(false).with_writer(|| SafeLines(io::stderr()));
+    let filtered = tracing_subscriber::registry().with(config.filter).with(config.caps);
     match config.format {
-        LogFormat::Human => log.with_ansi(io::stderr().is_terminal()).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
+        LogFormat::Human => filtered.with(lines.with_ansi(io::stderr().is_terminal())).init(),
+        LogFormat::Json => filtered.with(lines.json().flatten_event(true)).init(),
     }
 }
 
-impl<W: Write> Write for WithoutCredentials<W> {
+impl<W: Write> Write for SafeLines<W> {
     /// Writes a whole line, which the subscriber passes on in one piece.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(without_credentials(&text).as_bytes())?;
+        self.0.write_all(printable_line(&without_credentials(&text)).as_bytes())?;
         Ok(line.len())
     }
 
@@ -38,10 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_written_without_credentials() {
+    fn lines_are_written_without_credentials_and_invisible_characters() {
         let mut written = Vec::new();
-        let line = format!("malformed path (b\"/s/zarrdlink_1_{}_{}/a b\")é\n", "0".repeat(32), "a".repeat(64));
-        WithoutCredentials(&mut written).write_all(line.as_bytes()).unwrap();
-        assert_eq!(String::from_utf8(written).unwrap(), "malformed path (b\"/s/…/a b\")é\n");
+        let line =
+            format!("malformed path (b\"/s/zarrdlink_1_{}_{}/a b\")é\u{9b}\u{202e}\n", "0".repeat(32), "a".repeat(64));
+        SafeLines(&mut written).write_all(line.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), "malformed path (b\"/s/…/a b\")é\\u009b\\u202e\n");
     }
 }

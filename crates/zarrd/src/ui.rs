@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use access::printable_line;
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
@@ -119,10 +120,10 @@ impl Output {
         writeln!(self.0, "{line}").map_err(OutputError)
     }
 
-    /// Writes a line of JSON.
+    /// Writes a line of JSON, with escapes for invisible characters.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), OutputError> {
-        serde_json::to_writer(&mut self.0, value).map_err(|error| OutputError(error.into()))?;
-        self.line("")
+        let json = serde_json::to_string(value).map_err(|error| OutputError(error.into()))?;
+        self.line(printable_line(&json))
     }
 
     /// Flushes the buffer.

@@ -27,7 +27,7 @@ pub(crate) use self::{
     shares::{create_share, list_shares, revoke_share},
     tokens::{create_token, list_tokens, revoke_token},
 };
-use crate::{app::App, authorization::Session, blocking::run_blocking, error::ApiError};
+use crate::{app::App, authorization::Session, blocking::run_blocking, error::ApiError, request_log::CredentialAudit};
 
 /// The access directory on behalf of a token.
 #[derive(Clone)]
@@ -36,6 +36,7 @@ pub(crate) struct Credentials {
     session: Session,
     /// The id of the caller's token.
     caller: CredentialId,
+    audit: CredentialAudit,
 }
 
 /// The id in the path.
@@ -64,7 +65,7 @@ impl FromRequestParts<App> for Credentials {
         // Only a token of the directory passes the guard.
         let caller = session.principal().token_id().ok_or_else(no_such_credential)?;
         let directory = app.settings().access.directory.get()?.cloned().ok_or_else(no_such_credential)?;
-        Ok(Self { directory, session, caller })
+        Ok(Self { directory, session, caller, audit: CredentialAudit::of(&parts.extensions) })
     }
 }
 

@@ -44,6 +44,7 @@ pub(crate) async fn create_share(
     let expires = parse_time("/expires", &expires)?;
     let link = NewLink { name, prefix, expires, maker: Some(credentials.caller) };
     let (info, secret) = credentials.run(move |directory| directory.create_link(link)).await?;
+    credentials.audit.link(&info);
     drop(memory);
     let created = wire_access::CreatedShare { properties: describe(&info), link: share_link_path(secret.expose()) };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -56,7 +57,8 @@ pub(crate) async fn revoke_share(
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
     let link = credentials.run(move |directory| directory.link(id)).await?;
-    let id = link.filter(|link| credentials.manages(link)).ok_or_else(no_such_credential)?.id;
+    let link = link.filter(|link| credentials.manages(link)).ok_or_else(no_such_credential)?;
+    let id = credentials.audit.link(&link).id;
     credentials.run(move |directory| directory.revoke_link(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -46,6 +46,7 @@ pub(crate) async fn create_token(
     let expires = expires.map(|text| parse_time("/expires", &text)).transpose()?;
     let token = NewToken { name, grants, expires, maker: Some(credentials.caller) };
     let (info, secret) = credentials.run(move |directory| directory.create(token)).await?;
+    credentials.audit.token(&info);
     drop(memory);
     let created = wire_access::CreatedToken { properties: describe(&info), token: secret.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(created)).into_response())
@@ -58,7 +59,8 @@ pub(crate) async fn revoke_token(
     _: Query<NoQuery>,
 ) -> Result<StatusCode, ApiError> {
     let token = credentials.run(move |directory| directory.token(id)).await?;
-    let id = token.filter(|token| credentials.administers(token)).ok_or_else(no_such_credential)?.id;
+    let token = token.filter(|token| credentials.administers(token)).ok_or_else(no_such_credential)?;
+    let id = credentials.audit.token(&token).id;
     credentials.run(move |directory| directory.revoke(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -109,6 +109,7 @@ impl LoggedRequest {
             status: self.head.map(|head| head.status.as_u16()),
             problem: self.problem(),
             etag: etag.filter(|_| outcome == AuditOutcome::Performed),
+            credential: record.credential(),
         }));
     }
 

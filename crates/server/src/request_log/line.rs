@@ -6,6 +6,8 @@ use http::Version;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 
+use super::audited::AuditedCredential;
+
 /// The size to allocate for a line, in bytes.
 const USUAL_BYTES: usize = 640;
 
@@ -59,6 +61,9 @@ pub(super) struct AuditLine<'r> {
     pub(super) problem: Option<&'static str>,
     /// The new version.
     pub(super) etag: Option<&'r str>,
+    /// The token or share link that was made or revoked. Its members are absent in other lines.
+    #[serde(flatten)]
+    pub(super) credential: Option<&'r AuditedCredential>,
 }
 
 /// The outcome of a request in the audit log.
@@ -183,6 +188,7 @@ mod tests {
             status: Some(201),
             problem: None,
             etag: Some("\"v\""),
+            credential: None,
         };
         let expected = json!({
             "log": "audit", "time": "2026-11-21T06:28:08.123Z", "request_id": "0-1", "client": "2001:db8::1",
@@ -190,6 +196,16 @@ mod tests {
             "path": "/store/a", "query": null, "status": 201, "problem": null, "etag": "\"v\"",
         });
         assert_eq!(parsed(&line), expected);
+        let credential = AuditedCredential {
+            credential: "link:1".to_owned(),
+            name: "a\u{2028}".to_owned(),
+            allow: vec!["read:lab/".to_owned()],
+            expires: None,
+        };
+        let line = parsed(&AuditLine { credential: Some(&credential), ..line });
+        let found = ["credential", "name", "allow", "expires", "status"].map(|name| line[name].clone());
+        assert_eq!(found, [json!("link:1"), json!("a\u{2028}"), json!(["read:lab/"]), Value::Null, json!(201)]);
+        assert_eq!(line.as_object().unwrap().len(), expected.as_object().unwrap().len() + 4);
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! or a pipe. Guards and handlers add what only they know, such as the principal, to the [`RequestRecord`] among the
 //! extensions of the request.
 
+mod audited;
 mod body;
+mod credential;
 mod entry;
 mod line;
 mod logs;
@@ -14,6 +16,7 @@ mod record;
 mod redaction;
 mod writer;
 
+pub(crate) use credential::CredentialAudit;
 pub(crate) use entry::{LoggedRequest, MalformedHead};
 pub use logs::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub(crate) use record::{ConnectionInfo, OperationName, RequestRecord, RouteName};

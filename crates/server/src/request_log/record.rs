@@ -13,7 +13,10 @@ use std::{
 use axum::extract::Request;
 use http::{Extensions, Method, Version, header::USER_AGENT};
 
-use super::redaction::{self, LoggedPath};
+use super::{
+    audited::AuditedCredential,
+    redaction::{self, LoggedPath},
+};
 use crate::request_id::RequestId;
 
 /// The maximum length of a logged `User-Agent`, in bytes.
@@ -61,6 +64,7 @@ pub(crate) struct RequestRecord {
     pub(super) version: Version,
     received: AtomicU64,
     principal: OnceLock<String>,
+    credential: OnceLock<AuditedCredential>,
 }
 
 impl RequestRecord {
@@ -81,6 +85,7 @@ impl RequestRecord {
             version: request.version(),
             received: AtomicU64::new(0),
             principal: OnceLock::new(),
+            credential: OnceLock::new(),
         }
     }
 
@@ -95,6 +100,12 @@ impl RequestRecord {
         let _ = self.principal.set(name);
     }
 
+    /// Sets the token or share link that the request makes or revokes, once.
+    pub(super) fn set_credential(&self, credential: AuditedCredential) {
+        // A request changes one.
+        let _ = self.credential.set(credential);
+    }
+
     /// Counts received bytes of the body.
     pub(super) fn add_received(&self, bytes: u64) {
         self.received.fetch_add(bytes, Ordering::Relaxed);
@@ -106,6 +117,10 @@ impl RequestRecord {
 
     pub(super) fn principal(&self) -> Option<&str> {
         self.principal.get().map(String::as_str)
+    }
+
+    pub(super) fn credential(&self) -> Option<&AuditedCredential> {
+        self.credential.get()
     }
 
     /// The path without secrets.

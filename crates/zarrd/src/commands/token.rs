@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::SystemTime};
 
-use access::{AccessDirectory, ChangeError, CredentialId, CredentialState, Grants, KeyId, NewToken, TokenInfo};
+use access::{
+    AccessDirectory, ChangeError, CredentialId, CredentialState, Grants, KeyId, NewToken, TokenInfo, printable,
+};
 use serde::Serialize;
 use wire::time::rfc3339;
 
@@ -81,6 +83,7 @@ fn create(
     let TokenInfo { id, name, .. } = &info;
     let until =
         info.expires.map_or_else(|| "until it is revoked".to_owned(), |time| format!("until {}", rfc3339(time)));
+    let name = printable(name);
     ui::note(format_args!("token {id} ({name}) allows {} {until}; it is not shown again", shown(&info.grants)));
     Ok(())
 }
@@ -98,6 +101,7 @@ fn list(directory: &AccessDirectory, format: OutputFormat) -> Result<(), Error> 
                     CredentialState::KeyDropped => format!(", key {} dropped", token.key),
                     _ => String::new(),
                 };
+                let name = printable(name);
                 output.line(format_args!("{id}  {name}  {}  {expires}{state}", shown(grants)))?;
             }
         }
@@ -151,7 +155,8 @@ fn drop_key(directory: &AccessDirectory, key: KeyId) -> Result<(), Error> {
 }
 
 fn shown(grants: &Grants) -> String {
-    grants.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    let texts: Vec<String> = grants.iter().map(|grant| printable(&grant.to_string()).into_owned()).collect();
+    texts.join(" ")
 }
 
 /// The expiry, judged by this machine's clock.

@@ -5,6 +5,7 @@ mod anonymous;
 mod expiry;
 mod file;
 mod location;
+mod log_caps;
 mod logins;
 mod options;
 mod prefix;

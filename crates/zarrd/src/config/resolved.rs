@@ -16,11 +16,11 @@ use server::{
 };
 use store::Prefix;
 use store_local::Access as StoreAccess;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::Targets};
 
 use super::{
     AnonymousRight, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
-    StoreOptions, TokenDirectory, TransferOptions, WriteOptions, logins, request_logs,
+    StoreOptions, TokenDirectory, TransferOptions, WriteOptions, log_caps, logins, request_logs,
 };
 use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, ServeArgs};
 
@@ -37,6 +37,8 @@ pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
     /// Filter of the events.
     pub(crate) filter: EnvFilter,
+    /// The most detailed levels of other crates.
+    pub(crate) caps: Targets,
 }
 
 /// Configuration of `serve`.
@@ -222,7 +224,7 @@ impl LogConfig {
             .unwrap_or_else(|| default.to_owned());
         let format = flags.log.or(file.log.log).unwrap_or_default();
         match EnvFilter::try_new(&filter) {
-            Ok(filter) => Ok(Self { format, filter }),
+            Ok(parsed) => Ok(Self { format, caps: log_caps::caps(&filter), filter: parsed }),
             Err(source) => Err(ConfigError::LogFilter { filter, source }),
         }
     }

@@ -161,3 +161,37 @@ fn options_are_checked() {
     dir.serve(&[]).stop();
     assert!(dir.path("of-the-file").exists());
 }
+
+#[test]
+fn no_log_has_credentials_at_any_level() {
+    let dir = TestDir::new();
+    let server = dir.serve(&[BOTH.as_slice(), &["--log-level", "trace,h2=trace,hyper=trace"]].concat());
+    let mac = "0123456789abcdef".repeat(4);
+    let link = format!("zarrdlink_1_{}_{mac}", "0".repeat(32));
+    send(&server, "DELETE", &format!("/s//{link}/store/a"), 1);
+    send(&server, "GET", &format!("/store/{link}?list={link}"), 1);
+    send(&server, &link, "/store/a", 1);
+    let traced = server.stop();
+    assert!(traced.contains("request completed") && traced.contains("/s//…/store/a"), "{traced}");
+    let logs = ["access.log", "audit.log"].map(|name| fs::read_to_string(dir.path(name)).unwrap());
+    for log in logs.iter().chain([&traced]) {
+        assert!(!log.contains(&mac[..32]), "{log}");
+    }
+}
+
+#[test]
+fn no_character_of_a_request_controls_a_terminal() {
+    let dir = TestDir::new();
+    for format in ["human", "json"] {
+        let server = dir.serve(&["--store", "memory:", "--log", format, "--log-level", "debug"]);
+        for target in ["/store/\u{9b}31m\u{85}\u{202e}\u{2028}é", "/store/a%C2%9B%E2%80%AE%E2%80%A8?list"] {
+            send(&server, "GET", target, 1);
+            send(&server, "DELETE", target, 1);
+        }
+        let log = server.stop();
+        // Durations are in µs.
+        let is_printable = |character| matches!(character, '\n' | ' '..='~' | 'µ');
+        assert!(log.matches("/store/").count() >= 4, "{log}");
+        assert!(log.chars().all(is_printable), "{}", log.escape_debug());
+    }
+}

@@ -3,11 +3,25 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use client::{BaseUrl, HttpStore};
 use rustix::process::Signal;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{
+        ClientConfig, RootCertStore,
+        crypto::aws_lc_rs,
+        pki_types::{CertificateDer, ServerName, pem::PemObject},
+    },
+};
 
 use crate::runner::{Server, TestDir};
 
@@ -105,4 +119,51 @@ fn health_trusts_the_certificate() {
     dir.succeeds(&["health", "--tls-cert", "cert.pem"]);
     dir.fails(&["health", "--tls-cert", "missing.pem"], 2, &["cannot read missing.pem"]);
     dir.fails(&["health"], 1, &["not healthy"]);
+}
+
+/// The lines that a server logs at this level about an HTTP/2 request whose path is malformed.
+async fn log_of_malformed_path(path: &str, level: &str) -> String {
+    let dir = TestDir::new();
+    let certificate = write_certificate(&dir);
+    let server = dir.serve(&[TLS.as_slice(), &["--log-level", level]].concat());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+    let mut config = config.with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let socket = TcpStream::connect(server.url().replace("https://", "")).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await.unwrap();
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    // `:method: GET`, `:scheme: https`, and `:path` with a literal value, in a frame of type HEADERS on stream 1.
+    let length = u8::try_from(path.len()).unwrap();
+    bytes.extend([0, 0, length + 4, 1, 5, 0, 0, 0, 1, 0x82, 0x87, 0x04, length]);
+    bytes.extend(path.as_bytes());
+    stream.write_all(&bytes).await.unwrap();
+    // The stream is reset: a frame of type RST_STREAM.
+    timeout(Duration::from_secs(30), async {
+        let mut head = [0; 9];
+        while head[3] != 3 {
+            stream.read_exact(&mut head).await.unwrap();
+            let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+            stream.read_exact(&mut payload).await.unwrap();
+        }
+    })
+    .await
+    .unwrap();
+    drop(stream);
+    server.stop()
+}
+
+#[tokio::test]
+async fn paths_of_malformed_requests_are_logged_only_for_a_named_target() {
+    let log = log_of_malformed_path("/s/secret/a b", "debug").await;
+    assert!(!log.contains("secret") && !log.contains("h2::") && log.contains("stopping"), "{log}");
+    let log = log_of_malformed_path("/s/secret/a b", "info,h2=debug").await;
+    assert!(log.contains("malformed path") && log.contains("secret"), "{log}");
+    // Not even then is a share link.
+    let link = format!("zarrdlink_1_{}_{}", "0".repeat(16), "a".repeat(16));
+    let log = log_of_malformed_path(&format!("/{link}/a b"), "info,h2=debug").await;
+    assert!(log.contains("malformed path") && log.contains("…/a b") && !log.contains("zarrdlink"), "{log}");
 }

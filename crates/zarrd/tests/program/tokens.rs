@@ -217,6 +217,7 @@ fn invalid_rights_and_expiries_are_exit_code_2() {
     let create = ["token", "create", "--allow", "read:/", "--name"];
     dir.fails(&[&create[..], &["Ada", "--expires", "2026-01-01"]].concat(), 1, &["nothing was changed", "2026-01-01"]);
     dir.fails(&[&create[..], &["a\tb"]].concat(), 1, &["control characters"]);
+    dir.fails(&[&create[..], &["a\u{202e}b"]].concat(), 1, &["no invisible characters, such as U+202E"]);
     dir.fails(&[&create[..], &[&"x".repeat(101)]].concat(), 1, &["at most 100 characters"]);
     assert!(listed(&dir).is_empty());
 }
@@ -245,6 +246,22 @@ fn directory_that_appears_but_cannot_be_opened_closes_an_open_server() {
     std::fs::set_permissions(key("other"), std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::rename(dir.path("other"), dir.path("store/access")).unwrap();
     answers([401, 200]);
+}
+
+#[test]
+fn old_name_with_invisible_characters_is_escaped_and_its_token_valid() {
+    let dir = TestDir::new();
+    let (id, token) = create(&dir, "Ada");
+    let file = dir.path(&format!("zarrd-data/access/tokens/{id}.json"));
+    let content = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, content.replace("\"Ada\"", "\"A\u{202e}é\u{2028}\"")).unwrap();
+    let text = dir.succeeds(&["token", "list"]).stdout;
+    assert!(text.contains(r"  A\u202eé\u2028  read:lab/  "), "{text}");
+    let json = dir.succeeds(&["token", "list", "--json"]).stdout;
+    assert!(json.contains(r"A\u202eé\u2028"), "{json}");
+    assert_eq!(listed(&dir)[0]["name"], "A\u{202e}é\u{2028}");
+    assert!(open(&dir, "zarrd-data/access").authenticate(&token).is_ok());
+    dir.succeeds(&["token", "revoke", "A\u{202e}é\u{2028}"]);
 }
 
 #[test]
