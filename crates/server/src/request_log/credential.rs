@@ -9,6 +9,7 @@ use wire::time::rfc3339;
 use super::{audited::AuditedCredential, record::RequestRecord};
 
 /// The record of a request that changes tokens or share links, if a log is on.
+#[derive(Clone)]
 pub(crate) struct CredentialAudit(Option<Arc<RequestRecord>>);
 
 impl CredentialAudit {
