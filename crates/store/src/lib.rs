@@ -57,6 +57,7 @@ mod traits;
 mod value;
 mod version;
 mod waits;
+mod warnings;
 mod watermark;
 mod wrapper;
 
@@ -73,5 +74,6 @@ pub use traits::{KeySource, ListableStore, ReadableStore, Snapshot, Transactiona
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use waits::{Wait, WaitTimes, WaitTotals};
+pub use warnings::{Admitted, WarningRate};
 pub use watermark::Watermark;
 pub use wrapper::{Operation, StoreWrapper};

@@ -11,7 +11,7 @@ use http::{
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use meta::NodePath;
-use store::{BoxError, IntentError, StoreError, UploadError, Version};
+use store::{Admitted, BoxError, IntentError, StoreError, UploadError, Version, WarningRate};
 use wire::{
     digest::DigestError,
     etag::{self, EtagError},
@@ -33,6 +33,9 @@ pub(crate) use from_access::{BEARER_CHALLENGE, RightsLost};
 mod from_array;
 mod from_node;
 mod from_write;
+
+/// The warnings about requests that could not be served, by problem type.
+static WARNINGS: WarningRate = WarningRate::new();
 
 /// A request error: a problem document for the client, and a cause for the log.
 ///
@@ -170,7 +173,8 @@ impl ApiError {
         response
     }
 
-    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level.
+    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level. Anybody
+    /// can overload a server, so the warnings of each kind are few, and the others are at debug level too.
     pub(crate) fn log(&self, id: &RequestId) {
         let Parts { problem, cause, .. } = &*self.0;
         let kind = problem.kind.slug();
@@ -184,8 +188,10 @@ impl ApiError {
             ProblemType::UnsupportedNode => {
                 tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected");
             }
-            _ if self.status().is_server_error() => {
-                tracing::warn!(request = %id, problem = kind, key, error = cause, "request could not be served");
+            _ if self.status().is_server_error()
+                && let Some(Admitted { left_out }) = WARNINGS.admit(kind) =>
+            {
+                tracing::warn!(request = %id, problem = kind, key, error = cause, left_out, "request could not be served");
             }
             _ => tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected"),
         }

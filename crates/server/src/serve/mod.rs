@@ -15,6 +15,7 @@ mod write_timeout;
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
 use socket2::SockRef;
+use store::{Admitted, WarningRate};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -62,6 +63,9 @@ pub async fn serve_tls(
     Ok(())
 }
 
+/// Warnings that clients cause by connecting.
+static WARNINGS: WarningRate = WarningRate::new();
+
 struct Server {
     app: App,
     /// TLS, unless connections are plain.
@@ -108,7 +112,9 @@ impl Server {
                     tracing::debug!(%error, "connection lost before it was accepted")
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept connections");
+                    if let Some(Admitted { left_out }) = WARNINGS.admit("accept") {
+                        tracing::warn!(%error, left_out, "cannot accept connections");
+                    }
                     tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                 }
             }

@@ -14,8 +14,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use store::{Admitted, WarningRate};
 
 use crate::record::FileId;
+
+/// Warnings about readers that expired.
+static WARNINGS: WarningRate = WarningRate::new();
 
 /// A value file that a commit replaced or erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,10 +187,13 @@ impl State {
         while self.bytes > limit {
             let oldest = self.active.iter().find(|(_, active)| !active.retains.is_empty()).map(|(number, _)| *number);
             let Some(oldest) = oldest else { return free };
-            tracing::warn!(
-                limit,
-                "expired the oldest reader: too many bytes of replaced values are retained for readers"
-            );
+            if let Some(Admitted { left_out }) = WARNINGS.admit("expired reader") {
+                tracing::warn!(
+                    limit,
+                    left_out,
+                    "expired the oldest reader: too many bytes of replaced values are retained for readers"
+                );
+            }
             free.extend(self.end(oldest));
         }
         free

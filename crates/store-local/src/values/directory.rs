@@ -16,6 +16,7 @@ use rustix::{
     io::Errno,
     process::{Resource, getrlimit},
 };
+use store::{Admitted, WarningRate};
 
 use crate::{
     record::{FileId, directory_name},
@@ -30,6 +31,9 @@ const DESCRIPTOR_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 const RESERVED_DESCRIPTORS: u64 = 32;
 /// The minimum number of value files that may be open.
 const MIN_DESCRIPTORS: u64 = 4;
+
+/// Warnings about the limit of open files.
+static WARNINGS: WarningRate = WarningRate::new();
 
 /// The directory `values` of a store.
 #[derive(Clone)]
@@ -162,8 +166,10 @@ impl Directory {
             }
         });
         opened.inspect_err(|error| {
-            if is_out_of_descriptors(error) {
-                tracing::warn!(%error, "a value was rejected: too many open files; raise the limit (ulimit -n)");
+            if is_out_of_descriptors(error)
+                && let Some(Admitted { left_out }) = WARNINGS.admit("descriptors")
+            {
+                tracing::warn!(%error, left_out, "a value was rejected: too many open files; raise the limit (ulimit -n)");
             }
         })
     }
