@@ -25,7 +25,7 @@ use crate::{
     metrics::InFlightGuard,
     request_body::BodyCompletion,
     request_id::RequestId,
-    request_log::{LoggedPath, LoggedRequest, OperationName, RequestRecord, RouteName},
+    request_log::{LoggedPath, LoggedRequest, LoggedText, OperationName, RequestRecord, RouteName},
     response_body::instrumented_body,
     routes::{Route, Safety},
 };
@@ -192,8 +192,8 @@ impl RequestScope {
         let (status, elapsed) = (response.status(), self.started.elapsed());
         self.in_flight.record_response(template, &self.method, status, elapsed);
         if let Some(path) = &self.path {
-            let status = status.as_u16();
-            tracing::debug!(request = %self.id, method = %self.method, %path, status, ?elapsed, "request completed");
+            let (method, status) = (LoggedText(self.method.as_str()), status.as_u16());
+            tracing::debug!(request = %self.id, %method, %path, status, ?elapsed, "request completed");
         }
     }
 

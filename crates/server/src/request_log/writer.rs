@@ -295,7 +295,9 @@ mod tests {
             writer.push(line.as_bytes());
         }
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        assert!(dropped.get() >= 10_000, "{}", dropped.get());
+        // At most one full queue waits, another one is being written, and the pipe has some.
+        let kept = (2 * QUEUE_BYTES + (1 << 20)) / line.len();
+        assert!(dropped.get() >= (pushed - kept) as u64, "{}", dropped.get());
         // When the pipe is read, all other lines arrive.
         let lines = thread::spawn(|| BufReader::new(reader).lines().map_while(Result::ok).collect::<Vec<_>>());
         writer.close();
