@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, KeySource,
     ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot,
-    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys,
+    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
 };
 use tokio::sync::oneshot;
 
@@ -212,7 +212,7 @@ impl TransactionalStore for LocalStore {
         let max_unstaged = if changes.len() > MAX_CHANGES { Some(MAX_INLINE_BYTES) } else { None };
         for change in &mut changes {
             if matches!(change, Change::Put { value, .. } if max_unstaged.is_none_or(|max| value.len() > max)) {
-                change.stage(self).await?;
+                stage_put(self, change).await?;
             }
         }
         let changes = changes.into_iter().map(|change| self.to_plain(change)).collect::<Result<_, _>>()?;

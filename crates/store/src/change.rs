@@ -4,9 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use crate::{
-    IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError, TransactionalStore,
-};
+use crate::{IntentError, IntentId, Key, MAX_INTENT_LEN, Precondition, Prefix, PutResult, Staged, StoreError};
 
 /// The maximum number of changes in one commit.
 pub const MAX_COMMIT_CHANGES: usize = 320_000;
@@ -164,15 +162,6 @@ impl Change {
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
             Self::AddIntent { .. } | Self::RemoveIntent { .. } => None,
         }
-    }
-
-    /// Stages the value of a put, which becomes a set. Other changes stay as they are.
-    pub async fn stage(&mut self, store: &dyn TransactionalStore) -> Result<(), StoreError> {
-        if let Self::Put { key, value, precondition } = self {
-            let staged = store.stage(key, std::mem::take(value).into()).await?;
-            *self = Self::Set { staged, precondition: std::mem::take(precondition) };
-        }
-        Ok(())
     }
 
     /// Rejects changes that cannot be committed to any store: too many, two of one key or intent, or a record of an

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use meta::documents::write::StoredNode;
 use operations::NodeRejection;
-use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
+use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put};
 
 use super::error::NodeError;
 use crate::node::read_set::{NodeVersions, ReadSet};
@@ -175,7 +175,7 @@ impl ChangeSet {
         for change in &mut changes {
             let is_small = |value: &Bytes| max_unstaged.is_some_and(|max| value.len() <= max);
             if matches!(change, Change::Put { value, .. } if !is_small(value)) {
-                change.stage(store).await?;
+                stage_put(store, change).await?;
             }
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
