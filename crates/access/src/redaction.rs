@@ -93,14 +93,14 @@ fn credential(text: &[u8], is_inside_number: bool) -> Option<usize> {
     Some(text.len() - rest.len() + secret_len(rest))
 }
 
-/// What follows the prefix of a credential, the number of its key, and the beginning of its id.
+/// The text behind the prefix of a credential, the number of its key, and the beginning of its id.
 fn after_name(text: &[u8], kind: Kind) -> Option<&[u8]> {
     let rest = text.strip_prefix(kind.prefix().as_bytes())?;
     let rest = after_digits(rest, u8::is_ascii_digit, 1)?.strip_prefix(b"_")?;
     after_digits(rest, is_hex, MIN_DIGITS)
 }
 
-/// What follows an id and the beginning of a MAC.
+/// The text behind an id and the beginning of a MAC.
 fn after_id(text: &[u8]) -> Option<&[u8]> {
     let rest = after_digits(text, is_hex, CredentialId::TEXT_LEN)?.strip_prefix(b"_")?;
     after_digits(rest, is_hex, MIN_DIGITS)

@@ -10,14 +10,13 @@
 mod common;
 
 use std::{
-    fs, io,
+    fs,
     sync::{Arc, LazyLock},
     time::SystemTime,
 };
 
 use access::{AccessDirectory, Grants, NewLink, NewToken};
-use common::RunningServer;
-use parking_lot::Mutex;
+use common::{RunningServer, traced::TRACED};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use server::{
     AccessLog, AccessPolicy, AnonymousAccess, AuditLog, LogOutput, MetricsAccess, RequestLogOptions, RequestLogs,
@@ -31,25 +30,13 @@ use tokio::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-/// What was traced by the server since it was last taken.
-static TRACED: LazyLock<Mutex<Vec<u8>>> = LazyLock::new(|| {
-    struct Sink;
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            TRACED.lock().extend(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+/// Traces what the server logs, once for the process.
+static TRACING: LazyLock<()> = LazyLock::new(|| {
     let server = tracing_subscriber::filter::Targets::new().with_target("server", LevelFilter::TRACE);
-    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| Sink);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| &TRACED);
     let subscriber = tracing_subscriber::layer::SubscriberExt::with(tracing_subscriber::registry(), server);
     let subscriber = tracing_subscriber::layer::SubscriberExt::with(subscriber, lines);
     tracing::subscriber::set_global_default(subscriber).unwrap();
-    Mutex::default()
 });
 
 /// One server at a time is traced.
@@ -67,7 +54,8 @@ struct LoggedServer {
 impl LoggedServer {
     async fn start() -> Self {
         let turn = TURN.lock().await;
-        TRACED.lock().clear();
+        LazyLock::force(&TRACING);
+        TRACED.take();
         let dir = TempDir::new().unwrap();
         let access = AccessDirectory::open(dir.path().join("access")).unwrap();
         let grants: Grants = "write:/".parse::<access::Grant>().unwrap().into();
@@ -107,8 +95,7 @@ impl LoggedServer {
         server.stopped().await.unwrap();
         logs.close();
         let read = |name| fs::read_to_string(dir.path().join(name)).unwrap();
-        let traced = String::from_utf8(std::mem::take(&mut *TRACED.lock())).unwrap();
-        [read("access.log"), read("audit.log"), traced]
+        [read("access.log"), read("audit.log"), TRACED.take()]
     }
 }
 

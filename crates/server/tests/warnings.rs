@@ -4,40 +4,21 @@
 
 mod common;
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use common::RunningServer;
-use parking_lot::Mutex;
+use common::{RunningServer, traced::TRACED};
 use server::{Limits, Settings};
 use tracing_subscriber::filter::LevelFilter;
 
-static TRACED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-struct Sink;
-
-impl io::Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        TRACED.lock().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The lines that were logged so far.
 fn lines() -> Vec<String> {
-    String::from_utf8(TRACED.lock().clone()).unwrap().lines().map(str::to_owned).collect()
+    TRACED.text().lines().map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn rejected_requests_are_a_warning_a_second() {
     let level = LevelFilter::WARN;
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(|| Sink).finish();
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false).with_writer(|| &TRACED).finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let limits = Limits { connections: 1, ..Limits::default() };
     let server = RunningServer::start(Settings { limits, ..Settings::default() }).await;

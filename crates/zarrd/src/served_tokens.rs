@@ -30,7 +30,7 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(250);
 /// The file of the first administrator's token, in the directory of tokens.
 const FIRST_TOKEN: &str = "admin-token";
 
-/// What happens if the directory does not exist.
+/// The consequence of a directory that does not exist.
 #[derive(Clone, Copy)]
 enum Creation {
     /// It is created.

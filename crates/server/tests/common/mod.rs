@@ -13,6 +13,7 @@ pub mod contract;
 pub mod failing;
 pub mod nodes;
 pub mod tokens;
+pub mod traced;
 
 use std::{sync::Arc, time::Duration};
 
