@@ -30,7 +30,7 @@ pub(crate) struct Credential<'t> {
     pub(crate) key: KeyId,
     pub(crate) id: CredentialId,
     /// [`MAC_TEXT_LEN`] lower-case hexadecimal digits.
-    pub(crate) mac: &'t str,
+    pub(crate) mac: &'t [u8],
 }
 
 impl Kind {
@@ -53,20 +53,21 @@ impl Kind {
 
 impl<'t> Credential<'t> {
     /// Parses a credential of a kind. Every credential has one text only.
-    pub(crate) fn parse(kind: Kind, text: &'t str) -> Result<Self, Denial> {
+    pub(crate) fn parse(kind: Kind, text: &'t [u8]) -> Result<Self, Denial> {
         Self::parts(kind, text).ok_or(Denial::Malformed)
     }
 
-    fn parts(kind: Kind, text: &'t str) -> Option<Self> {
+    fn parts(kind: Kind, text: &'t [u8]) -> Option<Self> {
         if text.len() > MAX_CREDENTIAL_LEN {
             return None;
         }
-        let (key, rest) = text.strip_prefix(kind.prefix())?.split_once('_')?;
-        let (id, mac) = rest.split_once('_')?;
-        if mac.len() != MAC_TEXT_LEN || !is_lower_hex(mac) {
+        let (rest, mac) = split_end(text, MAC_TEXT_LEN)?;
+        let (rest, id) = split_end(rest.strip_suffix(b"_")?, CredentialId::TEXT_LEN)?;
+        let key = rest.strip_suffix(b"_")?.strip_prefix(kind.prefix().as_bytes())?;
+        if !is_lower_hex(mac) {
             return None;
         }
-        Some(Self { key: key.parse().ok()?, id: id.parse().ok()?, mac })
+        Some(Self { key: str::from_utf8(key).ok()?.parse().ok()?, id: CredentialId::from_digits(id)?, mac })
     }
 }
 
@@ -79,6 +80,11 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
+
+/// Splits off the last `len` bytes.
+fn split_end(text: &[u8], len: usize) -> Option<(&[u8], &[u8])> {
+    text.split_at_checked(text.len().checked_sub(len)?)
 }
 
 impl fmt::Debug for Secret {

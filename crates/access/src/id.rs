@@ -40,6 +40,21 @@ impl CredentialId {
         Ok(Self(bytes))
     }
 
+    /// Parses the text form.
+    pub(crate) fn from_digits(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 16];
+        if text.len() != Self::TEXT_LEN || !is_lower_hex(text) {
+            return None;
+        }
+        // The value of a digit, which is known to be one.
+        let value = |digit: u8| (digit & 0x0f) + 9 * (digit >> 6);
+        let (pairs, _) = text.as_chunks();
+        for (byte, &[high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = (value(high) << 4) | value(low);
+        }
+        Some(Self(bytes))
+    }
+
     /// The id as a number.
     pub fn to_u128(self) -> u128 {
         u128::from_be_bytes(self.0)
@@ -63,9 +78,9 @@ impl KeyId {
 
 /// True if a text has nothing but lower-case hexadecimal digits. Since upper-case ones are not accepted, two different
 /// texts never mean the same.
-pub(crate) fn is_lower_hex(text: &str) -> bool {
+pub(crate) fn is_lower_hex(text: &[u8]) -> bool {
     // Without branches, which the compiler turns into a few instructions for many bytes.
-    text.bytes().fold(true, |hex, byte| hex & ((byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6)))
+    text.iter().fold(true, |hex, byte| hex & ((byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6)))
 }
 
 impl fmt::Display for CredentialId {
@@ -80,17 +95,7 @@ impl FromStr for CredentialId {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let mut bytes = [0; 16];
-        if text.len() != Self::TEXT_LEN || !is_lower_hex(text) {
-            return Err(IdError::Credential);
-        }
-        // The value of a digit, which is known to be one.
-        let value = |digit: u8| (digit & 0x0f) + 9 * (digit >> 6);
-        let (pairs, _) = text.as_bytes().as_chunks();
-        for (byte, &[high, low]) in bytes.iter_mut().zip(pairs) {
-            *byte = (value(high) << 4) | value(low);
-        }
-        Ok(Self(bytes))
+        Self::from_digits(text.as_bytes()).ok_or(IdError::Credential)
     }
 }
 
@@ -154,7 +159,7 @@ mod tests {
         assert_eq!(text.parse::<CredentialId>().unwrap().to_u128(), 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef);
         for byte in 0..=u8::MAX {
             let is_digit = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            assert_eq!(is_lower_hex(&char::from(byte).to_string()), is_digit, "{byte}");
+            assert_eq!(is_lower_hex(&[byte]), is_digit, "{byte}");
             assert_eq!(format!("{byte:02x}").repeat(16).parse(), Ok(CredentialId([byte; 16])));
         }
         for bad in [

@@ -18,10 +18,11 @@ use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
+    admission,
     app::App,
     authorization::{self, Session},
     error::ApiError,
-    guard, memory_claim,
+    guard,
     metrics::InFlightGuard,
     request_body::BodyCompletion,
     request_id::RequestId,
@@ -111,23 +112,11 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     {
         record.set_principal(name);
     }
-    authorization::authorize(&app, route, operation, &request, &session)?;
+    let target = authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
-    attach(&app, &session, &mut request);
+    admission::attach(&app, &session, target, &mut request);
     let response = array::run_request(operation.run(request, app)).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })
-}
-
-/// Attaches the session of a request unless it is anonymous, which is the default, and the memory claim of its caller.
-fn attach(app: &App, session: &Session, request: &mut Request) {
-    let extensions = request.extensions_mut();
-    if let Some(caller) = session.caller() {
-        extensions.insert(caller);
-    }
-    if session.is_identified() {
-        extensions.insert(session.clone());
-    }
-    memory_claim::attach(app, request);
 }
 
 /// The state of a request from its arrival until its response is sent.

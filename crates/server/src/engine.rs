@@ -6,7 +6,7 @@ use array::{Arrays, Claim, Hierarchies};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
-use crate::{app::App, authorization::Session, memory_claim};
+use crate::{admission, app::App, authorization::Session};
 
 /// The arrays and hierarchies on behalf of one request. They take memory through its claim, and threads as its caller.
 pub(crate) struct Engine {
@@ -27,8 +27,8 @@ impl FromRequestParts<App> for Engine {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let claim = memory_claim::claim_of(&parts.extensions, app);
-        let session = Session::from_request_parts(parts, app).await?;
+        let claim = admission::claim_of(&parts.extensions, app);
+        let session = admission::session_of(&parts.extensions, app);
         let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
         Ok(Self { app: app.clone(), arrays, claim, session })
     }

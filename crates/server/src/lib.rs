@@ -45,6 +45,7 @@
 //! [`router`] is the same service without the connections, for tests and for embedding.
 
 mod access_api;
+mod admission;
 mod app;
 mod array_api;
 mod authorization;
@@ -58,7 +59,6 @@ mod extract;
 mod forwarded;
 mod guard;
 mod headers;
-mod memory_claim;
 mod metrics;
 mod monitoring_api;
 mod node_api;

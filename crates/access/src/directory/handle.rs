@@ -90,17 +90,17 @@ impl AccessDirectory {
         self.clock.now()
     }
 
-    /// Verifies a token. Does no I/O.
-    pub fn authenticate(&self, token: &str) -> Result<Arc<Principal>, Denial> {
-        self.verify(Kind::Token, token)
+    /// Verifies the text of a token. Does no I/O.
+    pub fn authenticate(&self, token: impl AsRef<[u8]>) -> Result<Arc<Principal>, Denial> {
+        self.verify(Kind::Token, token.as_ref())
     }
 
-    /// Verifies a share link. Does no I/O.
-    pub fn authenticate_link(&self, link: &str) -> Result<Arc<Principal>, Denial> {
-        self.verify(Kind::Link, link)
+    /// Verifies the text of a share link. Does no I/O.
+    pub fn authenticate_link(&self, link: impl AsRef<[u8]>) -> Result<Arc<Principal>, Denial> {
+        self.verify(Kind::Link, link.as_ref())
     }
 
-    fn verify(&self, kind: Kind, text: &str) -> Result<Arc<Principal>, Denial> {
+    fn verify(&self, kind: Kind, text: &[u8]) -> Result<Arc<Principal>, Denial> {
         let credential = Credential::parse(kind, text)?;
         self.state.read().verify(kind, &credential, self.clock.now()).map(Arc::clone)
     }

@@ -10,9 +10,9 @@ use wire::{access as wire_access, query::PageQuery, time::rfc3339};
 
 use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
 use crate::{
+    admission::RequestClaim,
     error::ApiError,
     extract::{NoQuery, Query},
-    memory_claim::RequestClaim,
     request_body::{CredentialDocument, Document},
 };
 

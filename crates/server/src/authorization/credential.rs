@@ -1,5 +1,7 @@
 //! Credentials in requests.
 
+use std::borrow::Cow;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header::AUTHORIZATION};
 
@@ -7,11 +9,10 @@ use http::{HeaderMap, header::AUTHORIZATION};
 const MAX_HEADER_LEN: usize = 1024;
 
 /// A credential of a request.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Credential {
+pub(super) struct Credential<'h> {
     pub(super) scheme: Scheme,
     /// The token.
-    pub(super) token: String,
+    pub(super) token: Cow<'h, [u8]>,
 }
 
 /// An authentication scheme.
@@ -41,7 +42,7 @@ pub(super) enum CredentialError {
 }
 
 /// Returns the credential in the headers, if any.
-pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Credential>, CredentialError> {
+pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Credential<'_>>, CredentialError> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     if lines.next().is_some() {
@@ -50,23 +51,36 @@ pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Credential>, Cr
     if line.len() > MAX_HEADER_LEN {
         return Err(CredentialError::TooLong);
     }
-    let text = line.to_str().map_err(|_| CredentialError::Malformed)?;
-    let (scheme, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let rest = rest.trim_matches(' ');
-    if scheme.eq_ignore_ascii_case("bearer") {
-        return Ok(Some(Credential { scheme: Scheme::Bearer, token: rest.to_owned() }));
+    let text = line.as_bytes();
+    if let Some(token) = after_scheme(text, b"Bearer") {
+        return Ok(Some(Credential { scheme: Scheme::Bearer, token: token.into() }));
     }
-    if scheme.eq_ignore_ascii_case("basic") {
-        return password(rest).map(|token| Some(Credential { scheme: Scheme::Basic, token }));
+    if let Some(encoded) = after_scheme(text, b"Basic") {
+        return password(encoded).map(|token| Some(Credential { scheme: Scheme::Basic, token: token.into() }));
     }
     Err(CredentialError::Scheme)
 }
 
+/// The text after a scheme, if a header has this one.
+fn after_scheme<'h>(text: &'h [u8], scheme: &[u8]) -> Option<&'h [u8]> {
+    let (name, rest) = text.split_at_checked(scheme.len())?;
+    let is_scheme = name.eq_ignore_ascii_case(scheme) && (rest.is_empty() || rest.starts_with(b" "));
+    is_scheme.then(|| without_spaces(rest))
+}
+
+/// Removes spaces at both ends.
+fn without_spaces(mut text: &[u8]) -> &[u8] {
+    while let Some(rest) = text.strip_prefix(b" ").or_else(|| text.strip_suffix(b" ")) {
+        text = rest;
+    }
+    text
+}
+
 /// The password in the credentials of `Basic`.
-fn password(encoded: &str) -> Result<String, CredentialError> {
+fn password(encoded: &[u8]) -> Result<Vec<u8>, CredentialError> {
     let decoded = STANDARD.decode(encoded).map_err(|_| CredentialError::Malformed)?;
-    let text = String::from_utf8(decoded).map_err(|_| CredentialError::Malformed)?;
-    text.split_once(':').map(|(_, password)| password.to_owned()).ok_or(CredentialError::Malformed)
+    let mut parts = decoded.splitn(2, |byte| *byte == b':');
+    parts.nth(1).map(<[u8]>::to_vec).ok_or(CredentialError::Malformed)
 }
 
 #[cfg(test)]
@@ -75,23 +89,25 @@ mod tests {
 
     use super::*;
 
-    fn parse(lines: &[&str]) -> Result<Option<(Scheme, String)>, CredentialError> {
+    fn parse(lines: &[&str]) -> Result<Option<(Scheme, Vec<u8>)>, CredentialError> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(AUTHORIZATION, HeaderValue::from_str(line).unwrap());
         }
-        Ok(from_headers(&headers)?.map(|Credential { scheme, token }| (scheme, token)))
+        Ok(from_headers(&headers)?.map(|Credential { scheme, token }| (scheme, token.into_owned())))
     }
 
     #[test]
     fn tokens_are_read_from_both_schemes() {
         assert_eq!(parse(&[]), Ok(None));
         for line in ["Bearer t_1", "bearer  t_1", "BEARER t_1 "] {
-            assert_eq!(parse(&[line]), Ok(Some((Scheme::Bearer, "t_1".to_owned()))), "{line}");
+            assert_eq!(parse(&[line]), Ok(Some((Scheme::Bearer, b"t_1".to_vec()))), "{line}");
         }
+        let not_text = format!("Basic {}", STANDARD.encode(b"\xfe:\xff:"));
+        assert_eq!(parse(&[&not_text]), Ok(Some((Scheme::Basic, b"\xff:".to_vec()))));
         for user in ["", "user", "t_2"] {
             let line = format!("Basic {}", STANDARD.encode(format!("{user}:t_1")));
-            assert_eq!(parse(&[&line]), Ok(Some((Scheme::Basic, "t_1".to_owned()))), "{user}");
+            assert_eq!(parse(&[&line]), Ok(Some((Scheme::Basic, b"t_1".to_vec()))), "{user}");
         }
     }
 
@@ -103,8 +119,7 @@ mod tests {
             assert_eq!(parse(&[line]), Err(CredentialError::Scheme), "{line}");
         }
         let no_colon = format!("Basic {}", STANDARD.encode("token"));
-        let not_utf8 = format!("Basic {}", STANDARD.encode(b"u:\xff"));
-        for line in ["Basic", "Basic !", "Basic dTp", &no_colon, &not_utf8] {
+        for line in ["Basic", "Basic !", "Basic dTp", &no_colon] {
             assert_eq!(parse(&[line]), Err(CredentialError::Malformed), "{line}");
         }
     }

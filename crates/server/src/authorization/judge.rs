@@ -1,6 +1,6 @@
 //! The decision whether a request is allowed.
 
-use std::iter::once;
+use std::{cell::OnceCell, iter::once};
 
 use access::{Denial, Principal, PrincipalKind, Right};
 use axum::extract::Request;
@@ -31,15 +31,19 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const CHALLENGES: HeaderValue =
     HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
 
-/// Decides whether the caller has the right that the operation requires.
+/// Decides whether the caller has the right that the operation requires. Returns the key or prefix in the store that was
+/// judged, if the decision depends on it.
 pub(crate) fn authorize(
     app: &App,
     route: &Route,
     operation: &Operation,
     request: &Request,
     session: &Session,
-) -> Result<(), ApiError> {
-    Judge { app, route, request, session }.decide(operation.requires)
+) -> Result<Option<StoreTarget>, ApiError> {
+    let judge = Judge { app, route, request, session, target: OnceCell::new() };
+    judge.decide(operation.requires)?;
+    let is_in_store = request.uri().path().starts_with(routes::STORE_ROOT);
+    Ok(judge.target.into_inner().filter(|_| is_in_store))
 }
 
 /// Identifies the caller of a request.
@@ -64,7 +68,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
             return Err(ApiError::invalid_header("Authorization", detail));
         }
         (Some(credential), None) => (directory()?.authenticate(&credential.token), Some(credential.scheme)),
-        (None, Some(ShareLink(link))) => (directory()?.authenticate_link(link), None),
+        (None, Some(ShareLink(link))) => (directory()?.authenticate_link(&**link), None),
     };
     match principal {
         Ok(principal) => Ok(Session { principal, scheme, link: link.cloned() }),
@@ -108,6 +112,8 @@ struct Judge<'r> {
     route: &'r Route,
     request: &'r Request,
     session: &'r Session,
+    /// Set when the path was parsed.
+    target: OnceCell<StoreTarget>,
 }
 
 impl Judge<'_> {
@@ -135,7 +141,7 @@ impl Judge<'_> {
         if self.principal().may(right, &Prefix::root()) {
             return Ok(());
         }
-        self.require_on(right, &self.target()?)
+        self.require_on(right, self.target()?)
     }
 
     /// Requires the right to read a prefix, or to read something below it and to list directories only.
@@ -146,7 +152,7 @@ impl Judge<'_> {
         };
         let StoreTarget::Prefix(prefix) = self.target()? else { return Err(denied) };
         let is_dir = ListQuery::parse(self.query()).is_ok_and(|query| query.kind == ListKind::Dir);
-        let leads_further = !self.principal().grants.children_towards(Right::Read, &prefix).is_empty();
+        let leads_further = !self.principal().grants.children_towards(Right::Read, prefix).is_empty();
         if is_dir && leads_further { Ok(()) } else { Err(denied) }
     }
 
@@ -158,11 +164,11 @@ impl Judge<'_> {
         let node = self.target()?;
         match NodePostQuery::parse(self.query()) {
             Ok(NodePostQuery::Convert { target: Some(target), .. }) => {
-                self.require_on(Right::Read, &node)?;
+                self.require_on(Right::Read, node)?;
                 self.require_on(Right::Write, &StoreTarget::Prefix(prefix_of(&target)))
             }
             // Who may not change the node learns nothing about the query.
-            _ => self.require_on(Right::Write, &node),
+            _ => self.require_on(Right::Write, node),
         }
     }
 
@@ -191,7 +197,15 @@ impl Judge<'_> {
     }
 
     /// The target that the path names: a key, or the prefix of a node.
-    fn target(&self) -> Result<StoreTarget, ApiError> {
+    fn target(&self) -> Result<&StoreTarget, ApiError> {
+        if let Some(target) = self.target.get() {
+            return Ok(target);
+        }
+        let target = self.parse_target()?;
+        Ok(self.target.get_or_init(|| target))
+    }
+
+    fn parse_target(&self) -> Result<StoreTarget, ApiError> {
         let path = self.request.uri().path();
         let slashes = if self.request.method().is_safe() { Slashes::Collapse } else { Slashes::Refuse };
         let node = |path: Result<NodePath, PathError>| {

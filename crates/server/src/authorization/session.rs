@@ -1,14 +1,13 @@
 //! The caller of a request.
 
-use std::{convert::Infallible, sync::Arc};
+use std::sync::Arc;
 
 use access::{Principal, PrincipalKind, Right};
 use array::{Caller, NodeRights};
-use axum::{extract::FromRequestParts, response::Response};
+use axum::response::Response;
 use http::{
-    Extensions, HeaderValue,
+    HeaderValue,
     header::{CACHE_CONTROL, REFERRER_POLICY},
-    request::Parts,
 };
 use meta::NodePath;
 use store::{Cursor, Prefix};
@@ -24,7 +23,7 @@ use crate::{
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 
-/// The principal on whose behalf a request is handled, in the extensions of the request.
+/// The principal on whose behalf a request is handled.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(super) principal: Arc<Principal>,
@@ -36,7 +35,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// The session of a request without a credential.
-    pub(super) fn anonymous(app: &App) -> Self {
+    pub(crate) fn anonymous(app: &App) -> Self {
         Self { principal: app.anonymous_principal().clone(), scheme: None, link: None }
     }
 
@@ -49,11 +48,6 @@ impl Session {
         // Whoever is identified is so by the directory.
         let Ok(Some(directory)) = app.settings().access.directory.get() else { return Ok(()) };
         directory.confirm(&self.principal).map_err(RightsLost::Credential)
-    }
-
-    /// The session in the extensions of a request, or that of one without a credential.
-    pub(crate) fn of(extensions: &Extensions, app: &App) -> Self {
-        extensions.get().cloned().unwrap_or_else(|| Self::anonymous(app))
     }
 
     /// The principal.
@@ -125,14 +119,6 @@ impl Session {
             Some((cursor, id)) if *id == *self.principal.id => Ok(Cursor::from_text(cursor)),
             _ => Err(store::StoreError::InvalidCursor.into()),
         }
-    }
-}
-
-impl FromRequestParts<App> for Session {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.extensions, app))
     }
 }
 

@@ -6,7 +6,7 @@ use meta::{NodePath, zom};
 use store::{Key, KeyError, Prefix};
 use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store};
 
-use crate::{app::App, error::ApiError};
+use crate::{admission, app::App, error::ApiError};
 
 /// The key named by the path.
 pub(crate) struct KeyPath(pub(crate) Key);
@@ -70,7 +70,11 @@ impl FromRequestParts<App> for ArrayPath {
     }
 }
 
-fn parse_target(parts: &Parts) -> Result<StoreTarget, PathError> {
+/// The target that the path names: the one that was judged, or the one that judging would have found.
+fn parse_target(parts: &mut Parts) -> Result<StoreTarget, PathError> {
+    if let Some(target) = admission::take_target(&mut parts.extensions) {
+        return Ok(target);
+    }
     parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes(parts))
 }
 

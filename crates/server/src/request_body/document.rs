@@ -10,7 +10,7 @@ use super::{
     json_memory::JsonMemoryEstimate,
     upload::{Upload, UploadStream, expected_digests, media_type, reject_content_encoding},
 };
-use crate::{app::App, error::ApiError, memory_claim};
+use crate::{admission, app::App, error::ApiError};
 
 /// The text of a JSON document.
 pub(crate) struct Document {
@@ -50,7 +50,7 @@ impl Document {
     ) -> Result<Self, ApiError> {
         reject_content_encoding(request.headers())?;
         let digests = expected_digests(request.headers())?;
-        let claim = memory_claim::claim_of(request.extensions(), app);
+        let claim = admission::claim_of(request.extensions(), app);
         let upload = Upload::new(request, app, digests);
         let max_size = upload.size().unwrap_or(limit);
         if max_size > limit {

@@ -24,7 +24,7 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{app::App, authorization::Session, error::ApiError, memory_claim, progress_timeout::ProgressTimeout};
+use crate::{admission, app::App, authorization::Session, error::ApiError, progress_timeout::ProgressTimeout};
 
 /// A body to be stored as a value; its headers are checked.
 pub(crate) struct Upload {
@@ -59,7 +59,7 @@ impl FromRequest<App> for ElementsBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        let claim = memory_claim::claim_of(request.extensions(), app);
+        let claim = admission::claim_of(request.extensions(), app);
         let upload = Upload::validate(request, app, ApiError::body_too_large)?;
         let Payload { size, stream } = payload(app, upload);
         Ok(Self { media_type, size, stream, claim })
@@ -142,7 +142,7 @@ impl Upload {
     }
 
     pub(super) fn new(request: Request, app: &App, digests: Vec<Digest>) -> Self {
-        let session = Session::of(request.extensions(), app);
+        let session = admission::session_of(request.extensions(), app);
         let body = request.into_body();
         Self { size: body.size_hint().exact(), body, digests, session }
     }

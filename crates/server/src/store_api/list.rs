@@ -29,12 +29,12 @@ use super::{
     pages, redirect,
 };
 use crate::{
+    admission::RequestClaim,
     app::App,
     authorization::Session,
     error::ApiError,
     extract::{ListingFormat, ListingPreferences, PrefixPath, Query},
     headers::REVALIDATE,
-    memory_claim::RequestClaim,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
