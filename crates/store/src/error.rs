@@ -87,6 +87,19 @@ pub enum StoreError {
     /// A snapshot, or a value being read, made no progress for too long, and its resources were released.
     #[error("the snapshot expired: it was not read from for too long")]
     SnapshotExpired,
+    /// A value was changed by another program while an answer was being read from it. The answer can be read again
+    /// from the beginning.
+    #[error("the value of {key} was changed by another program while it was read")]
+    Changed {
+        /// The key.
+        key: Key,
+    },
+    /// The store cannot do this at all; nothing was changed.
+    #[error("the store does not support {what}")]
+    Unsupported {
+        /// The operation, which continues "does not support".
+        what: &'static str,
+    },
     /// The store was closed.
     #[error("the store is closed")]
     Closed,

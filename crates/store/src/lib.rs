@@ -10,7 +10,11 @@
 //! | [`ReadableStore`] | `get` a value or a byte range of it, `head` for its metadata |
 //! | [`WriteableStore`] | `set`, `erase` and `erase_prefix`, each one commit |
 //! | [`ListableStore`] | `list`, `list_prefix` and `list_dir`, in pages |
-//! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically, read many keys in a `snapshot` |
+//! | [`SnapshotStore`] | read many keys in a `snapshot`, with the [`Guarantees`] that the store declares |
+//! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
+//!
+//! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
+//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`ServedStore`] is a store of either kind.
 //!
 //! # Lifecycle of a value
 //!
@@ -28,7 +32,7 @@
 //! - **Version**: identifies one set of one key, and so the bytes. It is the strong entity tag of HTTP.
 //! - **Precondition**: `If-Match` and `If-None-Match` for one key, checked atomically with the change.
 //! - **Commit**: a list of [`Change`]s that become visible and durable together, or not at all.
-//! - **Snapshot**: the values of some keys as of one commit.
+//! - **Snapshot**: the values of some keys as of one commit; without commits, each as of the first look at it.
 //! - **Intent**: a record of an operation that takes several commits, so that a crash in between can be repaired.
 //! - **Watermark**: a number that changes with every commit, so that a reader can detect concurrent changes.
 //!
@@ -45,14 +49,18 @@ mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod guarantees;
 mod intent;
 mod key;
+mod key_map;
+mod keyed;
 mod list;
 mod memory;
 mod meta;
 mod page;
 mod random;
 mod range;
+mod served;
 mod stage;
 mod traits;
 mod value;
@@ -64,15 +72,21 @@ mod wrapper;
 
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
+pub use guarantees::{Conditions, Guarantees, Listing, Reads, Writes};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
+pub use key_map::KeyMap;
+pub use keyed::Keyed;
 pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
+pub use served::ServedStore;
 pub use stage::stage_put;
-pub use traits::{KeySource, ListableStore, ReadableStore, Snapshot, TransactionalStore, WriteableStore};
+pub use traits::{
+    KeySource, ListableStore, Looks, Peek, ReadableStore, Snapshot, SnapshotStore, TransactionalStore, WriteableStore,
+};
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use waits::{Wait, WaitTimes, WaitTotals};

@@ -28,10 +28,10 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Intent, IntentError,
-    IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Precondition,
-    Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, ValueMeta, Watermark,
-    WriteableStore, random::random,
+    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Guarantees, Intent,
+    IntentError, IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Peek,
+    Precondition, Prefix, PutResult, ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore,
+    ValueMeta, Watermark, WriteableStore, random::random,
 };
 
 /// A store in memory, for tests and for data that can be created again.
@@ -245,15 +245,23 @@ impl TransactionalStore for MemoryStore {
         let state = self.0.state.read();
         Ok(state.intents.iter().map(|(id, record)| Intent { id: *id, record: record.clone() }).collect())
     }
+}
 
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        Ok(Watermark::from_u64(self.0.state.read().commits))
+#[async_trait]
+impl SnapshotStore for MemoryStore {
+    fn guarantees(&self) -> Guarantees {
+        // What is in memory only needs no checksum.
+        Guarantees { checked: false, ..Guarantees::COMMITS }
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         let state = self.0.state.read();
         let values = keys.iter().map(|key| (key.clone(), state.values.get(key).cloned())).collect();
         Ok(Box::new(MemorySnapshot { values }))
+    }
+
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        Ok(Some(Watermark::from_u64(self.0.state.read().commits)))
     }
 }
 
@@ -337,7 +345,11 @@ impl MemorySnapshot {
 
 #[async_trait]
 impl Snapshot for MemorySnapshot {
-    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
+        Ok(Peek::Known(self.stored(key)?.map(|stored| stored.meta)))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(self.stored(key)?.map(|stored| stored.meta))
     }
 

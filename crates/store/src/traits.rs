@@ -3,17 +3,26 @@
 //! All operations share these guarantees:
 //!
 //! - A read returns one complete value: never a mixture of two, never a part, never bytes that fail their checksum.
-//! - A read sees every change that was acknowledged before it began.
+//! - A read sees every change that was acknowledged before it began. One of data that other programs change may miss
+//!   their changes of the last [`Guarantees::staleness`].
 //! - Every method may be called concurrently. A future that is dropped leaves either no change or the complete one.
 
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use futures::{
+    FutureExt, StreamExt, TryStreamExt,
+    future::{self, BoxFuture, Either, Ready},
+    stream,
+};
 
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, PageRequest,
-    Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, WaitTimes, Watermark,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
+    PageRequest, Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, WaitTimes, Watermark,
 };
+
+/// The number of keys of a snapshot that are asked for at a time.
+const CONCURRENT_LOOKS: usize = 16;
 
 /// Reads values.
 #[async_trait]
@@ -21,7 +30,9 @@ pub trait ReadableStore: Send + Sync {
     /// Returns the value of `key`, or a byte range of it; `None` if the key has no value, even if it is a prefix of
     /// others.
     ///
-    /// - The size and version of the result belong to the value that its stream yields, whatever is set meanwhile.
+    /// - The size and version of the result belong to the value that its stream yields, whatever is set meanwhile. Where
+    ///   another program can change the value in its place, the stream fails with [`StoreError::Changed`] instead of
+    ///   yielding bytes of two values.
     /// - Memory does not grow with the size of the value.
     ///
     /// # Errors
@@ -29,6 +40,7 @@ pub trait ReadableStore: Send + Sync {
     /// - [`StoreError::RangeNotSatisfiable`] if the range contains no byte of the value (see [`ByteRange::resolve`]).
     /// - [`StoreError::Corrupt`] if the stored value is damaged. The stream can fail with it as well: bytes are checked
     ///   before they are yielded.
+    /// - [`StoreError::Changed`] if another program changes the value again and again while it is opened.
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
 
     /// Returns the metadata of the value of `key`, or `None` if it has no value.
@@ -75,7 +87,7 @@ pub trait WriteableStore: Send + Sync {
 /// without keys has an empty listing.
 ///
 /// Every method fails with [`StoreError::InvalidCursor`] if the cursor was not issued by this store for the same
-/// listing.
+/// listing, and with [`StoreError::Unsupported`] if the store has no listings ([`Listing::None`](crate::Listing::None)).
 #[async_trait]
 pub trait ListableStore: Send + Sync {
     /// Lists the keys below `prefix`, at any depth.
@@ -90,9 +102,51 @@ pub trait ListableStore: Send + Sync {
     }
 }
 
-/// Changes many keys in one commit, and reads many keys as of one commit.
+/// Reads many keys in a snapshot, with the guarantees that it declares.
 #[async_trait]
-pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
+pub trait SnapshotStore: ReadableStore + ListableStore {
+    /// The guarantees of the store, which do not change.
+    fn guarantees(&self) -> Guarantees;
+
+    /// Takes a snapshot of the values of `keys`: as of one commit, or each as of the first look at it
+    /// ([`Guarantees::reads`]).
+    ///
+    /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails
+    /// with [`StoreError::SnapshotExpired`].
+    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError>;
+
+    /// Takes a snapshot like [`snapshot`](Self::snapshot), of keys that are listed instead of held in memory.
+    ///
+    /// By default the keys are collected.
+    async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
+        let mut all = Vec::new();
+        keys.for_each(&mut |key| all.push(key));
+        self.snapshot(&all).await
+    }
+
+    /// Returns a number that identifies the visible state. Every commit changes it, and no number is reused once
+    /// something was committed, even if the store is closed and opened in between.
+    ///
+    /// - It is `None` if, and only if, the store has no commits ([`Reads::Key`](crate::Reads::Key)). Nothing can be
+    ///   concluded from two calls that return `None`.
+    /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the call.
+    ///   Reads between two calls that return the same number have therefore seen one commit.
+    /// - Without commits it does not change, except when the store is opened.
+    /// - The call is cheap.
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError>;
+
+    /// The queues in which changes wait, by name, with the times of waits in each; empty for a store that has none.
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        Vec::new()
+    }
+}
+
+/// Changes many keys in one commit, and reads many keys as of one commit.
+///
+/// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
+/// its [watermark](SnapshotStore::watermark) is never `None`.
+#[async_trait]
+pub trait TransactionalStore: SnapshotStore + WriteableStore {
     /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].
     ///
     /// The staged value is discarded when its last clone is dropped, or when the store is closed before it is
@@ -133,35 +187,6 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     ///
     /// Intents are not values: they are not listed, counted, read by a key, or erased with a prefix.
     async fn intents(&self) -> Result<Vec<Intent>, StoreError>;
-
-    /// Returns a number that identifies the visible state. Every commit changes it, and no number is reused once
-    /// something was committed, even if the store is closed and opened in between.
-    ///
-    /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the call.
-    ///   Reads between two calls that return the same number have therefore seen one commit.
-    /// - Without commits it does not change, except when the store is opened.
-    /// - The call is cheap.
-    async fn watermark(&self) -> Result<Watermark, StoreError>;
-
-    /// The queues in which changes wait, by name, with the times of waits in each; empty for a store that has none.
-    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
-        Vec::new()
-    }
-
-    /// Takes a snapshot of the values of `keys` as of one commit.
-    ///
-    /// The values stay readable as long as the snapshot is read from. One that makes no progress for too long fails
-    /// with [`StoreError::SnapshotExpired`].
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError>;
-
-    /// Takes a snapshot like [`snapshot`](Self::snapshot), of keys that are listed instead of held in memory.
-    ///
-    /// By default the keys are collected.
-    async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
-        let mut all = Vec::new();
-        keys.for_each(&mut |key| all.push(key));
-        self.snapshot(&all).await
-    }
 }
 
 /// Some keys that are listed on demand, most of which have a common prefix: for snapshots of so many keys that their
@@ -174,15 +199,72 @@ pub trait KeySource: Send + Sync {
     fn for_each(&self, visit: &mut dyn FnMut(Key));
 }
 
-/// The values of some keys as of one commit.
+/// The values of some keys: as of one commit, or each as of the first look at it.
+///
+/// Every method fails with [`StoreError::NotInSnapshot`] if the snapshot was not taken of the key.
 #[async_trait]
 pub trait Snapshot: Send + Sync {
-    /// Returns the metadata of the value of `key`, or `None` if it had no value. Fails with
-    /// [`StoreError::NotInSnapshot`] if the snapshot was not taken of this key.
-    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
+    /// The metadata of the value of `key` as far as they are known without asking a disk or server. Each look at a key
+    /// makes them known. Those of a snapshot as of one commit always are.
+    ///
+    /// A caller asks for them by `meta`, which costs no allocation if they are known.
+    fn peek(&self, key: &Key) -> Result<Peek, StoreError>;
+
+    /// Returns the metadata of the value of `key`, or `None` if it had no value.
+    ///
+    /// Later calls return the same, even if the value was changed meanwhile.
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
 
     /// Reads a value of the snapshot like [`ReadableStore::get`].
+    ///
+    /// Fails with [`StoreError::Changed`] if the snapshot looked at the key before and it has another value now. A
+    /// snapshot as of one commit does not: it reads the value of that commit.
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
+}
+
+/// The metadata of a value in a snapshot, as far as they are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peek {
+    /// The metadata; `None` if the key had no value.
+    Known(Option<ValueMeta>),
+    /// Nobody has looked at the key yet: [`Snapshot::head`] does.
+    Unknown,
+}
+
+impl dyn Snapshot + '_ {
+    /// The metadata of the value of `key` like [`Snapshot::head`]: at once if they are known.
+    pub async fn meta(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        match self.peek(key)? {
+            Peek::Known(meta) => Ok(meta),
+            Peek::Unknown => self.head(key).await,
+        }
+    }
+
+    /// Makes the metadata of keys known: a few at a time are asked for. Nothing is allocated if they are known.
+    pub fn look_at<'a>(&'a self, keys: impl IntoIterator<Item = &'a Key>) -> Looks<'a> {
+        let mut unknown = Vec::new();
+        for key in keys {
+            match self.peek(key) {
+                Ok(Peek::Known(_)) => {}
+                Ok(Peek::Unknown) => unknown.push(self.head(key)),
+                Err(error) => return Either::Left(future::ready(Err(error))),
+            }
+        }
+        if unknown.is_empty() {
+            return Either::Left(future::ready(Ok(())));
+        }
+        let looks = stream::iter(unknown).buffer_unordered(CONCURRENT_LOOKS);
+        Either::Right(looks.try_for_each(|_| future::ready(Ok(()))).boxed())
+    }
+}
+
+/// Looks at keys that are under way, or none.
+pub type Looks<'a> = Either<Ready<Result<(), StoreError>>, BoxFuture<'a, Result<(), StoreError>>>;
+
+impl fmt::Debug for dyn SnapshotStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SnapshotStore").field(&self.guarantees()).finish()
+    }
 }
 
 impl fmt::Debug for dyn TransactionalStore {

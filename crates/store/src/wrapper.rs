@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
-    PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
+    ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, SnapshotStore,
+    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
 ///
-/// A type that implements this trait has all four store traits. Only [`inner`](Self::inner) is required. Each operation
+/// A type that implements this trait has all five store traits. Only [`inner`](Self::inner) is required. Each operation
 /// first calls [`before`](Self::before), which can observe it, delay it or fail it, and then the method of the same
 /// name, which calls the wrapped store unless it is overridden. An override reaches the wrapped store through `inner`.
 ///
@@ -127,12 +127,17 @@ pub trait StoreWrapper: Send + Sync {
         self.inner().intents().await
     }
 
-    /// Implements [`TransactionalStore::watermark`].
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
+    /// Implements [`SnapshotStore::guarantees`].
+    fn guarantees(&self) -> Guarantees {
+        self.inner().guarantees()
+    }
+
+    /// Implements [`SnapshotStore::watermark`].
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
         self.inner().watermark().await
     }
 
-    /// Implements [`TransactionalStore::snapshot`].
+    /// Implements [`SnapshotStore::snapshot`], and so [`SnapshotStore::snapshot_of`].
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         self.inner().snapshot(keys).await
     }
@@ -165,9 +170,9 @@ pub enum Operation<'o> {
     Commit,
     /// [`TransactionalStore::intents`].
     Intents,
-    /// [`TransactionalStore::watermark`].
+    /// [`SnapshotStore::watermark`].
     Watermark,
-    /// [`TransactionalStore::snapshot`] of these keys.
+    /// [`SnapshotStore::snapshot`] of these keys.
     Snapshot(&'o [Key]),
 }
 
@@ -242,6 +247,27 @@ impl<W: StoreWrapper> ListableStore for W {
 }
 
 #[async_trait]
+impl<W: StoreWrapper> SnapshotStore for W {
+    fn guarantees(&self) -> Guarantees {
+        StoreWrapper::guarantees(self)
+    }
+
+    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        self.before(Operation::Snapshot(keys)).await?;
+        StoreWrapper::snapshot(self, keys).await
+    }
+
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        self.before(Operation::Watermark).await?;
+        StoreWrapper::watermark(self).await
+    }
+
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        self.inner().queues()
+    }
+}
+
+#[async_trait]
 impl<W: StoreWrapper> TransactionalStore for W {
     async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
         self.before(Operation::Stage(key)).await?;
@@ -261,19 +287,5 @@ impl<W: StoreWrapper> TransactionalStore for W {
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.before(Operation::Intents).await?;
         StoreWrapper::intents(self).await
-    }
-
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        self.before(Operation::Watermark).await?;
-        StoreWrapper::watermark(self).await
-    }
-
-    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
-        self.inner().queues()
-    }
-
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        self.before(Operation::Snapshot(keys)).await?;
-        StoreWrapper::snapshot(self, keys).await
     }
 }

@@ -138,6 +138,28 @@ pub(super) async fn keys_at_the_limits_of_the_grammar(store: impl Storage) {
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 
+/// Unusual names one at a time, in prefixes of their own, and as names of files can be: of at most 255 bytes.
+pub(super) async fn unusual_names_are_names(store: impl Storage) {
+    let unusual = unusual_keys();
+    let fits = |name: &&String| name.len() < 1_000 && name.split('/').all(|segment| segment.len() <= 255);
+    let names: Vec<_> =
+        (100..).zip(unusual.iter().filter(fits)).map(|(number, name)| format!("{number}/{name}")).collect();
+    assert!(names.len() > 50, "most names are tried");
+    for name in &names {
+        put(&store, name, name.clone()).await;
+    }
+    assert_eq!(list_keys(&store, "").await, names);
+    for name in &names {
+        assert_eq!(get(&store, name).await.as_deref(), Some(name.as_bytes()), "{name:?}");
+        let parent = key(name).parent();
+        assert_eq!(list_children(&store, parent.as_str()).await, [name.as_str()], "{parent:?}");
+    }
+    for name in &names {
+        assert!(store.erase(&key(name), Precondition::none()).await.unwrap(), "{name:?}");
+    }
+    assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
+}
+
 /// Keys that are equal after case folding, Unicode normalisation, trimming or decoding.
 pub(super) async fn similar_keys_are_different_keys(store: impl Storage) {
     let groups: [&[&str]; 6] = [
@@ -148,7 +170,8 @@ pub(super) async fn similar_keys_are_different_keys(store: impl Storage) {
         &["f", "f.", "f..", "f~", "f\u{200b}"],
         &["ﬁ", "fi", "ＦＩ"],
     ];
-    for similar in groups {
+    for (group, similar) in groups.iter().enumerate() {
+        let similar: Vec<_> = similar.iter().map(|name| format!("{group}/{name}")).collect();
         for (number, name) in similar.iter().enumerate() {
             assert_absent(&store, name).await;
             put_names(&store, &[name]).await;

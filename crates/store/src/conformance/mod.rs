@@ -17,20 +17,27 @@
 //!     }
 //! }
 //!
-//! store::conformance_tests!(Memory => readable_writeable_listable, transactional);
+//! store::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
 //! ```
 //!
 //! | capability | requirement |
 //! |---|---|
 //! | `readable_writeable_listable` | [`Factory`] |
+//! | `snapshots` | [`Factory`] of a [`SnapshotStore`](crate::SnapshotStore) |
 //! | `transactional` | [`Factory`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //! | `persistent` | [`Reopen`] |
 //! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //! | `faulty` | [`FaultInjection`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //!
+//! Each check states the guarantees that it needs. It is skipped for a store that does not declare them
+//! ([`Factory::guarantees`]).
+//!
+//! A store that only reads implements [`ForeignData`], which changes what it reads by other means, and passes the first
+//! two rows with the factory [`Foreign`].
+//!
 //! The functions of the same names return the checks as a [`Suite`], which can be run at once.
 //!
-//! The checks of the first and third row apply to remote stores as well: if the connection can hide the kind of an
+//! The checks of `readable_writeable_listable` and `persistent` apply to remote stores as well: if the connection can hide the kind of an
 //! error, they accept the kinds that it can turn into.
 
 #![allow(
@@ -38,7 +45,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test suite fails by panicking"
+    clippy::print_stdout,
+    reason = "a test suite fails by panicking, and says which checks it skips"
 )]
 
 #[macro_use]
@@ -47,10 +55,13 @@ mod tools;
 mod cancel;
 mod concurrency;
 mod faults;
+mod foreign;
 mod intents;
 mod key;
 mod list;
+mod looks;
 mod model;
+mod needs;
 mod paging;
 mod persistence;
 mod precondition;
@@ -67,11 +78,14 @@ mod upload;
 mod watermark;
 mod write;
 
-pub use suite::{Suite, faulty, persistent, persistent_transactional, readable_writeable_listable, transactional};
+pub use foreign::{Foreign, ForeignData, ForeignStore};
+pub use suite::{
+    Suite, faulty, persistent, persistent_transactional, readable_writeable_listable, snapshots, transactional,
+};
 
 use std::future::Future;
 
-use crate::{ListableStore, ReadableStore, WriteableStore};
+use crate::{Guarantees, ListableStore, ReadableStore, WriteableStore};
 
 /// A store that reads, writes and lists, as the specification requires. Every check needs one.
 ///
@@ -90,6 +104,11 @@ pub trait Factory {
 
     /// Creates a new, empty store, independent of all others.
     fn create(&self) -> impl Future<Output = (Self::Store, Self::Fixture)>;
+
+    /// The guarantees of the store: those of commits, unless it declares others.
+    fn guarantees(&self, _store: &Self::Store) -> Guarantees {
+        Guarantees::COMMITS
+    }
 }
 
 /// Creates stores whose values survive closing and reopening.

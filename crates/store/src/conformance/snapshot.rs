@@ -14,11 +14,22 @@ use super::{
     tools::{SIZES, assert_has, get, key, prefix, put, put_names},
     transaction::{check, erase, erase_prefix, set, set_if},
 };
-use crate::{ByteRange, Change, Key, KeyCount, Precondition, Snapshot, StoreError, TransactionalStore};
+use crate::{Change, Key, KeyCount, Peek, Precondition, Snapshot, StoreError, TransactionalStore, ValueMeta};
 
 async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
     let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
     store.snapshot(&keys).await.expect("a snapshot")
+}
+
+/// The metadata of the keys in the snapshot, which are known.
+async fn heads(snapshot: &dyn Snapshot, keys: &[Key]) -> Vec<Option<ValueMeta>> {
+    let mut heads = Vec::with_capacity(keys.len());
+    for key in keys {
+        let meta = snapshot.head(key).await.expect("a head");
+        assert_eq!(snapshot.peek(key).expect("a look"), Peek::Known(meta), "{key}");
+        heads.push(meta);
+    }
+    heads
 }
 
 /// The value of the key in the snapshot, as text.
@@ -55,33 +66,11 @@ fn spawn_readers<S: Storage + TransactionalStore>(
     (readers, stop)
 }
 
-pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + TransactionalStore) {
-    let payload = TestValue::new(1, 140_000);
-    put(&store, "a", payload.payload()).await;
-    put(&store, "empty", "").await;
-    // Keys may be repeated, in any order.
-    let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
-    for at in ["a", "empty", "none"] {
-        let meta = store.head(&key(at)).await.unwrap();
-        assert_eq!(snapshot.head(&key(at)).unwrap(), meta);
-        assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.meta), meta);
-    }
-    for range in [None, Some(ByteRange::From(131_000)), Some(ByteRange::bounded(5, 131_073).unwrap())] {
-        payload.assert_is(snapshot.get(&key("a"), range).await.unwrap().unwrap()).await;
-    }
-    let last = ByteRange::last(7).unwrap();
-    let value = snapshot.get(&key("empty"), Some(last)).await.unwrap().unwrap();
-    assert_eq!(value.range, 0..0);
-    assert!(snapshot.get(&key("none"), Some(last)).await.unwrap().is_none());
-    let result = snapshot.get(&key("a"), Some(ByteRange::From(140_000))).await;
-    assert_fails!(result, StoreError::RangeNotSatisfiable { meta } if meta.size == 140_000);
-}
-
 pub(super) async fn a_snapshot_stays_while_its_keys_change(store: impl Storage + TransactionalStore) {
     put_names(&store, &["replaced", "erased", "swept/a", "kept"]).await;
     let names = ["replaced", "erased", "swept/a", "kept", "new"];
     let snapshot = snapshot(&store, &names).await;
-    let before: Vec<_> = names.iter().map(|name| snapshot.head(&key(name)).unwrap()).collect();
+    let before = heads(&*snapshot, &names.map(key)).await;
     for round in 0..3 {
         put(&store, "replaced", format!("{round}")).await;
         put(&store, "new", "new").await;
@@ -92,8 +81,7 @@ pub(super) async fn a_snapshot_stays_while_its_keys_change(store: impl Storage +
         }
         assert_eq!(text(&*snapshot, "new").await, None);
     }
-    let after: Vec<_> = names.iter().map(|name| snapshot.head(&key(name)).unwrap()).collect();
-    assert_eq!(after, before);
+    assert_eq!(heads(&*snapshot, &names.map(key)).await, before);
     assert_eq!(get(&store, "replaced").await.as_deref(), Some(&b"2"[..]));
 }
 
@@ -113,19 +101,6 @@ pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + Tran
         reader.take(&chunk);
     }
     reader.finish();
-}
-
-pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + TransactionalStore) {
-    put_names(&store, &["a", "a/b", "b"]).await;
-    let ends = snapshot(&store, &["a", "none"]).await;
-    for other in ["a/b", "b", "none/either"] {
-        assert_fails!(ends.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
-        let result = ends.get(&key(other), None).await;
-        assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == key(other));
-    }
-    assert_eq!(ends.head(&key("none")).unwrap(), None);
-    let empty = snapshot(&store, &[]).await;
-    assert_fails!(empty.head(&key("a")), StoreError::NotInSnapshot { .. });
 }
 
 const GENERATION_KEYS: usize = 20;
@@ -166,7 +141,7 @@ async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
         .map(|text| text.expect("a balance").parse().expect("a number"))
         .into();
     for (name, balance) in names.iter().zip([balances[0].saturating_sub(1), balances[1] + balances[0].min(1)]) {
-        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).unwrap().map(|meta| meta.version));
+        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).await.unwrap().map(|meta| meta.version));
         changes.push(set_if(store, name, balance.to_string(), unchanged).await);
     }
     changes.push(check("closed", Precondition::absent()));
@@ -265,7 +240,7 @@ pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + Tran
         for attempt in 1.. {
             let ended = erasing.is_finished();
             let snapshot = store.snapshot(&ends).await.expect("a snapshot");
-            let left = ends.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
+            let left = heads(&*snapshot, &ends).await.iter().flatten().count();
             assert!(left == 0 || left == ends.len() && !ended, "{left} of {} keys are left", ends.len());
             if ended {
                 break;
@@ -311,7 +286,7 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
     }
     let snapshot = store.snapshot(&keys).await.unwrap();
     let started = snapshot.get(&keys[8], None).await.unwrap().unwrap();
-    let before: Vec<_> = keys.iter().map(|key| snapshot.head(key).unwrap()).collect();
+    let before = heads(&*snapshot, &keys).await;
     for round in 0..3 {
         if round == 1 {
             let changes = vec![erase_prefix("e/"), set(&store, &names[8], "new").await];
@@ -323,13 +298,13 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
         for ((seed, size), key) in (0..).zip(SIZES).zip(&keys) {
             let value = snapshot.get(key, None).await.unwrap().expect("a value of the snapshot");
             TestValue::new(seed, size).assert_is(value).await;
-            assert_eq!(later.head(key).unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
+            assert_eq!(later.head(key).await.unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
         }
         for name in &names {
             put(&store, name, "newer").await;
         }
     }
-    assert_eq!(keys.iter().map(|key| snapshot.head(key).unwrap()).collect::<Vec<_>>(), before);
+    assert_eq!(heads(&*snapshot, &keys).await, before);
     drop(snapshot);
     TestValue::new(8, SIZES[8]).assert_is(started).await;
 }

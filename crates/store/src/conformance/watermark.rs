@@ -13,7 +13,8 @@ use crate::{Precondition, StoreError, TransactionalStore, Watermark, WriteableSt
 
 /// The current watermark. Asserts that it was not used before.
 async fn assert_new_watermark(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
-    assert!(seen.insert(store.watermark().await.unwrap()), "the watermark is not another one after {after}");
+    let watermark = store.watermark().await.unwrap().expect("a store of commits has watermarks");
+    assert!(seen.insert(watermark), "the watermark is not another one after {after}");
 }
 
 pub(super) async fn every_commit_gives_a_new_watermark(store: impl Storage + TransactionalStore) {

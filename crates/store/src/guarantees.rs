@@ -1,0 +1,129 @@
+//! The guarantees of a store, by which its users know what they can rely on.
+
+use std::time::Duration;
+
+/// The guarantees of a store, which it declares with [`SnapshotStore::guarantees`](crate::SnapshotStore::guarantees).
+///
+/// They do not change as long as the store is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guarantees {
+    /// The moment to which the values of a snapshot belong.
+    pub reads: Reads,
+    /// The unit of a change.
+    pub writes: Writes,
+    /// The preconditions that hold when a change is made.
+    pub conditions: Conditions,
+    /// The listings.
+    pub listing: Listing,
+    /// The longest time until a change of another program is seen. Changes that were made through the store are seen
+    /// at once.
+    pub staleness: Duration,
+    /// True if a key may also be a prefix of other keys, as `a` and `a/b`.
+    pub shared_names: bool,
+    /// True if the bytes of a value are checked against a checksum of the store before they are returned.
+    pub checked: bool,
+}
+
+/// The moment to which the values of a snapshot belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reads {
+    /// All values are those of one commit.
+    Commit,
+    /// Each value is the one that its key had when the snapshot first looked at it. A read of a value that was
+    /// replaced since fails with [`StoreError::Changed`](crate::StoreError::Changed).
+    Key,
+}
+
+/// The unit of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Writes {
+    /// Any number of keys change together, or none of them.
+    Commit,
+    /// Each key changes by itself.
+    Key,
+    /// Nothing can be changed.
+    None,
+}
+
+/// The preconditions that hold when a change is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Conditions {
+    /// Any precondition is checked atomically with the change.
+    Atomic,
+    /// Only the precondition that the key has no value.
+    CreateOnly,
+    /// Preconditions hold among the changes of this process, not among those of other programs.
+    ThisProcess,
+    /// None.
+    None,
+}
+
+/// The listings of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Listing {
+    /// Listings are complete and sorted, as [`ListableStore`](crate::ListableStore) defines them.
+    Sorted,
+    /// Every listing fails with [`StoreError::Unsupported`](crate::StoreError::Unsupported).
+    None,
+}
+
+impl Guarantees {
+    /// The guarantees of a store with commits that has its data to itself. Every
+    /// [`TransactionalStore`](crate::TransactionalStore) has them.
+    pub const COMMITS: Self = Self {
+        reads: Reads::Commit,
+        writes: Writes::Commit,
+        conditions: Conditions::Atomic,
+        listing: Listing::Sorted,
+        staleness: Duration::ZERO,
+        shared_names: true,
+        checked: true,
+    };
+
+    /// The guarantees of a store that reads data which other programs own, as strong as they can be.
+    pub const READ_ONLY: Self =
+        Self { reads: Reads::Key, writes: Writes::None, conditions: Conditions::None, checked: false, ..Self::COMMITS };
+}
+
+impl Reads {
+    /// The name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Key => "key",
+        }
+    }
+}
+
+impl Writes {
+    /// The name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Key => "key",
+            Self::None => "none",
+        }
+    }
+}
+
+impl Conditions {
+    /// The name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Atomic => "atomic",
+            Self::CreateOnly => "create-only",
+            Self::ThisProcess => "this-process",
+            Self::None => "none",
+        }
+    }
+}
+
+impl Listing {
+    /// The name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sorted => "sorted",
+            Self::None => "none",
+        }
+    }
+}
