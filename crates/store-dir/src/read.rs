@@ -127,10 +127,14 @@ struct Reader {
 
 fn look(inner: &Arc<Inner>, key: &Key) -> Result<Option<(Opened, Option<Duration>)>, StoreError> {
     let found = inner.root.look_up(key.as_str()).map_err(|failure| file_error(ACTION, key.as_str(), failure))?;
-    Ok(found.filter(|found| found.attributes.kind == Kind::Regular).map(|found| {
-        let wait = inner.wait(key, &found.attributes, found.precision);
-        (found, wait)
-    }))
+    let Some(mut found) = found.filter(|found| found.attributes.kind == Kind::Regular) else { return Ok(None) };
+    // To open a file for reading asks the server of a network file system for its attributes, to look it up does not.
+    if found.precision == Precision::Coarse {
+        let Some(now) = attributes_now(inner, key, &found.file, found.precision)? else { return Ok(None) };
+        found.attributes = now;
+    }
+    let wait = inner.wait(key, &found.attributes, found.precision);
+    Ok(Some((found, wait)))
 }
 
 fn open(inner: &Arc<Inner>, key: Key, range: Option<ByteRange>) -> Result<Begun, StoreError> {
@@ -172,7 +176,7 @@ fn begin(inner: &Arc<Inner>, value: ValueFile, range: Option<ByteRange>) -> Resu
     Ok(Begun::Ready(GetResult { meta, range, stream: reader.stream() }))
 }
 
-/// The current attributes of an open file; `None` if its server has removed it.
+/// The attributes of an open file at this moment; `None` if its server has removed it.
 fn attributes_now(
     inner: &Arc<Inner>,
     key: &Key,

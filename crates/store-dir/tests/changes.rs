@@ -17,7 +17,7 @@ use std::{
 
 use bytes::Bytes;
 use common::{Fixture, overwrite, read_to_end, replace};
-use store::{Key, Keyed, ReadableStore, SnapshotStore, StoreError, Version};
+use store::{ByteRange, Key, Keyed, ReadableStore, SnapshotStore, StoreError, Version};
 use store_dir::{DirStore, Faults, Moment, Options};
 use tokio::task::JoinSet;
 
@@ -193,12 +193,12 @@ async fn values_that_are_written_in_place_are_never_torn() {
     let fixture = Fixture::new().await;
     let path = fixture.path("a");
     fixture.write("a", vec![0; 400_000]);
-    let mut pauses = [0, 3, 60, 1, 90, 20, 0, 0, 75].into_iter().cycle();
+    let mut pauses = [0, 3, 120, 1, 150, 20, 0, 0, 100].into_iter().cycle();
     let writer = Writer::start(move |number| {
         overwrite(&path, &vec![number; 400_000]);
         std::thread::sleep(Duration::from_millis(pauses.next().unwrap()));
     });
-    let (values, changes) = read_many(&fixture.store, 4_000).await;
+    let (values, changes) = read_many(&fixture.store, 3_000).await;
     drop(writer);
     println!("{values} values, {changes} changes");
     assert!(values > 1_000, "{values} values, {changes} changes");
@@ -291,4 +291,23 @@ async fn a_file_that_was_not_touched_for_a_while_is_read_without_waiting() {
         fixture.read("a").await.unwrap();
     }
     assert!(wait(begun) < Duration::from_millis(300), "{:?}", wait(begun));
+}
+
+/// A program that truncates a file and then writes it leaves it empty for a moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_empty_for_a_moment_is_not_an_empty_value() {
+    let fixture = Fixture::new().await;
+    fixture.write("a", vec![1; 100]);
+    fixture.read("a").await.unwrap();
+    let path = fixture.path("a");
+    for _ in 0..5 {
+        let file = fs::File::create(&path).unwrap();
+        let (store, range) = (fixture.store.clone(), ByteRange::From(50));
+        let read = tokio::spawn(async move {
+            store.get(&Key::parse("a").unwrap(), Some(range)).await.unwrap().unwrap().bytes().await.unwrap()
+        });
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        std::io::Write::write_all(&mut &file, &[2; 100]).unwrap();
+        assert_eq!(read.await.unwrap(), [2; 50][..]);
+    }
 }
