@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::{Precondition, TransactionalStore, Version, WaitTimes};
+use store::{Precondition, ServedStore, Version, WaitTimes};
 
 use crate::{
     context::Context,
@@ -18,7 +18,7 @@ use crate::{
     },
     options::Options,
     read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
-    retry::MAX_ATTEMPTS,
+    retry::{MAX_ATTEMPTS, until_unchanged},
     rights::NodeRights,
     write::{
         append::Append,
@@ -33,9 +33,10 @@ use crate::{
 pub struct Arrays(Arc<Context>);
 
 impl Arrays {
-    /// The arrays of `store`.
-    pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
-        Self(Arc::new(Context::new(store, options)))
+    /// The arrays of `store`. If it is served for reading only, each change fails with
+    /// [`StoreError::Unsupported`](store::StoreError::Unsupported) before it reads anything.
+    pub fn new(store: impl Into<ServedStore>, options: Options) -> Self {
+        Self(Arc::new(Context::new(store.into(), options)))
     }
 
     /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). If memory or
@@ -102,31 +103,10 @@ impl Arrays {
     ) -> Result<ArrayRead, ArrayError> {
         let start = Instant::now();
         let context = self.0.for_operation();
-        let mut resolved = match context.nodes.get(path, dialect) {
-            Some(resolved) => resolved,
-            None => context.resolve_array(path, dialect).await?,
-        };
-        for _ in 0..MAX_ATTEMPTS {
-            let array = &resolved.array;
-            // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
-            let prepared = ReadPlan::new(&context, array, request, limit).await;
-            let documents = resolved.read_set.keys().cloned().collect();
-            let snapshot = ReadPlan::snapshot(&context, documents, prepared.as_ref().ok()).await?;
-            if resolved.read_set.is_current(&*snapshot)? {
-                let mut prepared = prepared?;
-                let (snapshot, found) = prepared.stored_chunks(&context, snapshot).await?;
-                let shape = prepared.resolved.shape();
-                let work = prepared.work_budget(&context.options, array, &found)?;
-                let fingerprint = found.fingerprint;
-                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-                source.metrics.planned(start.elapsed());
-                return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
-            }
-            // Release everything before waiting for the memory of the documents.
-            drop((prepared, snapshot));
-            resolved = context.resolve_array(path, dialect).await?;
-        }
-        Err(ArrayError::TooManyConflicts { path: path.clone() })
+        let plan = || plan_read(&context, (path, dialect), request, limit);
+        let read = until_unchanged(plan).await?;
+        read.source.metrics.planned(start.elapsed());
+        Ok(read)
     }
 }
 
@@ -144,6 +124,7 @@ impl Arrays {
     ) -> Result<RegionWrite, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
+        context.writes()?;
         let resolved = place.resolve(&context).await?;
         let model = resolved.array.model();
         let in_view = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
@@ -164,6 +145,7 @@ impl Arrays {
     ) -> Result<Append, WriteError> {
         let place = WriteTarget { path: path.clone(), dialect, condition };
         let context = self.0.for_operation();
+        context.writes()?;
         let resolved = place.resolve(&context).await?;
         Append::new(context, place, resolved, dimension)
     }
@@ -174,4 +156,37 @@ impl Arrays {
         let resolved = place.resolve_current(&self.0).await?;
         Ok((resolved.array.model().clone(), resolved.version()))
     }
+}
+
+/// Plans a read, on documents that are current when the versions of the chunks are looked up.
+async fn plan_read(
+    context: &Arc<Context>,
+    (path, dialect): (&NodePath, Option<Dialect>),
+    request: &ReadRequest,
+    limit: u64,
+) -> Result<ArrayRead, ArrayError> {
+    let mut resolved = match context.nodes.get(path, dialect) {
+        Some(resolved) => resolved,
+        None => context.resolve_array(path, dialect).await?,
+    };
+    for _ in 0..MAX_ATTEMPTS {
+        let array = &resolved.array;
+        // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
+        let prepared = ReadPlan::new(context, array, request, limit).await;
+        let documents = resolved.read_set.keys().cloned().collect();
+        let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
+        if resolved.read_set.is_current(&*snapshot).await? {
+            let mut prepared = prepared?;
+            let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
+            let shape = prepared.resolved.shape();
+            let work = prepared.work_budget(&context.options, array, &found)?;
+            let fingerprint = found.fingerprint;
+            let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
+            return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
+        }
+        // Release everything before waiting for the memory of the documents.
+        drop((prepared, snapshot));
+        resolved = context.resolve_array(path, dialect).await?;
+    }
+    Err(ArrayError::TooManyConflicts { path: path.clone() })
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::{TransactionalStore, WaitTimes};
+use store::{ServedStore, SnapshotStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -48,7 +48,9 @@ const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Context {
-    pub(crate) store: Arc<dyn TransactionalStore>,
+    /// The store, for reading.
+    pub(crate) store: Arc<dyn SnapshotStore>,
+    served: ServedStore,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
     /// Resolved arrays, so that documents are parsed once for each version.
@@ -74,10 +76,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
+    pub(crate) fn new(store: ServedStore, options: Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
         Self {
-            store,
+            store: store.reads().clone(),
+            served: store,
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
             nodes: Arc::default(),
@@ -116,6 +119,12 @@ impl Context {
             Some(_) => self.clone(),
             None => Arc::new(self.for_request(self.claim(), self.rights.clone())),
         }
+    }
+
+    /// The store, for writing. Each change asks for it before it reads anything. Fails with
+    /// [`StoreError::Unsupported`] if the store is served for reading only.
+    pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.served.writes()
     }
 
     pub(crate) fn memory(&self) -> &MemoryBudget {
@@ -277,7 +286,7 @@ mod tests {
     use super::*;
 
     fn context() -> Context {
-        Context::new(Arc::new(MemoryStore::new()), Options::default())
+        Context::new(Arc::new(MemoryStore::new()).into(), Options::default())
     }
 
     fn is_background() -> bool {

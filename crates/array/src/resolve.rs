@@ -16,7 +16,7 @@ use meta::{
     json::Json,
     limits::MAX_DOCUMENT_SIZE,
 };
-use store::{Key, Prefix, Snapshot, TransactionalStore};
+use store::{Key, Listing, Prefix, Snapshot, SnapshotStore};
 
 use crate::{
     context::Context,
@@ -30,6 +30,7 @@ use crate::{
         read_set::{NodeVersions, ReadSet},
         resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup, ResolvedNode},
     },
+    retry::until_unchanged,
 };
 
 /// The size up to which a document is parsed on the request's own thread, without a reservation of memory.
@@ -57,6 +58,14 @@ impl Context {
     /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit
     /// group of v2 or v3.
     pub(crate) async fn resolve_node(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Option<ResolvedNode>, ArrayError> {
+        until_unchanged(|| self.resolve_once(path, dialect)).await
+    }
+
+    async fn resolve_once(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
@@ -102,7 +111,7 @@ impl Context {
 /// One resolution of a path.
 struct Resolver<'a> {
     context: &'a Context,
-    store: &'a dyn TransactionalStore,
+    store: &'a dyn SnapshotStore,
     path: &'a NodePath,
     read_set: ReadSet,
     /// The draft hierarchy in which the node was found.
@@ -241,6 +250,10 @@ impl Resolver<'_> {
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
         let Ok(implied) = implied else { return Ok(DialectMatch::Missing) };
+        // Only a listing shows that a group without a document exists.
+        if self.store.guarantees().listing == Listing::None {
+            return Ok(DialectMatch::Missing);
+        }
         let page = self.store.list_prefix(&implied, store::PageRequest { limit: 1, cursor: None }).await?;
         Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
     }
@@ -252,7 +265,7 @@ impl Resolver<'_> {
 
     /// Reads a document, if it exists, and records it in the read set either way.
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
-        let size = self.record(snapshot, key)?;
+        let size = self.record(snapshot, key).await?;
         let Some(size) = size else { return Ok(None) };
         if size > MAX_DOCUMENT_SIZE as u64 {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -266,8 +279,8 @@ impl Resolver<'_> {
     }
 
     /// The size of a document, which is recorded in the read set; `None` if it does not exist.
-    fn record(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
-        let info = snapshot.head(key)?;
+    async fn record(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
+        let info = snapshot.meta(key).await?;
         self.read_set.record(key, info.map(|info| (info.version, info.size)));
         Ok(info.map(|info| info.size))
     }

@@ -29,6 +29,12 @@ pub(crate) fn into_failure(response: ErrorResponse, key: Option<&Key>) -> Failed
         .into_failure(|response, problem| from_problem(response, problem, key), |response| from_status(response, key))
 }
 
+/// The operation that the server's store does not support.
+fn unsupported(problem: &Problem) -> &'static str {
+    let named = problem.members.unsupported.as_deref();
+    ["changes", "listings"].into_iter().find(|known| named == Some(known)).unwrap_or("this operation")
+}
+
 /// The match is exhaustive, so that every new problem type has to be handled here.
 fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -> StoreError {
     let named = problem.members.key.as_deref().and_then(|text| Key::parse(text).ok());
@@ -49,6 +55,11 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             _ => remote(),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
+        ProblemType::ValueChanged => match key {
+            Some(key) => StoreError::Changed { key },
+            None => remote(),
+        },
+        ProblemType::Unsupported => StoreError::Unsupported { what: unsupported(&problem) },
         ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => upload_error(&problem),
         ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
@@ -198,6 +209,10 @@ mod tests {
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
+                ProblemType::ValueChanged => {
+                    matches!(&error, StoreError::Changed { key } if key.as_str() == "named")
+                }
+                ProblemType::Unsupported => matches!(error, StoreError::Unsupported { what: "listings" }),
                 ProblemType::LengthMismatch => {
                     matches!(error, StoreError::Upload(UploadError::LengthMismatch { announced: 3, received: 2 }))
                 }

@@ -42,6 +42,12 @@ pub enum RemoteError {
         /// The delay that the server asks for.
         retry_after: Option<Duration>,
     },
+    /// The store of the server cannot do this at all ([`StoreError::Unsupported`]).
+    #[error("the server does not support this: {detail}")]
+    Unsupported {
+        /// The server's explanation.
+        detail: String,
+    },
     /// The server failed, or responded with an unexpected status ([`BackendErrorKind::Internal`]).
     #[error("the server responded with status {status} (request {request}){}", Explanation(detail))]
     Status {
@@ -83,9 +89,11 @@ impl RemoteError {
             ProblemType::Unauthorized => Self::Unauthorized { detail },
             ProblemType::ReadOnlyStore => Self::ReadOnly,
             ProblemType::OutOfSpace => Self::OutOfSpace,
+            ProblemType::Unsupported => Self::Unsupported { detail },
             ProblemType::Busy
             | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
+            | ProblemType::ValueChanged
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown => Self::Busy { retry_after: response.retry_after },
             _ => Self::status(response, detail),
@@ -126,6 +134,7 @@ impl From<RemoteError> for StoreError {
         let kind = match &error {
             RemoteError::ReadOnly => return Self::ReadOnly,
             RemoteError::OutOfSpace => return Self::OutOfSpace,
+            RemoteError::Unsupported { .. } => return Self::Unsupported { what: "this operation" },
             RemoteError::Busy { retry_after } => return Self::Busy { retry_after: *retry_after },
             RemoteError::Unauthorized { .. } => BackendErrorKind::Unauthenticated,
             RemoteError::Forbidden { .. } => BackendErrorKind::PermissionDenied,

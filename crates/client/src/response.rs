@@ -184,6 +184,7 @@ impl ErrorResponse {
                     ProblemType::Busy
                     | ProblemType::AccessUnavailable
                     | ProblemType::TooManyConflicts
+                    | ProblemType::ValueChanged
                     | ProblemType::TooManyRequests,
                 ),
                 _,
@@ -213,6 +214,7 @@ mod tests {
                 ProblemType::Busy
                 | ProblemType::AccessUnavailable
                 | ProblemType::TooManyConflicts
+                | ProblemType::ValueChanged
                 | ProblemType::TooManyRequests => Execution::NotExecuted,
                 ProblemType::ShuttingDown => Execution::Unknown,
                 _ => Execution::Final,

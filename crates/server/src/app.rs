@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
 use access::Principal;
 use array::{Arrays, MemoryBudget};
-use store::TransactionalStore;
+use store::{ServedStore, SnapshotStore, StoreError, TransactionalStore};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 pub struct App(Arc<Inner>);
 
 struct Inner {
-    store: Arc<dyn TransactionalStore>,
+    store: ServedStore,
     arrays: Arrays,
     settings: Settings,
     anonymous: AnonymousPrincipals,
@@ -29,12 +29,13 @@ struct Inner {
 
 impl App {
     /// Serves `store` with `settings`, without an access log or an audit log.
-    pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+    pub fn new(store: impl Into<ServedStore>, settings: Settings) -> Self {
         Self::with_logs(store, settings, RequestLogs::default())
     }
 
     /// Serves `store` with `settings`, and logs requests.
-    pub fn with_logs(store: Arc<dyn TransactionalStore>, settings: Settings, logs: RequestLogs) -> Self {
+    pub fn with_logs(store: impl Into<ServedStore>, settings: Settings, logs: RequestLogs) -> Self {
+        let store = store.into();
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {
             metrics: Metrics::new(&logs, arrays.queues()),
@@ -48,9 +49,14 @@ impl App {
         }))
     }
 
-    /// The store.
-    pub fn store(&self) -> &Arc<dyn TransactionalStore> {
-        &self.0.store
+    /// The store, for reading.
+    pub fn store(&self) -> &Arc<dyn SnapshotStore> {
+        self.0.store.reads()
+    }
+
+    /// The store, for writing. Fails with [`StoreError::Unsupported`] if it is served for reading only.
+    pub fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
+        self.0.store.writes()
     }
 
     /// The engine for the arrays and hierarchies in the store.

@@ -113,6 +113,7 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     }
     authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
+    operation.check_supported(&app)?;
     attach(&app, &session, &mut request);
     let response = array::run_request(operation.run(request, app)).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })

@@ -68,6 +68,7 @@ mod request_body;
 mod request_id;
 mod request_log;
 mod response_body;
+mod retry;
 mod routes;
 mod serve;
 mod settings;

@@ -26,14 +26,17 @@ pub(crate) async fn health() -> Json<Health> {
 
 /// `GET /readyz`: the server can serve requests.
 ///
-/// A read-only server is ready. A server without space is ready but not writable, and recovers by itself. A store that
+/// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not writable, and recovers by itself. A store that
 /// is read-only until a restart is an error, and so is an access directory that cannot be read.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
     app.settings().access.directory.status()?;
     if app.settings().changes == Changes::Rejected {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
     }
-    match app.store().check_writable().await {
+    let Ok(store) = app.writes() else {
+        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::Unsupported) }));
+    };
+    match store.check_writable().await {
         Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
         Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
         Err(error) => Err(error.into()),

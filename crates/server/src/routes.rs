@@ -4,6 +4,7 @@ use std::{future::Future, pin::Pin};
 
 use axum::{extract::Request, handler::Handler, response::Response};
 use http::Method;
+use store::{Listing, StoreError};
 use wire::{query, routes};
 
 use crate::{
@@ -225,12 +226,8 @@ impl Route {
         self.allow_matching(query, |operation| operation.safety == Safety::Safe)
     }
 
-    /// Like [`allow`](Self::allow), limited to operations for this query that do not change the store.
-    pub(crate) fn allow_unchanged(&self, query: &str) -> String {
-        self.allow_matching(query, |operation| !operation.changes_store())
-    }
-
-    fn allow_matching(&self, query: &str, predicate: impl Fn(&Operation) -> bool) -> String {
+    /// Like [`allow`](Self::allow), limited to operations for this query that match.
+    pub(crate) fn allow_matching(&self, query: &str, predicate: impl Fn(&Operation) -> bool) -> String {
         let selected = |operation: &&Operation| self.operation(&operation.method, query);
         method_list(self.operations.iter().filter(|operation| selected(operation).is_some_and(&predicate)))
     }
@@ -240,6 +237,17 @@ impl Operation {
     /// True if the operation changes what is stored, apart from tokens and share links.
     pub fn changes_store(&self) -> bool {
         matches!(self.requires, Requirement::Write | Requirement::Convert)
+    }
+
+    /// Fails if the store that is served does not support the operation.
+    pub(crate) fn check_supported(&self, app: &App) -> Result<(), StoreError> {
+        if self.changes_store() {
+            app.writes()?;
+        }
+        if self.requires == Requirement::List && app.store().guarantees().listing == Listing::None {
+            return Err(StoreError::Unsupported { what: "listings" });
+        }
+        Ok(())
     }
 
     /// Runs the handler.

@@ -19,6 +19,7 @@ use common::{
     arrays::{put, v3, v3_with},
     contract::{CONTRACT, RequestInfo},
     failing::failing_server,
+    foreign::ForeignStore,
     low_memory_server, low_memory_settings, read,
     tokens::{ServerWithTokens, caller_of, create_link, create_token, new_link, new_token},
 };
@@ -26,7 +27,7 @@ use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
 use server::{AnonymousAccess, App, Caller, Limits, Settings};
-use store::{BackendErrorKind, Prefix, StoreError};
+use store::{BackendErrorKind, MemoryStore, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -260,6 +261,8 @@ struct TestServers {
     impatient: TestServer,
     low_memory_server: TestServer,
     app: App,
+    /// Their stores are served for reading only, and one has no listings.
+    foreign: [TestServer; 2],
 }
 
 impl TestServers {
@@ -273,6 +276,7 @@ impl TestServers {
             impatient,
             low_memory_server,
             app,
+            foreign: [ForeignStore::new, ForeignStore::unlisted].map(|store| store(MemoryStore::new()).serve()),
         }
     }
 
@@ -296,6 +300,10 @@ impl TestServers {
             fill(&self.impatient).await;
             let pending = stream::pending::<Result<Vec<u8>, std::io::Error>>();
             answers.send(&self.impatient, request, Body::from_stream(pending)).await;
+        }
+        for foreign in &self.foreign {
+            fill(foreign).await;
+            answers.request(foreign, request).await;
         }
         fill(&self.low_memory_server).await;
         self.request_under_memory_pressure(request, answers).await;

@@ -12,9 +12,10 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, KeySource,
-    ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot,
-    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore, count_keys, stage_put,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
+    KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore,
+    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
+    count_keys, stage_put,
 };
 use tokio::sync::oneshot;
 
@@ -227,10 +228,17 @@ impl TransactionalStore for LocalStore {
         })
         .await
     }
+}
 
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
+#[async_trait]
+impl SnapshotStore for LocalStore {
+    fn guarantees(&self) -> Guarantees {
+        Guarantees::COMMITS
+    }
+
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
         // Numbers are published before readers see a change, and continue when the store is opened again.
-        Ok(Watermark::from_u64(self.0.views.now()?.at))
+        Ok(Some(Watermark::from_u64(self.0.views.now()?.at)))
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

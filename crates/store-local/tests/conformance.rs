@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use store::{
-    Key, KeySource, Precondition, StoreError, TransactionalStore, WriteableStore,
+    Key, KeySource, Precondition, SnapshotStore, StoreError, WriteableStore,
     conformance::{Factory, Reopen},
 };
 use store_local::{IndexKind, LocalStore, Options};
@@ -61,7 +61,7 @@ async fn snapshot_of_listed_keys_equals_that_of_a_slice() {
     let [slice, listed] =
         [store.snapshot(&keys).await.unwrap(), store.snapshot_of(Arc::new(Listed(keys.clone()))).await.unwrap()];
     for key in &keys {
-        assert_eq!(slice.head(key).unwrap(), listed.head(key).unwrap(), "{key}");
+        assert_eq!(slice.peek(key).unwrap(), listed.peek(key).unwrap(), "{key}");
         let bytes = match listed.get(key, None).await.unwrap() {
             Some(value) => Some(value.bytes().await.unwrap()),
             None => None,
@@ -70,7 +70,7 @@ async fn snapshot_of_listed_keys_equals_that_of_a_slice() {
         assert_eq!(bytes.as_deref(), expected, "{key}");
     }
     for text in ["a/c", "a/bcd"] {
-        assert!(matches!(listed.head(&key(text)), Err(StoreError::NotInSnapshot { .. })), "{text}");
+        assert!(matches!(listed.peek(&key(text)), Err(StoreError::NotInSnapshot { .. })), "{text}");
     }
 }
 
@@ -88,11 +88,11 @@ async fn waits_for_the_committer_are_timed() {
 mod sled {
     use super::{IndexKind, Local};
 
-    store::conformance_tests!(Local(IndexKind::Sled) => readable_writeable_listable, transactional, persistent, persistent_transactional);
+    store::conformance_tests!(Local(IndexKind::Sled) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
 }
 
 mod redb {
     use super::{IndexKind, Local};
 
-    store::conformance_tests!(Local(IndexKind::Redb) => readable_writeable_listable, transactional, persistent, persistent_transactional);
+    store::conformance_tests!(Local(IndexKind::Redb) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
 }

@@ -456,7 +456,7 @@ async fn long_keys_with_a_common_prefix_need_no_blob_files() {
 
 #[tokio::test]
 async fn an_unused_snapshot_expires() {
-    use store::TransactionalStore;
+    use store::SnapshotStore;
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: std::time::Duration::from_secs(1), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();

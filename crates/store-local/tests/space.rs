@@ -5,7 +5,7 @@
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
 use store::{
-    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, StoreError,
+    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, SnapshotStore, StoreError,
     TransactionalStore, WriteableStore, list_all,
 };
 use store_local::{CompactError, IndexKind, LocalStore, Options};

@@ -85,7 +85,7 @@ pub use range::{ByteRange, ByteRangeError};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
-    KeySource, ListableStore, Peek, ReadableStore, Snapshot, SnapshotStore, TransactionalStore, WriteableStore,
+    KeySource, ListableStore, Looks, Peek, ReadableStore, Snapshot, SnapshotStore, TransactionalStore, WriteableStore,
 };
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};

@@ -10,11 +10,19 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
+use futures::{
+    FutureExt, StreamExt, TryStreamExt,
+    future::{self, BoxFuture, Either, Ready},
+    stream,
+};
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
     PageRequest, Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, WaitTimes, Watermark,
 };
+
+/// The number of keys of a snapshot that are asked for at a time.
+const CONCURRENT_LOOKS: usize = 16;
 
 /// Reads values.
 #[async_trait]
@@ -199,7 +207,7 @@ pub trait Snapshot: Send + Sync {
     /// The metadata of the value of `key` as far as they are known without asking a disk or server. Each look at a key
     /// makes them known. Those of a snapshot as of one commit always are.
     ///
-    /// A caller asks for them by [`meta`](#method.meta), which costs no allocation if they are known.
+    /// A caller asks for them by `meta`, which costs no allocation if they are known.
     fn peek(&self, key: &Key) -> Result<Peek, StoreError>;
 
     /// Returns the metadata of the value of `key`, or `None` if it had no value.
@@ -231,7 +239,27 @@ impl dyn Snapshot + '_ {
             Peek::Unknown => self.head(key).await,
         }
     }
+
+    /// Makes the metadata of keys known: a few at a time are asked for. Nothing is allocated if they are known.
+    pub fn look_at<'a>(&'a self, keys: impl IntoIterator<Item = &'a Key>) -> Looks<'a> {
+        let mut unknown = Vec::new();
+        for key in keys {
+            match self.peek(key) {
+                Ok(Peek::Known(_)) => {}
+                Ok(Peek::Unknown) => unknown.push(self.head(key)),
+                Err(error) => return Either::Left(future::ready(Err(error))),
+            }
+        }
+        if unknown.is_empty() {
+            return Either::Left(future::ready(Ok(())));
+        }
+        let looks = stream::iter(unknown).buffer_unordered(CONCURRENT_LOOKS);
+        Either::Right(looks.try_for_each(|_| future::ready(Ok(()))).boxed())
+    }
 }
+
+/// Looks at keys that are under way, or none.
+pub type Looks<'a> = Either<Ready<Result<(), StoreError>>, BoxFuture<'a, Result<(), StoreError>>>;
 
 impl fmt::Debug for dyn SnapshotStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,7 @@
 //! The store in memory passes the suite, and so does one whose commits are hidden.
 
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -191,9 +191,15 @@ problem_types! {
     /// The node needs a codec, an extension, a data type or another feature that this server does not support;
     /// `unsupported` names it.
     UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "Unsupported node";
+    /// The store does not support the operation at all; `unsupported` names it. What the resource supports is in
+    /// `Allow`.
+    Unsupported = "unsupported", NOT_IMPLEMENTED, "Not supported by the store";
     /// Other writers kept changing what the request reads or changes, so it was given up after several attempts;
     /// nothing was changed.
     TooManyConflicts = "too-many-conflicts", SERVICE_UNAVAILABLE, "Too many conflicts";
+    /// Another program kept changing the value of `key` while it was read, so the request was given up after several
+    /// attempts.
+    ValueChanged = "value-changed", SERVICE_UNAVAILABLE, "Value changed while it was read";
     /// The server is out of capacity; `Retry-After` is the time to wait.
     Busy = "busy", SERVICE_UNAVAILABLE, "Server busy";
     /// The server cannot read its access directory, so it accepts no credential.

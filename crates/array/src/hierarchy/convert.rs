@@ -170,7 +170,11 @@ async fn copy_attributes(
             Dialect::V3 => {
                 let keys: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
                 let snapshot = context.store.snapshot(&keys).await?;
-                keys.iter().map(|key| Ok(snapshot.head(key)?.is_some())).collect::<Result<_, NodeError>>()?
+                let mut converted = Vec::with_capacity(keys.len());
+                for key in &keys {
+                    converted.push(snapshot.meta(key).await?.is_some());
+                }
+                converted
             }
             Dialect::V2 | Dialect::Draft => {
                 keys.iter().map(|(group, _)| group.stored.document.get(CONSOLIDATED).is_some()).collect()

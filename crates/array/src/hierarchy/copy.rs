@@ -84,7 +84,7 @@ pub(crate) async fn copy(
             let (extent, dialect) = (destination.extent.clone(), conversion.dialect);
             let intent = CopyIntent { target: target.clone(), dialect, extent };
             let (unfinished, intend) = Unfinished::begin(context, Unsettled::Copy(intent))?;
-            context.store.commit(vec![intend]).await?;
+            context.writes()?.commit(vec![intend]).await?;
             (destination, unfinished)
         };
         match attempt(context, (path, dialect), &destination, unfinished.id(), fence).await {
@@ -205,18 +205,18 @@ impl Copy {
         context: &Context,
         target: &NodePath,
         fence: Fence,
-        before: Watermark,
+        before: Option<Watermark>,
     ) -> Result<Option<CopiedChunks>, NodeError> {
         let (keys, memory) = self.list(context, target).await?;
         let documents = || self.source.all().into_iter().flat_map(|node| &node.own.0);
         let all: Vec<Key> = documents().map(|(key, _)| key).chain(keys.iter().map(|(key, _)| key)).cloned().collect();
         let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
         for (key, version) in documents() {
-            if snapshot.head(key)?.map(|info| info.version) != *version {
+            if snapshot.meta(key).await?.map(|info| info.version) != *version {
                 return Ok(None);
             }
         }
-        if context.store.watermark().await? == before {
+        if before.is_some() && context.store.watermark().await? == before {
             return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
         }
         // While the lock is held, only raw writes of single keys can have changed the chunks.
@@ -330,15 +330,15 @@ impl CopiedChunks {
         for (key, copy) in &self.keys {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
             let content = Payload { size: Some(value.meta.size), stream: value.stream };
-            let staged = context.store.stage(copy, content).await?;
+            let staged = context.writes()?.stage(copy, content).await?;
             batch.push(Change::Set { staged, precondition: Precondition::none() });
             copied = copied.saturating_add(1);
             if batch.len() >= BATCH {
-                context.store.commit(std::mem::take(&mut batch)).await?;
+                context.writes()?.commit(std::mem::take(&mut batch)).await?;
             }
         }
         if !batch.is_empty() {
-            context.store.commit(batch).await?;
+            context.writes()?.commit(batch).await?;
         }
         Ok(copied)
     }

@@ -158,8 +158,8 @@ async fn change(
 
 /// Commits; `None` if a precondition failed.
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
-    let changes = context.run_lookups(change_set.len(), change_set.stage(&*context.store)).await??;
-    match context.store.commit(changes).await {
+    let changes = context.run_lookups(change_set.len(), change_set.stage(&**context.writes()?)).await??;
+    match context.writes()?.commit(changes).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
         Err(error) => Err(error.into()),

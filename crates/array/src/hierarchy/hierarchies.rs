@@ -62,6 +62,7 @@ impl Hierarchies {
         zom: &Arc<Zom>,
         declaration: &CreateOptions,
     ) -> Result<CreateOutcome, NodeError> {
+        self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             let attempt = create::attempt(&self.0, path, zom, declaration).await?;
@@ -108,6 +109,7 @@ impl Hierarchies {
         changes: &NodePatch,
         condition: &Precondition,
     ) -> Result<DescribedNode, NodeError> {
+        self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Node).await?;
         if changes.shape.is_some() {
             self.0.wait_until_shrunk(path).await?;
@@ -127,6 +129,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         condition: &Precondition,
     ) -> Result<KeyCount, NodeError> {
+        self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
@@ -143,6 +146,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
+        self.0.writes()?;
         background::leave().await;
         if let Some(target) = &conversion.target {
             return copy::copy(&self.0, path, dialect, target, conversion).await;

@@ -235,7 +235,9 @@ impl Record {
 /// See [`Hierarchies::settle_intents`](super::hierarchies::Hierarchies::settle_intents).
 pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
-    for Intent { id, record } in context.store.intents().await? {
+    // What is served for reading only has none.
+    let Ok(store) = context.writes() else { return Ok(settled) };
+    for Intent { id, record } in store.intents().await? {
         let operation = match Record::parse(&record) {
             Ok(operation) => operation,
             Err(error) => {
@@ -286,7 +288,8 @@ async fn undo_copy(context: &Context, id: IntentId, copy: &CopyIntent) -> Result
             documents.iter().for_each(|key| change_set.record_read(key, None));
             copy.extent.iter().for_each(|prefix| change_set.erase_prefix(prefix.clone()));
         }
-        match context.store.commit(change_set.stage(&*context.store).await?).await {
+        let store = context.writes()?;
+        match store.commit(change_set.stage(&**store).await?).await {
             Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(StoreError::Intent(IntentError::NotFound { .. })) => return Ok(Settled::Before),
@@ -303,7 +306,7 @@ async fn absent_documents(context: &Context, copy: &CopyIntent) -> Result<Option
     let keys: Vec<Key> = NAMES.iter().filter_map(|name| join_key(&own, name)).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     for key in &keys {
-        if snapshot.head(key)?.is_some() {
+        if snapshot.meta(key).await?.is_some() {
             return Ok(None);
         }
     }

@@ -112,7 +112,7 @@ impl ParentContext {
         let keys: Vec<Key> = arrays.iter().map(|(_, key)| key.clone()).collect();
         let snapshot = context.store.snapshot(&keys).await?;
         for (array, key) in arrays {
-            if snapshot.head(&key)?.is_some() {
+            if snapshot.meta(&key).await?.is_some() {
                 return Err(NodeError::Rejected(NodeRejection::ParentIsArray { path: path.clone(), array }));
             }
             self.versions_read.push((key, None));

@@ -73,9 +73,9 @@ async fn shrink(
 ) -> Result<Option<Dialect>, NodeError> {
     let intent = ShrinkIntent { path: path.clone(), dialect };
     let (unfinished, intend) = Unfinished::begin(context, Unsettled::Shrink(intent.clone()))?;
-    let mut all = change_set.stage(&*context.store).await?;
+    let mut all = change_set.stage(&**context.writes()?).await?;
     all.push(intend);
-    match context.store.commit(all).await {
+    match context.writes()?.commit(all).await {
         Ok(_) => {}
         Err(StoreError::PreconditionFailed { .. }) => {
             unfinished.settled();

@@ -252,7 +252,7 @@ async fn sibling_documents(
         }
         let snapshot = context.store.snapshot(&keys).await?;
         for key in keys {
-            if let Some(info) = snapshot.head(&key)? {
+            if let Some(info) = snapshot.meta(&key).await? {
                 found.insert(key, info.version);
             }
         }

@@ -43,7 +43,7 @@ impl ArrayMetadataUpdate {
         changes: &NodePatch,
     ) -> Result<Self, NodeError> {
         let change_set = plan_array_update(context, path, resolved, changes).await?;
-        let changes = change_set.stage(&*context.store).await?;
+        let changes = change_set.stage(&**context.writes()?).await?;
         let NodeVersions(own) = &resolved.versions;
         let place = |key: &Key| changes.iter().position(|change| change.key() == Some(key));
         let own = own.iter().map(|(key, version)| (key.clone(), *version, place(key))).collect();
@@ -159,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn version_after_commit_equals_the_resolved_version() {
         let store = MemoryStore::new();
-        let context = Context::new(Arc::new(store.clone()), Options::default());
+        let context = Context::new(Arc::new(store.clone()).into(), Options::default());
         let v2 = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
             "filters": null, "compressor": null});
         let v3 = json!({"zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "uint8", "fill_value": 0,
@@ -185,7 +185,7 @@ mod tests {
     #[tokio::test]
     async fn unchanged_documents_are_checked_on_commit() {
         let store = MemoryStore::new();
-        let context = Context::new(Arc::new(store.clone()), Options::default());
+        let context = Context::new(Arc::new(store.clone()).into(), Options::default());
         let path = NodePath::parse("/a").unwrap();
         let array = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
             "filters": null, "compressor": null});

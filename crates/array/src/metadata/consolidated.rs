@@ -119,7 +119,7 @@ async fn update_copies<'c>(
             _ => block_in_place(async { update() }).await,
         };
         if let Some(updated) = updated {
-            change_set.record_read(&key, snapshot.head(&key)?.map(|info| info.version));
+            change_set.record_read(&key, snapshot.meta(&key).await?.map(|info| info.version));
             change_set.set(key, updated.to_padded_bytes());
         }
     }

@@ -47,9 +47,10 @@ impl ReadSet {
     }
 
     /// True if a snapshot has the same version of every document.
-    pub(crate) fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
+    pub(crate) async fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
+        snapshot.look_at(self.keys()).await?;
         for (key, version) in &self.versions {
-            if snapshot.head(key)?.map(|info| info.version) != *version {
+            if snapshot.meta(key).await?.map(|info| info.version) != *version {
                 return Ok(false);
             }
         }

@@ -51,9 +51,9 @@ impl ReadContext {
     }
 
     /// The chunk at a position of the grid; `None` if it is not stored.
-    pub(crate) fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
+    pub(crate) async fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
         for key in self.array.chunk_keys(position) {
-            if let Some(info) = self.snapshot.head(&key)? {
+            if let Some(info) = self.snapshot.meta(&key).await? {
                 return Ok(Some(EncodedChunk { key, version: info.version, range: 0..info.size }));
             }
         }

@@ -10,7 +10,7 @@ use meta::{
     grid::ChunkGrid,
     selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
-use store::{Key, KeySource, Snapshot, StoreError};
+use store::{Key, KeySource, Peek, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -28,6 +28,10 @@ use crate::{
 
 /// The most chunks whose versions are hashed into a fingerprint.
 const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
+
+/// The most chunks whose metadata a plan asks a store for that does not know them. A plan of more chunks takes it that
+/// all are stored, and has no fingerprint.
+const MAX_LEARNT_CHUNKS: u64 = 64;
 
 /// The memory of a planned chunk, in bytes: the end of its key, and its entry in the snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
 const CHUNK_PLAN_SIZE: u64 = 512;
@@ -68,11 +72,14 @@ struct AllKeys {
 pub(crate) struct StoredChunks {
     /// The number of chunks that the plan touches.
     pub(crate) touched: u64,
-    /// The number of these that are stored.
+    /// The number of these that may be stored.
     stored: u64,
-    /// Their encoded size in bytes.
+    /// The number of these whose metadata are not known.
+    unknown: u64,
+    /// The encoded size of those that are known, in bytes.
     bytes: u64,
-    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks.
+    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks, or if the
+    /// metadata of some are not known.
     pub(crate) fingerprint: Option<u128>,
 }
 
@@ -136,13 +143,23 @@ impl ReadPlan {
         context: &Context,
         snapshot: Box<dyn Snapshot>,
     ) -> Result<(Box<dyn Snapshot>, StoredChunks), ArrayError> {
-        if self.memory.plan == 0 {
+        let (snapshot, found) = if self.memory.plan == 0 {
             let found = self.keys.look_up(&*snapshot)?;
+            (snapshot, found)
+        } else {
+            let keys = self.keys.clone();
+            let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
+            let look_up = move || keys.look_up(&*snapshot).map(|found| (snapshot, found)).map_err(ArrayError::from);
+            context.run_blocking(steps, look_up).await?
+        };
+        if found.unknown == 0 || found.touched > MAX_LEARNT_CHUNKS {
             return Ok((snapshot, found));
         }
-        let keys = self.keys.clone();
-        let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
-        context.run_blocking(steps, move || Ok((keys.look_up(&*snapshot)?, snapshot))).await.map(|(it, by)| (by, it))
+        let mut keys = Vec::new();
+        KeySource::for_each(&self.keys, &mut |key| keys.push(key));
+        snapshot.look_at(&keys).await?;
+        let found = self.keys.look_up(&*snapshot)?;
+        Ok((snapshot, found))
     }
 
     /// The work budget of the read. Fails if decoding all chunks that are stored could exceed it. If none is stored,
@@ -216,13 +233,18 @@ impl ChunkKeys {
 
     /// Looks up the chunks in a snapshot.
     fn look_up(&self, snapshot: &dyn Snapshot) -> Result<StoredChunks, StoreError> {
-        let mut found = StoredChunks { touched: 0, stored: 0, bytes: 0, fingerprint: None };
+        let mut found = StoredChunks { touched: 0, stored: 0, unknown: 0, bytes: 0, fingerprint: None };
         let mut hash = Fingerprint(Xxh3::new());
         self.array.metadata_hash().hash(&mut hash);
         self.resolved.hash(&mut hash);
         let mut failure = None;
-        KeySource::for_each(self, &mut |key| match snapshot.head(&key) {
-            Ok(info) => {
+        KeySource::for_each(self, &mut |key| match snapshot.peek(&key) {
+            Ok(Peek::Unknown) => {
+                found.touched = found.touched.saturating_add(1);
+                found.stored = found.stored.saturating_add(1);
+                found.unknown = found.unknown.saturating_add(1);
+            }
+            Ok(Peek::Known(info)) => {
                 // The keys themselves follow from the selection and the metadata.
                 info.map(|info| info.version).hash(&mut hash);
                 found.touched = found.touched.saturating_add(1);
@@ -231,7 +253,8 @@ impl ChunkKeys {
             }
             Err(error) => failure = Some(error),
         });
-        found.fingerprint = (found.touched <= MAX_FINGERPRINTED_CHUNKS).then(|| hash.0.digest128());
+        let is_known = found.unknown == 0 && found.touched <= MAX_FINGERPRINTED_CHUNKS;
+        found.fingerprint = is_known.then(|| hash.0.digest128());
         failure.map_or(Ok(found), Err)
     }
 

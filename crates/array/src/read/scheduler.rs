@@ -126,7 +126,7 @@ impl ChunkScheduler {
                 return Ok(if inner.is_empty() { Progress::Done } else { Progress::Descend(inner) });
             };
             let place = self.strides.first(&piece.selection);
-            let Some(part) = self.source.locate_chunk(&piece.index)? else {
+            let Some(part) = self.source.locate_chunk(&piece.index).await? else {
                 self.jobs.push((place, Job::Fill(piece.selection)));
                 continue;
             };

@@ -164,7 +164,7 @@ impl Append {
             return commit::documents_only(&self.context, &self.target, resolved, &kind).await;
         };
         let target = Arc::new(WriteContext::new(self.context.clone(), array, layout)?);
-        let received = receive(&target, self.context.account(), buffered.source(&self.context)).await?;
+        let received = receive(&target, self.context.account(), buffered.source(&self.context)?).await?;
         let together = match lock {
             Some(document) => self.context.append_locks.lock_shared([document.as_bytes()]).await,
             None => Vec::new(),
@@ -226,12 +226,12 @@ impl BufferedElements {
     }
 
     /// The elements, from the first.
-    fn source(&self, context: &Context) -> ElementSource {
-        match self {
-            Self::Fixed(pieces) => ElementSource::Fixed(pieces.stream(context.store.clone())),
+    fn source(&self, context: &Context) -> Result<ElementSource, StoreError> {
+        Ok(match self {
+            Self::Fixed(pieces) => ElementSource::Fixed(pieces.stream(context.writes()?.clone())),
             Self::Variable(elements) => ElementSource::Variable(elements.clone()),
             Self::Scalar(element) => ElementSource::Scalar(element.clone()),
-        }
+        })
     }
 }
 
@@ -270,7 +270,7 @@ impl BufferedBytes {
     async fn spill(&mut self, context: &Context, key: &Key) -> Result<(), StoreError> {
         let pieces = std::mem::take(&mut self.pieces);
         let content = Payload { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
-        self.spilled.push(context.store.stage(key, content).await?);
+        self.spilled.push(context.writes()?.stage(key, content).await?);
         self.permits.clear();
         (self.buffered, self.permitted) = (0, 0);
         Ok(())

@@ -122,7 +122,7 @@ pub(crate) async fn commit(
         let all = || made.iter().chain(&merged.chunks);
         let changes = documents.changes.iter().cloned().chain(all().flat_map(StagedChunk::changes)).collect();
         let fence = context.array_locks.lock_shared([place.path.relative().as_bytes()]).await;
-        let committed = context.store.commit(changes).await;
+        let committed = context.writes()?.commit(changes).await;
         drop((alone, together, fence));
         match committed {
             Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
@@ -159,7 +159,7 @@ pub(crate) async fn documents_only(
     kind: &WriteKind<'_>,
 ) -> Result<WriteReport, WriteError> {
     let documents = documents(context, place, resolved, kind).await?;
-    match context.store.commit(documents.changes.clone()).await {
+    match context.writes()?.commit(documents.changes.clone()).await {
         Ok(outcomes) => Ok(documents.report(resolved, kind, &outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Err(WriteError::ShapeChanged { path: place.path.clone() }),
         Err(error) => Err(error.into()),

@@ -294,7 +294,7 @@ impl WriteContext {
     async fn stage(&self, chunk: EncodedValue) -> Result<StagedChunk, WriteError> {
         let EncodedValue { keys, bytes, read } = chunk;
         let staged = match bytes {
-            Some(bytes) => Some(self.context.store.stage(&last(&keys)?, bytes.into()).await?),
+            Some(bytes) => Some(self.context.writes()?.stage(&last(&keys)?, bytes.into()).await?),
             None => None,
         };
         Ok(StagedChunk { keys, staged, read })

@@ -47,8 +47,10 @@ pub(crate) async fn retry_conflicting(
     let mut stale = std::collections::HashSet::new();
     let mut current = Vec::with_capacity(merged.chunks.len());
     for chunk in std::mem::take(&mut merged.chunks) {
-        let versions = chunk.keys().iter().map(|key| Ok(snapshot.head(key)?.map(|info| info.version)));
-        let versions: Vec<Option<Version>> = versions.collect::<Result<_, store::StoreError>>()?;
+        let mut versions: Vec<Option<Version>> = Vec::with_capacity(chunk.keys().len());
+        for key in chunk.keys() {
+            versions.push(snapshot.meta(key).await?.map(|info| info.version));
+        }
         match chunk.is_based_on(&versions) {
             true => current.push(chunk),
             false => stale.extend(chunk.keys().first().cloned()),

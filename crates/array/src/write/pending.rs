@@ -111,7 +111,7 @@ impl PendingParts {
         let buffered: Vec<Result<Bytes, store::StoreError>> =
             parts.iter().map(|part| gather(part).map(|part| Ok(part.into()))).collect::<Result<_, _>>()?;
         let content = store::Payload::from_stream(futures::stream::iter(buffered));
-        let staged = target.context.store.stage(&key, content).await?;
+        let staged = target.context.writes()?.stage(&key, content).await?;
         self.windows.push((window, Storage::Spilled(staged)));
         Ok(())
     }
@@ -158,7 +158,7 @@ impl PendingPart {
                     return Ok(gather::buffered(Bytes::new(), &selection));
                 };
                 let mut bytes = BytesMut::new();
-                let mut stream = target.context.store.read_staged(&staged, Some(range)).await?;
+                let mut stream = target.context.writes()?.read_staged(&staged, Some(range)).await?;
                 while let Some(piece) = stream.try_next().await? {
                     bytes.extend_from_slice(&piece);
                 }

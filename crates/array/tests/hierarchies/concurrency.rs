@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
     Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition, Prefix,
-    StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
+    SnapshotStore, StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
 };
 
 use crate::test_store::{TestStore, path, v2_array, v3_array, v3_group};
@@ -116,10 +116,10 @@ impl StoreWrapper for InterferingStore {
         self.store.commit(changes).await
     }
 
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
         match self.busy.load(Ordering::Relaxed) {
             false => self.store.watermark().await,
-            true => Ok(Watermark::from_u64(self.watermarks.fetch_add(1, Ordering::Relaxed) as u64)),
+            true => Ok(Some(Watermark::from_u64(self.watermarks.fetch_add(1, Ordering::Relaxed) as u64))),
         }
     }
 }

@@ -99,6 +99,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::Busy
             | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
+            | ProblemType::ValueChanged
+            | ProblemType::Unsupported
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown
             | ProblemType::ForbiddenHost
@@ -294,9 +296,11 @@ mod tests {
                     ProblemType::Busy
                     | ProblemType::AccessUnavailable
                     | ProblemType::TooManyConflicts
+                    | ProblemType::ValueChanged
                     | ProblemType::TooManyRequests
                     | ProblemType::ShuttingDown,
                 ) => *retry_after == Some(Duration::from_secs(9)),
+                (ArrayError::Remote(RemoteError::Unsupported { detail }), ProblemType::Unsupported) => detail == "why",
                 (ArrayError::Remote(RemoteError::Unauthorized { detail }), ProblemType::Unauthorized) => {
                     detail == "why"
                 }

@@ -52,6 +52,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::Busy
             | ProblemType::AccessUnavailable
             | ProblemType::TooManyConflicts
+            | ProblemType::ValueChanged
+            | ProblemType::Unsupported
             | ProblemType::TooManyRequests
             | ProblemType::ShuttingDown
             | ProblemType::ForbiddenHost
@@ -204,6 +206,8 @@ mod tests {
         ProblemType::Busy,
         ProblemType::AccessUnavailable,
         ProblemType::TooManyConflicts,
+        ProblemType::ValueChanged,
+        ProblemType::Unsupported,
         ProblemType::TooManyRequests,
         ProblemType::ShuttingDown,
         ProblemType::ForbiddenHost,

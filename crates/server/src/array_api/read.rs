@@ -1,11 +1,8 @@
 //! Handlers that read elements.
 
-use array::ArrayRead;
 use axum::response::Response;
-use meta::{
-    NodePath,
-    selection::{ReadRequest, Selection},
-};
+use meta::selection::{ReadRequest, Selection};
+use store::Reads;
 use wire::query::ElementsQuery;
 
 use super::response::ResponseSpec;
@@ -14,6 +11,7 @@ use crate::{
     error::ApiError,
     extract::{ArrayPath, ContentNegotiation, ElementsPostQuery, Query, TagConditions},
     request_body::{Document, ReadRequestDocument},
+    retry::until_unchanged,
 };
 
 /// The largest body, in bytes, that is parsed on the async thread.
@@ -29,8 +27,12 @@ pub(crate) async fn get(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let (spec, read) = plan(&engine, &path, &query, &negotiation, conditions).await?;
-    spec.respond(&engine.app, read).await
+    let (spec, request) = parse(&query, &negotiation, conditions)?;
+    until_unchanged(|| async {
+        let read = spec.read(&engine, &path, query.dialect, &request).await?;
+        spec.respond(&engine.app, read).await
+    })
+    .await
 }
 
 /// `HEAD`: returns the headers of `GET` without decoding anything.
@@ -41,7 +43,8 @@ pub(crate) async fn head(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
-    let (spec, read) = plan(&engine, &path, &query, &negotiation, conditions).await?;
+    let (spec, request) = parse(&query, &negotiation, conditions)?;
+    let read = spec.read(&engine, &path, query.dialect, &request).await?;
     spec.head_response(&engine.app, &read)
 }
 
@@ -63,21 +66,24 @@ pub(crate) async fn post(
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed_size);
     }
-    let read = spec.read(&engine, &path, query.dialect, &request).await?;
-    drop((request, memory));
-    spec.respond(&engine.app, read).await
+    if engine.app.store().guarantees().reads == Reads::Commit {
+        let read = spec.read(&engine, &path, query.dialect, &request).await?;
+        drop((request, memory));
+        return spec.respond(&engine.app, read).await;
+    }
+    until_unchanged(|| async {
+        let read = spec.read(&engine, &path, query.dialect, &request).await?;
+        spec.respond(&engine.app, read).await
+    })
+    .await
 }
 
-/// Plans the read of the selection in the query; the default is all elements.
-async fn plan(
-    engine: &Engine,
-    path: &NodePath,
+/// The form of the response, and the selection in the query; the default is all elements.
+fn parse(
     query: &ElementsQuery,
     negotiation: &ContentNegotiation,
     conditions: TagConditions,
-) -> Result<(ResponseSpec, ArrayRead), ApiError> {
+) -> Result<(ResponseSpec, ReadRequest), ApiError> {
     let request = ReadRequest::Select(Selection::parse(query.select.as_deref().unwrap_or_default())?);
-    let spec = ResponseSpec::new(query, negotiation, conditions)?;
-    let read = spec.read(engine, path, query.dialect, &request).await?;
-    Ok((spec, read))
+    Ok((ResponseSpec::new(query, negotiation, conditions)?, request))
 }

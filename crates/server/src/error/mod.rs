@@ -185,7 +185,7 @@ impl ApiError {
                 tracing::error!(request = %id, problem = kind, key, error = cause, "request failed");
             }
             // The client asked for an unsupported feature; the server did not fail.
-            ProblemType::UnsupportedNode => {
+            ProblemType::UnsupportedNode | ProblemType::Unsupported => {
                 tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected");
             }
             _ if self.status().is_server_error()
@@ -252,6 +252,16 @@ impl From<StoreError> for ApiError {
                 let members = Members { key: Some(key.to_string()), ..Members::default() };
                 let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
                 Self::build(problem, Vec::new(), Some(error.into()))
+            }
+            StoreError::Changed { ref key } => {
+                let members = Members { key: Some(key.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::ValueChanged).with_detail(error.to_string());
+                Self::with_header(problem.with_members(members), RETRY_AFTER, HeaderValue::from(1))
+            }
+            StoreError::Unsupported { what } => {
+                let members = Members { unsupported: Some(what.to_owned()), ..Members::default() };
+                let problem = Problem::new(ProblemType::Unsupported).with_detail(error.to_string());
+                Self::new(problem.with_members(members))
             }
             StoreError::OutOfSpace => Self::with_cause(ProblemType::OutOfSpace, error),
             StoreError::ReadOnly => Self::with_cause(ProblemType::ReadOnlyStore, error),

@@ -49,11 +49,15 @@ pub(crate) fn check_mutation(
     Ok(())
 }
 
-/// Returns the value of `Allow` for a resource under the current settings.
+/// Returns the value of `Allow` for a resource under the current settings, without what the store does not support.
 pub(crate) fn allowed_methods(app: &App, route: &Route, query: &str) -> String {
-    match app.settings().changes {
-        Changes::Accepted => route.allow(),
-        Changes::Rejected => route.allow_unchanged(query),
+    let is_allowed = |operation: &Operation| {
+        let is_accepted = !operation.changes_store() || app.settings().changes == Changes::Accepted;
+        is_accepted && operation.check_supported(app).is_ok()
+    };
+    match route.operations.iter().all(is_allowed) {
+        true => route.allow(),
+        false => route.allow_matching(query, is_allowed),
     }
 }
 

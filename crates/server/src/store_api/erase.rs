@@ -23,7 +23,7 @@ pub(crate) async fn key(
     conditions: WriteConditions,
 ) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
-    let existed = app.store().erase(&key, precondition).await?;
+    let existed = app.writes()?.erase(&key, precondition).await?;
     let existed = HeaderValue::from_static(if existed { "true" } else { "false" });
     Ok((StatusCode::NO_CONTENT, [(EXISTED, existed)]).into_response())
 }
@@ -41,5 +41,5 @@ pub(crate) async fn prefix(
     if prefix.is_root() && confirm == Confirmation::Missing {
         return Err(ApiError::confirmation_required("this erases every key in the store"));
     }
-    Ok(Json(app.store().erase_prefix(&prefix).await?.into()))
+    Ok(Json(app.writes()?.erase_prefix(&prefix).await?.into()))
 }

@@ -23,6 +23,7 @@ use crate::{
     extract::{ConditionOutcome, KeyPath, ReadConditions},
     headers::REVALIDATE,
     response_body::value_body,
+    retry::until_unchanged,
 };
 
 /// A value that a browser displays has no origin, runs nothing and submits nothing.
@@ -43,7 +44,7 @@ pub(crate) async fn get(
     uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    match read(&app, &key, &conditions).await? {
+    match until_unchanged(|| read(&app, &key, &conditions)).await? {
         Some(response) => Ok(response),
         None if conditions.is_plain() => redirect::to_prefix(&app, &key, &uri).await,
         None => Err(ApiError::no_such_key(&key)),

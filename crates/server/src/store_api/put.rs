@@ -23,7 +23,7 @@ pub(crate) async fn put(
     upload: Upload,
 ) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
-    let result = app.store().set(&key, payload(&app, upload), precondition).await?;
+    let result = app.writes()?.set(&key, payload(&app, upload), precondition).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if result.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
     response.headers_mut().insert(ETAG, etag::render(result.version));

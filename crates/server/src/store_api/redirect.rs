@@ -5,7 +5,7 @@ use http::{
     HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, LOCATION},
 };
-use store::{Key, PageRequest, Prefix};
+use store::{Key, Listing, PageRequest, Prefix};
 use wire::routes::{decode, encode};
 
 use crate::{app::App, error::ApiError, headers::REVALIDATE};
@@ -13,6 +13,10 @@ use crate::{app::App, error::ApiError, headers::REVALIDATE};
 /// Redirects to the prefix named `key` with a trailing slash, if any key exists below it.
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, ApiError> {
     let Some(prefix) = Prefix::from_key(key) else { return Err(ApiError::no_such_key(key)) };
+    // Without listings nobody knows which prefixes exist.
+    if app.store().guarantees().listing == Listing::None {
+        return Err(ApiError::no_such_key(key));
+    }
     let below = app.store().list_dir(&prefix, PageRequest::first(1)).await?;
     if below.keys.is_empty() && below.prefixes.is_empty() {
         return Err(ApiError::no_such_key(key));

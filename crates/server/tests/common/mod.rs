@@ -11,6 +11,7 @@
 pub mod arrays;
 pub mod contract;
 pub mod failing;
+pub mod foreign;
 pub mod nodes;
 pub mod tokens;
 

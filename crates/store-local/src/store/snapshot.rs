@@ -1,9 +1,9 @@
 //! Snapshots of the values of some keys.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use store::{ByteRange, GetResult, Key, KeySource, Snapshot, StoreError, ValueMeta};
+use store::{ByteRange, GetResult, Key, KeyMap, KeySource, Peek, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{inner::StoreInner, read::open_value};
@@ -16,19 +16,10 @@ use crate::{
 /// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin of their files.
 pub(crate) struct LocalSnapshot {
     inner: Arc<StoreInner>,
-    entries: Entries,
+    entries: KeyMap<Option<Box<Entry>>>,
     pin: Pin,
     /// The share of the memory limit for small values.
     _permits: Vec<OwnedSemaphorePermit>,
-}
-
-/// The entries of a snapshot, with the common prefix of most keys only once.
-struct Entries {
-    prefix: Box<str>,
-    /// By the rest of keys that have the prefix.
-    below: HashMap<Box<str>, Option<Box<Entry>>>,
-    /// By other keys.
-    others: HashMap<Key, Option<Box<Entry>>>,
 }
 
 /// The value of a key in a snapshot.
@@ -76,8 +67,7 @@ impl LocalSnapshot {
         for_each: impl FnOnce(&mut dyn FnMut(Key) -> Result<(), StoreError>) -> Result<(), StoreError>,
     ) -> Result<Self, StoreError> {
         let pin = inner.pin();
-        let mut entries =
-            Entries { prefix: prefix.into(), below: HashMap::new(), others: HashMap::with_capacity(others) };
+        let mut entries = KeyMap::new(prefix, others);
         let mut lookup = Lookup::default();
         {
             let (view, _gate) = inner.views.stable()?;
@@ -94,21 +84,12 @@ impl LocalSnapshot {
     fn entry(&self, key: &Key) -> Result<Option<&Entry>, StoreError> {
         self.entries.get(key).map(Option::as_deref).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
     }
-}
 
-impl Entries {
-    fn insert(&mut self, key: Key, entry: Option<Box<Entry>>) {
-        match key.as_str().strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
-            Some(rest) => drop(self.below.insert(rest.into(), entry)),
-            None => drop(self.others.insert(key, entry)),
-        }
-    }
-
-    fn get(&self, key: &Key) -> Option<&Option<Box<Entry>>> {
-        match key.as_str().strip_prefix(&*self.prefix).filter(|_| !self.prefix.is_empty()) {
-            Some(rest) => self.below.get(rest),
-            None => self.others.get(key),
-        }
+    fn meta(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        Ok(self.entry(key)?.map(|entry| match entry {
+            Entry::Record(record) => record.meta(self.inner.store_id()),
+            Entry::NotBuffered(meta) => *meta,
+        }))
     }
 }
 
@@ -140,11 +121,12 @@ impl Lookup {
 
 #[async_trait]
 impl Snapshot for LocalSnapshot {
-    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        Ok(self.entry(key)?.map(|entry| match entry {
-            Entry::Record(record) => record.meta(self.inner.store_id()),
-            Entry::NotBuffered(meta) => *meta,
-        }))
+    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
+        Ok(Peek::Known(self.meta(key)?))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        self.meta(key)
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {

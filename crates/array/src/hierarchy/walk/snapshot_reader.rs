@@ -60,7 +60,7 @@ pub(crate) struct SnapshotReader<'a> {
     scans: Scans,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
-    /// The watermark of the store before anything was read.
+    /// The watermark of the store before anything was read; `None` if the store has none.
     watermark: Option<Watermark>,
     entries: usize,
     /// The memory that all documents take, the part of it that is reserved, and the first reservation.
@@ -94,7 +94,7 @@ impl<'a> SnapshotReader<'a> {
     /// A reader of a state that is to be of one commit.
     pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
         let watermark = context.store.watermark().await?;
-        Ok(Self { watermark: Some(watermark), ..Self::new(context) })
+        Ok(Self { watermark, ..Self::new(context) })
     }
 
     /// The documents at each of some paths.
@@ -166,7 +166,7 @@ impl<'a> SnapshotReader<'a> {
         let read = async {
             let mut values = Vec::with_capacity(keys.len());
             for key in keys {
-                values.push(match snapshot.head(key)? {
+                values.push(match snapshot.meta(key).await? {
                     None => None,
                     Some(info) if is_too_large(&info) => {
                         let size = usize::try_from(info.size).unwrap_or(usize::MAX);
@@ -183,9 +183,10 @@ impl<'a> SnapshotReader<'a> {
     /// A snapshot of documents, and the memory that they take.
     async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
+        snapshot.look_at(keys).await?;
         let (mut pending, mut largest) = (0_u64, 0_u64);
         for key in keys {
-            let info = snapshot.head(key)?;
+            let info = snapshot.meta(key).await?;
             self.versions_read.push((key.clone(), info.map(|info| info.version)));
             let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
@@ -260,7 +261,7 @@ impl<'a> SnapshotReader<'a> {
         if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
             return Ok(true);
         }
-        if self.watermark == Some(self.context.store.watermark().await?) {
+        if self.watermark.is_some() && self.watermark == self.context.store.watermark().await? {
             return Ok(true);
         }
         if !self.scans.validate(self.context).await? {
@@ -286,8 +287,9 @@ impl<'a> SnapshotReader<'a> {
         self.versions_read.dedup();
         let keys: Vec<Key> = self.versions_read.iter().map(|(key, _)| key.clone()).collect();
         let snapshot = self.context.store.snapshot(&keys).await?;
+        snapshot.look_at(&keys).await?;
         for (key, version) in &self.versions_read {
-            if snapshot.head(key)?.map(|info| info.version) != *version {
+            if snapshot.meta(key).await?.map(|info| info.version) != *version {
                 return Ok(false);
             }
         }

@@ -29,7 +29,7 @@ use crate::{
         tree::{NodeKind, NodeTree, implicit},
     },
     node::{keys::node_prefix, resolved::DraftHierarchy},
-    retry::MAX_ATTEMPTS,
+    retry::{MAX_ATTEMPTS, WhileReading},
 };
 
 /// The number of nodes up to which a tree is assembled on the request's own thread.
@@ -130,6 +130,14 @@ impl<'a> Walker<'a> {
             walker.window = window.cloned();
             walker.reader.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
+                // Another program changed a document while it was read.
+                if error.is_changed() {
+                    attempts += 1;
+                    if attempts < MAX_ATTEMPTS {
+                        continue;
+                    }
+                    return Err(error);
+                }
                 // The walk releases its memory and waits for more at once; as it doubles each time, that ends.
                 expected = walker.reader.better_expectation(&error).ok_or(error)?;
                 continue;
