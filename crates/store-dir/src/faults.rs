@@ -1,14 +1,12 @@
-//! What a file system may do while a file is read, for tests.
-
-use std::{fmt, sync::Arc};
+//! What a file system may do while a file is read, for tests. Without the feature `test-faults` nothing of it exists.
 
 use rustix::io::Errno;
 
 use crate::attributes::Attributes;
 
 /// A moment of a read.
+#[cfg(feature = "test-faults")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "test-faults"), allow(dead_code, reason = "only tests look at it"))]
 pub enum Moment {
     /// The type of a file was checked, and the file is about to be opened.
     Checked,
@@ -18,19 +16,31 @@ pub enum Moment {
     Listing,
 }
 
+/// The moments without the feature.
+#[cfg(not(feature = "test-faults"))]
+#[derive(Clone, Copy)]
+pub(crate) enum Moment {
+    Checked,
+    Read,
+    Listing,
+}
+
 /// Faults of a file system.
+#[cfg(feature = "test-faults")]
 #[derive(Clone, Default)]
 pub struct Faults {
-    #[cfg(feature = "test-faults")]
     granularity: Option<u32>,
-    #[cfg(feature = "test-faults")]
     on_moment: Option<Hook<Moment, ()>>,
-    #[cfg(feature = "test-faults")]
     on_open: Option<Hook<str, Option<i32>>>,
 }
 
+/// Without the feature, nothing fails.
+#[cfg(not(feature = "test-faults"))]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Faults;
+
 #[cfg(feature = "test-faults")]
-type Hook<T, R> = Arc<dyn Fn(&T) -> R + Send + Sync>;
+type Hook<T, R> = std::sync::Arc<dyn Fn(&T) -> R + Send + Sync>;
 
 #[cfg(feature = "test-faults")]
 impl Faults {
@@ -43,13 +53,13 @@ impl Faults {
     /// Calls a function at each moment of a read.
     #[must_use]
     pub fn on_moment(self, hook: impl Fn(&Moment) + Send + Sync + 'static) -> Self {
-        Self { on_moment: Some(Arc::new(hook)), ..self }
+        Self { on_moment: Some(std::sync::Arc::new(hook)), ..self }
     }
 
     /// Fails with the number of an error when a path is opened.
     #[must_use]
     pub fn on_open(self, hook: impl Fn(&str) -> Option<i32> + Send + Sync + 'static) -> Self {
-        Self { on_open: Some(Arc::new(hook)), ..self }
+        Self { on_open: Some(std::sync::Arc::new(hook)), ..self }
     }
 
     pub(crate) fn moment(&self, moment: Moment) {
@@ -74,6 +84,7 @@ impl Faults {
 }
 
 #[cfg(not(feature = "test-faults"))]
+#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
 impl Faults {
     pub(crate) fn moment(&self, _: Moment) {}
 
@@ -86,8 +97,9 @@ impl Faults {
     }
 }
 
-impl fmt::Debug for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+#[cfg(feature = "test-faults")]
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Faults").finish_non_exhaustive()
     }
 }

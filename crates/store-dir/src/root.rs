@@ -74,7 +74,7 @@ impl Root {
             #[cfg(feature = "test-faults")]
             faults: options.faults.clone(),
             #[cfg(not(feature = "test-faults"))]
-            faults: Faults::default(),
+            faults: Faults,
         })
     }
 

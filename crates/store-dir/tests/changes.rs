@@ -17,7 +17,9 @@ use std::{
 
 use bytes::Bytes;
 use common::{Fixture, overwrite, read_to_end, replace};
-use store::{ByteRange, Key, Keyed, ReadableStore, SnapshotStore, StoreError, Version};
+use store::{
+    ByteRange, Key, Keyed, ListableStore, PageRequest, Prefix, ReadableStore, SnapshotStore, StoreError, Version,
+};
 use store_dir::{DirStore, Faults, Moment, Options};
 use tokio::task::JoinSet;
 
@@ -309,5 +311,37 @@ async fn a_file_that_is_empty_for_a_moment_is_not_an_empty_value() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         std::io::Write::write_all(&mut &file, &[2; 100]).unwrap();
         assert_eq!(read.await.unwrap(), [2; 50][..]);
+    }
+}
+
+/// The version that a listing or a look returns is never that of other bytes.
+#[tokio::test]
+async fn versions_are_returned_when_a_second_write_would_give_another_one() {
+    for listed in [false, true] {
+        let fixture = Fixture::with(Options::new("dir:test").faults(Faults::default().times_in_seconds())).await;
+        let key = Key::parse("a").unwrap();
+        while SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_millis() > 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        fixture.write("a", "0");
+        let first = if listed {
+            fixture.store.list(PageRequest::first(1)).await.unwrap().keys[0].meta.version
+        } else {
+            fixture.store.head(&key).await.unwrap().unwrap().version
+        };
+        overwrite(&fixture.path("a"), b"1");
+        assert_ne!(fixture.read("a").await.unwrap(), (first, Bytes::from_static(b"1")), "listed: {listed}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_file_is_listed_with_the_version_that_it_is_read_with() {
+    let fixture = Fixture::new().await;
+    for number in 0..3 {
+        replace(&fixture.path("a"), format!("{number}").as_bytes());
+        let page = fixture.store.list(PageRequest::first(1)).await.unwrap();
+        let children = fixture.store.list_dir(&Prefix::root(), PageRequest::first(1)).await.unwrap();
+        let version = fixture.read("a").await.unwrap().0;
+        assert_eq!((page.keys[0].meta.version, children.keys[0].meta.version), (version, version));
     }
 }
