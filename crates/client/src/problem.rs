@@ -181,6 +181,7 @@ mod tests {
             announced: Some(3),
             received: Some(2),
             current: Some("\"0000000000000000000000000000002a\"".into()),
+            unsupported: Some("listings".into()),
             ..Members::default()
         };
         into_failure(

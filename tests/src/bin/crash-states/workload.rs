@@ -12,8 +12,8 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use store::{
-    Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
-    WriteableStore,
+    Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError,
+    TransactionalStore, WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
