@@ -48,6 +48,8 @@ Examples:
       for all clients that can reach port 8000, read-only
   zarrd serve --read-only --store /archive
       serve an existing store without writing to it
+  zarrd serve --store dir:/data
+      serve a directory that zarr-python and others write, without writing to it
   zarrd serve --store memory: --listen 127.0.0.1:0
       for a test: nothing is persistent, and the line on stdout has the port
 

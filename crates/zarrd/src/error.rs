@@ -175,7 +175,9 @@ impl Error {
             Self::Config(_) | Self::Certificate(_) | Self::CopyTargetNotEmpty { .. } | Self::ExpiryTooFar => {
                 Code::Usage
             }
-            Self::Open(OpenStoreError::Open { .. } | OpenStoreError::NotFound { .. }) => Code::StoreUnusable,
+            Self::Open(
+                OpenStoreError::Open { .. } | OpenStoreError::OpenFiles { .. } | OpenStoreError::NotFound { .. },
+            ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
             Self::CorruptValues { .. } => Code::CorruptionFound,
             Self::Listen { .. } => Code::CannotListen,

@@ -8,11 +8,12 @@ use std::{
 
 use array::Arrays;
 use client::HttpStore;
-use store::{ListableStore, MemoryStore, Prefix, ReadableStore, StoreError, TransactionalStore};
+use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, StoreError};
+use store_dir::DirStore;
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 
 use crate::{
-    config::{Endpoint, Location, ServerEndpoint, WriteLimits},
+    config::{Endpoint, FilesLocation, Location, ServerEndpoint, WriteLimits},
     transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
 };
 
@@ -26,6 +27,8 @@ pub(crate) enum ServedStore {
     Local(LocalStore),
     /// A store in memory.
     Memory(MemoryStore),
+    /// A directory of files that other programs write.
+    Files(Keyed<DirStore>),
 }
 
 /// An open store, local or behind a server.
@@ -56,6 +59,15 @@ pub(crate) enum OpenStoreError {
         /// Reason.
         #[source]
         source: OpenError,
+    },
+    /// The directory of files that other programs write cannot be opened.
+    #[error("cannot open the store {location}")]
+    OpenFiles {
+        /// The store.
+        location: Location,
+        /// Reason.
+        #[source]
+        source: store_dir::OpenError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -139,12 +151,26 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
-        Location::Memory => return Err(OpenStoreError::NotFound { location: location.clone() }),
+        Location::Memory | Location::Files(_) => {
+            return Err(OpenStoreError::NotFound { location: location.clone() });
+        }
     };
     LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
         locked @ OpenError::Locked { .. } => OpenStoreError::InUse { locked, advice },
         source => OpenStoreError::Open { location: location.clone(), source },
     })
+}
+
+/// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
+async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreError> {
+    let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
+    let FilesLocation { directory, symlinks } = files;
+    let absolute = std::path::absolute(directory)
+        .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
+    let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
+    let store = DirStore::open(&absolute, options).await.map_err(failed)?;
+    let guarantees = store.guarantees();
+    Ok(Keyed::new(store, guarantees))
 }
 
 impl From<WriteLimits> for Options {
@@ -195,16 +221,18 @@ impl ServedStore {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
+            (Location::Files(files), _) => open_files(files).await.map(Self::Files),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
     }
 
-    /// The store as the trait object that the server needs.
-    pub(crate) fn shared(&self) -> Arc<dyn TransactionalStore> {
+    /// The store as the server needs it.
+    pub(crate) fn shared(&self) -> store::ServedStore {
         match self {
-            Self::Local(store) => Arc::new(store.clone()),
-            Self::Memory(store) => Arc::new(store.clone()),
+            Self::Local(store) => Arc::new(store.clone()).into(),
+            Self::Memory(store) => Arc::new(store.clone()).into(),
+            Self::Files(store) => store::ServedStore::read_only(Arc::new(store.clone())),
         }
     }
 
@@ -212,7 +240,7 @@ impl ServedStore {
     pub(crate) async fn close(self) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.close().await,
-            Self::Memory(_) => Ok(()),
+            Self::Memory(_) | Self::Files(_) => Ok(()),
         }
     }
 }

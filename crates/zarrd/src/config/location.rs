@@ -7,7 +7,9 @@ use std::{
     str::FromStr,
 };
 
-/// Location of a store on this machine: `sled:DIR`, `redb:DIR` or `memory:`; a bare path is a sled store.
+use store_dir::Symlinks;
+
+/// Location of a store on this machine: `sled:DIR`, `redb:DIR`, `memory:` or `dir:DIR`; a bare path is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A directory with a sled index.
@@ -16,16 +18,29 @@ pub(crate) enum Location {
     Redb(PathBuf),
     /// Memory, which is not persistent.
     Memory,
+    /// A directory of files that other programs write.
+    Files(FilesLocation),
+}
+
+/// Location of files that other programs write: `dir:DIR`, with options after a `?`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FilesLocation {
+    /// The directory.
+    pub(crate) directory: PathBuf,
+    /// The symbolic links that are followed.
+    pub(crate) symlinks: Symlinks,
 }
 
 /// Errors of parsing a [`Location`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LocationError {
     /// The directory is missing.
-    #[error("the directory is missing; write sled:DIR or redb:DIR")]
+    #[error("the directory is missing; write sled:DIR, redb:DIR or dir:DIR")]
     NoDirectory,
     /// The part before the colon is not a kind of store.
-    #[error("`{0}:` is not a kind of store; write sled:DIR, redb:DIR or memory: (and ./{0}:… for a path with a colon)")]
+    #[error(
+        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR or memory: (and ./{0}:… for a path with a colon)"
+    )]
     UnknownKind(String),
     /// The colon after the kind is missing.
     #[error("`{0}` lacks its colon; write {0}: (and ./{0} for a directory of that name)")]
@@ -33,6 +48,11 @@ pub(crate) enum LocationError {
     /// `memory:` is followed by a path.
     #[error("memory: keeps nothing, so it takes no directory")]
     MemoryHasNoDirectory,
+    /// The part after the question mark is not an option of `dir:`.
+    #[error(
+        "`{0}` is not an option of dir:; write ?symlinks=within or ?symlinks=follow (and a `?` at the end of a path that contains one)"
+    )]
+    UnknownOption(String),
 }
 
 /// An address to listen on: `IP:PORT`, or `localhost:PORT`.
@@ -45,11 +65,11 @@ pub(crate) struct Listen(pub(crate) SocketAddr);
 pub(crate) struct ListenError;
 
 impl Location {
-    /// The directory of the store, if any.
+    /// The directory of the store, if it has one to itself.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Sled(directory) | Self::Redb(directory) => Some(directory),
-            Self::Memory => None,
+            Self::Memory | Self::Files(_) => None,
         }
     }
 }
@@ -74,18 +94,36 @@ impl FromStr for Location {
         let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
                 "" => Err(LocationError::NoDirectory),
-                "sled" | "redb" | "memory" => Err(LocationError::NoColon(text.to_owned())),
+                "sled" | "redb" | "memory" | "dir" => Err(LocationError::NoColon(text.to_owned())),
                 path => Ok(Self::Sled(path.into())),
             };
         };
         match (kind, rest) {
             ("memory", "") => Ok(Self::Memory),
             ("memory", _) => Err(LocationError::MemoryHasNoDirectory),
-            ("sled" | "redb", "") => Err(LocationError::NoDirectory),
+            ("sled" | "redb" | "dir", "") => Err(LocationError::NoDirectory),
             ("sled", path) => Ok(Self::Sled(path.into())),
             ("redb", path) => Ok(Self::Redb(path.into())),
+            ("dir", rest) => rest.parse().map(Self::Files),
             _ => Err(LocationError::UnknownKind(kind.to_owned())),
         }
+    }
+}
+
+impl FromStr for FilesLocation {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, LocationError> {
+        let (path, options) = text.rsplit_once('?').unwrap_or((text, ""));
+        if path.is_empty() {
+            return Err(LocationError::NoDirectory);
+        }
+        let symlinks = match options {
+            "" | "symlinks=within" => Symlinks::Within,
+            "symlinks=follow" => Symlinks::Follow,
+            other => return Err(LocationError::UnknownOption(other.to_owned())),
+        };
+        Ok(Self { directory: path.into(), symlinks })
     }
 }
 
@@ -112,7 +150,20 @@ impl fmt::Display for Location {
             Self::Sled(directory) => write!(f, "sled:{}", directory.display()),
             Self::Redb(directory) => write!(f, "redb:{}", directory.display()),
             Self::Memory => f.write_str("memory:"),
+            Self::Files(files) => files.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for FilesLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.directory.display();
+        let options = match self.symlinks {
+            Symlinks::Follow => "?symlinks=follow",
+            Symlinks::Within if directory.to_string().contains('?') => "?",
+            Symlinks::Within => "",
+        };
+        write!(f, "dir:{directory}{options}")
     }
 }
 
@@ -126,6 +177,10 @@ impl fmt::Display for Listen {
 mod tests {
     use super::*;
 
+    fn files(directory: &str, symlinks: Symlinks) -> Location {
+        Location::Files(FilesLocation { directory: directory.into(), symlinks })
+    }
+
     #[test]
     fn locations_are_parsed() {
         for (text, location) in [
@@ -135,14 +190,25 @@ mod tests {
             ("data", Location::Sled("data".into())),
             ("./odd:name", Location::Sled("./odd:name".into())),
             ("memory:", Location::Memory),
+            ("dir:/data", files("/data", Symlinks::Within)),
+            ("dir:data?symlinks=within", files("data", Symlinks::Within)),
+            ("dir:/data?symlinks=follow", files("/data", Symlinks::Follow)),
+            ("dir:/odd?name?", files("/odd?name", Symlinks::Within)),
+            ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
         ] {
-            assert_eq!(text.parse(), Ok(location), "{text}");
+            assert_eq!(text.parse(), Ok(location.clone()), "{text}");
+            assert_eq!(location.to_string().parse(), Ok(location), "{text}");
         }
         for (text, error) in [
             ("", LocationError::NoDirectory),
             ("sled:", LocationError::NoDirectory),
             ("memory", LocationError::NoColon("memory".into())),
             ("memory:/data", LocationError::MemoryHasNoDirectory),
+            ("dir:", LocationError::NoDirectory),
+            ("dir:?symlinks=follow", LocationError::NoDirectory),
+            ("dir", LocationError::NoColon("dir".into())),
+            ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
+            ("dir:/odd?name", LocationError::UnknownOption("name".into())),
             ("s3://bucket", LocationError::UnknownKind("s3".into())),
         ] {
             assert_eq!(text.parse::<Location>(), Err(error), "{text}");

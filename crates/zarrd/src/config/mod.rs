@@ -20,7 +20,7 @@ use std::{io, path::PathBuf};
 pub(crate) use anonymous::AnonymousRight;
 pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
-pub(crate) use location::{Listen, Location};
+pub(crate) use location::{FilesLocation, Listen, Location};
 pub(crate) use logins::{LoginError, Logins};
 pub(crate) use options::{
     AccessLogLevel, AccessOptions, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
@@ -80,10 +80,13 @@ pub(crate) enum ConfigError {
     Anonymous(#[from] anonymous::AnonymousRightsError),
     /// The store has no directory in which tokens could be.
     #[error(
-        "memory: has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml), or \
+        "{store} has no directory for tokens; name one with --access DIR (ZARRD_ACCESS, or `access` in zarrd.toml), or \
          serve clients without a token with --anonymous"
     )]
-    AccessRequired,
+    AccessRequired {
+        /// The store.
+        store: Location,
+    },
     /// A grant of a token is invalid.
     #[error("--allow was given too often")]
     Grants(#[from] access::TooManyGrants),
@@ -103,6 +106,17 @@ pub(crate) enum ConfigError {
     NotPersistent {
         /// Name of the command.
         command: &'static str,
+    },
+    /// The command needs a store of its own.
+    #[error(
+        "{command} does not work on {store}, whose files other programs write; serve it (zarrd serve --store {store}), \
+         or name a sled:DIR or redb:DIR"
+    )]
+    NotOwned {
+        /// Name of the command.
+        command: &'static str,
+        /// The store.
+        store: Location,
     },
     /// The memory limit is too small.
     #[error("--max-memory is {memory}; the minimum is {min}")]

@@ -240,8 +240,9 @@ impl ServeConfig {
         let is_private = listen.0.ip().to_canonical().is_loopback() && proxies.is_empty();
         let tokens = TokenDirectory::new(access, store.clone(), file);
         let access = access_policy(&serve, file, is_private)?;
+        let store = file.location(store);
         if tokens == TokenDirectory::None && access.anonymous == AnonymousAccess::Granted(Grants::none()) {
-            return Err(ConfigError::AccessRequired);
+            return Err(ConfigError::AccessRequired { store });
         }
         let logs = request_logs::resolve(&serve, &file.serve)?;
         let limits = limits(&serve, &file.serve);
@@ -249,13 +250,15 @@ impl ServeConfig {
         let read_only = serve.read_only.or(file.serve.read_only).unwrap_or_default();
         let (changes, store_access) = match read_only {
             true => (Changes::Rejected, StoreAccess::ReadOnly),
+            // Changes of a store that cannot be changed are answered by the server.
+            false if matches!(store, Location::Files(_)) => (Changes::Accepted, StoreAccess::ReadOnly),
             false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(&write, file);
-        Ok(Self { store: file.location(store), access: store_access, tokens, write, listen, tls, settings, logs })
+        Ok(Self { store, access: store_access, tokens, write, listen, tls, settings, logs })
     }
 }
 
@@ -466,6 +469,7 @@ fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) ->
 fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match location {
         Location::Memory => Err(ConfigError::NotPersistent { command }),
+        store @ Location::Files(_) => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),
     }
 }

@@ -60,9 +60,9 @@ impl TokenConfig {
                 (args.access, args.drop.map_or(TokenCommand::Rotate, |key| TokenCommand::Drop { key }))
             }
         };
-        let directory = match TokenDirectory::new(access, store, file) {
+        let directory = match TokenDirectory::new(access, store.clone(), file) {
             TokenDirectory::Given(directory) | TokenDirectory::InStore(directory) => directory,
-            TokenDirectory::None => return Err(ConfigError::AccessRequired),
+            TokenDirectory::None => return Err(ConfigError::AccessRequired { store: file.location(store) }),
         };
         Ok(Self { directory, command, format: OutputFormat::new(json) })
     }

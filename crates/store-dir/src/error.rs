@@ -1,0 +1,80 @@
+//! Errors.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use rustix::io::Errno;
+use store::StoreError;
+
+/// The time after which to retry what the kernel could not do because of concurrent renames.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The reason why a directory cannot be opened as a store.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The path is missing, not a directory, or not accessible.
+    #[error("could not open the directory {path}", path = path.display())]
+    Directory {
+        /// The path.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
+    /// The kernel cannot open files without leaving a directory.
+    #[error("the kernel has no openat2, which needs Linux 5.6 and a sandbox that allows it")]
+    NoOpenat2(#[source] io::Error),
+}
+
+/// The reason why a file below the directory cannot be read: the source of a [`StoreError::Io`].
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// A symbolic link leads out of the directory, or has an absolute target.
+    #[error(
+        "{path:?} is, or is below, a symbolic link that leads out of the directory of the store or has an absolute target; `?symlinks=follow` in the store's URL allows that"
+    )]
+    OutsideOfDirectory {
+        /// The key or prefix.
+        path: String,
+    },
+    /// The operating system failed.
+    #[error("{path:?}")]
+    System {
+        /// The key or prefix.
+        path: String,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The error of a call that opens or reads something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The directory of the store is not there.
+    Root(Errno),
+    /// What was asked for cannot be opened or read.
+    File(Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Self::File(error)
+    }
+}
+
+/// The error of an action on the file or directory of a key or prefix.
+pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> StoreError {
+    let error = match failure {
+        Failure::File(error) => error,
+        Failure::Root(error) => return StoreError::io("open the directory of the store", error.into()),
+    };
+    let source = io::Error::from(error);
+    let path = path.to_owned();
+    match error {
+        // The errors of a machine that is short of something are classified by the number of the system.
+        Errno::MFILE | Errno::NFILE => StoreError::io(action, source),
+        Errno::AGAIN => StoreError::Busy { retry_after: Some(RETRY_AFTER) },
+        Errno::XDEV => StoreError::io(action, io::Error::new(source.kind(), FileError::OutsideOfDirectory { path })),
+        _ => StoreError::io(action, io::Error::new(source.kind(), FileError::System { path, source })),
+    }
+}

@@ -1,0 +1,79 @@
+//! What the clones of a store share.
+
+use std::{sync::Arc, time::Duration};
+
+use store::{CursorSigner, Key, StoreError, ValueMeta};
+use tokio::sync::Semaphore;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{
+    attributes::{Attributes, Versions},
+    options::Options,
+    quiet::{Precision, Quiet},
+    root::Root,
+};
+
+/// The maximum number of operations that block at a time. A file system that hangs occupies so many threads at most.
+const MAX_BLOCKING: usize = 64;
+
+/// The memory for the beginnings of values that are read before their stream is polled, in KiB.
+const PREFETCH_KIB: usize = 64 << 10;
+
+/// The seed that distinguishes the secret of cursors from the key of versions.
+const CURSORS: u64 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) root: Root,
+    pub(crate) cursors: CursorSigner,
+    /// One permit for each KiB.
+    pub(crate) prefetch: Arc<Semaphore>,
+    versions: Versions,
+    quiet: Quiet,
+    blocking: Arc<Semaphore>,
+}
+
+impl Inner {
+    pub(crate) fn new(root: Root, options: &Options) -> Self {
+        Self {
+            root,
+            cursors: CursorSigner::new(xxh3_64_with_seed(options.name.as_bytes(), CURSORS)),
+            prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
+            versions: Versions::new(&options.name),
+            quiet: Quiet::default(),
+            blocking: Arc::new(Semaphore::new(MAX_BLOCKING)),
+        }
+    }
+
+    /// Runs work on the thread pool for work that blocks. If the future is dropped, the work still ends before its
+    /// place is given to other work.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Self>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let permit = Arc::clone(&self.blocking).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let inner = Arc::clone(self);
+        let work = move || {
+            let _permit = permit;
+            work(&inner)
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is shutting down.
+                Err(_) => Err(StoreError::Closed),
+            },
+        }
+    }
+
+    /// The metadata of a value whose file is quiet.
+    pub(crate) fn meta(&self, key: &Key, attributes: &Attributes) -> ValueMeta {
+        self.versions.meta(key, attributes)
+    }
+
+    /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already.
+    pub(crate) fn wait(&self, key: &Key, attributes: &Attributes, precision: Precision) -> Option<Duration> {
+        self.quiet.wait(attributes, self.meta(key, attributes).version, precision)
+    }
+}

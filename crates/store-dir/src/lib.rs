@@ -1,0 +1,124 @@
+//! A read-only store over a directory of files that other programs go on writing.
+//!
+//! [`DirStore`] reads what zarr-python, xarray, tensorstore, rsync and others write: each regular file is a value, and
+//! its path below the directory is the key. It is opened with [`Options`]; [`store::Keyed`] makes snapshots of it.
+//!
+//! # Lifecycle of a read
+//!
+//! ```text
+//!  look up (O_PATH) ── no regular file ──► absent
+//!        │
+//!      open, attributes ── not quiet yet ──► wait, attributes ── changed ──┐
+//!        │ quiet                                   │ unchanged             │
+//!        ▼                                         ▼                       │
+//!      read a buffer, attributes ◄─────────────────┘                       │
+//!        │             └── changed ── nothing was yielded ──► once more ◄──┘
+//!        │ unchanged            └── otherwise ──► StoreError::Changed
+//!        ▼
+//!      yield the buffer
+//! ```
+//!
+//! A value of up to 1 MiB is read and checked before it is returned; a larger one is streamed in buffers of 256 KiB, each
+//! checked before it is yielded. A file that is shorter than promised has changed: its value is never short and never
+//! filled with zeros. A file that is replaced by a rename, or removed, is read to its end. If the value keeps changing,
+//! the read fails with [`store::StoreError::Changed`] after 8 tries, or when it has waited for 4 s.
+//!
+//! # Versions, and files that were just written
+//!
+//! A version is a hash of the key and the file's inode number, size, and times of modification and change, each with
+//! nanoseconds. The hash is keyed with the name in [`Options`], so all servers of a directory have equal versions. The
+//! number of the device is left out: NFS, Btrfs and overlayfs assign it when they are mounted, so servers would disagree.
+//!
+//! Equal versions of a key must mean equal bytes, but a file can be changed without changing its attributes: by a second
+//! write within one tick of the clock of its file system, or by the rest of a long write, since Linux sets the times when
+//! a write begins. Git calls such entries racy, and compares contents until they are two seconds old. Contents are no
+//! remedy here: to hash a shard for each request costs too much, and a version that depends on the age of a file changes
+//! while an answer is made of it. A version that is unique for each read would fail every snapshot of a file that was
+//! just written, although nothing changes any more.
+//!
+//! Instead, **a file is read when it has been quiet for some time**: when its time of change is older than that, or its
+//! attributes were the same before and after waiting for the rest of it. What changes the file afterwards has another
+//! time of change, and has it before its first byte can be read, so the attributes that are read after the bytes show it.
+//! The version is the same at any age. The quiet time is
+//!
+//! - 50 ms and 4 ms for each MiB, at most 2 s, on file systems of this machine that are known to have fine times
+//!   (ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs, overlayfs). Their clock ticks at least every 10 ms; the second part
+//!   is the time that one write of the complete file may take.
+//! - 2 s on all others, which includes network file systems, whose clocks may differ from that of this machine by the same
+//!   time, and files whose time of change is in whole milliseconds.
+//!
+//! A file with a time of change in the future is quiet when this process has known it for the quiet time with the same
+//! attributes. Only the time of change counts: programs set the time of modification to anything. `head` and listings
+//! wait as well; if a file is still being written then, its version is one that never occurs again.
+//!
+//! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time, since
+//! only it knows when the value is complete; one that writes through a memory map, since Linux sets the times once until
+//! the page is written back; one that stops within a single write for longer than the quiet time; and changes on a
+//! file system without a time of change of its own (FAT, SSHFS) that restore the time of modification.
+//! The writers in the table of the module `names` write to another file and rename it, and have none of these problems.
+//!
+//! # Names
+//!
+//! - Names that are no segments of a [`store::Key`] (not UTF-8, with control characters, too long), and those of temporary
+//!   files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read. What rsync
+//!   appends cannot be told from an extension of six letters or digits, so `.a.backup` is such a name as well.
+//! - FIFOs, sockets and devices are no values and are not opened. If one takes the place of a file between the check and
+//!   the opening, it is opened without blocking, and closed.
+//! - A key is not also a prefix of keys, as the names of a directory are unique. A directory is a prefix, even an empty
+//!   one: to find out whether keys are below it costs a pass over everything below.
+//! - On a file system that ignores case or normalises Unicode, other spellings of a name find its file as well; listings
+//!   have the spelling of the directory.
+//! - The directory itself may be replaced; the one that is at the path is read. If there is none, everything fails.
+//!
+//! # Opening
+//!
+//! Every file is opened with `openat2`, relative to the directory and with `RESOLVE_NO_MAGICLINKS`; without it (before Linux
+//! 5.6, or in a sandbox that forbids it) the store does not open. [`Symlinks::Within`] adds `RESOLVE_BENEATH`, so that no
+//! link leads out, whoever exchanges it at whatever moment. A link that may not be followed fails the read of what is
+//! behind it; listings leave it out and log a warning, as they do with links to directories above themselves.
+//!
+//! Listings take one pass over each directory of a page, and keep only the names that the page needs. What a directory
+//! that is removed meanwhile contained is not listed. A directory without permission fails the listing.
+//!
+//! # Staleness
+//!
+//! Local file systems show every change at once. NFS and SMB clients keep attributes for as long as their mount options
+//! say (60 s and 1 s by default), which [`DirStore::guarantees`] reports with the largest of all mounts at or below the
+//! directory; for FUSE, 9p and AFS it reports 60 s. A file that is being read is checked with its server.
+//!
+//! # Modules
+//!
+//! | module | |
+//! |---|---|
+//! | `store` | [`DirStore`] and its implementation of the store traits |
+//! | `read`, `list` | reading a value, and listing keys: the parts that wait |
+//! | `walk`, `directory` | the directories of a listing, and the children of one |
+//! | `inner` | what clones share; running what blocks |
+//! | `root` | opening files |
+//! | `attributes`, `quiet`, `file_systems` | attributes and versions, the quiet time, and the kinds of file systems |
+//! | `names` | names of files that are no values |
+
+#![cfg(target_os = "linux")]
+
+mod attributes;
+mod directory;
+mod error;
+mod faults;
+mod file_systems;
+mod inner;
+mod list;
+mod names;
+mod options;
+mod quiet;
+mod read;
+mod root;
+mod store;
+mod walk;
+
+#[cfg(feature = "test-faults")]
+pub use self::faults::{Faults, Moment};
+pub use self::{
+    error::{FileError, OpenError},
+    options::{Options, Symlinks},
+    store::DirStore,
+};

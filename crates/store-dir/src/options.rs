@@ -1,0 +1,49 @@
+//! Options of a store.
+
+/// The options of a [`DirStore`](crate::DirStore).
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) name: String,
+    pub(crate) symlinks: Symlinks,
+    #[cfg(feature = "test-faults")]
+    pub(crate) faults: crate::Faults,
+}
+
+/// The symbolic links that are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    /// Those that lead to files below the directory of the store, by a relative target. To read through any other is
+    /// an error; listings leave it out.
+    #[default]
+    Within,
+    /// All.
+    Follow,
+}
+
+impl Options {
+    /// The options of a store of this name, such as its URL.
+    ///
+    /// The name is the key of the hash that versions are, and the secret of cursors: servers of one directory that are
+    /// given the same name have equal versions, and continue the listings of each other.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            symlinks: Symlinks::default(),
+            #[cfg(feature = "test-faults")]
+            faults: crate::Faults::default(),
+        }
+    }
+
+    /// Follows these symbolic links.
+    #[must_use]
+    pub fn symlinks(self, symlinks: Symlinks) -> Self {
+        Self { symlinks, ..self }
+    }
+
+    /// Injects faults.
+    #[cfg(feature = "test-faults")]
+    #[must_use]
+    pub fn faults(self, faults: crate::Faults) -> Self {
+        Self { faults, ..self }
+    }
+}

@@ -1,0 +1,142 @@
+//! The time that a file has to be quiet before it is read.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant, SystemTime},
+};
+
+use parking_lot::Mutex;
+use store::Version;
+
+use crate::attributes::Attributes;
+
+/// The quiet time on file systems whose times may be as coarse as two seconds, or are set by another machine.
+const COARSE: Duration = Duration::from_secs(2);
+
+/// The quiet time on file systems with times of this machine, which advance at least every 10 ms.
+const FINE: Duration = Duration::from_millis(50);
+
+/// The bytes that a single write is assumed to copy in a millisecond, at least.
+const BYTES_PER_MS: u64 = 256 * 1024;
+
+/// Nanoseconds that are a multiple of this are those of a file system that stores times more coarsely.
+const COARSE_UNIT: u32 = 1_000_000;
+
+/// The maximum number of remembered files whose times are in the future.
+const MAX_SEEN: usize = 4096;
+
+/// The precision of the times of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    Fine,
+    Coarse,
+}
+
+/// Judges how long a file has to be quiet.
+#[derive(Debug, Default)]
+pub(crate) struct Quiet {
+    /// The files whose times are in the future, and when they were seen first.
+    seen: Mutex<HashMap<Version, Instant>>,
+}
+
+impl Quiet {
+    /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already.
+    /// `version` stands for the file and its attributes.
+    pub(crate) fn wait(&self, attributes: &Attributes, version: Version, precision: Precision) -> Option<Duration> {
+        self.wait_at(attributes, version, precision, (SystemTime::now(), Instant::now()))
+    }
+
+    fn wait_at(
+        &self,
+        attributes: &Attributes,
+        version: Version,
+        precision: Precision,
+        now: (SystemTime, Instant),
+    ) -> Option<Duration> {
+        let needed = quiet_time(attributes, precision);
+        let quiet = match now.0.duration_since(attributes.changed.system()) {
+            Ok(age) => age,
+            Err(_) => self.seen_for(version, now.1),
+        };
+        needed.checked_sub(quiet).filter(|wait| !wait.is_zero())
+    }
+
+    /// The time for which a file with times in the future has been known to this process with these attributes.
+    fn seen_for(&self, version: Version, now: Instant) -> Duration {
+        let mut seen = self.seen.lock();
+        if seen.len() >= MAX_SEEN && !seen.contains_key(&version) {
+            seen.clear();
+        }
+        now.saturating_duration_since(*seen.entry(version).or_insert(now))
+    }
+}
+
+fn quiet_time(attributes: &Attributes, precision: Precision) -> Duration {
+    if precision == Precision::Coarse || attributes.changed.nanoseconds.is_multiple_of(COARSE_UNIT) {
+        return COARSE;
+    }
+    FINE.saturating_add(Duration::from_millis(attributes.size / BYTES_PER_MS)).min(COARSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::{FileId, Kind, Time};
+
+    const CHANGED: Time = Time { seconds: 1_700_000_000, nanoseconds: 123_456_789 };
+    const FILE: Version = Version::from_u128(1);
+
+    fn attributes(size: u64, changed: Time) -> Attributes {
+        let id = FileId { device: (8, 1), inode: 42 };
+        // A program may set this time to anything.
+        let modified = Time { seconds: 2_000_000_000, nanoseconds: 0 };
+        Attributes { id, kind: Kind::Regular, size, links: 1, modified, changed }
+    }
+
+    fn wait(size: u64, changed: Time, precision: Precision, age: Duration) -> Option<Duration> {
+        let now = (changed.system() + age, Instant::now());
+        Quiet::default().wait_at(&attributes(size, changed), FILE, precision, now)
+    }
+
+    #[test]
+    fn a_file_is_quiet_after_a_time_that_depends_on_its_file_system_and_size() {
+        let ms = Duration::from_millis;
+        let rounded = Time { nanoseconds: 120_000_000, ..CHANGED };
+        for (size, changed, precision, needed) in [
+            (0, CHANGED, Precision::Fine, 50),
+            (10, CHANGED, Precision::Fine, 50),
+            (64 << 20, CHANGED, Precision::Fine, 306),
+            (u64::MAX, CHANGED, Precision::Fine, 2_000),
+            (0, CHANGED, Precision::Coarse, 2_000),
+            (0, rounded, Precision::Fine, 2_000),
+        ] {
+            assert_eq!(wait(size, changed, precision, ms(0)), Some(ms(needed)), "{size} {changed:?} {precision:?}");
+            assert_eq!(wait(size, changed, precision, ms(needed - 1)), Some(ms(1)), "{size} {changed:?} {precision:?}");
+            assert_eq!(wait(size, changed, precision, ms(needed)), None, "{size} {changed:?} {precision:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_from_the_future_is_quiet_when_it_was_seen_for_long_enough() {
+        let quiet = Quiet::default();
+        let (file, begun) = (attributes(0, CHANGED), Instant::now());
+        let wait = |version, after: u64| {
+            let clock = CHANGED.system() - Duration::from_secs(3_600);
+            let now = begun + Duration::from_millis(after);
+            quiet.wait_at(&file, version, Precision::Coarse, (clock, now))
+        };
+        assert_eq!(wait(FILE, 0), Some(Duration::from_secs(2)));
+        assert_eq!(wait(FILE, 1_500), Some(Duration::from_millis(500)));
+        assert_eq!(wait(FILE, 2_000), None);
+        assert_eq!(wait(Version::from_u128(2), 2_000), Some(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn the_memory_of_files_from_the_future_is_bounded() {
+        let quiet = Quiet::default();
+        for number in 0..10_000 {
+            quiet.seen_for(Version::from_u128(number), Instant::now());
+        }
+        assert!(quiet.seen.lock().len() <= MAX_SEEN);
+    }
+}

@@ -1,0 +1,188 @@
+//! Opening files below the directory, and none elsewhere.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use crate::{
+    attributes::{Attributes, Kind},
+    error::{Failure, OpenError},
+    faults::{Faults, Moment},
+    file_systems::FileSystems,
+    options::{Options, Symlinks},
+    quiet::Precision,
+};
+use parking_lot::RwLock;
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{AtFlags, Mode, OFlags, ResolveFlags, open, openat2},
+    io::Errno,
+};
+
+/// The number of tries while the kernel reports that names are being changed concurrently.
+const TRIES: u32 = 64;
+
+/// The number of tries without a pause in between.
+const QUICK_TRIES: u32 = 32;
+
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The number of times that a value is looked up again because it is replaced by something else.
+const REPLACEMENTS: u32 = 8;
+
+/// The directory of a store.
+#[derive(Debug)]
+pub(crate) struct Root {
+    path: PathBuf,
+    symlinks: Symlinks,
+    current: RwLock<Arc<Opened>>,
+    pub(crate) file_systems: FileSystems,
+    pub(crate) faults: Faults,
+}
+
+/// An open file or directory, and its attributes when it was opened.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: OwnedFd,
+    pub(crate) attributes: Attributes,
+    pub(crate) precision: Precision,
+}
+
+impl Root {
+    /// Opens a directory. Blocks.
+    pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+        let failed = |source: io::Error| OpenError::Directory { path: path.to_owned(), source };
+        let path = std::path::absolute(path).map_err(failed)?;
+        let file_systems = FileSystems::default();
+        let opened = open_root(&path, &file_systems).map_err(|error| failed(error.into()))?;
+        // A sandbox may reject the call with other errors than that of an old kernel.
+        openat2(&opened.file, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::BENEATH).map_err(
+            |error| match error {
+                Errno::NOSYS | Errno::PERM | Errno::INVAL => OpenError::NoOpenat2(error.into()),
+                error => failed(error.into()),
+            },
+        )?;
+        Ok(Self {
+            path,
+            symlinks: options.symlinks,
+            current: RwLock::new(Arc::new(opened)),
+            file_systems,
+            #[cfg(feature = "test-faults")]
+            faults: options.faults.clone(),
+            #[cfg(not(feature = "test-faults"))]
+            faults: Faults,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file of a value for reading. `None` if there is none, or if it is no regular file, which is not opened.
+    pub(crate) fn open_value(&self, key: &str) -> Result<Option<Opened>, Failure> {
+        for _ in 0..REPLACEMENTS {
+            let Some(found) = self.look_up(key)? else { return Ok(None) };
+            if found.attributes.kind != Kind::Regular {
+                return Ok(None);
+            }
+            self.faults.moment(Moment::Checked);
+            // If something else has taken the place of the file meanwhile, opening it neither blocks nor makes it the
+            // terminal of the server.
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+            let Some(file) = self.open_path(key, flags)? else { return Ok(None) };
+            let attributes = self.attributes(&file, AtFlags::empty())?;
+            if attributes.kind == Kind::Regular {
+                return Ok(Some(self.opened(file, attributes)));
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    /// Opens a path without any access to what it leads to; `None` if there is nothing.
+    pub(crate) fn look_up(&self, path: &str) -> Result<Option<Opened>, Failure> {
+        let Some(file) = self.open_path(path, OFlags::PATH)? else { return Ok(None) };
+        let attributes = self.attributes(&file, AtFlags::empty())?;
+        Ok(Some(self.opened(file, attributes)))
+    }
+
+    /// Opens the directory of a prefix; `None` if there is none.
+    pub(crate) fn open_directory(&self, prefix: &str) -> Result<Option<Opened>, Failure> {
+        let path = prefix.strip_suffix('/').unwrap_or(".");
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let Some(file) = self.open_path(path, flags)? else { return Ok(None) };
+        let attributes = self.attributes(&file, AtFlags::empty())?;
+        self.faults.moment(Moment::Listing);
+        Ok(Some(self.opened(file, attributes)))
+    }
+
+    /// The attributes of an open file.
+    pub(crate) fn attributes(&self, file: impl AsFd, flags: AtFlags) -> Result<Attributes, Failure> {
+        Ok(self.faults.attributes(Attributes::of(file, flags)?))
+    }
+
+    /// The attributes of a name in a directory, without following a symbolic link.
+    pub(crate) fn attributes_of_name(&self, directory: &Opened, name: &str) -> Result<Option<Attributes>, Failure> {
+        match Attributes::of_name(&directory.file, name, AtFlags::empty()) {
+            Ok(attributes) => Ok(Some(self.faults.attributes(attributes))),
+            Err(error) if is_absence(error) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn opened(&self, file: OwnedFd, attributes: Attributes) -> Opened {
+        let precision = self.file_systems.precision(attributes.id, &file);
+        Opened { file, attributes, precision }
+    }
+
+    /// Opens a path below the directory; `None` if there is nothing.
+    fn open_path(&self, path: &str, flags: OFlags) -> Result<Option<OwnedFd>, Failure> {
+        let root = self.current()?;
+        let resolve = match self.symlinks {
+            Symlinks::Within => ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS,
+            Symlinks::Follow => ResolveFlags::NO_MAGICLINKS,
+        };
+        for tried in 0..TRIES {
+            let opened = self
+                .faults
+                .open(path)
+                .and_then(|()| openat2(&root.file, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve));
+            match opened {
+                Ok(file) => return Ok(Some(file)),
+                // Names on the way were changed, or another process holds a lease on the file.
+                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) if tried < QUICK_TRIES => {}
+                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) => thread::sleep(PAUSE),
+                Err(error) if is_absence(error) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    /// The directory that is at the path now: programs that replace all data may replace the directory itself.
+    fn current(&self) -> Result<Arc<Opened>, Failure> {
+        let known = Arc::clone(&self.current.read());
+        let found = Attributes::of_path(&self.path).map_err(Failure::Root)?;
+        if found.id == known.attributes.id {
+            return Ok(known);
+        }
+        let opened = Arc::new(open_root(&self.path, &self.file_systems).map_err(Failure::Root)?);
+        *self.current.write() = Arc::clone(&opened);
+        Ok(opened)
+    }
+}
+
+fn open_root(path: &Path, file_systems: &FileSystems) -> Result<Opened, Errno> {
+    let file = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let attributes = Attributes::of(&file, AtFlags::empty())?;
+    let precision = file_systems.precision(attributes.id, &file);
+    Ok(Opened { file, attributes, precision })
+}
+
+/// True if an error means that there is nothing of this name that could be a value or a directory.
+fn is_absence(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO)
+}

@@ -1,0 +1,66 @@
+//! [`DirStore`], and the store traits for it.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use store::{
+    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore,
+    StoreError, ValueMeta,
+};
+
+use crate::{error::OpenError, file_systems::staleness, inner::Inner, list, options::Options, read, root::Root};
+
+/// A read-only store over a directory of files that other programs go on writing. Clones share one store.
+#[derive(Clone, Debug)]
+pub struct DirStore {
+    inner: Arc<Inner>,
+    staleness: Duration,
+}
+
+impl DirStore {
+    /// Opens a directory, which has to exist.
+    pub async fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
+        let given = path.to_owned();
+        let opening = tokio::task::spawn_blocking(move || {
+            let root = Root::open(&given, &options)?;
+            let directory = fs::canonicalize(root.path()).unwrap_or_else(|_| root.path().to_owned());
+            let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+            let staleness = staleness(&directory, &String::from_utf8_lossy(&mounts));
+            Ok(Self { inner: Arc::new(Inner::new(root, &options)), staleness })
+        });
+        match opening.await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(error) => Err(OpenError::Directory { path: path.to_owned(), source: std::io::Error::other(error) }),
+            },
+        }
+    }
+
+    /// The guarantees of the store.
+    pub fn guarantees(&self) -> Guarantees {
+        Guarantees { staleness: self.staleness, shared_names: false, ..Guarantees::READ_ONLY }
+    }
+}
+
+#[async_trait]
+impl ReadableStore for DirStore {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        read::get(&self.inner, key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        read::head(&self.inner, key).await
+    }
+}
+
+#[async_trait]
+impl ListableStore for DirStore {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        list::list_prefix(&self.inner, prefix, &page).await
+    }
+
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
+        list::list_dir(&self.inner, prefix, &page).await
+    }
+}

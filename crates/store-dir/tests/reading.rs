@@ -1,0 +1,283 @@
+//! Reads of files that do not change, and of what is no value.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixListener, process::CommandExt},
+    path::Path,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use common::{Fixture, read_to_end, replace};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use store::{ByteRange, Key, ListableStore, PageRequest, ReadableStore, StoreError};
+use store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
+
+/// The error below a failed read, which names the key.
+fn file_error(error: &StoreError) -> &FileError {
+    let StoreError::Io { source, .. } = error else { panic!("{error:?}") };
+    source.get_ref().and_then(|source| source.downcast_ref()).unwrap_or_else(|| panic!("{error:?}"))
+}
+
+#[tokio::test]
+async fn a_value_is_its_file() {
+    let fixture = Fixture::new().await;
+    for size in [0, 1, 4_096, 1 << 20, (1 << 20) + 1, 3_000_000] {
+        let bytes: Vec<u8> = (0..size).map(|at: u32| (at / 7) as u8).collect();
+        fixture.write("a/b", &bytes);
+        let value = fixture.get("a/b").await.unwrap().unwrap();
+        assert_eq!((value.meta.size, value.range.clone()), (u64::from(size), 0..u64::from(size)));
+        assert_eq!(fixture.store.head(&Key::parse("a/b").unwrap()).await.unwrap(), Some(value.meta));
+        assert!(read_to_end(value).await.unwrap() == bytes);
+        let middle = size as usize / 3;
+        let range = ByteRange::From(middle as u64);
+        let result = fixture.store.get(&Key::parse("a/b").unwrap(), Some(range)).await;
+        if size == 0 {
+            assert!(matches!(result, Err(StoreError::RangeNotSatisfiable { .. })));
+        } else {
+            assert!(read_to_end(result.unwrap().unwrap()).await.unwrap() == bytes[middle..]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn versions_are_those_of_all_servers_of_one_name() {
+    let fixture = Fixture::new().await;
+    fixture.write_names(&["a", "b"]);
+    let version = fixture.read("a").await.unwrap().0;
+    for (name, equal) in [("dir:test", true), ("dir:other", false)] {
+        let other = DirStore::open(fixture.dir.path(), Options::new(name)).await.unwrap();
+        let found = other.head(&Key::parse("a").unwrap()).await.unwrap().unwrap().version;
+        assert_eq!(found == version, equal, "{name}");
+    }
+    let listed = fixture.store.list(PageRequest::first(1)).await.unwrap().keys[0].meta.version;
+    assert_eq!(listed, version);
+    replace(&fixture.path("a"), b"a");
+    assert_ne!(fixture.read("a").await.unwrap().0, version);
+}
+
+#[tokio::test]
+async fn links_out_of_the_directory_are_errors_unless_all_are_followed() {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("file"), "outside").unwrap();
+    let options = |symlinks| Options::new("dir:test").symlinks(symlinks);
+    for symlinks in [Symlinks::Within, Symlinks::Follow] {
+        let fixture = Fixture::with(options(symlinks)).await;
+        fixture.write("d/inside", "inside");
+        symlink(outside.path(), fixture.path("d/absolute")).unwrap();
+        let up = format!("../../{}", outside.path().file_name().unwrap().to_str().unwrap());
+        symlink(&up, fixture.path("d/relative")).unwrap();
+        symlink(fixture.path("d/inside"), fixture.path("d/to-inside")).unwrap();
+        for (key, expected) in
+            [("d/absolute/file", "outside"), ("d/relative/file", "outside"), ("d/to-inside", "inside")]
+        {
+            let result = fixture.read(key).await;
+            if symlinks == Symlinks::Follow {
+                assert_eq!(result.unwrap().1, expected, "{key}");
+                continue;
+            }
+            let error = result.unwrap_err();
+            let FileError::OutsideOfDirectory { path } = file_error(&error) else { panic!("{error:?}") };
+            assert_eq!(path, key);
+            let head = fixture.store.head(&Key::parse(key).unwrap()).await.unwrap_err();
+            assert!(matches!(file_error(&head), FileError::OutsideOfDirectory { .. }));
+        }
+    }
+}
+
+#[tokio::test]
+async fn links_to_themselves_are_errors() {
+    for symlinks in [Symlinks::Within, Symlinks::Follow] {
+        let fixture = Fixture::with(Options::new("dir:test").symlinks(symlinks)).await;
+        symlink("loop", fixture.path("loop")).unwrap();
+        symlink("..", fixture.path("up")).unwrap();
+        for key in ["loop", "loop/a"] {
+            let error = fixture.read(key).await.unwrap_err();
+            assert!(matches!(file_error(&error), FileError::System { path, .. } if path == key), "{error:?}");
+        }
+        if symlinks == Symlinks::Within {
+            assert!(matches!(
+                file_error(&fixture.read("up/a").await.unwrap_err()),
+                FileError::OutsideOfDirectory { .. }
+            ));
+        }
+    }
+}
+
+/// Links below `/proc` lead to files without a path.
+#[tokio::test]
+async fn magic_links_are_never_followed() {
+    let fixture = Fixture::with(Options::new("dir:test").symlinks(Symlinks::Follow)).await;
+    symlink("/proc/self/exe", fixture.path("exe")).unwrap();
+    symlink("/proc/self/root", fixture.path("root")).unwrap();
+    for key in ["exe", "root/etc/passwd"] {
+        let error = fixture.read(key).await.unwrap_err();
+        assert!(matches!(file_error(&error), FileError::System { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_not_opened() {
+    let fixture = Fixture::with(Options::new("dir:test").symlinks(Symlinks::Follow)).await;
+    mkfifoat(CWD, fixture.path("fifo"), Mode::RWXU).unwrap();
+    let _socket = UnixListener::bind(fixture.path("socket")).unwrap();
+    symlink("/dev/zero", fixture.path("device")).unwrap();
+    symlink("fifo", fixture.path("link")).unwrap();
+    for key in ["fifo", "socket", "device", "link"] {
+        fixture.assert_absent(key).await;
+    }
+    assert_eq!(fixture.keys("", 10).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_fifo_that_takes_the_place_of_a_file_does_not_block() {
+    let dir = Arc::new(std::sync::Mutex::new(None::<std::path::PathBuf>));
+    let replaced = Arc::clone(&dir);
+    let faults = Faults::default().on_moment(move |moment| {
+        if let (Moment::Checked, Some(path)) = (moment, replaced.lock().unwrap().take()) {
+            fs::remove_file(&path).unwrap();
+            mkfifoat(CWD, &path, Mode::RWXU).unwrap();
+        }
+    });
+    let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
+    fixture.write("a", "a");
+    *dir.lock().unwrap() = Some(fixture.path("a"));
+    fixture.assert_absent("a").await;
+    assert!(dir.lock().unwrap().is_none());
+}
+
+#[tokio::test]
+async fn errors_of_the_system_are_not_absence() {
+    const ABSENT: [i32; 3] = [2, 20, 36];
+    for number in [2, 5, 13, 20, 24, 36, 40, 11] {
+        let faults = Faults::default().on_open(move |path| (path == "a/b").then_some(number));
+        let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
+        fixture.write("a/b", "b");
+        if ABSENT.contains(&number) {
+            fixture.assert_absent("a/b").await;
+            continue;
+        }
+        let error = fixture.read("a/b").await.unwrap_err();
+        match number {
+            // EAGAIN after all tries, and EMFILE.
+            11 | 24 => assert!(matches!(error, StoreError::Busy { retry_after: Some(_) }), "{error:?}"),
+            _ => assert!(
+                matches!(file_error(&error), FileError::System { path, source }
+                if path == "a/b" && source.raw_os_error() == Some(number)),
+                "{error:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_open_that_fails_because_of_renames_is_tried_again() {
+    let failures = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&failures);
+    // EAGAIN for all but the 40th call.
+    let faults =
+        Faults::default().on_open(move |_| (!counted.fetch_add(1, Ordering::Relaxed).is_multiple_of(40)).then_some(11));
+    let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
+    fixture.write("a", "a");
+    assert_eq!(fixture.read("a").await.unwrap().1, "a");
+    assert!(failures.load(Ordering::Relaxed) > 40);
+}
+
+#[tokio::test]
+async fn the_directory_may_be_replaced() {
+    let fixture = Fixture::new().await;
+    let parent = tempfile::tempdir().unwrap();
+    let data = parent.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("a"), "old").unwrap();
+    let store = DirStore::open(&data, Options::new("dir:data")).await.unwrap();
+    let fixture = Fixture { store, ..fixture };
+    assert_eq!(fixture.read("a").await.unwrap().1, "old");
+    fs::rename(&data, parent.path().join("former")).unwrap();
+    let error = fixture.get("a").await.unwrap_err();
+    assert!(matches!(&error, StoreError::Io { action: "open the directory of the store", .. }), "{error:?}");
+    assert!(fixture.store.list(PageRequest::first(1)).await.is_err());
+    fs::create_dir(&data).unwrap();
+    fixture.assert_absent("a").await;
+    fs::write(data.join("a"), "new").unwrap();
+    assert_eq!(fixture.read("a").await.unwrap().1, "new");
+    assert_eq!(fixture.keys("", 10).await, ["a"]);
+}
+
+#[tokio::test]
+async fn only_directories_can_be_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    for name in ["file", "none", "file/none"] {
+        let result = DirStore::open(&dir.path().join(name), Options::new("dir:test")).await;
+        assert!(matches!(result, Err(OpenError::Directory { .. })), "{name}: {result:?}");
+    }
+}
+
+/// Set for the process that has no right to read the directory that it names.
+const CLOSED: &str = "STORE_DIR_TEST_CLOSED";
+
+/// The user `nobody`.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_file_or_directory_without_permission_is_an_error() {
+    if let Ok(dir) = std::env::var(CLOSED) {
+        return assert_permission_is_denied(Path::new(&dir));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (path, mode) in [("open/a", 0o644), ("open/closed", 0o000), ("dir/a", 0o644)] {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "a").unwrap();
+        set_mode(&path, mode);
+    }
+    // The other process is the same program as another user, who needs it in a directory that is open to all.
+    let program = dir.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    for (path, mode) in [("program", 0o755), ("open", 0o755), ("dir", 0o000), ("", 0o755)] {
+        set_mode(&dir.path().join(path), mode);
+    }
+    let mut command = Command::new(&program);
+    command.args(["a_file_or_directory_without_permission_is_an_error", "--exact"]).env(CLOSED, dir.path());
+    if rustix::process::geteuid().is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    set_mode(&dir.path().join("dir"), 0o755);
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn assert_permission_is_denied(dir: &Path) {
+    let denied = |error: &StoreError, key: &str| {
+        matches!(file_error(error), FileError::System { path, source }
+        if path == key && source.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let store = DirStore::open(dir, Options::new("dir:test")).await.unwrap();
+        let get = async |key: &str| store.get(&Key::parse(key).unwrap(), None).await;
+        assert_eq!(get("open/a").await.unwrap().unwrap().bytes().await.unwrap(), "a");
+        for key in ["open/closed", "dir/a", "dir/none"] {
+            let error = get(key).await.unwrap_err();
+            assert!(denied(&error, key), "{error:?}");
+        }
+        let prefix = |text| store::Prefix::parse(text).unwrap();
+        for listed in ["", "dir/"] {
+            let error = store.list_prefix(&prefix(listed), PageRequest::first(10)).await.unwrap_err();
+            assert!(denied(&error, "dir/"), "{error:?}");
+        }
+        assert_eq!(store.list_prefix(&prefix("open/"), PageRequest::first(10)).await.unwrap().keys.len(), 2);
+    });
+}
