@@ -54,6 +54,15 @@ impl StoredNode {
         Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
     }
 
+    /// True if two nodes have the same texts, and nothing surrounds them.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        let attributes = match (&self.attributes, &other.attributes) {
+            (Some(one), Some(other)) => one.is_identical(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        attributes && self.document.is_identical(&other.document)
+    }
+
     /// True if two nodes have equal values, regardless of notation. Empty attributes are equal to missing ones.
     pub fn is_equivalent(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());

@@ -167,6 +167,11 @@ impl Json {
         }
     }
 
+    /// True if two texts are the same, and have no padding around them.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        self.padding.is_none() && other.padding.is_none() && self.text == other.text
+    }
+
     /// The nesting depth of arrays and objects.
     pub fn depth(&self) -> usize {
         scan::depth(&self.text)
