@@ -501,3 +501,11 @@ pub(crate) const OF_PATCHES: &[Bound] = &[
     ("PATCH node", "members with a consolidated copy of v2", 200, 10_260_000, 481_400),
     ("validate", "members over as many", 200, 6_680_000, 123_300),
 ];
+
+/// Bounds for reads of a few elements of large chunks, without the encoded chunks, which the store in memory has: those
+/// of a filter's input and output, and of as many chunks at a time as take 64 MiB.
+#[rustfmt::skip]
+pub(crate) const OF_CHUNKS: &[Bound] = &[
+    ("read elements", "a chunk of 4 MiB and 10 filters", 200, 8_900_000, 1_100),
+    ("read elements", "6 chunks of 16 MiB", 200, 35_300_000, 900),
+];

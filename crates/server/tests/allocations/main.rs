@@ -9,6 +9,7 @@
 
 mod bodies;
 mod bounds;
+mod chunks;
 #[path = "../common/mod.rs"]
 mod common;
 mod counting;
@@ -115,6 +116,11 @@ async fn trees_of_many_nodes_allocate_little() {
 #[tokio::test]
 async fn patches_of_many_members_allocate_little() {
     assert_within_limits(patches::cases, bounds::OF_PATCHES).await;
+}
+
+#[tokio::test]
+async fn few_elements_of_large_chunks_allocate_little() {
+    assert_within_limits(chunks::cases, bounds::OF_CHUNKS).await;
 }
 
 #[tokio::test]
