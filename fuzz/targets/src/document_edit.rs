@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use meta::json::{Json, Kind, Member, ObjectEdit};
+use meta::json::{Json, Kind, Member};
 use serde_json::{Map, Value};
 
 /// Parses a document and a merge patch, separated by a zero byte, which is not valid JSON.
@@ -14,10 +14,9 @@ pub fn document_edit(data: &[u8]) {
     if !patch.is_object() {
         return;
     }
-    let edit = ObjectEdit::merge_patch(&patch);
-    let edited = document.edited(&edit);
+    let edited = document.merged(&patch);
     assert_eq!(Json::parse(edited.to_bytes()).as_ref(), Ok(&edited));
-    assert_eq!(edited.edited(&edit), edited, "twice is once");
+    assert_eq!(edited.merged(&patch), edited, "twice is once");
     unnamed_stays(&document, &patch, &edited);
     if let (Ok(mut merged), Ok(patch)) = (document.to_value(), patch.to_value()) {
         merge(&mut merged, patch);

@@ -1,17 +1,18 @@
 //! Creating a tree: in an empty place, over an equal one, or in place of another.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
     convert::Loss,
-    zom::{Difference, MAX_VIOLATIONS, Zom},
+    zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use operations::{IfExists, LossPolicy, NodeRejection};
 use store::{ChangeOutcome, StoreError};
 
 use super::{
     describe::CreatedTree,
+    differences::{Declared, differences},
     options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
@@ -121,7 +122,8 @@ async fn change(
             CreateAction::Created
         }
         Some(current) => {
-            let differences = differences(plan, current)?;
+            let format = ZomFormat::for_dialect(plan.top.dialect);
+            let differences = differences(Declared::Planned(&plan.top), format, current, MAX_VIOLATIONS)?;
             if differences.is_empty() {
                 change.materialize_implicit(current, &plan.top);
                 match (change.is_empty(), current.is_implicit()) {
@@ -143,13 +145,10 @@ async fn change(
     change.apply(context, &mut change_set, existing).await?;
     place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
-    let groups: Vec<NodePath> = match (current, effect) {
-        (Some(current), CreateAction::Replaced) => current
-            .all()
-            .into_iter()
-            .filter(|node| node.kind == NodeKind::Group)
-            .map(|node| node.path.clone())
-            .collect(),
+    let groups: Vec<&NodePath> = match (current, effect) {
+        (Some(current), CreateAction::Replaced) => {
+            current.all().into_iter().filter(|node| node.kind == NodeKind::Group).map(|node| &node.path).collect()
+        }
         _ => Vec::new(),
     };
     update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
@@ -163,27 +162,5 @@ pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<O
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// The differences between the current tree and a plan. Implicit groups match any document.
-fn differences(plan: &Plan, current: &NodeTree) -> Result<Vec<Difference>, NodeError> {
-    let mut current = Cow::Borrowed(current);
-    if current.all().into_iter().any(NodeTree::is_implicit) {
-        adopt(current.to_mut(), &plan.top);
-    }
-    super::differences::differences(&plan.to_zom()?, &current, MAX_VIOLATIONS)
-}
-
-/// Gives implicit groups the documents that are planned for them.
-fn adopt(current: &mut NodeTree, planned: &NodeTree) {
-    if current.is_implicit() && planned.kind == NodeKind::Group {
-        current.stored = planned.stored.clone();
-    }
-    let (Some(members), Some(planned)) = (&mut current.members, &planned.members) else { return };
-    for (name, member) in members.iter_mut() {
-        if let Some(planned) = planned.get(name) {
-            adopt(member, planned);
-        }
     }
 }

@@ -152,6 +152,15 @@ pub(crate) fn to_zom(
     Ok(Node::Group(Group { document, members: Some(readable) }))
 }
 
+/// A node in a dialect's model, without its members.
+pub(crate) fn node_alone(branch: &NodeTree, version: ZomFormat) -> Result<Node, NodeError> {
+    let document = without_consolidated(branch, version, &mut Vec::new())?;
+    Ok(match branch.kind {
+        NodeKind::Array => Node::Array(document),
+        NodeKind::Group => Node::Group(Group { document, members: None }),
+    })
+}
+
 /// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
     member: &NodeTree,

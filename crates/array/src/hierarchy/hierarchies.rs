@@ -14,7 +14,7 @@ use super::{
     convert, copy,
     create::{self, Attempt, ResultingTree},
     describe::{describe, describe_created},
-    differences::differences,
+    differences::{Declared, differences},
     erase,
     intents::{self, SettledIntents},
     options::{CreateOptions, CreateOutcome, DescribedNode},
@@ -94,7 +94,10 @@ impl Hierarchies {
         background::leave().await;
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
-        let found = self.0.run_on_documents(bytes, move || differences(&declared, &top, limit)).await?;
+        let found = self
+            .0
+            .run_on_documents(bytes, move || differences(Declared::Zom(&declared.root), declared.format, &top, limit))
+            .await?;
         drop(memory);
         found
     }

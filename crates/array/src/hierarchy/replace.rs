@@ -233,7 +233,8 @@ fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeE
     Ok(differences.iter().all(|difference| siblings(&difference.pointer)))
 }
 
-/// The versions of the documents of all dialects at the paths of some nodes.
+/// The versions of the documents of all dialects at the paths of some nodes, except for the main documents of existing
+/// nodes, which are known.
 async fn sibling_documents(
     context: &Context,
     set: &[NodePlacement<'_>],
@@ -241,12 +242,14 @@ async fn sibling_documents(
     let mut found = BTreeMap::new();
     for nodes in set.chunks(BATCH) {
         let mut keys = Vec::new();
-        for NodePlacement { node, .. } in nodes {
+        for NodePlacement { node, before, .. } in nodes {
+            let known = before.keys().next();
+            let is_unknown = |key: &Key| Some(key) != known;
             match node.dialect {
-                Dialect::Draft => keys.extend(document_keys(node)?),
+                Dialect::Draft => keys.extend(document_keys(node)?.into_iter().filter(is_unknown)),
                 Dialect::V2 | Dialect::V3 => {
                     let prefix = node_prefix(&node.path)?;
-                    keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)));
+                    keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)).filter(is_unknown));
                 }
             }
         }
@@ -302,7 +305,9 @@ fn place_documents(
     erased: &BTreeMap<Key, StoreVersion>,
 ) -> Result<(), NodeError> {
     let expected = |key: &Key| before.0.iter().find(|(own, _)| own == key).map(|(_, version)| *version);
-    let mut keys = document_keys(node)?.into_iter();
+    // Equal keys share their text.
+    let shared = |key: Key| before.keys().find(|own| **own == key).cloned().unwrap_or(key);
+    let mut keys = document_keys(node)?.into_iter().map(shared);
     if let Some(key) = keys.next() {
         change_set.record_read(&key, expected(&key).unwrap_or_else(|| erased.get(&key).copied()));
         change_set.set(key, stored.document.to_bytes());

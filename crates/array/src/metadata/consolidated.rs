@@ -65,7 +65,7 @@ pub(crate) async fn update_consolidated_metadata(
     context: &Context,
     change_set: &mut ChangeSet,
     top: &NodePath,
-    groups: &[NodePath],
+    groups: &[&NodePath],
     node_changes: &impl NodeChanges,
 ) -> Result<(), NodeError> {
     let dialects = [Dialect::V2, Dialect::V3].map(|dialect| node_changes.concern(dialect));
@@ -75,7 +75,7 @@ pub(crate) async fn update_consolidated_metadata(
     change_set.sort();
     let all = OnceLock::new();
     let all = || &**all.get_or_init(|| node_changes.all());
-    let groups = groups.iter().filter(|group| *group != top).cloned();
+    let groups = groups.iter().copied().filter(|group| *group != top).cloned();
     let mut copies =
         once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
     loop {

@@ -175,10 +175,11 @@ async fn decode_cached(
         let encoded = work.fetch(&part.key, part.range.clone()).await?;
         let decoder = work.clone();
         let decode = move || {
-            let elements = decoder.measure_decode(|| chain.decode(encoded.clone(), decoder.variable_length_budget()));
+            let (encoded, in_use) = watched(encoded);
+            let elements = decoder.measure_decode(|| chain.decode(encoded, decoder.variable_length_budget()));
             let elements = elements.map_err(|error| decoder.chunk_error(&part, error))?;
             decoder.spend_decode(&chain, &elements)?;
-            Ok(Cached::Chunk(detach(&elements, &encoded)))
+            Ok(Cached::Chunk(if in_use() { copied(&elements) } else { elements }))
         };
         work.context.run_blocking(steps, decode).await
     });
@@ -204,16 +205,23 @@ async fn decode_all(
     let steps = leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add);
     let work = source.clone();
     let all = move || {
-        leaves.iter().try_for_each(|leaf| {
+        let last = leaves.len().saturating_sub(1);
+        let shared = leaves.iter().any(|leaf| leaf.is_cacheable(&work)).then(|| encoded.clone());
+        let mut encoded = Some(encoded);
+        leaves.iter().enumerate().try_for_each(|(index, leaf)| {
             let undecodable = |error| work.chunk_error(&part, error);
-            let stored = slice_fetched(&encoded, &range, &leaf.range).ok_or_else(|| undecodable(out_of_bounds()))?;
+            let all = if index == last { encoded.take() } else { encoded.clone() };
+            let stored = all.and_then(|all| slice_fetched(&all, &range, &leaf.range));
+            let stored = stored.ok_or_else(|| undecodable(out_of_bounds()))?;
+            // The decoder of the last unit frees what it no longer needs.
             let elements =
                 work.measure_decode(|| leaf.decode(stored, work.variable_length_budget())).map_err(undecodable)?;
             work.spend_decode(leaf.chain(), &elements)?;
             if leaf.is_cacheable(&work) {
+                let shared = shared.as_ref().is_some_and(|fetched| is_part_of(&elements, fetched));
                 work.cache().insert(
                     work.cache_key(&part, leaf.range.start, CacheKind::Chunk),
-                    Cached::Chunk(detach(&elements, &encoded)),
+                    Cached::Chunk(if shared { copied(&elements) } else { elements.clone() }),
                 );
             }
             writer.write(&work, leaf, &elements)
@@ -254,14 +262,33 @@ fn slice_fetched(encoded: &Bytes, fetched: &Range<u64>, range: &Range<u64>) -> O
     (start <= end && end <= encoded.len()).then(|| encoded.slice(start..end))
 }
 
-/// Copies elements that would otherwise keep everything fetched with them in memory.
-fn detach(elements: &Elements, fetched: &Bytes) -> Elements {
+/// A copy of elements that are a part of what was fetched, all of which they would keep in memory.
+fn copied(elements: &Elements) -> Elements {
     match elements {
-        Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()) => {
-            Elements::Fixed(Bytes::copy_from_slice(bytes))
-        }
-        _ => elements.clone(),
+        Elements::Fixed(bytes) => Elements::Fixed(Bytes::copy_from_slice(bytes)),
+        Elements::Variable(_) => elements.clone(),
     }
+}
+
+/// True if elements are a part of what was fetched.
+fn is_part_of(elements: &Elements, fetched: &Bytes) -> bool {
+    matches!(elements, Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()))
+}
+
+/// The bytes, and a function that tells whether any of them are still in use.
+fn watched(bytes: Bytes) -> (Bytes, impl Fn() -> bool) {
+    struct Watched {
+        bytes: Bytes,
+        _user: Arc<()>,
+    }
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    let users = Arc::new(());
+    let watched = Watched { bytes, _user: users.clone() };
+    (Bytes::from_owner(watched), move || Arc::strong_count(&users) > 1)
 }
 
 fn out_of_bounds() -> CodecError {

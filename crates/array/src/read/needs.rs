@@ -12,6 +12,10 @@ const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;
 /// The memory of a job that fetches parts of an uncompressed chunk, in bytes.
 pub(super) const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
+/// The memory of concurrent jobs up to which a read decodes several chunks at a time, in bytes, unless its elements take
+/// more: a few elements of many large chunks are worth no more memory than a chunk.
+const JOBS_MEMORY: u64 = 64 << 20;
+
 /// The memory that a read can use, and its minimum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryNeeds {
@@ -39,8 +43,9 @@ impl MemoryNeeds {
             most.min(elements.saturating_mul(size.saturating_add(size / 8)).saturating_add(PERMIT_UNIT * 64))
         };
         let assembly = assembled(options.slab_memory);
-        let jobs_memory = options.max_read_memory().saturating_sub(assembly);
-        let jobs = (jobs_memory / 2 / job.max(1)).clamp(1, options.parallelism.max(1) as u64).min(chunks.max(1));
+        let jobs_memory = options.max_read_memory().saturating_sub(assembly) / 2;
+        let jobs_memory = jobs_memory.min(elements.saturating_mul(size).max(JOBS_MEMORY));
+        let jobs = (jobs_memory / job.max(1)).clamp(1, options.parallelism.max(1) as u64).min(chunks.max(1));
         Ok(Self { assembly, slab: assembled(options.slab_memory / 2 + PERMIT_UNIT * 64), job, jobs })
     }
 

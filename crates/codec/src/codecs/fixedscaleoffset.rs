@@ -42,6 +42,9 @@ use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryCont
 pub(crate) static FACTORIES: &[CodecFactory] =
     &[CodecFactory { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, create }];
 
+/// The number of elements that are computed at a time.
+const BLOCK_ELEMENTS: usize = 4096;
+
 #[derive(Debug)]
 struct FixedScaleOffset {
     offset: Scalar,
@@ -137,32 +140,72 @@ enum Operation {
     Multiply,
 }
 
-impl FilterKernel for FixedScaleOffset {
-    const NAME: &'static str = "fixedscaleoffset";
-
-    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+impl FixedScaleOffset {
+    fn decode_block(&self, encoded: &[u8]) -> Result<Vec<u8>, CodecError> {
         let number = match self.astype {
             number @ (Number::Float16 | Number::Float32 | Number::Complex64 | Number::Complex128) => number,
             _ => Number::Float64,
         };
-        let mut decoded = cast(&encoded, self.astype, number);
+        let mut decoded = cast(encoded, self.astype, number);
         let (scale, offset) = (self.scale.to_f64(), self.offset.to_f64());
         with_divisible!(number, T => {
             let (scale, offset) = (T::from_f64(scale), T::from_f64(offset));
             update(&mut decoded, |value: T| value.divide(scale).add(offset));
         }, else return Err(not_numeric()));
-        if number == self.dtype {
-            return Ok(decoded.into());
-        }
-        Ok(cast(&decoded, number, self.dtype).into())
+        Ok(if number == self.dtype { decoded } else { cast(&decoded, number, self.dtype) })
     }
 
-    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+    fn encode_block(&self, decoded: &[u8]) -> Result<Vec<u8>, CodecError> {
         let shifted = apply((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
         let (mut scaled, number) = apply(shifted, self.scale, Operation::Multiply)?;
         with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(not_numeric()));
-        Ok(cast(&scaled, number, self.astype).into())
+        Ok(if number == self.astype { scaled } else { cast(&scaled, number, self.astype) })
     }
+}
+
+impl FilterKernel for FixedScaleOffset {
+    const NAME: &'static str = "fixedscaleoffset";
+
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        in_blocks(&encoded, [self.astype, self.dtype], |block| self.decode_block(block))
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        in_blocks(&decoded, [self.dtype, self.astype], |block| self.encode_block(block))
+    }
+}
+
+/// Computes elements in blocks, since integers that become `float64` may take eight times their memory. Of elements of
+/// one byte, each value is computed only once.
+fn in_blocks(
+    bytes: &[u8],
+    [from, to]: [Number; 2],
+    compute: impl Fn(&[u8]) -> Result<Vec<u8>, CodecError>,
+) -> Result<Bytes, CodecError> {
+    let (from, to) = (from.size().max(1), to.size());
+    let block = BLOCK_ELEMENTS.saturating_mul(from);
+    if bytes.len() <= block {
+        return compute(bytes).map(Bytes::from);
+    }
+    let mut computed = Vec::with_capacity((bytes.len() / from).saturating_mul(to));
+    if from > 1 {
+        for block in bytes.chunks(block) {
+            computed.extend_from_slice(&compute(block)?);
+        }
+        return Ok(computed.into());
+    }
+    let every: Vec<u8> = (0..=u8::MAX).collect();
+    let table = compute(&every)?;
+    match <&[u8; 256]>::try_from(table.as_slice()) {
+        Ok(table) => computed.extend(bytes.iter().map(|byte| table.get(usize::from(*byte)).copied().unwrap_or(0))),
+        Err(_) => {
+            let results: Vec<&[u8]> = table.chunks(to.max(1)).collect();
+            for byte in bytes {
+                computed.extend_from_slice(results.get(usize::from(*byte)).copied().unwrap_or_default());
+            }
+        }
+    }
+    Ok(computed.into())
 }
 
 fn not_numeric() -> CodecError {
@@ -171,4 +214,42 @@ fn not_numeric() -> CodecError {
 
 fn out_of_range() -> CodecError {
     CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the data type cannot hold the offset or scale" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NUMBERS: [Number; 13] = [
+        Number::Int8,
+        Number::Int16,
+        Number::Int32,
+        Number::Int64,
+        Number::UInt8,
+        Number::UInt16,
+        Number::UInt32,
+        Number::UInt64,
+        Number::Float16,
+        Number::Float32,
+        Number::Float64,
+        Number::Complex64,
+        Number::Complex128,
+    ];
+
+    #[test]
+    fn long_chunks_are_computed_like_their_parts() {
+        let bytes: Vec<u8> = (0..16 * (2 * BLOCK_ELEMENTS + 3)).map(|at| (at * 7 + at / 251) as u8).collect();
+        for (dtype, astype) in NUMBERS.iter().flat_map(|dtype| NUMBERS.map(|astype| (*dtype, astype))) {
+            let codec = FixedScaleOffset { offset: Scalar::Integer(3), scale: Scalar::Float(1.7), dtype, astype };
+            let elements = 2 * BLOCK_ELEMENTS + 3;
+            let [decoded, encoded] = [dtype, astype].map(|number| bytes.get(..elements * number.size()).unwrap());
+            let parts = |bytes: &[u8], size: usize, part: &dyn Fn(&[u8]) -> Vec<u8>| {
+                bytes.chunks(100 * size).flat_map(part).collect::<Vec<u8>>()
+            };
+            let expected = parts(encoded, astype.size(), &|part| codec.decode_block(part).unwrap());
+            assert_eq!(codec.decode(encoded.to_vec().into()).unwrap(), expected, "{astype:?} to {dtype:?}");
+            let expected = parts(decoded, dtype.size(), &|part| codec.encode_block(part).unwrap());
+            assert_eq!(codec.encode(decoded.to_vec().into()).unwrap(), expected, "{dtype:?} to {astype:?}");
+        }
+    }
 }

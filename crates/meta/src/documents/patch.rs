@@ -147,7 +147,7 @@ impl NodePatch {
 
     fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode) {
         if let Some(patch) = &self.attributes {
-            edit_attributes(dialect, node, ObjectEdit::merge_patch(patch));
+            merge_attributes(dialect, node, patch);
         }
     }
 
@@ -202,15 +202,28 @@ fn dimension_names(path: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, P
     Ok(Some(names))
 }
 
-/// Edits the attributes of a node in its dialect. In v2, attributes that become empty are not stored.
+/// Merges a patch with the attributes of a node in its dialect.
+fn merge_attributes(dialect: Dialect, node: &mut StoredNode, patch: &Json) {
+    match dialect {
+        Dialect::V2 => replace_v2_attributes(node, |attributes| attributes.merged(patch)),
+        Dialect::V3 | Dialect::Draft => {
+            node.document = node.document.with(ATTRIBUTES, Change::Merge(patch.clone()));
+        }
+    }
+}
+
+/// Edits the attributes of a node in its dialect.
 fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     match dialect {
-        Dialect::V2 => {
-            let attributes = node.attributes.take().unwrap_or_else(Json::indented_empty_object).edited(&edit);
-            node.attributes = attributes.members().next().is_some().then_some(attributes);
-        }
+        Dialect::V2 => replace_v2_attributes(node, |attributes| attributes.edited(&edit)),
         Dialect::V3 | Dialect::Draft => node.document = node.document.with(ATTRIBUTES, Change::edit(edit)),
     }
+}
+
+/// Replaces the `.zattrs` of a node. Those that become empty are not stored.
+fn replace_v2_attributes(node: &mut StoredNode, edited: impl FnOnce(&Json) -> Json) {
+    let attributes = edited(&node.attributes.take().unwrap_or_else(Json::indented_empty_object));
+    node.attributes = attributes.members().next().is_some().then_some(attributes);
 }
 
 /// The stored shape for the shape of a view.

@@ -54,6 +54,15 @@ impl StoredNode {
         Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
     }
 
+    /// True if two nodes have the same texts, and nothing surrounds them.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        let attributes = match (&self.attributes, &other.attributes) {
+            (Some(one), Some(other)) => one.is_identical(other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        attributes && self.document.is_identical(&other.document)
+    }
+
     /// True if two nodes have equal values, regardless of notation. Empty attributes are equal to missing ones.
     pub fn is_equivalent(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());
@@ -140,24 +149,14 @@ fn edit_consolidated_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNod
     let key = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
     let (present, absent, change) = match is_array_v2(&node.document) {
         true => (".zarray", ".zgroup", Change::Match(node.document.clone())),
-        false => (".zgroup", ".zarray", Change::edit(merge_members(&node.document))),
+        // zarr-python 3 adds consolidated metadata to the entries of v2 groups, which stays.
+        false => (".zgroup", ".zarray", Change::MatchMembers(node.document.clone())),
     };
     metadata.change(key(present), change);
     metadata.change(key(absent), Change::Remove);
     // Empty `.zattrs` may be stored; they are equal to missing ones.
     let attributes = node.attributes.clone().map_or(Change::Clear, Change::Match);
     metadata.change(key(".zattrs"), attributes);
-}
-
-/// Sets the members of a document and retains others: zarr-python 3 adds consolidated metadata to the entries of v2
-/// groups.
-fn merge_members(document: &Json) -> ObjectEdit {
-    let mut edit = ObjectEdit::default();
-    for member in document.members() {
-        let Some(name) = member.name() else { continue };
-        edit.change(name, Change::Match(member.value));
-    }
-    edit
 }
 
 fn is_array_v2(document: &Json) -> bool {

@@ -1,10 +1,8 @@
 //! Comparison of JSON texts by value.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Number, Value};
 
-use super::{Json, Kind, MAX_DEPTH};
+use super::{Json, Kind, MAX_DEPTH, MembersByName};
 
 /// The number of digits, with sign, that every integer of a [`Value`] can hold.
 const MAX_DIGITS: usize = 18;
@@ -59,23 +57,17 @@ fn object_differences(
     path: &mut Vec<String>,
     report: &mut dyn FnMut(&[String]) -> bool,
 ) -> bool {
-    let (left, right) = (members_by_name(left), members_by_name(right));
-    let only_in_other = right.keys().filter(|name| !left.contains_key(*name));
-    left.keys().chain(only_in_other).all(|name| {
-        path.push(name.clone());
-        let continues = match (left.get(name), right.get(name)) {
-            (Some(left), Some(right)) => left.differences(right, path, report),
-            _ => report(path),
+    let (left, right) = (MembersByName::of_all(left), MembersByName::of_all(right));
+    let only_in_other = right.iter().filter(|(name, _)| left.position(name).is_none()).map(|(name, _)| (name, None));
+    left.iter().map(|(name, left)| (name, Some(left))).chain(only_in_other).all(|(name, in_left)| {
+        path.push(name.to_owned());
+        let continues = match in_left.and_then(|left| Some((left, right.get(name)?))) {
+            Some((left, right)) => left.differences(&right, path, report),
+            None => report(path),
         };
         path.pop();
         continues
     })
-}
-
-/// The members of an object by name; names that cannot be decoded keep their notation.
-fn members_by_name(object: &Json) -> BTreeMap<String, Json> {
-    let name = |member: &super::Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
-    object.members().map(|member| (name(&member), member.value)).collect()
 }
 
 fn strictly_equivalent(left: &Json, right: &Json, levels: usize) -> bool {
@@ -85,10 +77,10 @@ fn strictly_equivalent(left: &Json, right: &Json, levels: usize) -> bool {
     let Some(levels) = levels.checked_sub(1) else { return left.compacted() == right.compacted() };
     match (left.kind(), right.kind()) {
         (Kind::Object, Kind::Object) => {
-            let (left, right) = (members_by_name(left), members_by_name(right));
+            let (left, right) = (MembersByName::of_all(left), MembersByName::of_all(right));
             left.len() == right.len()
-                && left.iter().zip(&right).all(|((name, left), (other_name, right))| {
-                    name == other_name && strictly_equivalent(left, right, levels)
+                && left.iter().zip(right.iter()).all(|((name, left), (other_name, right))| {
+                    name == other_name && strictly_equivalent(&left, &right, levels)
                 })
         }
         (Kind::Array, Kind::Array) => {

@@ -8,7 +8,10 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, ser::PrettyFormatter};
 
-use super::{Json, Kind, Member, format};
+use super::{
+    Json, Member, format,
+    memberwise::{Derived, DerivedAction, MAX_LEVELS, MemberwiseEdit, Rule, can_be_matched},
+};
 
 /// The indentation of documents that have none to copy.
 const INDENT: &[u8] = b"  ";
@@ -25,6 +28,10 @@ pub enum Change {
     /// Sets the value with a minimal edit: equal parts keep their bytes, new ones have the layout of the surrounding
     /// document.
     Match(Json),
+    /// Sets the members of an object as [`Match`](Self::Match) does, and keeps all others.
+    MatchMembers(Json),
+    /// Applies a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) whose values keep their notation.
+    Merge(Json),
     /// Removes the member.
     Remove,
     /// Removes the member unless its value is an empty object.
@@ -72,30 +79,6 @@ impl ObjectEdit {
         self.members.is_empty() && self.removed_paths.is_empty()
     }
 
-    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) whose values keep their notation.
-    pub fn merge_patch(patch: &Json) -> Self {
-        // Only the last of duplicate names counts; a patch may have a million of them.
-        let mut last: HashMap<String, Change> = HashMap::new();
-        let mut names = Vec::new();
-        for member in patch.members() {
-            // A name that cannot be decoded does not match any member.
-            let Some(name) = member.name() else { continue };
-            let change = match member.value.kind() {
-                Kind::Null => Change::Remove,
-                Kind::Object => Change::edit(Self::merge_patch(&member.value)),
-                _ => Change::SetFormatted(member.value),
-            };
-            if let Some(before) = last.get_mut(&name) {
-                *before = change;
-                continue;
-            }
-            names.push(name.clone());
-            last.insert(name, change);
-        }
-        let members = names.into_iter().filter_map(|name| last.remove_entry(&name)).collect();
-        Self { members, removed_paths: HashSet::new() }
-    }
-
     fn is_removed(&self, name: &str) -> bool {
         if self.removed_paths.is_empty() {
             return false;
@@ -113,7 +96,20 @@ impl Json {
             return self.clone();
         }
         let mut text = Vec::with_capacity(self.len());
-        object(self, edit, &Layout::of_document(self), &mut text);
+        object(self, PlannedEdits::listed(self, edit), &Layout::of_document(self), &mut text);
+        Self::owned(text).with_padding_of(self)
+    }
+
+    /// Applies a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of an object; all other bytes are
+    /// preserved.
+    #[must_use]
+    pub fn merged(&self, patch: &Self) -> Self {
+        let is_empty = patch.member_slices().all(|member| member.decoded_name().is_none());
+        if is_empty && self.is_object() {
+            return self.clone();
+        }
+        let mut text = Vec::with_capacity(self.len());
+        object(self, PlannedEdits::memberwise(self, patch, Rule::Merge), &Layout::of_document(self), &mut text);
         Self::owned(text).with_padding_of(self)
     }
 
@@ -212,11 +208,10 @@ fn leading_whitespace(object: &Json) -> Option<&[u8]> {
 }
 
 /// Writes an edited object.
-fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
+fn object(json: &Json, mut changes: PlannedEdits<'_>, layout: &Layout, text: &mut Vec<u8>) {
     let empty = Json::empty_object();
     let json = if json.is_object() { json } else { &empty };
     let source = json.as_bytes();
-    let mut changes = PlannedEdits::new(json, edit);
     // The first remaining member gets the whitespace of the original first member.
     let first = leading_whitespace(json);
     let (mut end, mut has_members) = (1, false);
@@ -233,7 +228,7 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
         let value_at = member.span.end.saturating_sub(member.value.len());
         text.extend_from_slice(source.get(member.span.start..value_at).unwrap_or_default());
         match change {
-            MemberAction::Change(change) => value(Some(&member.value), change, &layout.nested(), text),
+            MemberAction::Replace(new) => new.write(Some(&member.value), &layout.nested(), text),
             MemberAction::Retain | MemberAction::Remove => text.extend_from_slice(member.value.as_bytes()),
         }
     }
@@ -252,66 +247,108 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
 enum MemberAction<'a> {
     Retain,
     Remove,
-    Change(&'a Change),
+    Replace(NewValue<'a>),
 }
 
-/// The changes of an object with the index of the last member of each name.
-struct PlannedEdits<'a> {
-    edit: &'a ObjectEdit,
-    by_name: HashMap<&'a str, (&'a Change, Option<usize>)>,
+/// The new value of a member.
+enum NewValue<'a> {
+    Listed(&'a Change),
+    Derived(Derived),
+}
+
+/// The changes of an object.
+enum PlannedEdits<'a> {
+    /// Changes that an edit lists, each with the index of the last member of its name.
+    Listed { edit: &'a ObjectEdit, by_name: HashMap<&'a str, (&'a Change, Option<usize>)> },
+    /// Changes that follow from another object.
+    Memberwise(MemberwiseEdit<'a>),
+}
+
+impl NewValue<'_> {
+    fn write(&self, before: Option<&Json>, layout: &Layout, text: &mut Vec<u8>) {
+        match self {
+            Self::Listed(change) => value(before, change, layout, text),
+            Self::Derived(new) => derived(before, new, layout, text),
+        }
+    }
 }
 
 impl<'a> PlannedEdits<'a> {
-    fn new(json: &Json, edit: &'a ObjectEdit) -> Self {
+    fn listed(json: &Json, edit: &'a ObjectEdit) -> Self {
         let mut by_name: HashMap<&str, (&Change, Option<usize>)> =
             edit.members.iter().map(|(name, change)| (name.as_str(), (change, None))).collect();
-        for (index, member) in json.members().enumerate() {
+        for (index, member) in json.member_slices().enumerate() {
             if by_name.is_empty() {
                 break;
             }
-            if let Some((_, last)) = member.name().and_then(|name| by_name.get_mut(name.as_str())) {
+            if let Some((_, last)) = member.decoded_name().and_then(|name| by_name.get_mut(&*name)) {
                 *last = Some(index);
             }
         }
-        Self { edit, by_name }
+        Self::Listed { edit, by_name }
     }
 
-    fn of_member(&mut self, index: usize, member: &Member) -> MemberAction<'a> {
-        let Some(name) = member.name() else { return MemberAction::Retain };
-        match self.by_name.get(name.as_str()) {
+    fn memberwise(json: &Json, target: &'a Json, rule: Rule) -> Self {
+        Self::Memberwise(MemberwiseEdit::new(json, target, rule))
+    }
+
+    fn of_member(&self, index: usize, member: &Member) -> MemberAction<'a> {
+        let (edit, by_name) = match self {
+            Self::Listed { edit, by_name } => (edit, by_name),
+            Self::Memberwise(edit) => return edit.of_member(index, member).into(),
+        };
+        let Some(name) = member.decoded_name() else { return MemberAction::Retain };
+        match by_name.get(&*name) {
             Some((Change::Remove, _)) => MemberAction::Remove,
             Some((Change::Clear, _)) if member.value.is_object() && member.value.members().next().is_none() => {
                 MemberAction::Retain
             }
             Some((Change::Clear, _)) => MemberAction::Remove,
-            Some((change, last)) if *last == Some(index) => MemberAction::Change(change),
-            None if self.edit.is_removed(&name) => MemberAction::Remove,
+            Some((change, last)) if *last == Some(index) => MemberAction::Replace(NewValue::Listed(change)),
+            None if edit.is_removed(&name) => MemberAction::Remove,
             Some(_) | None => MemberAction::Retain,
         }
     }
 
-    /// The changes of missing members, in their order.
-    fn new_members(mut self) -> Vec<(&'a str, &'a Change)> {
-        let names = self.edit.members.iter().map(|(name, _)| name.as_str());
-        let new = |name: &'a str| match self.by_name.remove(name) {
-            None | Some((Change::Remove | Change::Clear, _) | (_, Some(_))) => None,
-            Some((change, None)) => Some((name, change)),
-        };
-        names.filter_map(new).collect()
+    /// The values of missing members, in their order.
+    fn new_members(&mut self) -> Box<dyn Iterator<Item = (&str, NewValue<'_>)> + '_> {
+        match self {
+            Self::Memberwise(edit) => {
+                Box::new(edit.new_members().map(|(name, value)| (name, NewValue::Derived(value))))
+            }
+            Self::Listed { edit, by_name } => {
+                let names = edit.members.iter().map(|(name, _)| name.as_str());
+                Box::new(names.filter_map(|name| match by_name.remove(name) {
+                    None | Some((Change::Remove | Change::Clear, _) | (_, Some(_))) => None,
+                    Some((change, None)) => Some((name, NewValue::Listed(change))),
+                }))
+            }
+        }
+    }
+}
+
+impl From<DerivedAction> for MemberAction<'_> {
+    fn from(action: DerivedAction) -> Self {
+        match action {
+            DerivedAction::Retain => Self::Retain,
+            DerivedAction::Remove => Self::Remove,
+            DerivedAction::Replace(value) => Self::Replace(NewValue::Derived(value)),
+        }
     }
 }
 
 /// Appends new members, after existing ones if `has_members` is true. Returns true if any were appended.
-fn append(
+fn append<'n>(
     json: &Json,
-    new: Vec<(&str, &Change)>,
+    new: impl Iterator<Item = (&'n str, NewValue<'n>)>,
     layout: &Layout,
     (text, mut has_members): (&mut Vec<u8>, bool),
 ) -> bool {
     let inner = layout.nested();
     let before = leading_whitespace(json).map(<[u8]>::to_vec).or_else(|| inner.before.clone()).unwrap_or_default();
-    let is_any = !new.is_empty();
-    for (name, change) in new {
+    let mut is_any = false;
+    for (name, value) in new {
+        is_any = true;
         if has_members {
             text.push(b',');
         }
@@ -320,9 +357,10 @@ fn append(
         }
         has_members = true;
         text.extend_from_slice(&before);
-        text.extend_from_slice(Value::from(name).to_string().as_bytes());
+        // Writing to a vector cannot fail.
+        _ = serde_json::to_writer(&mut *text, name);
         text.extend_from_slice(colon(json));
-        value(None, change, &inner, text);
+        value.write(None, &inner, text);
     }
     is_any
 }
@@ -347,24 +385,48 @@ fn colon(json: &Json) -> &[u8] {
 
 /// Writes a changed value; an equal existing value keeps its bytes.
 fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
-    let unchanged = |target: &Json| before.filter(|before| before.is_strictly_equivalent(target));
+    let derive = |new, text: &mut Vec<u8>| derived(before, &new, layout, text);
     match change {
-        Change::Set(value) => match unchanged(&Json::compact(value)) {
+        Change::Set(value) => match equal(before, &Json::compact(value)) {
             Some(before) => text.extend_from_slice(before.as_bytes()),
             None => text.extend_from_slice(&render(value, layout)),
         },
         Change::SetText(json) => text.extend_from_slice(json.as_bytes()),
-        Change::SetFormatted(json) => match unchanged(json) {
-            Some(before) => text.extend_from_slice(before.as_bytes()),
-            None => formatted(json, layout, text),
-        },
-        Change::Match(json) => match before.and_then(|before| Some((before, ObjectEdit::matching(before, json)?))) {
-            Some((before, edit)) => object(before, &edit, layout, text),
-            None => value(before, &Change::SetFormatted(json.clone()), layout, text),
-        },
-        Change::Edit(edit) => object(before.unwrap_or(&Json::empty_object()), edit, layout, text),
+        Change::SetFormatted(json) => derive(Derived::Formatted(json.clone()), text),
+        Change::Match(json) => derive(Derived::Matched(json.clone(), MAX_LEVELS), text),
+        Change::MatchMembers(json) => derive(Derived::WithMembers(json.clone()), text),
+        Change::Merge(json) => derive(Derived::Merged(json.clone()), text),
+        Change::Edit(edit) => {
+            let empty = Json::empty_object();
+            let before = before.unwrap_or(&empty);
+            object(before, PlannedEdits::listed(before, edit), layout, text);
+        }
         Change::Remove | Change::Clear => {}
     }
+}
+
+/// Writes a value that follows from another object.
+fn derived(before: Option<&Json>, new: &Derived, layout: &Layout, text: &mut Vec<u8>) {
+    let empty = Json::empty_object();
+    let (before, target, rule) = match (before, new) {
+        (Some(before), Derived::Matched(target, levels)) if *levels > 0 && can_be_matched(before, target) => {
+            (before, target, Rule::Match(*levels))
+        }
+        (_, Derived::Formatted(json) | Derived::Matched(json, _)) => {
+            return match equal(before, json) {
+                Some(before) => text.extend_from_slice(before.as_bytes()),
+                None => formatted(json, layout, text),
+            };
+        }
+        (_, Derived::WithMembers(target)) => (before.unwrap_or(&empty), target, Rule::MatchMembers),
+        (_, Derived::Merged(target)) => (before.unwrap_or(&empty), target, Rule::Merge),
+    };
+    object(before, PlannedEdits::memberwise(before, target, rule), layout, text);
+}
+
+/// The existing value if it is equal to a new one.
+fn equal<'b>(before: Option<&'b Json>, new: &Json) -> Option<&'b Json> {
+    before.filter(|before| before.is_strictly_equivalent(new))
 }
 
 fn formatted(json: &Json, layout: &Layout, text: &mut Vec<u8>) {

@@ -15,15 +15,17 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+mod by_name;
 mod compare;
 mod edit;
 mod format;
-mod matching;
+mod memberwise;
 mod parts;
 mod scan;
 #[cfg(test)]
 mod tests;
 
+use by_name::MembersByName;
 pub use edit::{Change, ObjectEdit};
 pub(crate) use parts::{AllMemberSlices, MemberSlices};
 pub use parts::{Items, Member, Members};
@@ -165,6 +167,11 @@ impl Json {
         }
     }
 
+    /// True if two texts are the same, and have no padding around them.
+    pub fn is_identical(&self, other: &Self) -> bool {
+        self.padding.is_none() && other.padding.is_none() && self.text == other.text
+    }
+
     /// The nesting depth of arrays and objects.
     pub fn depth(&self) -> usize {
         scan::depth(&self.text)
@@ -173,7 +180,9 @@ impl Json {
     /// True if all names can be decoded: none has a lone surrogate.
     pub(crate) fn has_readable_names(&self) -> bool {
         match self.kind() {
-            Kind::Object => self.members().all(|member| member.name().is_some() && member.value.has_readable_names()),
+            Kind::Object => {
+                self.members().all(|member| member.has_readable_name() && member.value.has_readable_names())
+            }
             Kind::Array => self.items().all(|item| item.has_readable_names()),
             _ => true,
         }

@@ -1,6 +1,6 @@
 //! Iterators over members and items, as slices of the text.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use super::{Json, Kind, scan};
 
@@ -58,6 +58,16 @@ impl Member {
         self.name.to_text()
     }
 
+    /// The name, borrowed if it has no escapes; `None` if it has a lone surrogate.
+    pub(super) fn decoded_name(&self) -> Option<Cow<'_, str>> {
+        decoded(self.name.as_bytes())
+    }
+
+    /// True if the name can be decoded.
+    pub(super) fn has_readable_name(&self) -> bool {
+        self.decoded_name().is_some()
+    }
+
     /// True if the member has this name.
     pub fn is_named(&self, name: &str) -> bool {
         is_string(self.name.as_bytes(), name)
@@ -80,9 +90,24 @@ impl<'a> MemberSlices<'a> {
         serde_json::from_slice(self.name).ok()
     }
 
+    /// The name, borrowed if it has no escapes; `None` if it has a lone surrogate.
+    pub(super) fn decoded_name(&self) -> Option<Cow<'a, str>> {
+        decoded(self.name)
+    }
+
     /// The name with quotes, in its notation.
     pub(crate) fn quoted_name(&self) -> &'a [u8] {
         self.name
+    }
+
+    /// The name with quotes, in its notation.
+    pub(super) fn notation(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.name)
+    }
+
+    /// The offset of the value in the object.
+    pub(super) fn value_offset(&self) -> usize {
+        self.span.0
     }
 
     /// The text of the value.
@@ -168,6 +193,15 @@ impl Cursor {
 
     fn slice(&self, span: Range<usize>) -> Json {
         Json::bare(self.text.text.slice(span))
+    }
+}
+
+/// The value of a string with quotes, borrowed if it has no escapes; `None` if it has a lone surrogate.
+fn decoded(quoted: &[u8]) -> Option<Cow<'_, str>> {
+    let raw = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    match raw.contains(&b'\\') {
+        true => serde_json::from_slice(quoted).ok().map(Cow::Owned),
+        false => std::str::from_utf8(raw).ok().map(Cow::Borrowed),
     }
 }
 

@@ -7,6 +7,9 @@ use super::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, NON_FINITE_WORDS, SyntaxError};
 /// The byte order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The maximum length of a text in bytes, so that offsets fit a `u32`.
+pub(super) const MAX_LEN: usize = u32::MAX as usize;
+
 /// The maximum nesting depth of a text.
 pub(super) struct Nesting {
     levels: usize,
@@ -22,6 +25,9 @@ pub(super) const DOCUMENT: Nesting = Nesting { levels: MAX_DOCUMENT_DEPTH, excee
 
 /// The span of the value in a text of one JSON value with surrounding whitespace and an optional byte order mark.
 pub(super) fn document(text: &[u8], nesting: &Nesting) -> Result<Range<usize>, SyntaxError> {
+    if text.len() > MAX_LEN {
+        return Err(SyntaxError { reason: "longer than 4 GiB", line: 1, column: 1 });
+    }
     if let Err(error) = std::str::from_utf8(text) {
         return Err(error_at(text, error.valid_up_to(), "invalid UTF-8"));
     }

@@ -301,7 +301,7 @@ proptest! {
     fn merge_patch_matches_rfc_7396(target in values(), patch in values(), pretty in any::<bool>()) {
         prop_assume!(target.is_object() && patch.is_object());
         let json = if pretty { Json::pretty(&target) } else { Json::compact(&target) };
-        let edited = json.edited(&ObjectEdit::merge_patch(&Json::compact(&patch)));
+        let edited = json.merged(&Json::compact(&patch));
         let mut expected = target;
         merged(&mut expected, &patch);
         prop_assert_eq!(Json::parse(edited.as_bytes().to_vec()).unwrap().to_value().unwrap(), expected);

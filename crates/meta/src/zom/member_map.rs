@@ -98,16 +98,22 @@ impl<T: fmt::Debug> fmt::Debug for Members<T> {
 impl<T> FromIterator<(String, T)> for Members<T> {
     fn from_iter<I: IntoIterator<Item = (String, T)>>(members: I) -> Self {
         let mut all: Vec<_> = members.into_iter().collect();
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut members: Vec<(String, T)> = Vec::with_capacity(all.len());
-        for member in all {
-            match members.last_mut() {
-                Some(last) if last.0 == member.0 => *last = member,
-                _ => members.push(member),
-            }
+        let by_name = |(one, _): &(String, T), (other, _): &(String, T)| one.cmp(other);
+        if all.is_sorted_by(|one, other| by_name(one, other).is_gt()) {
+            all.reverse();
         }
-        members.shrink_to_fit();
-        Self(members)
+        if !all.is_sorted_by(|one, other| by_name(one, other).is_lt()) {
+            all.sort_by(by_name);
+            all.dedup_by(|later, earlier| {
+                let is_same = later.0 == earlier.0;
+                if is_same {
+                    std::mem::swap(later, earlier);
+                }
+                is_same
+            });
+        }
+        all.shrink_to_fit();
+        Self(all)
     }
 }
 

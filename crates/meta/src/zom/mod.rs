@@ -242,7 +242,7 @@ impl Node {
     }
 
     /// The node document in its JSON form.
-    fn rendered_document(&self) -> Json {
+    pub fn rendered_document(&self) -> Json {
         match self {
             Self::Array(document) => document.clone(),
             Self::Group(group) => members::rename_for_json(&group.document),

@@ -9,9 +9,11 @@
 
 mod bodies;
 mod bounds;
+mod chunks;
 #[path = "../common/mod.rs"]
 mod common;
 mod counting;
+mod patches;
 mod shapes;
 mod trees;
 
@@ -109,6 +111,16 @@ async fn odd_json_bodies_allocate_little() {
 #[tokio::test]
 async fn trees_of_many_nodes_allocate_little() {
     assert_within_limits(trees::cases, bounds::OF_TREES).await;
+}
+
+#[tokio::test]
+async fn patches_of_many_members_allocate_little() {
+    assert_within_limits(patches::cases, bounds::OF_PATCHES).await;
+}
+
+#[tokio::test]
+async fn few_elements_of_large_chunks_allocate_little() {
+    assert_within_limits(chunks::cases, bounds::OF_CHUNKS).await;
 }
 
 #[tokio::test]

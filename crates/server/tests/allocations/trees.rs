@@ -14,8 +14,20 @@ pub(crate) fn cases() -> Vec<Case> {
     let close = "}}".repeat(LEVELS);
     let v3 = |members: String| format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{members}}}}}"#);
     let v2 = |members: String| format!(r#"{{"zarr_format":2,"members":{{{members}}}}}"#);
+    let group = r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#;
+    let groups = || v3(members(|_| r#"{"zarr_format":3,"node_type":"group"}"#.to_owned()));
+    let over = |of, stored: &str, target: &str| {
+        let body = groups();
+        let nodes = body.matches("node_type").count() - 1;
+        let keys = (0..nodes).map(|number| format!("new/{number}/zarr.json")).chain(["new/zarr.json".to_owned()]);
+        let keys = keys.map(|key| (key, stored.as_bytes().to_vec())).collect();
+        Case { keys, target: target.to_owned(), ..case(of, body) }
+    };
+    let different = r#"{"zarr_format":3,"node_type":"group","attributes":{"a":1}}"#;
     vec![
-        case("wide groups", v3(members(|_| r#"{"zarr_format":3,"node_type":"group"}"#.to_owned()))),
+        case("wide groups", groups()),
+        over("wide groups over equal ones", group, "/node/new"),
+        over("wide groups over different ones", different, "/node/new?overwrite"),
         case("nested groups", v3(members(|_| format!(r#"{open}{{"zarr_format":3,"node_type":"group"}}{close}"#)))),
         case(
             "attributes",

@@ -8,7 +8,7 @@ use std::{
 
 use meta::{
     Dialect, NodePath,
-    documents::draft,
+    documents::{draft, write::StoredNode},
     zom::{MAX_NODES, Members},
 };
 use operations::{Depth, NodeRejection};
@@ -99,6 +99,8 @@ pub(crate) struct Walker<'a> {
     pub(super) other: Vec<(NodePath, Dialect)>,
     /// The dialects of implicit groups that probes have visited.
     pub(super) probed: HashMap<Prefix, Dialect>,
+    /// The documents of the last node: most groups of a large tree have the same, and share them.
+    last: Arc<StoredNode>,
 }
 
 /// A visited node, in the order of the walk.
@@ -162,6 +164,7 @@ impl<'a> Walker<'a> {
             items: Vec::new(),
             other: Vec::new(),
             probed: HashMap::new(),
+            last: Arc::default(),
         })
     }
 
@@ -200,7 +203,13 @@ impl<'a> Walker<'a> {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
                 let names = self.reader.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
-                self.children(index, &paths(&path.key_prefix(), &names, reserved), dialect, level).await
+                let paths = paths(&path.key_prefix(), &names, reserved);
+                drop(names);
+                if paths.len() > self.items.len() {
+                    // A vector that doubles would have room for more.
+                    self.items.reserve_exact(paths.len());
+                }
+                self.children(index, &paths, dialect, level).await
             }
         }
     }
@@ -331,7 +340,7 @@ impl<'a> Walker<'a> {
 
     pub(crate) fn push(
         &mut self,
-        branch: NodeTree,
+        mut branch: NodeTree,
         parent: usize,
         level: u32,
         reserved: &'static [&'static str],
@@ -339,12 +348,18 @@ impl<'a> Walker<'a> {
         if self.items.len() >= MAX_NODES {
             return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
         }
+        match branch.stored.is_identical(&self.last) {
+            true => branch.stored = self.last.clone(),
+            false => self.last = branch.stored.clone(),
+        }
         self.items.push(WalkItem::new(branch, Some(parent), level, reserved));
         Ok(())
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { context, reader: SnapshotReader { memory, .. }, items, mut other, .. } = self;
+        let Self { context, mut reader, items, mut other, .. } = self;
+        let memory = std::mem::take(&mut reader.memory);
+        drop(reader);
         let nodes = items.len() as u64;
         let top = match nodes {
             ..=INLINE_ASSEMBLY_NODES => assemble(items),
@@ -366,6 +381,9 @@ pub(crate) fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<No
 fn assemble(mut items: Vec<WalkItem>) -> Option<NodeTree> {
     while items.len() > 1 {
         let Some(item) = items.pop() else { break };
+        if items.len() < items.capacity() / 2 {
+            items.shrink_to_fit();
+        }
         let holder = item.parent.and_then(|parent| items.get_mut(parent));
         let branch = item.finish();
         if let (Some(holder), Some(name)) = (holder, branch.path.name().map(str::to_owned)) {
