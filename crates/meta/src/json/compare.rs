@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use super::{Json, Kind, MAX_DEPTH, MembersByName};
+use super::{Json, Kind, MAX_DEPTH, by_name::MembersByName};
 
 /// The number of digits, with sign, that every integer of a [`Value`] can hold.
 const MAX_DIGITS: usize = 18;

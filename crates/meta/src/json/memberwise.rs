@@ -1,7 +1,7 @@
 //! Edits of an object that follow from the members of another one: merge patches, and minimal edits to make an object
 //! equal to another.
 
-use super::{Json, Member, MembersByName};
+use super::{Json, Member, by_name::MembersByName};
 
 /// The maximum depth at which objects are matched member by member; below it, different values are replaced.
 pub(super) const MAX_LEVELS: usize = 100;

@@ -25,7 +25,6 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use by_name::MembersByName;
 pub use edit::{Change, ObjectEdit};
 pub(crate) use parts::{AllMemberSlices, MemberSlices};
 pub use parts::{Items, Member, Members};
