@@ -46,6 +46,8 @@ fn build(
             Codec::BytesToBytes(_) => return Err(ChainError::NoArrayToBytes),
         }
     };
+    let decoded = array_to_array.iter().map(|(_, decoded)| decoded);
+    let largest_array = decoded.chain([&current]).filter_map(ChunkRepresentation::fixed_size).max().unwrap_or(0);
     let array_to_array = array_to_array.into_iter().map(|(codec, _)| codec).collect();
     let mut bytes =
         BytesRepresentation { stored_elements: array_to_bytes.stored_elements(), size: array_to_bytes.encoded_size() };
@@ -59,7 +61,8 @@ fn build(
         bytes_to_bytes.push((codec.clone(), bytes.size));
         bytes = BytesRepresentation { stored_elements: codec.stored_elements(bytes.stored_elements.as_ref()), size };
     }
-    Ok(CodecChain { representation, array_to_array, array_to_bytes, bytes_to_bytes, encoded_size: bytes.size })
+    let encoded_size = bytes.size;
+    Ok(CodecChain { representation, array_to_array, largest_array, array_to_bytes, bytes_to_bytes, encoded_size })
 }
 
 /// Appends an array-to-array codec to those before it, each of which is stored with its decoded representation. Returns

@@ -15,6 +15,9 @@ use crate::{
 pub struct CodecChain {
     pub(crate) representation: ChunkRepresentation,
     pub(crate) array_to_array: Vec<Arc<dyn ArrayToArray>>,
+    /// The largest size of a chunk between two array-to-array codecs, or behind the last one, in bytes; 0 if elements of
+    /// variable length leave it open.
+    pub(crate) largest_array: u64,
     pub(crate) array_to_bytes: Arc<dyn ArrayToBytes>,
     /// Each codec with the bound of its input's size.
     pub(crate) bytes_to_bytes: Vec<(Arc<dyn BytesToBytes>, Option<EncodedSizeBound>)>,
@@ -38,7 +41,9 @@ impl CodecChain {
     pub fn working_memory(&self) -> Option<u64> {
         let stages = self.bytes_to_bytes.iter().map(|(_, size)| size.map(EncodedSizeBound::max));
         let sum = |sum: u64, size: Option<u64>| sum.checked_add(size?);
-        let size = stages.into_iter().try_fold(self.representation.fixed_size()?, sum)?;
+        // An array-to-array codec may store wider elements than it decodes.
+        let array = self.representation.fixed_size()?.max(self.largest_array);
+        let size = stages.into_iter().try_fold(array, sum)?;
         Some(size.saturating_add(self.array_to_bytes.working_memory()))
     }
 

@@ -298,6 +298,21 @@ fn scale_and_offset_beyond_the_data_type_are_rejected() {
 
 /// As numcodecs: it reads whatever somebody says that it has rounded, and rounds floats only.
 #[test]
+fn working_memory_has_the_widest_array_of_the_chain() {
+    let astype = |stored| {
+        let configuration = json!({"encode_dtype": stored, "decode_dtype": "|u1"});
+        json!({"name": "numcodecs.astype", "configuration": configuration})
+    };
+    let memory = |filters: &[Value], compressor: &[Value]| {
+        let codecs = [filters, &[json!({"name": "bytes", "configuration": {"endian": "big"}})], compressor].concat();
+        v3_chain(&json!("uint8"), &[1000], &json!(codecs)).unwrap().working_memory()
+    };
+    assert_eq!(memory(&[], &[]), Some(1_000));
+    assert_eq!(memory(&[astype(">f8")], &[]), Some(8_000));
+    assert_eq!(memory(&[astype(">f8")], &[json!({"name": "gzip", "configuration": {"level": 1}})]), Some(16_000));
+}
+
+#[test]
 fn bitround_decodes_types_that_it_cannot_encode() {
     let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
     for (data_type, keepbits, why) in [
