@@ -44,7 +44,7 @@ pub(crate) struct Attributes {
 }
 
 /// A time of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: u32,

@@ -41,19 +41,22 @@
 //! time of change, and has it before its first byte can be read, so the attributes that are read after the bytes show it.
 //! The version is the same at any age. The quiet time is
 //!
-//! - 50 ms and 4 ms for each MiB, at most 2 s, on file systems of this machine that are known to have fine times
-//!   (ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs, overlayfs). Their clock ticks at least every 10 ms; the second part
-//!   is the time that one write of the complete file may take.
-//! - 2 s on all others, which includes network file systems, whose clocks may differ from that of this machine by the same
-//!   time, and files whose time of change is in whole milliseconds.
+//! - 50 ms if the time of change is later than that of modification, on file systems of this machine that are known to have
+//!   fine times (ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs, overlayfs). A write sets both to one time, so something
+//!   else happened after the last write: the rename of a writer that is done, for instance. The clock of these file
+//!   systems ticks at least every 10 ms.
+//! - 2 s otherwise: for files that may be within a write, which can be stopped for long between setting the times and
+//!   copying the bytes (50 ms are not enough: on a busy machine, tests found torn values); on other file systems, which
+//!   include those of networks, whose clocks may differ from that of this machine by the same time; and if the time of
+//!   change is in whole milliseconds. A small file that is written and renamed within one tick has equal times.
 //!
 //! A file with a time of change in the future is quiet when this process has known it for the quiet time with the same
-//! attributes. Only the time of change counts: programs set the time of modification to anything. `head` and listings
+//! attributes. The age is that of the time of change: programs set the time of modification to anything. `head` and listings
 //! wait as well; if a file is still being written then, its version is one that never occurs again.
 //!
 //! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time, since
 //! only it knows when the value is complete; one that writes through a memory map, since Linux sets the times once until
-//! the page is written back; one that stops within a single write for longer than the quiet time; and changes on a
+//! the page is written back; one that stops within a single write for longer than that; and changes on a
 //! file system without a time of change of its own (FAT, SSHFS) that restore the time of modification.
 //! The writers in the table of the module `names` write to another file and rename it, and have none of these problems.
 //!

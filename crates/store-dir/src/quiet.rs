@@ -10,14 +10,13 @@ use store::Version;
 
 use crate::attributes::Attributes;
 
-/// The quiet time on file systems whose times may be as coarse as two seconds, or are set by another machine.
-const COARSE: Duration = Duration::from_secs(2);
+/// The quiet time of files that may still be written, and on file systems whose times may be as coarse as two seconds, or
+/// are set by another machine.
+const LONG: Duration = Duration::from_secs(2);
 
-/// The quiet time on file systems with times of this machine, which advance at least every 10 ms.
-const FINE: Duration = Duration::from_millis(50);
-
-/// The bytes that a single write is assumed to copy in a millisecond, at least.
-const BYTES_PER_MS: u64 = 256 * 1024;
+/// The quiet time of files that are complete, on file systems with times of this machine, which advance at least every
+/// 10 ms.
+const SHORT: Duration = Duration::from_millis(50);
 
 /// Nanoseconds that are a multiple of this are those of a file system that stores times more coarsely.
 const COARSE_UNIT: u32 = 1_000_000;
@@ -72,10 +71,10 @@ impl Quiet {
 }
 
 fn quiet_time(attributes: &Attributes, precision: Precision) -> Duration {
-    if precision == Precision::Coarse || attributes.changed.nanoseconds.is_multiple_of(COARSE_UNIT) {
-        return COARSE;
-    }
-    FINE.saturating_add(Duration::from_millis(attributes.size / BYTES_PER_MS)).min(COARSE)
+    let is_fine = precision == Precision::Fine && !attributes.changed.nanoseconds.is_multiple_of(COARSE_UNIT);
+    // A write sets both times to the same one. Another time of change is that of a rename, or the like, after the last
+    // write.
+    if is_fine && attributes.changed > attributes.modified { SHORT } else { LONG }
 }
 
 #[cfg(test)]
@@ -86,40 +85,43 @@ mod tests {
     const CHANGED: Time = Time { seconds: 1_700_000_000, nanoseconds: 123_456_789 };
     const FILE: Version = Version::from_u128(1);
 
-    fn attributes(size: u64, changed: Time) -> Attributes {
-        let id = FileId { device: (8, 1), inode: 42 };
-        // A program may set this time to anything.
-        let modified = Time { seconds: 2_000_000_000, nanoseconds: 0 };
-        Attributes { id, kind: Kind::Regular, size, links: 1, modified, changed }
-    }
+    /// A time before that of the change.
+    const BEFORE: Time = Time { seconds: 1_700_000_000, nanoseconds: 123_456_788 };
 
-    fn wait(size: u64, changed: Time, precision: Precision, age: Duration) -> Option<Duration> {
-        let now = (changed.system() + age, Instant::now());
-        Quiet::default().wait_at(&attributes(size, changed), FILE, precision, now)
+    fn attributes(modified: Time, changed: Time) -> Attributes {
+        let id = FileId { device: (8, 1), inode: 42 };
+        Attributes { id, kind: Kind::Regular, size: 10, links: 1, modified, changed }
     }
 
     #[test]
-    fn a_file_is_quiet_after_a_time_that_depends_on_its_file_system_and_size() {
+    fn the_quiet_time_is_short_only_if_the_file_is_complete_and_its_times_are_fine() {
         let ms = Duration::from_millis;
         let rounded = Time { nanoseconds: 120_000_000, ..CHANGED };
-        for (size, changed, precision, needed) in [
-            (0, CHANGED, Precision::Fine, 50),
-            (10, CHANGED, Precision::Fine, 50),
-            (64 << 20, CHANGED, Precision::Fine, 306),
-            (u64::MAX, CHANGED, Precision::Fine, 2_000),
-            (0, CHANGED, Precision::Coarse, 2_000),
-            (0, rounded, Precision::Fine, 2_000),
+        let future = Time { seconds: 2_000_000_000, nanoseconds: 0 };
+        let old = Time { seconds: -1, nanoseconds: 0 };
+        for (modified, changed, precision, needed) in [
+            (BEFORE, CHANGED, Precision::Fine, 50),
+            (old, CHANGED, Precision::Fine, 50),
+            (CHANGED, CHANGED, Precision::Fine, 2_000),
+            (future, CHANGED, Precision::Fine, 2_000),
+            (BEFORE, CHANGED, Precision::Coarse, 2_000),
+            (old, rounded, Precision::Fine, 2_000),
         ] {
-            assert_eq!(wait(size, changed, precision, ms(0)), Some(ms(needed)), "{size} {changed:?} {precision:?}");
-            assert_eq!(wait(size, changed, precision, ms(needed - 1)), Some(ms(1)), "{size} {changed:?} {precision:?}");
-            assert_eq!(wait(size, changed, precision, ms(needed)), None, "{size} {changed:?} {precision:?}");
+            let file = attributes(modified, changed);
+            let wait = |age| {
+                let now = (changed.system() + ms(age), Instant::now());
+                Quiet::default().wait_at(&file, FILE, precision, now)
+            };
+            assert_eq!(wait(0), Some(ms(needed)), "{file:?} {precision:?}");
+            assert_eq!(wait(needed - 1), Some(ms(1)), "{file:?} {precision:?}");
+            assert_eq!(wait(needed), None, "{file:?} {precision:?}");
         }
     }
 
     #[test]
     fn a_file_from_the_future_is_quiet_when_it_was_seen_for_long_enough() {
         let quiet = Quiet::default();
-        let (file, begun) = (attributes(0, CHANGED), Instant::now());
+        let (file, begun) = (attributes(BEFORE, CHANGED), Instant::now());
         let wait = |version, after: u64| {
             let clock = CHANGED.system() - Duration::from_secs(3_600);
             let now = begun + Duration::from_millis(after);

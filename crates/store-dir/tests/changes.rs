@@ -195,7 +195,7 @@ async fn values_that_are_written_in_place_are_never_torn() {
     let fixture = Fixture::new().await;
     let path = fixture.path("a");
     fixture.write("a", vec![0; 400_000]);
-    let mut pauses = [0, 3, 120, 1, 150, 20, 0, 0, 100].into_iter().cycle();
+    let mut pauses = [0, 3, 2_200, 1, 120, 20, 0, 0, 2_500].into_iter().cycle();
     let writer = Writer::start(move |number| {
         overwrite(&path, &vec![number; 400_000]);
         std::thread::sleep(Duration::from_millis(pauses.next().unwrap()));
@@ -212,10 +212,10 @@ async fn values_that_are_written_without_a_pause_are_changed_and_their_versions_
     let path = fixture.path("a");
     fixture.write("a", vec![0; 400_000]);
     let writer = Writer::start(move |number| overwrite(&path, &vec![number; 400_000]));
-    let (values, changes) = read_many(&fixture.store, 50).await;
-    assert!(changes > 40, "{values} values, {changes} changes");
+    let (values, changes) = read_many(&fixture.store, 20).await;
+    assert!(changes > 15, "{values} values, {changes} changes");
     let mut versions = HashSet::new();
-    for _ in 0..3 {
+    for _ in 0..2 {
         let meta = fixture.store.head(&Key::parse("a").unwrap()).await.unwrap().unwrap();
         assert!(versions.insert(meta.version));
     }

@@ -10,6 +10,9 @@ use store::{DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Prefix
 use store_dir::{DirStore, Options};
 use tempfile::TempDir;
 
+/// A time in which the clock of a file system ticks.
+pub(crate) const TICK: Duration = Duration::from_millis(12);
+
 /// A directory and a store that reads it.
 pub(crate) struct Fixture {
     pub(crate) dir: TempDir,
@@ -31,11 +34,14 @@ impl Fixture {
         self.dir.path().join(key)
     }
 
-    /// Writes a file in place, with the directories above it.
+    /// Writes a file, with the directories above it, which is complete then: its time of change is that of a step after
+    /// the last write.
     pub(crate) fn write(&self, key: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path(key);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        fs::write(&path, bytes).unwrap();
+        std::thread::sleep(TICK);
+        fs::set_permissions(&path, fs::metadata(&path).unwrap().permissions()).unwrap();
     }
 
     /// Writes a file for each key, which contains its key.
@@ -110,6 +116,7 @@ pub(crate) async fn read_to_end(mut value: GetResult) -> Result<Vec<u8>, StoreEr
 pub(crate) fn replace(path: &std::path::Path, bytes: &[u8]) {
     let temporary = path.with_extension("0123456789abcdef0123456789abcdef.partial");
     fs::write(&temporary, bytes).unwrap();
+    std::thread::sleep(TICK);
     fs::rename(&temporary, path).unwrap();
 }
 
