@@ -8,11 +8,12 @@ mod memory;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use object_store::{ObjectStoreExt, path::Path};
 use store::{
-    Key, Keyed, SnapshotStore,
+    Key, Keyed, ReadableStore, SnapshotStore,
     conformance::{Foreign, ForeignData},
 };
-use store_object::{BucketStore, Options};
+use store_object::{BucketStore, Failure, Options, RequestError};
 
 use self::common::{Dialect, Server, variables};
 
@@ -67,4 +68,24 @@ mod azure {
     use super::{AZURE, Foreign, Remote};
 
     store::conformance_tests!(Foreign::<Remote<AZURE>>::new() => readable_writeable_listable, snapshots);
+}
+
+#[tokio::test]
+async fn a_body_that_ends_early_without_an_error_is_resumed_and_never_a_short_value() {
+    let mut bucket = memory::Paged::default();
+    bucket.put(&Path::from("a"), "0123456789".into()).await.unwrap();
+    bucket.cut = Some(3);
+    let options = || {
+        let mut options = Options::with_variables([]);
+        options.retries = 3;
+        options
+    };
+    let read = async |bucket| {
+        let store = BucketStore::open_bucket("s3://memory", Arc::new(bucket), options()).await.unwrap();
+        store.get(&Key::parse("a").unwrap(), None).await.unwrap().unwrap().bytes().await
+    };
+    assert_eq!(read(bucket.clone()).await.unwrap(), "0123456789");
+    bucket.cut = Some(1);
+    let error = read(bucket).await.unwrap_err();
+    assert!(matches!(error.backend_source::<RequestError>().unwrap().failure, Failure::Short { .. }), "{error:?}");
 }

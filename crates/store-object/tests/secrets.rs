@@ -182,3 +182,19 @@ async fn a_server_that_is_not_there_is_an_error_that_names_the_bucket() {
     let server = Server::start(Dialect::S3).await;
     assert!(open(&server, "s3://b").await.is_ok());
 }
+
+#[tokio::test]
+async fn credentials_that_cannot_be_obtained_are_an_error_and_not_the_absence_of_objects() {
+    let server = Server::start(Dialect::S3).await;
+    for status in [404, 403, 500] {
+        server.on_request(move |_| Some(Fault::Answer(status, vec![], TOKEN.to_owned())));
+        let mut all = variables(&server);
+        all.retain(|(name, _)| !name.contains("KEY") && !name.contains("TOKEN"));
+        all.push(("AWS_METADATA_ENDPOINT".to_owned(), server.url()));
+        let mut options = Options::with_variables(all);
+        options.retries = 0;
+        let error = BucketStore::open("s3://b?absent=403", options).await.unwrap_err();
+        assert_clean(&texts(&error));
+        assert!(error.to_string().contains("credentials"), "{error}");
+    }
+}
