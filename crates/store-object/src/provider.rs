@@ -114,16 +114,25 @@ fn settings<K: FromStr>(options: &Options, prefix: &str, client: fn(ClientConfig
     timeouts.into_iter().chain(variables).collect()
 }
 
-/// Removes the values of variables that may be secret.
+/// Removes the values of variables that may be secret, and quotations of parts of them.
 fn redact(text: String, variables: &[(String, String)]) -> String {
+    const SHORTEST_QUOTATION: usize = 4;
     let may_be_secret = |name: &str| {
         ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"].iter().any(|prefix| name.starts_with(prefix))
             && !PUBLIC.iter().any(|public| name.contains(public))
     };
-    let secrets = variables.iter().filter(|(name, value)| may_be_secret(name) && !value.is_empty());
-    let shown =
-        secrets.fold(text, |text, (name, value)| text.replace(value.as_str(), &format!("(the value of {name})")));
-    shown.chars().filter(|c| !c.is_control()).take(500).collect()
+    let secrets: Vec<_> =
+        variables.iter().filter(|(name, value)| may_be_secret(name) && !value.trim().is_empty()).collect();
+    let mut shown = text;
+    for (name, value) in &secrets {
+        shown = shown.replace(value.as_str(), &format!("(the value of {name})"));
+    }
+    let quotations = shown.split_inclusive(['"', '`']).map(|part| {
+        let quoted = part.trim_end_matches(['"', '`']);
+        let is_secret = quoted.len() >= SHORTEST_QUOTATION && secrets.iter().any(|(_, value)| value.contains(quoted));
+        if is_secret { part.replace(quoted, "(hidden)") } else { part.to_owned() }
+    });
+    quotations.collect::<String>().chars().filter(|c| !c.is_control()).take(500).collect()
 }
 
 /// The options of a request for an object.
@@ -131,4 +140,30 @@ pub(crate) fn get_options() -> GetOptions {
     let mut options = GetOptions::default();
     options.extensions.insert(crate::http::Purpose::Object);
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_no_values_of_variables_that_may_be_secret_nor_quotations_of_them() {
+        let variables = [
+            ("AWS_SECRET_ACCESS_KEY", "s3cr3t-value"),
+            ("AWS_REGION", "eu-west-1"),
+            ("GOOGLE_SERVICE_ACCOUNT_KEY", "{\"private_key\": \"pr1vate\", \"type\": \"x\"}"),
+            ("AZURE_STORAGE_KEY", ""),
+            ("HOME", "/root"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for (text, shown) in [
+            ("failed to parse \"s3cr3t-value\"", "failed to parse \"(the value of AWS_SECRET_ACCESS_KEY)\""),
+            ("unknown variant `pr1vate`, expected `a`", "unknown variant `(hidden)`, expected `a`"),
+            ("invalid region \"eu-west-1\" in /root", "invalid region \"eu-west-1\" in /root"),
+            ("a\nb", "ab"),
+        ] {
+            assert_eq!(redact(text.to_owned(), &variables), shown);
+        }
+        assert_eq!(redact("x".repeat(1_000), &variables).len(), 500);
+    }
 }

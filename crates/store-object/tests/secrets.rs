@@ -148,6 +148,7 @@ async fn variables_that_do_not_configure_a_bucket_are_reported_without_their_sec
         ("gs://b", "GOOGLE_SERVICE_ACCOUNT_KEY", &format!("{{\"private_key\": \"{SECRET}\"}}")),
         ("az://b", "AZURE_STORAGE_ACCOUNT_KEY", &format!("{SECRET}!")),
         ("az://b", "AZURE_STORAGE_SAS_KEY", SIGNATURE),
+        ("s3://b", "AWS_S3_EXPRESS", SECRET),
         ("s3://b", "AWS_ALLOW_HTTP", "maybe"),
         ("s3://b", "AWS_TIMEOUT", "soon"),
     ] {
