@@ -181,7 +181,7 @@ fn cycles(name: &str) -> BTreeSet<Vec<String>> {
 }
 
 /// The crates with more than one module.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "access",
     "array",
     "client",
@@ -192,6 +192,7 @@ const CRATES: [&str; 12] = [
     "store",
     "store-dir",
     "store-local",
+    "store-object",
     "wire",
     "zarrd",
 ];

@@ -134,10 +134,12 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        if let Peek::Known(None) = self.peek(key)? {
-            return Ok(None);
-        }
-        match self.store.get(key, range).await {
+        let result = match self.peek(key)? {
+            Peek::Known(None) => return Ok(None),
+            Peek::Known(Some(meta)) => self.store.get_at(key, range, meta.version).await,
+            Peek::Unknown => self.store.get(key, range).await,
+        };
+        match result {
             Ok(found) => {
                 self.look(key, found.as_ref().map(|value| value.meta))?;
                 Ok(found)

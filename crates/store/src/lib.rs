@@ -38,8 +38,8 @@
 //!
 //! # Implementations
 //!
-//! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, and the store of a server in
-//! `zarrd-client`. [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that
+//! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
+//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that
 //! checks the contract of each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
@@ -65,6 +65,7 @@ mod stage;
 mod traits;
 mod value;
 mod version;
+mod version_hash;
 mod waits;
 mod warnings;
 mod watermark;
@@ -89,6 +90,7 @@ pub use traits::{
 };
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
+pub use version_hash::VersionHash;
 pub use waits::{Wait, WaitTimes, WaitTotals};
 pub use warnings::{Admitted, WarningRate};
 pub use watermark::Watermark;

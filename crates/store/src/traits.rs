@@ -18,7 +18,8 @@ use futures::{
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    PageRequest, Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, WaitTimes, Watermark,
+    PageRequest, Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, Version, WaitTimes,
+    Watermark,
 };
 
 /// The number of keys of a snapshot that are asked for at a time.
@@ -45,6 +46,19 @@ pub trait ReadableStore: Send + Sync {
 
     /// Returns the metadata of the value of `key`, or `None` if it has no value.
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
+
+    /// Returns the value of `key` like [`get`](Self::get), for a caller that can only use it at this version.
+    ///
+    /// If the value has another version, the store may fail with [`StoreError::Changed`], which saves reading it. It may
+    /// as well return the value: callers compare the version. By default it is that of `get`.
+    async fn get_at(
+        &self,
+        key: &Key,
+        range: Option<ByteRange>,
+        _version: Version,
+    ) -> Result<Option<GetResult>, StoreError> {
+        self.get(key, range).await
+    }
 }
 
 /// Sets and erases values.

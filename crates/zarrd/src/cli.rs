@@ -50,6 +50,8 @@ Examples:
       serve an existing store without writing to it
   zarrd serve --store dir:/data
       serve a directory that zarr-python and others write, without writing to it
+  zarrd serve --store s3://bucket/lab
+      serve a prefix of a bucket, with the credentials of the environment
   zarrd serve --store memory: --listen 127.0.0.1:0
       for a test: nothing is persistent, and the line on stdout has the port
 

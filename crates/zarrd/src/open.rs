@@ -11,6 +11,7 @@ use client::HttpStore;
 use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, StoreError};
 use store_dir::DirStore;
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
+use store_object::{BucketStore, BucketUrl};
 
 use crate::{
     config::{Endpoint, FilesLocation, Location, ServerEndpoint, WriteLimits},
@@ -29,6 +30,8 @@ pub(crate) enum ServedStore {
     Memory(MemoryStore),
     /// A directory of files that other programs write.
     Files(Keyed<DirStore>),
+    /// A prefix of a bucket that other programs write.
+    Bucket(Keyed<BucketStore>),
 }
 
 /// An open store, local or behind a server.
@@ -68,6 +71,15 @@ pub(crate) enum OpenStoreError {
         /// Reason.
         #[source]
         source: store_dir::OpenError,
+    },
+    /// The bucket cannot be opened.
+    #[error("cannot open the store {url}")]
+    OpenBucket {
+        /// The store.
+        url: BucketUrl,
+        /// Reason.
+        #[source]
+        source: store_object::OpenError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -151,7 +163,7 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
-        Location::Memory | Location::Files(_) => {
+        Location::Memory | Location::Files(_) | Location::Bucket(_) => {
             return Err(OpenStoreError::NotFound { location: location.clone() });
         }
     };
@@ -169,6 +181,14 @@ async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreE
         .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
     let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
     let store = DirStore::open(&absolute, options).await.map_err(failed)?;
+    let guarantees = store.guarantees();
+    Ok(Keyed::new(store, guarantees))
+}
+
+/// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
+async fn open_bucket(url: &BucketUrl) -> Result<Keyed<BucketStore>, OpenStoreError> {
+    let opened = BucketStore::open(&url.to_string(), store_object::Options::from_environment()).await;
+    let store = opened.map_err(|source| OpenStoreError::OpenBucket { url: url.clone(), source })?;
     let guarantees = store.guarantees();
     Ok(Keyed::new(store, guarantees))
 }
@@ -222,6 +242,7 @@ impl ServedStore {
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
             (Location::Files(files), _) => open_files(files).await.map(Self::Files),
+            (Location::Bucket(url), _) => open_bucket(url).await.map(Self::Bucket),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -233,6 +254,7 @@ impl ServedStore {
             Self::Local(store) => Arc::new(store.clone()).into(),
             Self::Memory(store) => Arc::new(store.clone()).into(),
             Self::Files(store) => store::ServedStore::read_only(Arc::new(store.clone())),
+            Self::Bucket(store) => store::ServedStore::read_only(Arc::new(store.clone())),
         }
     }
 
@@ -240,7 +262,7 @@ impl ServedStore {
     pub(crate) async fn close(self) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.close().await,
-            Self::Memory(_) | Self::Files(_) => Ok(()),
+            Self::Memory(_) | Self::Files(_) | Self::Bucket(_) => Ok(()),
         }
     }
 }

@@ -8,8 +8,9 @@ use std::{
 };
 
 use store_dir::Symlinks;
+use store_object::{BucketUrl, UrlError};
 
-/// Location of a store on this machine: `sled:DIR`, `redb:DIR`, `memory:` or `dir:DIR`; a bare path is a sled store.
+/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket; a bare path is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A directory with a sled index.
@@ -20,6 +21,8 @@ pub(crate) enum Location {
     Memory,
     /// A directory of files that other programs write.
     Files(FilesLocation),
+    /// A prefix of a bucket that other programs write.
+    Bucket(BucketUrl),
 }
 
 /// Location of files that other programs write: `dir:DIR`, with options after a `?`.
@@ -39,7 +42,7 @@ pub(crate) enum LocationError {
     NoDirectory,
     /// The part before the colon is not a kind of store.
     #[error(
-        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR or memory: (and ./{0}:… for a path with a colon)"
+        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR, memory:, s3://BUCKET, gs://BUCKET or az://CONTAINER (and ./{0}:… for a path with a colon)"
     )]
     UnknownKind(String),
     /// The colon after the kind is missing.
@@ -53,6 +56,9 @@ pub(crate) enum LocationError {
         "`{0}` is not an option of dir:; write ?symlinks=within or ?symlinks=follow (and a `?` at the end of a path that contains one)"
     )]
     UnknownOption(String),
+    /// The URL of a bucket is invalid.
+    #[error(transparent)]
+    Bucket(#[from] UrlError),
 }
 
 /// An address to listen on: `IP:PORT`, or `localhost:PORT`.
@@ -69,7 +75,15 @@ impl Location {
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Sled(directory) | Self::Redb(directory) => Some(directory),
-            Self::Memory | Self::Files(_) => None,
+            Self::Memory | Self::Files(_) | Self::Bucket(_) => None,
+        }
+    }
+
+    /// True if other programs write the data, which can only be read.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match self {
+            Self::Files(_) | Self::Bucket(_) => true,
+            Self::Sled(_) | Self::Redb(_) | Self::Memory => false,
         }
     }
 }
@@ -91,6 +105,9 @@ impl FromStr for Location {
     type Err = LocationError;
 
     fn from_str(text: &str) -> Result<Self, LocationError> {
+        if BucketUrl::has_scheme(text) {
+            return Ok(Self::Bucket(text.parse()?));
+        }
         let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
                 "" => Err(LocationError::NoDirectory),
@@ -151,6 +168,7 @@ impl fmt::Display for Location {
             Self::Redb(directory) => write!(f, "redb:{}", directory.display()),
             Self::Memory => f.write_str("memory:"),
             Self::Files(files) => files.fmt(f),
+            Self::Bucket(url) => url.fmt(f),
         }
     }
 }
@@ -195,6 +213,7 @@ mod tests {
             ("dir:/data?symlinks=follow", files("/data", Symlinks::Follow)),
             ("dir:/odd?name?", files("/odd?name", Symlinks::Within)),
             ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
+            ("s3://bucket/a/?absent=403", Location::Bucket("s3://bucket/a?absent=403".parse().unwrap())),
         ] {
             assert_eq!(text.parse(), Ok(location.clone()), "{text}");
             assert_eq!(location.to_string().parse(), Ok(location), "{text}");
@@ -209,7 +228,8 @@ mod tests {
             ("dir", LocationError::NoColon("dir".into())),
             ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
-            ("s3://bucket", LocationError::UnknownKind("s3".into())),
+            ("s3://key:secret@bucket", UrlError::Credentials.into()),
+            ("s3:bucket", LocationError::UnknownKind("s3".into())),
         ] {
             assert_eq!(text.parse::<Location>(), Err(error), "{text}");
         }

@@ -109,7 +109,7 @@ pub(crate) enum ConfigError {
     },
     /// The command needs a store of its own.
     #[error(
-        "{command} does not work on {store}, whose files other programs write; serve it (zarrd serve --store {store}), \
+        "{command} does not work on {store}, which other programs write; serve it (zarrd serve --store {store}), \
          or name a sled:DIR or redb:DIR"
     )]
     NotOwned {

@@ -251,7 +251,7 @@ impl ServeConfig {
         let (changes, store_access) = match read_only {
             true => (Changes::Rejected, StoreAccess::ReadOnly),
             // Changes of a store that cannot be changed are answered by the server.
-            false if matches!(store, Location::Files(_)) => (Changes::Accepted, StoreAccess::ReadOnly),
+            false if store.is_foreign() => (Changes::Accepted, StoreAccess::ReadOnly),
             false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
@@ -469,7 +469,7 @@ fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) ->
 fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match location {
         Location::Memory => Err(ConfigError::NotPersistent { command }),
-        store @ Location::Files(_) => Err(ConfigError::NotOwned { command, store }),
+        store if store.is_foreign() => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),
     }
 }

@@ -1,0 +1,188 @@
+//! What the clones of a store share, and requests with their retries.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use backon::ExponentialBackoff;
+use object_store::{list::PaginatedListOptions, path::Path};
+use store::{Key, StoreError};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    error::RequestError,
+    failure::Failure,
+    http::Purpose,
+    location::{Forbidden, Location},
+    options::Options,
+    provider::Bucket,
+    validators::Validators,
+    xml::{Listed, ListedObject, seconds},
+};
+
+/// The maximum number of requests that wait for their answer at a time.
+const MAX_REQUESTS: usize = 64;
+
+/// The time for which a bucket that was seen is taken to exist.
+const SEEN_FOR: Duration = Duration::from_secs(10);
+
+/// The longest name of an object, in bytes.
+const MAX_NAME_LEN: usize = 1024;
+
+pub(crate) struct Inner {
+    pub(crate) location: Location,
+    pub(crate) forbidden: Forbidden,
+    pub(crate) validators: Validators,
+    pub(crate) bucket: Arc<dyn Bucket>,
+    options: Options,
+    requests: Semaphore,
+    /// The last time at which the bucket was known to exist.
+    seen: Mutex<Option<Instant>>,
+}
+
+/// The delays between the attempts of one operation, and its end.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    delays: ExponentialBackoff,
+    deadline: Instant,
+    limit: Duration,
+}
+
+impl Inner {
+    pub(crate) fn new(location: Location, forbidden: Forbidden, bucket: Arc<dyn Bucket>, options: Options) -> Self {
+        let name = options.name.clone().unwrap_or_else(|| location.to_string());
+        Self {
+            location,
+            forbidden,
+            validators: Validators::new(&name),
+            bucket,
+            options,
+            requests: Semaphore::new(MAX_REQUESTS),
+            seen: Mutex::new(None),
+        }
+    }
+
+    /// The name of the object of a key; `None` if no object can have it.
+    pub(crate) fn path(&self, key: &Key) -> Option<Path> {
+        let name = format!("{}{key}", self.location.prefix);
+        if name.len() > MAX_NAME_LEN {
+            return None;
+        }
+        Path::parse(name).ok()
+    }
+
+    pub(crate) fn error(&self, action: &'static str, below: &str, failure: Failure) -> StoreError {
+        RequestError { action, target: format!("{}{below}", self.location), failure }.into()
+    }
+
+    pub(crate) fn attempts(&self) -> Attempts {
+        let limit = self.options.deadline;
+        Attempts { delays: self.options.delays(), deadline: Instant::now() + limit, limit }
+    }
+
+    /// Makes a request, and repeats it after a failure that may pass.
+    pub(crate) async fn request<T, F>(&self, request: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let mut attempts = self.attempts();
+        loop {
+            let failure = match self.attempt(&request, &attempts).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            attempts.wait(failure).await?;
+        }
+    }
+
+    async fn attempt<T, F>(&self, request: impl Fn() -> F, attempts: &Attempts) -> Result<T, Failure>
+    where
+        F: Future<Output = object_store::Result<T>>,
+    {
+        let attempt = async {
+            let _permit = self.requests.acquire().await.map_err(|_| Failure::Other("the store is closed"))?;
+            request().await.map_err(|error| Failure::of(&error))
+        };
+        timeout_at(attempts.deadline, attempt).await.unwrap_or(Err(Failure::Deadline(attempts.limit)))
+    }
+
+    /// A page of the names that begin with a prefix, as the service sends it.
+    pub(crate) async fn list_page(&self, prefix: &str, options: &PaginatedListOptions) -> Result<Listed, Failure> {
+        let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
+        let request = || {
+            let mut options = options.clone();
+            options.extensions.insert(Purpose::Listing);
+            self.bucket.list_paginated(prefix, options)
+        };
+        let answer = self.request(request).await?;
+        self.mark_seen();
+        if let Some(listed) = answer.result.extensions.get::<Arc<Listed>>() {
+            return Ok(Listed::clone(listed));
+        }
+        let objects = answer.result.objects.into_iter().map(|object| ListedObject {
+            name: object.location.into(),
+            size: object.size,
+            etag: object.e_tag,
+            modified: seconds(object.last_modified.into()),
+        });
+        let prefixes = answer.result.common_prefixes.into_iter().map(|path| format!("{path}/"));
+        Ok(Listed { objects: objects.collect(), prefixes: prefixes.collect(), next: answer.page_token })
+    }
+
+    /// Fails if the bucket does not exist or cannot be reached, unless it was seen a moment ago.
+    pub(crate) async fn check_bucket(&self) -> Result<(), Failure> {
+        let mut seen = self.seen.lock().await;
+        if seen.is_some_and(|at| at.elapsed() < SEEN_FOR) {
+            return Ok(());
+        }
+        self.probe().await?;
+        *seen = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Lists one name; returns false if listing is forbidden and that counts as absence.
+    pub(crate) async fn probe(&self) -> Result<bool, Failure> {
+        let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
+        match self.list_page(self.location.prefix.as_str(), &options).await {
+            Ok(_) => Ok(true),
+            Err(Failure::Refused(refusal)) if self.forbidden == Forbidden::Absent && refusal.is_access_denied() => {
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Notes that the bucket exists.
+    pub(crate) fn mark_seen(&self) {
+        // Whoever holds the lock is about to find out.
+        if let Ok(mut seen) = self.seen.try_lock() {
+            *seen = Some(Instant::now());
+        }
+    }
+}
+
+impl Attempts {
+    /// Waits until the next attempt; returns the failure if there is none.
+    pub(crate) async fn wait(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !failure.is_transient() {
+            return Err(failure);
+        }
+        let Some(delay) = self.delays.next() else { return Err(failure) };
+        // Never earlier than the service asks for; the random part spreads the clients that it asked.
+        let delay = failure.retry_after().unwrap_or_default().saturating_add(delay);
+        if Instant::now().checked_add(delay).is_none_or(|at| at >= self.deadline) {
+            return Err(failure);
+        }
+        tracing::debug!(%failure, ?delay, "retrying a request to a bucket");
+        sleep(delay).await;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The client has the credentials.
+        f.debug_struct("Inner").field("location", &self.location).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! The clients of the services.
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use object_store::{
+    ClientConfigKey, GetOptions, ObjectStore, RetryConfig,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey},
+    azure::{AzureConfigKey, MicrosoftAzureBuilder},
+    client::HttpConnector,
+    gcp::{GoogleCloudStorageBuilder, GoogleConfigKey},
+    list::PaginatedListStore,
+};
+
+use crate::{
+    error::OpenError,
+    http::Connector,
+    location::{Location, Service},
+    options::Options,
+};
+
+/// A bucket: an [`ObjectStore`] that lists in pages.
+pub trait Bucket: ObjectStore + PaginatedListStore {}
+
+impl<B: ObjectStore + PaginatedListStore> Bucket for B {}
+
+/// The parts of variables' names whose values may be shown in errors: all others may be secret.
+const PUBLIC: [&str; 12] = [
+    "REGION",
+    "ENDPOINT",
+    "ALLOW",
+    "TIMEOUT",
+    "VIRTUAL_HOSTED",
+    "UNSIGNED",
+    "SKIP_SIGNATURE",
+    "HTTP1",
+    "HTTP2",
+    "POOL",
+    "ACCOUNT_NAME",
+    "EMULATOR",
+];
+
+/// Makes the client of a bucket.
+pub(crate) fn connect(location: &Location, options: &Options) -> Result<Arc<dyn Bucket>, OpenError> {
+    let built = match location.service {
+        Service::S3 => s3(location, options),
+        Service::Google => google(location, options),
+        Service::Azure => azure(location, options),
+    };
+    built.map_err(|error| OpenError::Configuration {
+        url: location.to_string(),
+        variables: location.service.variables(),
+        problem: redact(error.to_string(), &options.variables),
+    })
+}
+
+fn s3(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bucket>> {
+    let mut builder = AmazonS3Builder::new();
+    for (key, value) in settings::<AmazonS3ConfigKey>(options, "AWS_", AmazonS3ConfigKey::Client) {
+        builder = builder.with_config(key, value);
+    }
+    let builder =
+        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    Ok(Arc::new(builder.build()?))
+}
+
+fn google(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bucket>> {
+    let mut builder = GoogleCloudStorageBuilder::new();
+    if let Some((_, path)) = options.variables.iter().find(|(name, _)| name == "SERVICE_ACCOUNT") {
+        builder = builder.with_service_account_path(path);
+    }
+    for (key, value) in settings::<GoogleConfigKey>(options, "GOOGLE_", GoogleConfigKey::Client) {
+        builder = builder.with_config(key, value);
+    }
+    let builder =
+        builder.with_bucket_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    Ok(Arc::new(builder.build()?))
+}
+
+fn azure(location: &Location, options: &Options) -> object_store::Result<Arc<dyn Bucket>> {
+    let mut builder = MicrosoftAzureBuilder::new();
+    for (key, value) in settings::<AzureConfigKey>(options, "AZURE_", AzureConfigKey::Client) {
+        builder = builder.with_config(key, value);
+    }
+    if let Some((_, endpoint)) = options.variables.iter().find(|(name, _)| name == "IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(endpoint);
+    }
+    let builder =
+        builder.with_container_name(&location.bucket).with_retry(no_retries()).with_http_connector(connector(location));
+    Ok(Arc::new(builder.build()?))
+}
+
+fn connector(location: &Location) -> impl HttpConnector {
+    Connector { service: location.service }
+}
+
+/// Requests are repeated by the store: the library does not resume a value with `If-Match`, and ignores `Retry-After`.
+fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+/// The settings of a service: the timeouts of the options, and all variables that begin with a prefix, which go before.
+fn settings<K: FromStr>(options: &Options, prefix: &str, client: fn(ClientConfigKey) -> K) -> Vec<(K, String)> {
+    let text = |duration: Duration| humantime::format_duration(duration).to_string();
+    // A value of any size is read at its reader's pace.
+    const UNLIMITED: Duration = Duration::from_secs(7 * 24 * 3600);
+    let timeouts = [
+        (client(ClientConfigKey::ConnectTimeout), text(options.connect_timeout)),
+        (client(ClientConfigKey::ReadTimeout), text(options.read_timeout)),
+        (client(ClientConfigKey::Timeout), text(UNLIMITED)),
+    ];
+    let variables = options.variables.iter().filter(|(name, _)| name.starts_with(prefix));
+    let variables =
+        variables.filter_map(|(name, value)| Some((name.to_ascii_lowercase().parse().ok()?, value.clone())));
+    timeouts.into_iter().chain(variables).collect()
+}
+
+/// Removes the values of variables that may be secret, and quotations of parts of them.
+fn redact(text: String, variables: &[(String, String)]) -> String {
+    const SHORTEST_QUOTATION: usize = 4;
+    let may_be_secret = |name: &str| {
+        ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"].iter().any(|prefix| name.starts_with(prefix))
+            && !PUBLIC.iter().any(|public| name.contains(public))
+    };
+    let secrets: Vec<_> =
+        variables.iter().filter(|(name, value)| may_be_secret(name) && !value.trim().is_empty()).collect();
+    let mut shown = text;
+    for (name, value) in &secrets {
+        shown = shown.replace(value.as_str(), &format!("(the value of {name})"));
+    }
+    let quotations = shown.split_inclusive(['"', '`']).map(|part| {
+        let quoted = part.trim_end_matches(['"', '`']);
+        let is_secret = quoted.len() >= SHORTEST_QUOTATION && secrets.iter().any(|(_, value)| value.contains(quoted));
+        if is_secret { part.replace(quoted, "(hidden)") } else { part.to_owned() }
+    });
+    quotations.collect::<String>().chars().filter(|c| !c.is_control()).take(500).collect()
+}
+
+/// The options of a request for an object.
+pub(crate) fn get_options() -> GetOptions {
+    let mut options = GetOptions::default();
+    options.extensions.insert(crate::http::Purpose::Object);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_no_values_of_variables_that_may_be_secret_nor_quotations_of_them() {
+        let variables = [
+            ("AWS_SECRET_ACCESS_KEY", "s3cr3t-value"),
+            ("AWS_REGION", "eu-west-1"),
+            ("GOOGLE_SERVICE_ACCOUNT_KEY", "{\"private_key\": \"pr1vate\", \"type\": \"x\"}"),
+            ("AZURE_STORAGE_KEY", ""),
+            ("HOME", "/root"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        for (text, shown) in [
+            ("failed to parse \"s3cr3t-value\"", "failed to parse \"(the value of AWS_SECRET_ACCESS_KEY)\""),
+            ("unknown variant `pr1vate`, expected `a`", "unknown variant `(hidden)`, expected `a`"),
+            ("invalid region \"eu-west-1\" in /root", "invalid region \"eu-west-1\" in /root"),
+            ("a\nb", "ab"),
+        ] {
+            assert_eq!(redact(text.to_owned(), &variables), shown);
+        }
+        assert_eq!(redact("x".repeat(1_000), &variables).len(), 500);
+    }
+}

@@ -1,0 +1,282 @@
+//! Reading values.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use object_store::{GetOptions, GetRange, GetResult as Answer, path::Path};
+use store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
+
+use crate::{
+    failure::{Failure, Refusal},
+    inner::{Attempts, Inner},
+    location::{Forbidden, Service},
+    provider::get_options,
+    validators::Pin,
+};
+
+/// The action that fails if a value cannot be read.
+const ACTION: &str = "read";
+
+/// The number of times that a read begins again because the value changed in between.
+const TRIES: u32 = 4;
+
+/// No object is larger. Positions beyond it are not sent, as some servers cannot parse them.
+const MAX_SIZE: u64 = 1 << 53;
+
+/// A value that continues to break gets new attempts after this many bytes.
+const PROGRESS: u64 = 1 << 20;
+
+/// What a request for a value found.
+enum Found {
+    Value(GetResult),
+    Absent,
+    /// The object has another version than the one that was asked for.
+    Changed,
+    /// Nothing is known but that the range may contain no byte.
+    Unsatisfiable(Failure),
+}
+
+/// The metadata of a value.
+pub(crate) async fn head(inner: &Inner, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+    let Some(path) = inner.path(key) else { return Ok(None) };
+    Ok(look(inner, key, &path).await?.map(|(meta, _)| meta))
+}
+
+/// A value, or a range of one. If the caller wants a version, any other may be an error.
+pub(crate) async fn get(
+    inner: &Arc<Inner>,
+    key: &Key,
+    range: Option<ByteRange>,
+    wanted: Option<Version>,
+) -> Result<Option<GetResult>, StoreError> {
+    let Some(path) = inner.path(key) else { return Ok(None) };
+    let pin = wanted.and_then(|version| inner.validators.pin(version));
+    for _ in 0..TRIES {
+        let failure = match fetch(inner, key, &path, range, pin.clone()).await? {
+            Found::Value(value) => return Ok(Some(value)),
+            Found::Absent => return Ok(None),
+            Found::Changed if pin.is_some() => break,
+            Found::Changed => continue,
+            Found::Unsatisfiable(failure) => failure,
+        };
+        // The answer does not have the metadata.
+        let Some((meta, _)) = look(inner, key, &path).await? else { return Ok(None) };
+        match range.map(|range| range.resolve(meta.size)) {
+            Some(None) => return Err(StoreError::RangeNotSatisfiable { meta }),
+            // The last bytes of an empty value.
+            Some(Some(range)) if range.is_empty() => {
+                return Ok(Some(GetResult { meta, range, stream: stream::empty().boxed() }));
+            }
+            // The value was shorter a moment ago.
+            _ if failure.status() == Some(416) => {}
+            _ => return Err(inner.error(ACTION, key.as_str(), failure)),
+        }
+    }
+    Err(StoreError::Changed { key: key.clone() })
+}
+
+/// Asks for the metadata of a value.
+async fn look(inner: &Inner, key: &Key, path: &Path) -> Result<Option<(ValueMeta, Pin)>, StoreError> {
+    let request = || inner.bucket.get_opts(path, GetOptions { head: true, ..get_options() });
+    let failed = |failure| inner.error(ACTION, key.as_str(), failure);
+    match inner.request(request).await {
+        Ok(answer) => {
+            inner.mark_seen();
+            inner.validators.meta(key, &answer.meta).map(Some).map_err(failed)
+        }
+        Err(failure) => match absence(inner, failure).await {
+            Ok(()) => Ok(None),
+            Err(failure) => Err(failed(failure)),
+        },
+    }
+}
+
+/// Asks for a value.
+async fn fetch(
+    inner: &Arc<Inner>,
+    key: &Key,
+    path: &Path,
+    range: Option<ByteRange>,
+    mut pin: Option<Pin>,
+) -> Result<Found, StoreError> {
+    let range = match range {
+        None => None,
+        Some(ByteRange::Bounded { start, .. } | ByteRange::From(start)) if start >= MAX_SIZE => {
+            return Ok(Found::Unsatisfiable(Failure::Other("the range begins beyond the end of any object")));
+        }
+        Some(ByteRange::Bounded { start, end }) if end < MAX_SIZE => Some(GetRange::Bounded(start..end)),
+        Some(ByteRange::Bounded { start, .. } | ByteRange::From(start)) => Some(GetRange::Offset(start)),
+        Some(ByteRange::Last(count)) if inner.location.service == Service::Azure => {
+            // Azure has no ranges of last bytes.
+            let Some((meta, found)) = look(inner, key, path).await? else { return Ok(Found::Absent) };
+            pin = pin.or(Some(found));
+            match meta.size.saturating_sub(count)..meta.size {
+                range if range.is_empty() => return Ok(Found::Unsatisfiable(refused(416))),
+                range => Some(GetRange::Bounded(range)),
+            }
+        }
+        Some(ByteRange::Last(count)) => Some(GetRange::Suffix(count.min(MAX_SIZE))),
+    };
+    let is_range = range.is_some();
+    let options = || pinned(pin.as_ref(), GetOptions { range: range.clone(), ..get_options() });
+    let failure = match inner.request(|| inner.bucket.get_opts(path, options())).await {
+        Ok(answer) => return begin(inner, key, path, answer).map(Found::Value),
+        Err(failure) => failure,
+    };
+    match failure {
+        failure if failure.status() == Some(412) => Ok(Found::Changed),
+        failure if is_range && (failure.status() == Some(416) || is_doubtful(&failure)) => {
+            Ok(Found::Unsatisfiable(failure))
+        }
+        failure => match absence(inner, failure).await {
+            Ok(()) => Ok(Found::Absent),
+            Err(failure) => Err(inner.error(ACTION, key.as_str(), failure)),
+        },
+    }
+}
+
+/// True if the failure may be the way in which an answer says that the range has no byte: some services send all of an
+/// empty object.
+fn is_doubtful(failure: &Failure) -> bool {
+    matches!(failure, Failure::Whole | Failure::Other(_))
+}
+
+fn refused(status: u16) -> Failure {
+    Failure::Refused(Refusal { status, ..Refusal::default() })
+}
+
+/// Asks for a pinned value only.
+fn pinned(pin: Option<&Pin>, options: GetOptions) -> GetOptions {
+    match pin {
+        None => options,
+        Some(Pin::ETag(etag)) => GetOptions { if_match: Some(etag.to_string()), ..options },
+        Some(Pin::Version(version)) => GetOptions { version: Some(version.to_string()), ..options },
+    }
+}
+
+/// Returns the failure unless it means that the object does not exist.
+async fn absence(inner: &Inner, failure: Failure) -> Result<(), Failure> {
+    let Failure::Refused(refusal) = &failure else { return Err(failure) };
+    let is_absent = match refusal.status {
+        404 => !refusal.is_missing_bucket(),
+        403 => inner.forbidden == Forbidden::Absent && refusal.is_access_denied(),
+        _ => false,
+    };
+    if !is_absent {
+        return Err(failure);
+    }
+    if refusal.is(&["NoSuchKey", "BlobNotFound", "NoSuchObject"]) {
+        inner.mark_seen();
+        return Ok(());
+    }
+    // The answer to a HEAD does not say whether it is the object or the bucket that does not exist, nor whether it is the
+    // object or the credentials that are the reason for a refusal.
+    inner.check_bucket().await
+}
+
+/// Begins to read a value.
+fn begin(inner: &Arc<Inner>, key: &Key, path: &Path, answer: Answer) -> Result<GetResult, StoreError> {
+    inner.mark_seen();
+    let failed = |failure| inner.error(ACTION, key.as_str(), failure);
+    let (meta, pin) = inner.validators.meta(key, &answer.meta).map_err(failed)?;
+    let range = answer.range.clone();
+    if range.start > range.end || range.end > meta.size {
+        return Err(failed(Failure::Other("the answer has bytes from beyond the end of the object")));
+    }
+    let reader = Reader {
+        inner: Arc::clone(inner),
+        key: key.clone(),
+        path: path.clone(),
+        meta,
+        pin,
+        remaining: range.clone(),
+        body: Some(answer.into_stream()),
+        attempts: None,
+        progress: 0,
+    };
+    Ok(GetResult { meta, range, stream: stream::try_unfold(reader, Reader::next).boxed() })
+}
+
+/// A value that is being read.
+struct Reader {
+    inner: Arc<Inner>,
+    key: Key,
+    path: Path,
+    meta: ValueMeta,
+    pin: Pin,
+    remaining: Range<u64>,
+    /// The rest of the body; `None` after it broke.
+    body: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    /// The attempts that are left since the body broke, if it did.
+    attempts: Option<Attempts>,
+    /// The number of bytes since then.
+    progress: u64,
+}
+
+impl Reader {
+    /// The next bytes. A body that breaks is resumed where it broke, with a request for the same value.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
+        loop {
+            if self.remaining.is_empty() {
+                return Ok(None);
+            }
+            let Some(body) = &mut self.body else {
+                self.resume().await?;
+                continue;
+            };
+            let failure = match body.next().await {
+                Some(Ok(bytes)) if bytes.is_empty() => continue,
+                Some(Ok(bytes)) => return self.take(&bytes).map(|()| Some((bytes, self))),
+                Some(Err(error)) => Failure::of(&error),
+                None => Failure::Short { missing: self.remaining.end.saturating_sub(self.remaining.start) },
+            };
+            self.body = None;
+            if self.progress >= PROGRESS {
+                self.attempts = None;
+            }
+            self.progress = 0;
+            let mut attempts = self.attempts.take().unwrap_or_else(|| self.inner.attempts());
+            attempts.wait(failure).await.map_err(|failure| self.failed(failure))?;
+            self.attempts = Some(attempts);
+        }
+    }
+
+    fn take(&mut self, bytes: &Bytes) -> Result<(), StoreError> {
+        let len = bytes.len() as u64;
+        if len > self.remaining.end.saturating_sub(self.remaining.start) {
+            return Err(self.failed(Failure::Long));
+        }
+        self.remaining.start = self.remaining.start.saturating_add(len);
+        self.progress = self.progress.saturating_add(len);
+        Ok(())
+    }
+
+    /// Asks for the remaining bytes of the same value.
+    async fn resume(&mut self) -> Result<(), StoreError> {
+        let changed = || StoreError::Changed { key: self.key.clone() };
+        let range = Some(GetRange::Bounded(self.remaining.clone()));
+        let options = || pinned(Some(&self.pin), GetOptions { range: range.clone(), ..get_options() });
+        let answer = match self.inner.request(|| self.inner.bucket.get_opts(&self.path, options())).await {
+            Ok(answer) => answer,
+            Err(failure) if matches!(failure.status(), Some(404 | 412 | 416)) => return Err(changed()),
+            Err(failure) => return Err(self.failed(failure)),
+        };
+        let (meta, _) = self.inner.validators.meta(&self.key, &answer.meta).map_err(|failure| self.failed(failure))?;
+        if meta.version != self.meta.version {
+            return Err(changed());
+        }
+        if answer.range != self.remaining {
+            return Err(self.failed(Failure::Whole));
+        }
+        self.body = Some(answer.into_stream());
+        Ok(())
+    }
+
+    fn failed(&self, failure: Failure) -> StoreError {
+        self.inner.error(ACTION, self.key.as_str(), failure)
+    }
+}

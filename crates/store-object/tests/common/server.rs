@@ -1,0 +1,271 @@
+//! The server: connections, requests, and faults.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use super::answers::{Dialect, answer};
+
+/// What a server does to a request in place of answering it.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// Closes the connection without an answer.
+    Lost,
+    /// Never answers.
+    Stalled,
+    /// Answers with this status, these headers and this body.
+    Answer(u16, Vec<(&'static str, String)>, String),
+    /// Closes the connection after this many bytes of the body.
+    Broken(usize),
+    /// Sends this many bytes of the body, and then nothing.
+    StalledAfter(usize),
+    /// Leaves out a header.
+    Without(&'static str),
+    /// Replaces a header.
+    With(&'static str, String),
+    /// Sends a version id in place of the ETag.
+    Versioned(&'static str),
+    /// Waits before it answers.
+    Slow(Duration),
+    /// Ignores a header of the request.
+    Ignoring(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) bytes: Bytes,
+    pub(crate) etag: String,
+    pub(crate) modified: SystemTime,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// The decoded path.
+    pub(crate) path: String,
+    pub(crate) query: HashMap<String, String>,
+    pub(crate) headers: HashMap<String, String>,
+}
+
+/// An answer; the body is sent only if the method is not HEAD.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Bytes,
+}
+
+pub(crate) type Objects = BTreeMap<String, Object>;
+type Rule = Box<dyn FnMut(&Request) -> Option<Fault> + Send>;
+
+struct State {
+    dialect: Dialect,
+    objects: Mutex<Objects>,
+    rule: Mutex<Rule>,
+    requests: Mutex<Vec<Request>>,
+    counter: Mutex<u64>,
+}
+
+/// A server with the bucket `b`.
+pub(crate) struct Server {
+    address: SocketAddr,
+    state: Arc<State>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(dialect: Dialect) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State {
+            dialect,
+            objects: Mutex::default(),
+            rule: Mutex::new(Box::new(|_| None)),
+            requests: Mutex::default(),
+            counter: Mutex::new(0),
+        });
+        let shared = Arc::clone(&state);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&shared)));
+            }
+        });
+        Self { address, state, task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Sets an object of the bucket, with another ETag than ever before.
+    pub(crate) fn put(&self, name: &str, bytes: impl Into<Bytes>) {
+        let mut counter = self.state.counter.lock();
+        *counter += 1;
+        let object = Object { bytes: bytes.into(), etag: format!("{:032x}", *counter), modified: SystemTime::now() };
+        self.state.objects.lock().insert(name.to_owned(), object);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.state.objects.lock().remove(name);
+    }
+
+    /// Asks for a fault at each request, before it is answered.
+    pub(crate) fn on_request(&self, rule: impl FnMut(&Request) -> Option<Fault> + Send + 'static) {
+        *self.state.rule.lock() = Box::new(rule);
+    }
+
+    /// Makes these faults, one at each request.
+    pub(crate) fn faults(&self, faults: impl IntoIterator<Item = Fault>) {
+        let mut faults = faults.into_iter().collect::<Vec<_>>().into_iter();
+        self.on_request(move |_| faults.next());
+    }
+
+    /// The same server, to be changed within a rule.
+    pub(crate) fn handle(&self) -> impl Fn(&str, Bytes) + Send + 'static {
+        let state = Arc::clone(&self.state);
+        move |name, bytes| {
+            let mut counter = state.counter.lock();
+            *counter += 1;
+            let object = Object { bytes, etag: format!("{:032x}", *counter), modified: SystemTime::now() };
+            state.objects.lock().insert(name.to_owned(), object);
+        }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.state.requests.lock().clone()
+    }
+
+    /// The methods of the requests; `LIST` for a listing.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let method = |request: &Request| if request.is_list() { "LIST".to_owned() } else { request.method.clone() };
+        self.state.requests.lock().iter().map(method).collect()
+    }
+
+    pub(crate) fn forget(&self) {
+        self.state.requests.lock().clear();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Request {
+    pub(crate) fn is_list(&self) -> bool {
+        self.query.contains_key("list-type") || self.query.contains_key("comp")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    fn parse(head: &str) -> Self {
+        let mut lines = head.split("\r\n");
+        let mut first = lines.next().unwrap().split(' ');
+        let (method, target) = (first.next().unwrap(), first.next().unwrap());
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let query = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let headers = lines.filter_map(|line| line.split_once(": "));
+        Self {
+            method: method.to_owned(),
+            path: decode(path),
+            query: query.map(|(name, value)| (decode(name), decode(&value.replace('+', " ")))).collect(),
+            headers: headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(),
+        }
+    }
+}
+
+fn decode(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8().unwrap().into_owned()
+}
+
+async fn serve(mut stream: TcpStream, state: Arc<State>) {
+    stream.set_nodelay(true).unwrap();
+    let mut buffer = Vec::new();
+    loop {
+        let end = loop {
+            if let Some(at) = buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                break at;
+            }
+            match stream.read_buf(&mut buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        };
+        let head = String::from_utf8(buffer.drain(..end + 4).take(end).collect()).unwrap();
+        let mut request = Request::parse(&head);
+        state.requests.lock().push(request.clone());
+        let fault = (state.rule.lock())(&request);
+        match &fault {
+            Some(Fault::Lost) => return,
+            Some(Fault::Stalled) => std::future::pending().await,
+            Some(Fault::Slow(time)) => tokio::time::sleep(*time).await,
+            Some(Fault::Ignoring(name)) => drop(request.headers.remove(*name)),
+            _ => {}
+        }
+        let mut answer = match &fault {
+            Some(Fault::Answer(status, headers, body)) => {
+                Answer { status: *status, headers: headers.clone(), body: body.clone().into() }
+            }
+            _ => answer(state.dialect, &request, &state.objects.lock()),
+        };
+        match &fault {
+            Some(Fault::Versioned(id)) => {
+                answer.headers.retain(|(other, _)| *other != "ETag");
+                answer.headers.push(("x-amz-version-id", (*id).to_owned()));
+            }
+            Some(Fault::Without(name)) => answer.headers.retain(|(other, _)| other != name),
+            Some(Fault::With(name, value)) => {
+                answer.headers.retain(|(other, _)| other != name);
+                answer.headers.push((*name, value.clone()));
+            }
+            _ => {}
+        }
+        if send(&mut stream, &request, &answer, fault.as_ref()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn send(
+    stream: &mut TcpStream,
+    request: &Request,
+    answer: &Answer,
+    fault: Option<&Fault>,
+) -> std::io::Result<()> {
+    let mut head = format!("HTTP/1.1 {} Status\r\nContent-Length: {}\r\n", answer.status, answer.body.len());
+    for (name, value) in &answer.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    if request.method == "HEAD" {
+        return Ok(());
+    }
+    match fault {
+        Some(Fault::Broken(len)) => {
+            stream.write_all(answer.body.get(..*len).unwrap_or(&answer.body)).await?;
+            stream.flush().await?;
+            Err(std::io::ErrorKind::ConnectionAborted.into())
+        }
+        Some(Fault::StalledAfter(len)) => {
+            stream.write_all(answer.body.get(..*len).unwrap_or(&answer.body)).await?;
+            std::future::pending().await
+        }
+        _ => stream.write_all(&answer.body).await,
+    }
+}
