@@ -11,8 +11,7 @@ use rustix::{
     io::Errno,
     path::Arg,
 };
-use store::{Key, ValueMeta, Version};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use store::{Key, ValueMeta, Version, VersionHash};
 
 /// A file or directory among all of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,9 +51,7 @@ pub(crate) struct Time {
 
 /// Makes versions of attributes. Servers that were given the same name make equal ones.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Versions {
-    seed: u64,
-}
+pub(crate) struct Versions(VersionHash);
 
 impl Attributes {
     /// Reads the attributes of an open file. `flags` may ask the server of a network file system.
@@ -120,21 +117,16 @@ impl Time {
 }
 
 impl Versions {
-    pub(crate) fn new(name: &str) -> Self {
-        Self { seed: xxh3_64(name.as_bytes()) }
+    pub(crate) fn new(hash: VersionHash) -> Self {
+        Self(hash)
     }
 
     /// The metadata of a value whose file has had these attributes for long enough.
     pub(crate) fn meta(self, key: &Key, attributes: &Attributes) -> ValueMeta {
-        let mut hash = Xxh3::with_seed(self.seed);
-        hash.update(key.as_bytes());
-        // No key contains a NUL.
-        hash.update(b"\0");
-        hash.update(&attributes.id.inode.to_le_bytes());
-        hash.update(&attributes.size.to_le_bytes());
-        hash.update(&attributes.modified.bytes());
-        hash.update(&attributes.changed.bytes());
-        Self::with_version(attributes, Version::from_u128(hash.digest128()))
+        let numbers = [attributes.id.inode, attributes.size].map(u64::to_le_bytes);
+        let times = [attributes.modified, attributes.changed].map(Time::bytes);
+        let version = self.0.version(key, &[&numbers[0], &numbers[1], &times[0], &times[1]]);
+        Self::with_version(attributes, version)
     }
 
     /// The metadata of a value that is being written: its version is like no other.
@@ -167,7 +159,7 @@ mod tests {
     #[test]
     fn every_attribute_that_a_change_of_bytes_changes_is_part_of_the_version() {
         let key = Key::parse("a/b").unwrap();
-        let versions = Versions::new("dir:/data");
+        let versions = Versions::new(VersionHash::new("dir:/data"));
         let first = attributes();
         let version = versions.meta(&key, &first).version;
         assert_eq!(versions.meta(&key, &first).version, version);
@@ -189,7 +181,7 @@ mod tests {
         let key = Key::parse("a/b").unwrap();
         let here = attributes();
         let there = Attributes { id: FileId { device: (0, 57), ..here.id }, ..here };
-        let version = |name, attributes| Versions::new(name).meta(&key, &attributes).version;
+        let version = |name, attributes| Versions::new(VersionHash::new(name)).meta(&key, &attributes).version;
         assert_eq!(version("dir:/data", here), version("dir:/data", there));
         assert_ne!(version("dir:/data", here), version("dir:/other", here));
     }
@@ -212,9 +204,9 @@ mod tests {
 
     #[test]
     fn the_time_of_a_value_is_that_of_its_last_change_in_milliseconds() {
-        let meta = Versions::new("").meta(&Key::parse("a").unwrap(), &attributes());
+        let meta = Versions::new(VersionHash::new("")).meta(&Key::parse("a").unwrap(), &attributes());
         assert_eq!(meta.modified, UNIX_EPOCH + Duration::from_millis(1_700_000_000_123));
         let old = Attributes { changed: Time { seconds: -5, nanoseconds: 0 }, ..attributes() };
-        assert_eq!(Versions::new("").meta(&Key::parse("a").unwrap(), &old).modified, UNIX_EPOCH);
+        assert_eq!(Versions::new(VersionHash::new("")).meta(&Key::parse("a").unwrap(), &old).modified, UNIX_EPOCH);
     }
 }

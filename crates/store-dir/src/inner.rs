@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{CursorSigner, Key, StoreError, ValueMeta};
+use store::{CursorSigner, Key, StoreError, ValueMeta, VersionHash};
 use tokio::sync::Semaphore;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     attributes::{Attributes, Versions},
@@ -19,9 +18,6 @@ const MAX_BLOCKING: usize = 64;
 /// The memory for the beginnings of values that are read before their stream is polled, in KiB.
 const PREFETCH_KIB: usize = 64 << 10;
 
-/// The seed that distinguishes the secret of cursors from the key of versions.
-const CURSORS: u64 = 1;
-
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) root: Root,
@@ -35,11 +31,12 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(root: Root, options: &Options) -> Self {
+        let hash = VersionHash::new(&options.name);
         Self {
             root,
-            cursors: CursorSigner::new(xxh3_64_with_seed(options.name.as_bytes(), CURSORS)),
+            cursors: hash.cursors(),
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
-            versions: Versions::new(&options.name),
+            versions: Versions::new(hash),
             quiet: Quiet::default(),
             blocking: Arc::new(Semaphore::new(MAX_BLOCKING)),
         }

@@ -176,7 +176,10 @@ impl Error {
                 Code::Usage
             }
             Self::Open(
-                OpenStoreError::Open { .. } | OpenStoreError::OpenFiles { .. } | OpenStoreError::NotFound { .. },
+                OpenStoreError::Open { .. }
+                | OpenStoreError::OpenFiles { .. }
+                | OpenStoreError::OpenBucket { .. }
+                | OpenStoreError::NotFound { .. },
             ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
             Self::CorruptValues { .. } => Code::CorruptionFound,

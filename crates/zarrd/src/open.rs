@@ -76,10 +76,10 @@ pub(crate) enum OpenStoreError {
     #[error("cannot open the store {url}")]
     OpenBucket {
         /// The store.
-        url: BucketUrl,
+        url: Box<BucketUrl>,
         /// Reason.
         #[source]
-        source: store_object::OpenError,
+        source: Box<store_object::OpenError>,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -188,7 +188,8 @@ async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreE
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
 async fn open_bucket(url: &BucketUrl) -> Result<Keyed<BucketStore>, OpenStoreError> {
     let opened = BucketStore::open(&url.to_string(), store_object::Options::from_environment()).await;
-    let store = opened.map_err(|source| OpenStoreError::OpenBucket { url: url.clone(), source })?;
+    let store =
+        opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
     let guarantees = store.guarantees();
     Ok(Keyed::new(store, guarantees))
 }
