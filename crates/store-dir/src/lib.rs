@@ -1,7 +1,8 @@
 //! A read-only store over a directory of files that other programs go on writing.
 //!
 //! [`DirStore`] reads what zarr-python, xarray, tensorstore, rsync and others write: each regular file is a value, and
-//! its path below the directory is the key. It is opened with [`Options`]; [`store::Keyed`] makes snapshots of it.
+//! its path below the directory is the key. It is opened with [`Options`]; [`Keyed`](::store::Keyed) makes snapshots of
+//! it.
 //!
 //! # Lifecycle of a read
 //!
@@ -21,7 +22,7 @@
 //! A value of up to 1 MiB is read and checked before it is returned; a larger one is streamed in buffers of 256 KiB, each
 //! checked before it is yielded. A file that is shorter than promised has changed: its value is never short and never
 //! filled with zeros. A file that is replaced by a rename, or removed, is read to its end. If the value keeps changing,
-//! the read fails with [`store::StoreError::Changed`] after 8 tries, or when it has waited for 4 s.
+//! the read fails with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
 //!
 //! # Versions, and files that were just written
 //!
@@ -62,9 +63,9 @@
 //!
 //! # Names
 //!
-//! - Names that are no segments of a [`store::Key`] (not UTF-8, with control characters, too long), and those of temporary
-//!   files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read. What rsync
-//!   appends cannot be told from an extension of six letters or digits, so `.a.backup` is such a name as well.
+//! - Names that are no segments of a [`Key`](::store::Key) (not UTF-8, with control characters, too long), and those of
+//!   temporary files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read.
+//!   What rsync appends cannot be told from an extension of six letters or digits, so `.a.backup` is such a name as well.
 //! - FIFOs, sockets and devices are no values and are not opened. If one takes the place of a file between the check and
 //!   the opening, it is opened without blocking, and closed.
 //! - A key is not also a prefix of keys, as the names of a directory are unique. A directory is a prefix, even an empty
