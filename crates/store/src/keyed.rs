@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore, PageRequest, Peek,
-    Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta, Watermark,
+    Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark,
 };
 
 /// A [`SnapshotStore`] over a store without commits, whose values other programs may change at any time. Clones share
@@ -59,6 +59,23 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.store.head(key).await
+    }
+
+    async fn get_at(
+        &self,
+        key: &Key,
+        range: Option<ByteRange>,
+        version: Version,
+    ) -> Result<Option<GetResult>, StoreError> {
+        self.store.get_at(key, range, version).await
+    }
+
+    fn remembered(&self, key: &Key) -> Peek {
+        self.store.remembered(key)
+    }
+
+    fn remembers(&self) -> bool {
+        self.store.remembers()
     }
 }
 
@@ -120,7 +137,13 @@ impl<S> KeyedSnapshot<S> {
 #[async_trait]
 impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
     fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        self.looks.lock().get(key).copied().ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
+        let mut looks = self.looks.lock();
+        let look = looks.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
+        if *look == Peek::Unknown {
+            // That the store remembers it counts as a look.
+            *look = self.store.remembered(key);
+        }
+        Ok(*look)
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {

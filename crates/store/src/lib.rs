@@ -14,7 +14,8 @@
 //! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
-//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`ServedStore`] is a store of either kind.
+//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`Rechecked`] between the two remembers for some seconds what was
+//! read. [`ServedStore`] is a store of either kind.
 //!
 //! # Lifecycle of a value
 //!
@@ -60,9 +61,12 @@ mod meta;
 mod page;
 mod random;
 mod range;
+mod recheck;
+mod rechecked;
 mod served;
 mod stage;
 mod traits;
+mod turns;
 mod value;
 mod version;
 mod version_hash;
@@ -83,11 +87,14 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
+pub use recheck::{Recheck, RecheckError};
+pub use rechecked::Rechecked;
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
     KeySource, ListableStore, Looks, Peek, ReadableStore, Snapshot, SnapshotStore, TransactionalStore, WriteableStore,
 };
+pub use turns::{KeyTurn, KeyTurns};
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use version_hash::VersionHash;

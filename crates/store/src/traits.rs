@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The number of keys of a snapshot that are asked for at a time.
-const CONCURRENT_LOOKS: usize = 16;
+const CONCURRENT_LOOKS: usize = 64;
 
 /// Reads values.
 #[async_trait]
@@ -58,6 +58,21 @@ pub trait ReadableStore: Send + Sync {
         _version: Version,
     ) -> Result<Option<GetResult>, StoreError> {
         self.get(key, range).await
+    }
+
+    /// The metadata of the value of `key` as far as the store remembers them and need not ask again, within its
+    /// [`Guarantees::staleness`]. By default it remembers nothing.
+    ///
+    /// What it says belongs together with what [`get_at`](Self::get_at) reads: if the value has changed meanwhile, that
+    /// fails with [`StoreError::Changed`] or returns another version, and the store no longer remembers the old one.
+    fn remembered(&self, _key: &Key) -> Peek {
+        Peek::Unknown
+    }
+
+    /// True if the store [remembers](Self::remembered) what it reads, so that two who look at a key one after the other
+    /// cost one request.
+    fn remembers(&self) -> bool {
+        false
     }
 }
 

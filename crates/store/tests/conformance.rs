@@ -1,12 +1,12 @@
-//! The store in memory passes the suite, and so does one whose commits are hidden.
+//! The store in memory passes the suite, and so do one whose commits are hidden and one that remembers what it read.
 
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use store::{
-    Guarantees, Key, Keyed, MemoryStore, Precondition, SnapshotStore, WriteableStore,
+    Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, Rechecked, SnapshotStore, WriteableStore,
     conformance::{Factory, Foreign, ForeignData},
 };
 
@@ -46,10 +46,43 @@ impl ForeignData for Changing {
     }
 }
 
+/// A store in memory that others change, and that remembers what it read.
+struct Remembering {
+    memory: MemoryStore,
+    store: Arc<Keyed<Rechecked<MemoryStore>>>,
+}
+
+impl ForeignData for Remembering {
+    async fn create() -> Self {
+        let memory = MemoryStore::new();
+        let rechecked = Rechecked::new(memory.clone(), Recheck::After(Duration::from_millis(1)));
+        let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
+        Self { store: Arc::new(Keyed::new(rechecked, guarantees)), memory }
+    }
+
+    fn store(&self) -> Arc<dyn SnapshotStore> {
+        self.store.clone()
+    }
+
+    async fn put(&self, key: &Key, value: Bytes) {
+        self.memory.set(key, value.into(), Precondition::none()).await.expect("a set");
+    }
+
+    async fn remove(&self, key: &Key) {
+        assert!(self.memory.erase(key, Precondition::none()).await.expect("an erase"), "{key} has no value");
+    }
+}
+
 store::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
 
 mod keyed {
     use super::*;
 
     store::conformance_tests!(Foreign::<Changing>::new() => readable_writeable_listable, snapshots);
+}
+
+mod remembering {
+    use super::*;
+
+    store::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);
 }
