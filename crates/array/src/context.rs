@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::{ServedStore, SnapshotStore, StoreError, TransactionalStore, WaitTimes};
+use store::{KeyTurns, Reads, ServedStore, SnapshotStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -51,6 +51,10 @@ pub(crate) struct Context {
     /// The store, for reading.
     pub(crate) store: Arc<dyn SnapshotStore>,
     served: ServedStore,
+    /// True if each answer of the store may take a round trip.
+    distant: bool,
+    /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
+    first_looks: Option<KeyTurns>,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
     /// Resolved arrays, so that documents are parsed once for each version.
@@ -79,6 +83,8 @@ impl Context {
     pub(crate) fn new(store: ServedStore, options: Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
         Self {
+            distant: store.reads().guarantees().reads == Reads::Key,
+            first_looks: store.reads().remembers().then(KeyTurns::default),
             store: store.reads().clone(),
             served: store,
             options,
@@ -125,6 +131,17 @@ impl Context {
     /// [`StoreError::Unsupported`] if the store is served for reading only.
     pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
         self.served.writes()
+    }
+
+    /// True if each answer of the store may take a round trip: it has the data of other programs, in a bucket or in a
+    /// directory that may be on another machine.
+    pub(crate) fn is_distant(&self) -> bool {
+        self.distant
+    }
+
+    /// The turns of those who look at a key for the first time; `None` if each has to look for itself.
+    pub(crate) fn first_looks(&self) -> Option<&KeyTurns> {
+        self.first_looks.as_ref()
     }
 
     pub(crate) fn memory(&self) -> &MemoryBudget {

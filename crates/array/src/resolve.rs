@@ -10,13 +10,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future;
 use meta::{
     Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
     json::Json,
     limits::MAX_DOCUMENT_SIZE,
 };
-use store::{Key, Listing, Prefix, Snapshot, SnapshotStore};
+use store::{GetResult, Key, Listing, Peek, Prefix, Snapshot, SnapshotStore, StoreError};
 
 use crate::{
     context::Context,
@@ -77,6 +78,7 @@ impl Context {
             read_set: ReadSet::default(),
             hierarchy: None,
             unreadable_attributes: None,
+            opened: Vec::new(),
             memory: Vec::new(),
         };
         let (found_dialect, found) = resolver.run(dialect).await?;
@@ -118,6 +120,8 @@ struct Resolver<'a> {
     hierarchy: Option<Arc<DraftHierarchy>>,
     /// The error of an array's attributes, if they cannot be read.
     unreadable_attributes: Option<Broken>,
+    /// The documents that are being fetched; `None` for one that does not exist.
+    opened: Vec<(Key, Option<GetResult>)>,
     /// The reservations for large documents.
     memory: Vec<Permit>,
 }
@@ -187,6 +191,7 @@ impl Resolver<'_> {
         let (Some(array), Some(group), Some(attributes)) = (array, group, attributes) else {
             return Ok(DialectMatch::Missing);
         };
+        self.open(snapshot, &[array, group, attributes]).await?;
         if let Some(document) = self.document(snapshot, array).await? {
             let (zattrs, too_large) = match self.document(snapshot, attributes).await {
                 Err(ArrayError::Document { source, .. }) => (None, Some(source)),
@@ -216,9 +221,14 @@ impl Resolver<'_> {
     }
 
     async fn draft(&mut self, snapshot: &dyn Snapshot, roots: &[NodePath]) -> Result<DialectMatch, ArrayError> {
+        let mut places = Vec::new();
         for root in [self.path].into_iter().chain(roots) {
             let hierarchy = node_prefix(root)?;
             let Some(key) = join_key(&hierarchy, "zarr.json") else { continue };
+            places.push((root, hierarchy, key));
+        }
+        self.open(snapshot, &places.iter().map(|(.., key)| key).collect::<Vec<_>>()).await?;
+        for (root, hierarchy, key) in places {
             let Some(document) = self.document(snapshot, &key).await? else { continue };
             let parse = |document: Bytes| match draft::is_entry_point(&document) {
                 true => draft::entry_point(document).map(Some),
@@ -238,10 +248,12 @@ impl Resolver<'_> {
         let keys = [entry.array_key(below), entry.group_key(below)].map(|key| join_key(hierarchy, &key));
         let [Some(array), Some(group)] = keys else { return Ok(DialectMatch::Missing) };
         let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
+        self.open(&*snapshot, &[&array, &group]).await?;
         if let Some(document) = self.document(&*snapshot, &array).await? {
             let below = below.to_owned();
             let parse = move |document: Bytes| draft::array(document, &below);
-            return self.array(parse_document(self.context, &array, document, parse).await?, hierarchy, vec![array]);
+            let model = parse_document(self.context, &array, document, parse).await?;
+            return self.array(model, hierarchy, vec![array]);
         }
         if let Some(document) = self.document(&*snapshot, &group).await? {
             let model =
@@ -263,10 +275,35 @@ impl Resolver<'_> {
             .map(|array| DialectMatch::Array(Box::new(array), own))
     }
 
+    /// Begins to read documents that nobody has looked at, all at a time, since each takes a round trip.
+    async fn open(&mut self, snapshot: &dyn Snapshot, keys: &[&Key]) -> Result<(), ArrayError> {
+        let mut unknown = Vec::new();
+        for &key in keys {
+            if snapshot.peek(key)? == Peek::Unknown {
+                unknown.push(async move { Ok::<_, StoreError>((key.clone(), snapshot.get(key, None).await?)) });
+            }
+        }
+        if !unknown.is_empty() {
+            self.opened.extend(future::try_join_all(unknown).await?);
+        }
+        Ok(())
+    }
+
     /// Reads a document, if it exists, and records it in the read set either way.
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
-        let size = self.record(snapshot, key).await?;
-        let Some(size) = size else { return Ok(None) };
+        let mut opened =
+            self.opened.iter().position(|(opened, _)| opened == key).map(|at| self.opened.swap_remove(at).1);
+        let info = match (&opened, snapshot.peek(key)?) {
+            (None, Peek::Known(info)) => info,
+            (None, Peek::Unknown) => {
+                // The first read of a key tells its version and size.
+                let value = snapshot.get(key, None).await?;
+                opened.insert(value).as_ref().map(|value| value.meta)
+            }
+            (Some(value), _) => value.as_ref().map(|value| value.meta),
+        };
+        self.read_set.record(key, info.map(|info| (info.version, info.size)));
+        let Some(size) = info.map(|info| info.size) else { return Ok(None) };
         if size > MAX_DOCUMENT_SIZE as u64 {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             return Err(invalid_document(key, DocumentError::TooLarge { size }));
@@ -274,15 +311,12 @@ impl Resolver<'_> {
         if size > INLINE_PARSE_LIMIT {
             self.memory.push(self.context.reserve_memory(&self.memory, size.saturating_mul(PARSED_SIZE_FACTOR)).await?);
         }
-        let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
+        let value = match opened {
+            Some(value) => value,
+            None => snapshot.get(key, None).await?,
+        };
+        let Some(value) = value else { return Ok(None) };
         Ok(Some(value.bytes().await?))
-    }
-
-    /// The size of a document, which is recorded in the read set; `None` if it does not exist.
-    async fn record(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
-        let info = snapshot.meta(key).await?;
-        self.read_set.record(key, info.map(|info| (info.version, info.size)));
-        Ok(info.map(|info| info.size))
     }
 }
 

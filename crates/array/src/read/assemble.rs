@@ -9,7 +9,7 @@ use std::{
 
 use codec::Elements;
 use futures::{
-    FutureExt, SinkExt, Stream, StreamExt,
+    FutureExt, SinkExt, Stream, StreamExt, TryFutureExt,
     channel::mpsc,
     future::BoxFuture,
     stream::{self, FuturesUnordered},
@@ -22,7 +22,7 @@ use super::{
     buffer_pool::ByteCounter,
     context::ReadContext,
     job::{Job, SlabWriter},
-    memory::{GrantedMemory, ReadMemory},
+    memory::{GrantedMemory, JobMemory, ReadMemory},
     scheduler::ChunkScheduler,
     slab_buffer::{BufferResources, PERMIT_UNIT, ScatterError, SegmentLayout, SlabBuffer},
 };
@@ -66,8 +66,14 @@ struct Assembly {
     scheduled: mpsc::Receiver<Scheduled>,
     /// True if `scheduled` may yield more.
     scheduling: bool,
-    jobs: FuturesUnordered<BoxFuture<'static, Result<(), ArrayError>>>,
+    /// The jobs that run, each with the memory that it takes.
+    jobs: FuturesUnordered<BoxFuture<'static, Result<u64, ArrayError>>>,
     parallel: usize,
+    memory: JobMemory,
+    /// The memory that jobs take, in bytes.
+    taken: u64,
+    /// The next job, if it waits for memory of others.
+    next: Option<(Job, Arc<SlabWriter>)>,
     /// The slabs being assembled, and the segment of the first that is returned next.
     open_slabs: VecDeque<Arc<SlabWriter>>,
     next_segment: usize,
@@ -82,14 +88,14 @@ enum Scheduled {
 impl Assembly {
     /// Waits for the minimum memory, if it is not reserved yet, and takes more if it is free.
     async fn begin(source: Arc<ReadContext>, slabs: Slabs, memory: ReadMemory) -> Result<Self, ArrayError> {
-        let GrantedMemory { assembly, parallel, memory } = memory.take(&source.context.options).await?;
+        let GrantedMemory { assembly, parallel, jobs, memory } = memory.take(&source.context.options).await?;
         let (sender, fed) = mpsc::channel(parallel);
         let supplies = BufferResources {
             buffers: Arc::default(),
             retained: Arc::new(ByteCounter::new(assembly.max(source.variable_length_budget()))),
             memory: memory.map(Arc::new),
         };
-        let feeder = schedule_slabs(source.clone(), slabs, assembly, supplies, sender).boxed();
+        let feeder = schedule_slabs(source.clone(), slabs, (assembly, parallel), supplies, sender).boxed();
         Ok(Self {
             source,
             scheduler: Some(feeder),
@@ -97,6 +103,9 @@ impl Assembly {
             scheduling: true,
             jobs: FuturesUnordered::new(),
             parallel,
+            memory: jobs,
+            taken: 0,
+            next: None,
             open_slabs: VecDeque::new(),
             next_segment: 0,
         })
@@ -135,7 +144,7 @@ impl Assembly {
                 done?;
             }
             while let Poll::Ready(Some(done)) = self.jobs.poll_next_unpin(cx) {
-                done?;
+                self.taken = self.taken.saturating_sub(done?);
                 moved = true;
             }
             while self.scheduling && self.jobs.len() < self.parallel {
@@ -143,14 +152,21 @@ impl Assembly {
                     cx.waker().wake_by_ref();
                     return Ok(());
                 };
+                if let Some((job, slab)) = self.next.take() {
+                    if self.must_wait(&job) {
+                        self.next = Some((job, slab));
+                        break;
+                    }
+                    starts = left;
+                    self.start(job, slab)?;
+                    moved = true;
+                    continue;
+                }
                 match self.scheduled.poll_next_unpin(cx) {
                     Poll::Pending => break,
                     Poll::Ready(None) => self.scheduling = false,
                     Poll::Ready(Some(Scheduled::Slab(slab))) => self.open_slabs.push_back(slab),
-                    Poll::Ready(Some(Scheduled::Job(job, slab))) => {
-                        starts = left;
-                        self.start(job, slab)?;
-                    }
+                    Poll::Ready(Some(Scheduled::Job(job, slab))) => self.next = Some((job, slab)),
                 }
                 moved = true;
             }
@@ -175,17 +191,30 @@ impl Assembly {
         Ok(None)
     }
 
+    /// True if a job has to wait until others release their memory.
+    fn must_wait(&self, job: &Job) -> bool {
+        let needed = self.needed(job);
+        self.taken > 0 && self.memory.all.is_some_and(|all| self.taken.saturating_add(needed) > all)
+    }
+
+    /// The memory that a job takes of what all share.
+    fn needed(&self, job: &Job) -> u64 {
+        if self.memory.all.is_some() { job.memory(self.memory.most) } else { 0 }
+    }
+
     fn start(&mut self, job: Job, slab: Arc<SlabWriter>) -> Result<(), ArrayError> {
         if let Some(done) = job.try_run_inline(&self.source, &slab) {
             return done;
         }
+        let needed = self.needed(&job);
+        self.taken = self.taken.saturating_add(needed);
         let light = job.is_cheap(&self.source);
         let run = job.run(self.source.clone(), slab);
         self.jobs.push(match light {
-            true => run.boxed(),
+            true => run.map_ok(move |()| needed).boxed(),
             false => {
                 let task = AbortOnDropHandle::new(tokio::spawn(run));
-                async move { task.await.unwrap_or(Err(ArrayError::ShuttingDown)) }.boxed()
+                async move { task.await.unwrap_or(Err(ArrayError::ShuttingDown)).map(|()| needed) }.boxed()
             }
         });
         Ok(())
@@ -196,7 +225,7 @@ impl Assembly {
 async fn schedule_slabs(
     source: Arc<ReadContext>,
     slabs: Slabs,
-    assembly: u64,
+    (assembly, jobs): (u64, usize),
     supplies: BufferResources,
     mut found: mpsc::Sender<Scheduled>,
 ) -> Result<(), ArrayError> {
@@ -215,7 +244,7 @@ async fn schedule_slabs(
         if found.send(Scheduled::Slab(writer.clone())).await.is_err() {
             return Ok(());
         }
-        let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone());
+        let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone(), jobs);
         while let Some(jobs) = feed.next().await? {
             for job in jobs {
                 if found.send(Scheduled::Job(job, writer.clone())).await.is_err() {

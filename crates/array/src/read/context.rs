@@ -3,12 +3,12 @@
 use std::{ops::Range, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use codec::{CodecChain, CodecError, ShardingCodec};
-use store::{ByteRange, Key, Snapshot};
+use codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardingCodec};
+use store::{ByteRange, GetResult, Key, KeyTurn, Peek, Snapshot, StoreError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    encoded_chunk::EncodedChunk,
+    encoded_chunk::{EncodedChunk, LocatedChunk},
     metrics::ReadMetrics,
     plan::{ReadPlan, StoredChunks},
     slab_buffer::VARIABLE_SLOT_SIZE,
@@ -50,25 +50,53 @@ impl ReadContext {
         Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
     }
 
-    /// The chunk at a position of the grid; `None` if it is not stored.
-    pub(crate) async fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
-        for key in self.array.chunk_keys(position) {
-            if let Some(info) = self.snapshot.meta(&key).await? {
-                return Ok(Some(EncodedChunk { key, version: info.version, range: 0..info.size }));
-            }
+    /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.
+    pub(crate) async fn locate_chunk(&self, position: &[u64]) -> Result<LocatedChunk, ArrayError> {
+        let mut keys = self.array.chunk_keys(position);
+        let Some(mut key) = keys.next() else { return Ok(LocatedChunk::Missing) };
+        let mut other = keys.next();
+        if other.is_none() && self.snapshot.peek(&key)? == Peek::Unknown {
+            return Ok(LocatedChunk::Unknown(key));
         }
-        Ok(None)
+        loop {
+            if let Some(meta) = self.snapshot.meta(&key).await? {
+                return Ok(LocatedChunk::Stored(EncodedChunk::of_value(key, meta)));
+            }
+            let Some(next) = other.take() else { return Ok(LocatedChunk::Missing) };
+            key = next;
+        }
     }
 
     /// Fetches a range of a value, in bytes.
     pub(crate) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
         let Ok(wanted) = ByteRange::bounded(range.start, range.end) else { return Ok(Bytes::new()) };
+        let value = self.open(key, Some(wanted)).await?;
+        self.receive(value.ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?).await
+    }
+
+    /// Begins to fetch a value, or a range of one; `None` if there is no value.
+    pub(crate) async fn open(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let start = Instant::now();
-        let value = self.snapshot.get(key, Some(wanted)).await?;
-        let value = value.ok_or_else(|| store::StoreError::NotInSnapshot { key: key.clone() })?;
+        let value = self.snapshot.get(key, range).await?;
+        self.metrics.fetched(start.elapsed());
+        Ok(value)
+    }
+
+    /// Fetches the rest of a value.
+    pub(crate) async fn receive(&self, value: GetResult) -> Result<Bytes, ArrayError> {
+        let start = Instant::now();
         let bytes = value.bytes().await?;
         self.metrics.fetched(start.elapsed());
         Ok(bytes)
+    }
+
+    /// Waits until no other read looks at the key for the first time: afterwards its version may be known, and its chunk
+    /// may be cached. Does not wait if the store forgets what it saw at once.
+    pub(crate) async fn first_look(&self, key: &Key) -> Option<KeyTurn> {
+        match self.context.first_looks() {
+            Some(turns) => Some(turns.take(key).await),
+            None => None,
+        }
     }
 
     /// Runs a decoder, and adds its time to the metrics.
@@ -83,17 +111,20 @@ impl ReadContext {
         &self.context.cache
     }
 
-    pub(crate) fn cache_key(&self, part: &EncodedChunk, start: u64, kind: CacheKind) -> CacheKey {
-        CacheKey { key: part.key.clone(), version: part.version, start, kind, metadata: self.array.metadata_hash() }
+    /// The key of a chunk or index in the cache; `None` as long as its version is not known.
+    pub(crate) fn cache_key(&self, part: &EncodedChunk, start: u64, kind: CacheKind) -> Option<CacheKey> {
+        let version = part.version?;
+        Some(CacheKey { key: part.key.clone(), version, start, kind, metadata: self.array.metadata_hash() })
     }
 
     /// The cached entry, or the result of `make`, which is cached. `make` runs on a task of its own, since other reads
     /// may wait for it whose clients are faster.
     pub(crate) async fn cached(
         &self,
-        key: CacheKey,
+        key: Option<CacheKey>,
         make: impl Future<Output = Result<Cached, ArrayError>> + Send + 'static,
     ) -> Result<Cached, ArrayError> {
+        let Some(key) = key else { return make.await };
         if let Some(cached) = self.cache().get(&key) {
             return Ok(cached);
         }
@@ -117,8 +148,25 @@ impl ReadContext {
         self.array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64)
     }
 
-    /// Fails if a chunk is too large to be decoded.
-    pub(crate) fn check_chunk_size(&self, chain: &CodecChain, encoded: u64) -> Result<(), ArrayError> {
+    /// Fails if a chunk does not have the encoded size that parts of it are found by.
+    pub(crate) fn check_uncompressed_size(&self, part: &EncodedChunk, chain: &CodecChain) -> Result<(), ArrayError> {
+        let (PartialAccess::Elements(_), Some(expected)) =
+            (chain.partial_access(), chain.representation().fixed_size())
+        else {
+            return Ok(());
+        };
+        match part.len() {
+            found if found == expected => Ok(()),
+            found => Err(self.chunk_error(part, CodecError::LengthMismatch { codec: "bytes", expected, found })),
+        }
+    }
+
+    /// Fails if the encoded form of a chunk is longer than its codecs allow, or if it is too large to be decoded.
+    pub(crate) fn check_chunk_size(&self, part: &EncodedChunk, chain: &CodecChain) -> Result<(), ArrayError> {
+        let encoded = part.len();
+        if let Some(limit) = chain.encoded_size().map(EncodedSizeBound::max).filter(|&limit| encoded > limit) {
+            return Err(self.chunk_error(part, CodecError::OutputTooLong { codec: "the stored chunk", limit }));
+        }
         self.check_size(chain.working_memory().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
     }
 

@@ -4,6 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use codec::{CodecChain, CodecError, Elements, PartialAccess};
+use store::{ByteRange, GetResult, Peek, StoreError};
 
 use super::{
     context::ReadContext,
@@ -28,7 +29,8 @@ const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 pub(crate) enum Job {
     /// Write the fill value for a missing chunk.
     Fill(ElementSelection),
-    /// Fetch a range of a value, decode the units in it and write them.
+    /// Fetch a range of a value, decode the units in it and write them. If nobody has looked at the value yet, it may be
+    /// missing; a chunk that is decoded in full then has no range.
     Decode {
         /// The range to fetch.
         part: EncodedChunk,
@@ -88,9 +90,10 @@ impl DecodeUnit {
 
     /// The cached elements.
     fn cached(&self, source: &ReadContext, part: &EncodedChunk) -> Option<Elements> {
-        match (&self.kind, source.cache().get(&source.cache_key(part, self.range.start, CacheKind::Chunk))?) {
-            (DecodeKind::Chunk(_), Cached::Chunk(elements)) => Some(elements),
-            _ => None,
+        let DecodeKind::Chunk(_) = &self.kind else { return None };
+        match source.cache().get(&source.cache_key(part, self.range.start, CacheKind::Chunk)?)? {
+            Cached::Chunk(elements) => Some(elements),
+            Cached::Index(_) => None,
         }
     }
 
@@ -126,30 +129,113 @@ impl Job {
     }
 
     /// True if the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
-    /// own, or it would hold a permit or a cache entry for as long as this read's client is slow.
+    /// own, or it would hold a permit or a cache entry for as long as this read's client is slow. So would a request to a
+    /// distant store, which serves few at a time.
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
-            Self::Decode { units: leaves, .. } => is_cheap(source, leaves),
+            Self::Decode { units: leaves, .. } => !source.context.is_distant() && is_cheap(source, leaves),
         }
+    }
+
+    /// The memory that the job takes in addition to the slab, in bytes, at most: what it fetches, and what it decodes at
+    /// a time. `most` is that of a chunk whose encoded size is not known.
+    pub(crate) fn memory(&self, most: u64) -> u64 {
+        let Self::Decode { part, units } = self else { return 0 };
+        if part.version.is_none() && is_whole(units) {
+            return most;
+        }
+        let decoded = |unit: &DecodeUnit| match &unit.kind {
+            DecodeKind::Chunk(chain) => chain.working_memory().unwrap_or(most),
+            DecodeKind::Elements(_) => unit.decoded_len(),
+        };
+        // An encoded chunk counts as much as a decoded one at most, as in the memory that is reserved.
+        part.len().saturating_add(units.iter().map(decoded).max().unwrap_or(0)).min(most)
     }
 
     /// Runs the job.
     pub(crate) async fn run(self, source: Arc<ReadContext>, writer: Arc<SlabWriter>) -> Result<(), ArrayError> {
         match self {
-            Self::Fill(selection) => {
-                let work = source.clone();
-                source
-                    .context
-                    .run_blocking(source.bytes_of(&selection), move || writer.write_fill_value(&work, &selection))
-                    .await
-            }
-            Self::Decode { part, units: leaves } => match <[DecodeUnit; 1]>::try_from(leaves) {
-                Ok([leaf]) if leaf.is_cacheable(&source) => decode_cached(source, writer, part, leaf).await,
-                Ok(one) => decode_all(source, writer, part, one.into()).await,
-                Err(leaves) => decode_all(source, writer, part, leaves).await,
-            },
+            Self::Fill(selection) => fill(source, writer, selection).await,
+            Self::Decode { part, units } if part.version.is_none() => Box::pin(look(source, writer, part, units)).await,
+            Self::Decode { part, units } => decode(source, writer, part, units, None).await,
         }
+    }
+}
+
+async fn fill(
+    source: Arc<ReadContext>,
+    writer: Arc<SlabWriter>,
+    selection: ElementSelection,
+) -> Result<(), ArrayError> {
+    let steps = source.bytes_of(&selection);
+    if steps <= INLINE_COPY_LIMIT {
+        return writer.write_fill_value(&source, &selection);
+    }
+    let work = source.clone();
+    source.context.run_blocking(steps, move || writer.write_fill_value(&work, &selection)).await
+}
+
+/// Decodes the units of a value that nobody has looked at: the request for it tells its version as well, or that there
+/// is none.
+async fn look(
+    source: Arc<ReadContext>,
+    writer: Arc<SlabWriter>,
+    mut part: EncodedChunk,
+    mut units: Vec<DecodeUnit>,
+) -> Result<(), ArrayError> {
+    // Held until the chunk is cached.
+    let _turn = match units.iter().any(|unit| unit.is_cacheable(&source)) {
+        true => source.first_look(&part.key).await,
+        false => None,
+    };
+    let range = if is_whole(&units) { None } else { ByteRange::bounded(part.range.start, part.range.end).ok() };
+    let (meta, opened) = match source.snapshot.peek(&part.key)? {
+        Peek::Known(Some(meta)) => (meta, None),
+        Peek::Known(None) => return fill_all(source, writer, units).await,
+        Peek::Unknown => match source.open(&part.key, range).await {
+            Ok(Some(value)) => (value.meta, Some(value)),
+            Ok(None) => return fill_all(source, writer, units).await,
+            Err(StoreError::RangeNotSatisfiable { meta }) => (meta, None),
+            Err(error) => return Err(error.into()),
+        },
+    };
+    part.version = Some(meta.version);
+    let value = EncodedChunk::of_value(part.key.clone(), meta);
+    for unit in &mut units {
+        source.check_uncompressed_size(&value, unit.chain())?;
+        if let DecodeKind::Chunk(chain) = &unit.kind {
+            source.check_chunk_size(&value, chain)?;
+            (unit.range, part.range) = (value.range.clone(), value.range.clone());
+        }
+    }
+    decode(source, writer, part, units, opened).await
+}
+
+/// True if one of the units of a value is all of it.
+fn is_whole(units: &[DecodeUnit]) -> bool {
+    units.iter().any(|unit| matches!(unit.kind, DecodeKind::Chunk(_)))
+}
+
+async fn fill_all(source: Arc<ReadContext>, writer: Arc<SlabWriter>, units: Vec<DecodeUnit>) -> Result<(), ArrayError> {
+    for unit in units {
+        fill(source.clone(), writer.clone(), unit.selection).await?;
+    }
+    Ok(())
+}
+
+/// Decodes the units of a range, of which `opened` is the value if it is being fetched already.
+async fn decode(
+    source: Arc<ReadContext>,
+    writer: Arc<SlabWriter>,
+    part: EncodedChunk,
+    units: Vec<DecodeUnit>,
+    opened: Option<GetResult>,
+) -> Result<(), ArrayError> {
+    match <[DecodeUnit; 1]>::try_from(units) {
+        Ok([unit]) if unit.is_cacheable(&source) => decode_cached(source, writer, (part, opened), unit).await,
+        Ok(one) => decode_all(source, writer, (part, opened), one.into()).await,
+        Err(units) => decode_all(source, writer, (part, opened), units).await,
     }
 }
 
@@ -164,7 +250,7 @@ fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
 async fn decode_cached(
     source: Arc<ReadContext>,
     writer: Arc<SlabWriter>,
-    part: EncodedChunk,
+    (part, opened): (EncodedChunk, Option<GetResult>),
     leaf: DecodeUnit,
 ) -> Result<(), ArrayError> {
     let key = source.cache_key(&part, leaf.range.start, CacheKind::Chunk);
@@ -172,7 +258,10 @@ async fn decode_cached(
     let steps = leaf.decode_work();
     let work = source.clone();
     let decoded = source.cached(key, async move {
-        let encoded = work.fetch(&part.key, part.range.clone()).await?;
+        let encoded = match opened {
+            Some(value) => work.receive(value).await?,
+            None => work.fetch(&part.key, part.range.clone()).await?,
+        };
         let decoder = work.clone();
         let decode = move || {
             let (encoded, in_use) = watched(encoded);
@@ -195,12 +284,15 @@ async fn decode_cached(
 async fn decode_all(
     source: Arc<ReadContext>,
     writer: Arc<SlabWriter>,
-    part: EncodedChunk,
+    (part, opened): (EncodedChunk, Option<GetResult>),
     leaves: Vec<DecodeUnit>,
 ) -> Result<(), ArrayError> {
     let leaves = write_cached(&source, &writer, &part, leaves)?;
     let Some(range) = span(&leaves) else { return Ok(()) };
-    let encoded = source.fetch(&part.key, range.clone()).await?;
+    let encoded = match opened {
+        Some(value) => source.receive(value).await?,
+        None => source.fetch(&part.key, range.clone()).await?,
+    };
     let light = is_cheap(&source, &leaves);
     let steps = leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add);
     let work = source.clone();
@@ -217,12 +309,11 @@ async fn decode_all(
             let elements =
                 work.measure_decode(|| leaf.decode(stored, work.variable_length_budget())).map_err(undecodable)?;
             work.spend_decode(leaf.chain(), &elements)?;
-            if leaf.is_cacheable(&work) {
+            if leaf.is_cacheable(&work)
+                && let Some(key) = work.cache_key(&part, leaf.range.start, CacheKind::Chunk)
+            {
                 let shared = shared.as_ref().is_some_and(|fetched| is_part_of(&elements, fetched));
-                work.cache().insert(
-                    work.cache_key(&part, leaf.range.start, CacheKind::Chunk),
-                    Cached::Chunk(if shared { copied(&elements) } else { elements.clone() }),
-                );
+                work.cache().insert(key, Cached::Chunk(if shared { copied(&elements) } else { elements.clone() }));
             }
             writer.write(&work, leaf, &elements)
         })

@@ -1,6 +1,9 @@
 //! The memory of a read: reserved for its plan, and granted for its assembly.
 
-use super::needs::MemoryNeeds;
+use super::{
+    limits::MAX_DISTANT_JOBS,
+    needs::{JobSharing, MemoryNeeds},
+};
 use crate::{
     error::ArrayError,
     memory::{account::Account, claim::Permit, error::MemoryError},
@@ -23,8 +26,19 @@ pub(crate) struct GrantedMemory {
     pub(super) assembly: u64,
     /// The number of concurrent jobs.
     pub(super) parallel: usize,
+    /// Bytes for jobs that take what they need.
+    pub(super) jobs: JobMemory,
     /// The permit for all of it.
     pub(super) memory: Option<Permit>,
+}
+
+/// The memory that the jobs of a read share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobMemory {
+    /// The bytes for all jobs; `None` if each has its own.
+    pub(super) all: Option<u64>,
+    /// The most that one takes, in bytes.
+    pub(super) most: u64,
 }
 
 impl ReadMemory {
@@ -41,14 +55,19 @@ impl ReadMemory {
 
     pub(crate) async fn take(mut self, options: &Options) -> Result<GrantedMemory, ArrayError> {
         self.account.reserve(self.min_bytes(options)).await?;
-        let Self { mut account, needs: MemoryNeeds { assembly, slab, job, jobs }, .. } = self;
+        let Self { mut account, needs: MemoryNeeds { assembly, slab, job, jobs, sharing }, .. } = self;
         let assembly = if account.try_more(assembly.saturating_sub(slab)) { assembly } else { slab };
         // Halve the number of additional jobs until their memory is free.
         let mut more = jobs.saturating_sub(1);
         while more > 0 && !account.try_more(job.saturating_mul(more)) {
             more /= 2;
         }
-        let parallel = usize::try_from(more.saturating_add(1)).unwrap_or(1);
-        Ok(GrantedMemory { assembly, parallel, memory: account.into_permit() })
+        let granted = more.saturating_add(1);
+        let (parallel, all) = match sharing {
+            JobSharing::Equal => (granted, None),
+            JobSharing::ByNeed => (MAX_DISTANT_JOBS, Some(job.saturating_mul(granted))),
+        };
+        let parallel = usize::try_from(parallel).unwrap_or(1);
+        Ok(GrantedMemory { assembly, parallel, jobs: JobMemory { all, most: job }, memory: account.into_permit() })
     }
 }

@@ -4,17 +4,25 @@
 //! fetch, in the order of the output; each is a [job] that fetches, decodes and [scatters](mod@scatter) elements into a
 //! slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each as soon as it is
 //! full.
+//!
+//! A [distant](crate::context::Context::is_distant) store takes a round trip for each answer, so as much as memory allows
+//! is asked for at a time: chunks that nobody has looked at are read without being looked up, the indexes of shards are
+//! read ahead ([`lookahead`]), and neighbouring parts are [fetched together](coalesce) over larger gaps.
 
 pub(crate) mod array_read;
 pub(crate) mod assemble;
 pub(crate) mod buffer_pool;
+pub(crate) mod coalesce;
 pub(crate) mod context;
 pub(crate) mod encoded_chunk;
 pub(crate) mod job;
+pub(crate) mod limits;
+pub(crate) mod lookahead;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod needs;
 pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod scheduler;
+pub(crate) mod shard_index;
 pub(crate) mod slab_buffer;

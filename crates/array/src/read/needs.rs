@@ -3,14 +3,14 @@
 use codec::CodecChain;
 use meta::selection::ResolvedSelection;
 
-use super::slab_buffer::{PERMIT_UNIT, VARIABLE_SLOT_SIZE};
-use crate::{error::ArrayError, node::array::Array, options::Options};
+use super::{
+    limits::{LOOKAHEAD_MEMORY, MAX_DISTANT_FETCH, MAX_DISTANT_GAP, MAX_DISTANT_JOBS, MAX_PARTIAL_FETCH},
+    slab_buffer::{PERMIT_UNIT, VARIABLE_SLOT_SIZE},
+};
+use crate::{context::Context, error::ArrayError, node::array::Array, options::Options};
 
 /// The memory of a job of small chunks of unknown size, encoded and decoded, in bytes.
 const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;
-
-/// The memory of a job that fetches parts of an uncompressed chunk, in bytes.
-pub(super) const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
 /// The memory of concurrent jobs up to which a read decodes several chunks at a time, in bytes, unless its elements take
 /// more: a few elements of many large chunks are worth no more memory than a chunk.
@@ -25,19 +25,39 @@ pub(crate) struct MemoryNeeds {
     /// Bytes for a job, and the number of concurrent jobs.
     pub(crate) job: u64,
     pub(crate) jobs: u64,
+    /// How jobs share their memory.
+    pub(crate) sharing: JobSharing,
+}
+
+/// How jobs share their memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobSharing {
+    /// Each has the memory of the largest one, since it keeps a core busy.
+    Equal,
+    /// Each takes what it needs, up to [`MAX_DISTANT_JOBS`] of them, since most wait for an answer.
+    ByNeed,
 }
 
 impl MemoryNeeds {
     /// The needs of a read of `resolved`, which touches at most `chunks` chunks.
     pub(crate) fn of(
         array: &Array,
-        options: &Options,
+        context: &Context,
         resolved: &ResolvedSelection,
         chunks: u64,
     ) -> Result<Self, ArrayError> {
-        let job = array.largest_chain()?.map_or(UNKNOWN_JOB_MEMORY, |chain| job_memory(options, &chain));
+        let options = &context.options;
+        let chain = array.largest_chain()?;
+        let job = chain.as_ref().map_or(UNKNOWN_JOB_MEMORY, |chain| job_memory(options, chain));
         let size = array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64);
         let elements = resolved.elements().unwrap_or(u64::MAX);
+        let (sharing, job, most) = match context.is_distant() {
+            false => (JobSharing::Equal, job, (options.parallelism.max(1) as u64).min(chunks.max(1))),
+            true => {
+                let (shard, fetches) = chain.map_or((0, 0), |chain| shard_needs(&chain, chunks, elements));
+                (JobSharing::ByNeed, job.saturating_add(shard), MAX_DISTANT_JOBS.min(chunks.max(fetches).max(1)))
+            }
+        };
         // Each segment is rounded up to whole units.
         let assembled = |most: u64| {
             most.min(elements.saturating_mul(size.saturating_add(size / 8)).saturating_add(PERMIT_UNIT * 64))
@@ -45,8 +65,9 @@ impl MemoryNeeds {
         let assembly = assembled(options.slab_memory);
         let jobs_memory = options.max_read_memory().saturating_sub(assembly) / 2;
         let jobs_memory = jobs_memory.min(elements.saturating_mul(size).max(JOBS_MEMORY));
-        let jobs = (jobs_memory / job.max(1)).clamp(1, options.parallelism.max(1) as u64).min(chunks.max(1));
-        Ok(Self { assembly, slab: assembled(options.slab_memory / 2 + PERMIT_UNIT * 64), job, jobs })
+        let jobs = (jobs_memory / job.max(1)).clamp(1, most);
+        let slab = assembled(options.slab_memory / 2 + PERMIT_UNIT * 64);
+        Ok(Self { assembly, slab, job, jobs, sharing })
     }
 
     /// Needs no more than `bytes` bytes of elements do.
@@ -66,6 +87,19 @@ impl MemoryNeeds {
     pub(crate) fn min_bytes(&self, options: &Options) -> u64 {
         self.slab.saturating_add(self.job).min(options.max_read_memory())
     }
+}
+
+/// The memory for shards of a distant store, in which inner chunks are fetched together and indexes are read ahead, if
+/// `elements` elements of `chunks` shards are read; and the number of fetches, about. 0 for other chunks.
+fn shard_needs(chain: &CodecChain, chunks: u64, elements: u64) -> (u64, u64) {
+    let codec::PartialAccess::Shard(sharding) = chain.partial_access() else { return (0, 0) };
+    let bound = |chain: &CodecChain| chain.encoded_size().map_or(u64::MAX, codec::EncodedSizeBound::max);
+    let apart = elements.saturating_mul(bound(sharding.inner_chain()).saturating_add(MAX_DISTANT_GAP));
+    let fetched = bound(chain).min(apart).min(MAX_DISTANT_FETCH);
+    let indexes = sharding.index_size().saturating_mul(2).saturating_mul(chunks.min(MAX_DISTANT_JOBS));
+    let size = chain.representation().data_type().fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64);
+    let fetches = elements.saturating_mul(size).div_ceil(MAX_DISTANT_FETCH);
+    (fetched.saturating_add(indexes.min(LOOKAHEAD_MEMORY)), fetches)
 }
 
 /// The memory of a job in addition to the slab, at most: encoded and decoded bytes.

@@ -13,10 +13,7 @@ use meta::{
 use store::{Key, KeySource, Peek, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{
-    memory::ReadMemory,
-    needs::{MAX_PARTIAL_FETCH, MemoryNeeds},
-};
+use super::{limits::MAX_PARTIAL_FETCH, memory::ReadMemory, needs::MemoryNeeds};
 use crate::{
     context::Context,
     error::ArrayError,
@@ -107,7 +104,7 @@ impl ReadPlan {
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
-        let needs = MemoryNeeds::of(array, options, &resolved, chunks)?;
+        let needs = MemoryNeeds::of(array, context, &resolved, chunks)?;
         let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
         let keys = ChunkKeys { array: array.clone(), resolved: resolved.clone() };
         if chunks <= INLINE_PLAN_LIMIT {

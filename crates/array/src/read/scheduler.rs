@@ -2,39 +2,24 @@
 
 use std::{ops::Range, sync::Arc};
 
-use codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardIndex, ShardingCodec};
+use codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
 use meta::grid::ChunkGrid;
 
 use super::{
+    coalesce::{CoalesceLimits, FetchBatch, MAX_BATCH_PARTS},
     context::ReadContext,
-    encoded_chunk::EncodedChunk,
+    encoded_chunk::{EncodedChunk, LocatedChunk},
     job::{DecodeKind, DecodeUnit, Job},
+    lookahead::{Lookahead, PendingShard, Piece},
+    shard_index::{self, IndexedShard},
 };
 use crate::{
-    cache::{CacheKind, Cached},
     error::ArrayError,
     grid::{
         projection::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection},
         strided::Strides,
     },
 };
-
-/// The largest gap between two ranges that are fetched together: reading the gap costs less than another fetch.
-const MAX_COALESCE_GAP: u64 = 64 << 10;
-
-/// The most bytes fetched together.
-const MAX_COALESCED_FETCH: u64 = 1 << 20;
-
-/// The longest range that is fetched together with others. A longer one is worth a fetch of its own, and is in place
-/// sooner that way.
-const MAX_COALESCED_PART: u64 = 256 << 10;
-
-/// The bytes that one job decodes, unless a single unit has more.
-const MAX_DECODED_PER_JOB: u64 = 4 << 20;
-
-/// The most parts of one value that are coalesced together, and their bytes.
-const MAX_BATCH_PARTS: usize = 512;
-const MAX_BATCH_BYTES: u64 = 8 << 20;
 
 /// The fewest bytes of an uncompressed chunk that are fetched: the store verifies blocks of that size anyway.
 const TILE_BYTES: u64 = 128 << 10;
@@ -53,6 +38,8 @@ pub(crate) struct ChunkScheduler {
     strides: Strides,
     /// The groups of containers being traversed, the innermost last. Members of a group take turns.
     stack: Vec<Vec<TraversalFrame>>,
+    /// The next chunks of the array.
+    lookahead: Lookahead,
     /// Jobs found, each with its first position in the output.
     jobs: Vec<(u64, Job)>,
 }
@@ -76,10 +63,11 @@ enum Container {
 }
 
 impl ChunkScheduler {
-    /// The jobs that write these elements of the array into a slab with these strides.
-    pub(crate) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides) -> Self {
+    /// The jobs that write these elements of the array into a slab with these strides, of which `jobs` run at a time.
+    pub(crate) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides, jobs: usize) -> Self {
         let projections = selection.project(&source.array.model().grid, EdgePolicy::Full);
         Self {
+            lookahead: Lookahead::new(source.clone(), jobs),
             source,
             strides,
             stack: vec![vec![TraversalFrame { container: Container::Array, projections }]],
@@ -122,13 +110,21 @@ impl ChunkScheduler {
     async fn next_chunks(&mut self, cut: &mut ChunkProjections) -> Result<Progress, ArrayError> {
         let mut inner = Vec::new();
         while inner.len() < INTERLEAVED_SHARDS && self.jobs.len() < MAX_BATCH_PARTS {
-            let Some(piece) = cut.next() else {
+            let Some(Piece { projection: piece, shard }) = self.lookahead.next(cut) else {
                 return Ok(if inner.is_empty() { Progress::Done } else { Progress::Descend(inner) });
             };
             let place = self.strides.first(&piece.selection);
-            let Some(part) = self.source.locate_chunk(&piece.index).await? else {
-                self.jobs.push((place, Job::Fill(piece.selection)));
-                continue;
+            let part = match self.find_chunk(&piece, shard).await? {
+                FoundChunk::Missing => {
+                    self.jobs.push((place, Job::Fill(piece.selection)));
+                    continue;
+                }
+                FoundChunk::Shard(shard) => {
+                    let chain = self.source.array.chain(&piece.shape)?;
+                    inner.push(self.open_shard(shard, &chain, &piece)?);
+                    continue;
+                }
+                FoundChunk::Chunk(part) => part,
             };
             let chain = self.source.array.chain(&piece.shape)?;
             match self.visit(&part, &chain, piece).await? {
@@ -142,6 +138,30 @@ impl ChunkScheduler {
         Ok(if inner.is_empty() { Progress::More } else { Progress::Descend(inner) })
     }
 
+    /// Looks up a chunk, unless it is a shard whose index is being read.
+    async fn find_chunk(&self, piece: &ChunkProjection, shard: Option<PendingShard>) -> Result<FoundChunk, ArrayError> {
+        if let Some(shard) = shard {
+            let shard = shard.await.unwrap_or(Err(ArrayError::ShuttingDown))?;
+            return Ok(shard.map_or(FoundChunk::Missing, FoundChunk::Shard));
+        }
+        let key = match self.source.locate_chunk(&piece.index).await? {
+            LocatedChunk::Missing => return Ok(FoundChunk::Missing),
+            LocatedChunk::Stored(part) => return Ok(FoundChunk::Chunk(part)),
+            LocatedChunk::Unknown(key) => key,
+        };
+        let chain = self.source.array.chain(&piece.shape)?;
+        // Only the size of a chunk that is not encoded follows from its shape.
+        let size = match chain.partial_access() {
+            PartialAccess::Shard(_) => {
+                let shard = shard_index::find(self.source.clone(), piece.index.clone(), chain).await?;
+                return Ok(shard.map_or(FoundChunk::Missing, FoundChunk::Shard));
+            }
+            PartialAccess::Elements(_) => chain.representation().fixed_size().unwrap_or(0),
+            PartialAccess::Full => 0,
+        };
+        Ok(FoundChunk::Chunk(EncodedChunk { key, version: None, range: 0..size }))
+    }
+
     async fn next_inner(
         &mut self,
         cut: &mut ChunkProjections,
@@ -150,10 +170,11 @@ impl ChunkScheduler {
         index: &Arc<ShardIndex>,
     ) -> Result<Progress, ArrayError> {
         let PartialAccess::Shard(sharding) = chain.partial_access() else { return Ok(Progress::Done) };
+        let limits = CoalesceLimits::of_shards(&self.source);
         let mut window = FetchBatch::default();
-        while !window.is_full() && self.jobs.len() < MAX_BATCH_PARTS {
+        while !window.is_full(limits) && self.jobs.len() < MAX_BATCH_PARTS {
             let Some(piece) = cut.next() else {
-                self.jobs.extend(window.jobs(part));
+                self.jobs.extend(window.jobs(part, limits));
                 return Ok(Progress::Done);
             };
             let Some(range) = self.locate(part, sharding, index, &piece)? else {
@@ -165,12 +186,12 @@ impl ChunkScheduler {
             match self.visit(&inner, sharding.inner_chain(), piece).await? {
                 Visit::Leaf(leaf) => window.push(place, leaf),
                 Visit::Inner(frame) => {
-                    self.jobs.extend(window.jobs(part));
+                    self.jobs.extend(window.jobs(part, limits));
                     return Ok(Progress::Descend(vec![frame]));
                 }
             }
         }
-        self.jobs.extend(window.jobs(part));
+        self.jobs.extend(window.jobs(part, limits));
         Ok(Progress::More)
     }
 
@@ -183,10 +204,11 @@ impl ChunkScheduler {
         let size = chain.representation().data_type().fixed_size().unwrap_or(0) as u64;
         let shape = chain.representation().shape();
         let tile = tile_shape(shape, size);
+        let limits = CoalesceLimits::of_elements(&self.source);
         let mut window = FetchBatch::default();
-        while !window.is_full() {
+        while !window.is_full(limits) {
             let Some(piece) = cut.next() else {
-                self.jobs.extend(window.jobs(part));
+                self.jobs.extend(window.jobs(part, limits));
                 return Ok(Progress::Done);
             };
             let place = self.strides.first(&piece.selection);
@@ -202,7 +224,7 @@ impl ChunkScheduler {
             };
             window.push(place, leaf);
         }
-        self.jobs.extend(window.jobs(part));
+        self.jobs.extend(window.jobs(part, limits));
         Ok(Progress::More)
     }
 
@@ -213,21 +235,14 @@ impl ChunkScheduler {
         chain: &Arc<CodecChain>,
         piece: ChunkProjection,
     ) -> Result<Visit, ArrayError> {
-        let len = part.range.end - part.range.start;
+        let len = part.len();
         match chain.partial_access() {
-            PartialAccess::Shard(sharding) => {
-                let index = self.index(part, chain).await?;
-                let grid = sharding.inner_grid().ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
-                let cut = piece.selection.project(&grid, EdgePolicy::Full);
-                let shard = Container::Shard { part: part.clone(), chain: chain.clone(), index };
-                return Ok(Visit::Inner(TraversalFrame { container: shard, projections: cut }));
+            PartialAccess::Shard(_) => {
+                let index = shard_index::read(&self.source, part, chain).await?;
+                return self.open_shard(IndexedShard { part: part.clone(), index }, chain, &piece).map(Visit::Inner);
             }
             PartialAccess::Elements(_) => {
-                let expected = chain.representation().fixed_size().unwrap_or(len);
-                if len != expected {
-                    let error = CodecError::LengthMismatch { codec: "bytes", expected, found: len };
-                    return Err(self.source.chunk_error(part, error));
-                }
+                self.source.check_uncompressed_size(part, chain)?;
                 let wanted = piece.selection.len().saturating_mul(2);
                 let fetched_whole =
                     len <= TILE_BYTES || (len <= MAX_FULL_FETCH && wanted >= chain.representation().num_elements());
@@ -239,16 +254,30 @@ impl ChunkScheduler {
             }
             PartialAccess::Full => {}
         }
-        if let Some(limit) = chain.encoded_size().map(EncodedSizeBound::max).filter(|&limit| len > limit) {
-            return Err(self.source.chunk_error(part, CodecError::OutputTooLong { codec: "the stored chunk", limit }));
+        if part.version.is_some() {
+            self.source.check_chunk_size(part, chain)?;
         }
-        self.source.check_chunk_size(chain, len)?;
         Ok(Visit::Leaf(DecodeUnit {
             kind: DecodeKind::Chunk(chain.clone()),
             range: part.range.clone(),
             shape: piece.shape,
             selection: piece.selection,
         }))
+    }
+
+    /// The traversal of a shard.
+    fn open_shard(
+        &self,
+        IndexedShard { part, index }: IndexedShard,
+        chain: &Arc<CodecChain>,
+        piece: &ChunkProjection,
+    ) -> Result<TraversalFrame, ArrayError> {
+        let PartialAccess::Shard(sharding) = chain.partial_access() else {
+            return Err(self.source.chunk_error(&part, no_grid()));
+        };
+        let grid = sharding.inner_grid().ok_or_else(|| self.source.chunk_error(&part, no_grid()))?;
+        let projections = piece.selection.project(&grid, EdgePolicy::Full);
+        Ok(TraversalFrame { container: Container::Shard { part, chain: chain.clone(), index }, projections })
     }
 
     fn locate(
@@ -263,30 +292,6 @@ impl ChunkScheduler {
         // The index was validated against the shard's length, so the sums stay within the value.
         Ok(range.map(|range| part.range.start + range.start..part.range.start + range.end))
     }
-
-    async fn index(&self, part: &EncodedChunk, chain: &Arc<CodecChain>) -> Result<Arc<ShardIndex>, ArrayError> {
-        let PartialAccess::Shard(sharding) = chain.partial_access() else {
-            return Err(self.source.chunk_error(part, no_grid()));
-        };
-        let len = part.range.end - part.range.start;
-        let range = sharding.index_range(len).map_err(|error| self.source.chunk_error(part, error))?;
-        self.source.check_index_size(sharding)?;
-        let range = part.range.start + range.start..part.range.start + range.end;
-        let key = self.source.cache_key(part, range.start, CacheKind::Index);
-        let (source, part, chain) = (self.source.clone(), part.clone(), chain.clone());
-        let read = async move {
-            let encoded = source.fetch(&part.key, range).await?;
-            let index = match chain.partial_access() {
-                PartialAccess::Shard(sharding) => sharding.read_index(encoded, len),
-                PartialAccess::Full | PartialAccess::Elements(_) => Err(no_grid()),
-            };
-            index.map(|index| Cached::Index(Arc::new(index))).map_err(|error| source.chunk_error(&part, error))
-        };
-        match self.source.cached(key, read).await? {
-            Cached::Index(index) => Ok(index),
-            Cached::Chunk(_) => Err(ArrayError::ShuttingDown),
-        }
-    }
 }
 
 /// The progress of one step of a traversal.
@@ -296,71 +301,17 @@ enum Progress {
     Descend(Vec<TraversalFrame>),
 }
 
+/// What is stored at a position of the grid.
+enum FoundChunk {
+    Missing,
+    Shard(IndexedShard),
+    /// A chunk, which is no shard unless it was looked up before.
+    Chunk(EncodedChunk),
+}
+
 enum Visit {
     Leaf(DecodeUnit),
     Inner(TraversalFrame),
-}
-
-/// Parts of one value that are scheduled together, so that small neighbours are fetched together.
-#[derive(Default)]
-struct FetchBatch {
-    /// The parts, each with its first position in the output.
-    leaves: Vec<(u64, DecodeUnit)>,
-    bytes: u64,
-}
-
-/// Neighbouring parts, and their first position in the output.
-struct CoalescedRange {
-    place: u64,
-    range: Range<u64>,
-    decoded: u64,
-    leaves: Vec<DecodeUnit>,
-}
-
-impl FetchBatch {
-    fn push(&mut self, place: u64, leaf: DecodeUnit) {
-        self.bytes = self.bytes.saturating_add(leaf.range.end - leaf.range.start);
-        self.leaves.push((place, leaf));
-    }
-
-    fn is_full(&self) -> bool {
-        self.leaves.len() >= MAX_BATCH_PARTS || self.bytes >= MAX_BATCH_BYTES
-    }
-
-    /// One job for each coalesced range.
-    fn jobs(mut self, part: &EncodedChunk) -> impl Iterator<Item = (u64, Job)> {
-        self.leaves.sort_by_key(|(_, leaf)| leaf.range.start);
-        let mut runs: Vec<CoalescedRange> = Vec::new();
-        for (place, leaf) in self.leaves {
-            match runs.last_mut() {
-                Some(run) if run.can_coalesce(&leaf) => run.push(place, leaf),
-                _ => {
-                    let (range, decoded) = (leaf.range.clone(), leaf.decoded_len());
-                    runs.push(CoalescedRange { place, range, decoded, leaves: vec![leaf] });
-                }
-            }
-        }
-        let job = |run: CoalescedRange| {
-            (run.place, Job::Decode { part: EncodedChunk { range: run.range, ..part.clone() }, units: run.leaves })
-        };
-        runs.into_iter().map(job)
-    }
-}
-
-impl CoalescedRange {
-    fn can_coalesce(&self, leaf: &DecodeUnit) -> bool {
-        let small = leaf.range.end - leaf.range.start <= MAX_COALESCED_PART;
-        let near = leaf.range.start <= self.range.end.saturating_add(MAX_COALESCE_GAP);
-        let together = self.range.end.max(leaf.range.end) - self.range.start <= MAX_COALESCED_FETCH;
-        small && near && together && self.decoded.saturating_add(leaf.decoded_len()) <= MAX_DECODED_PER_JOB
-    }
-
-    fn push(&mut self, place: u64, leaf: DecodeUnit) {
-        self.place = self.place.min(place);
-        self.range.end = self.range.end.max(leaf.range.end);
-        self.decoded = self.decoded.saturating_add(leaf.decoded_len());
-        self.leaves.push(leaf);
-    }
 }
 
 fn tile_shape_of(chain: &CodecChain) -> Vec<u64> {

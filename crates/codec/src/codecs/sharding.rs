@@ -139,6 +139,11 @@ impl ShardingCodec {
         })
     }
 
+    /// True if the index is at the end of a shard, false if it is at the start.
+    pub fn index_is_last(&self) -> bool {
+        self.location == IndexLocation::End
+    }
+
     /// The encoded size of the index in bytes.
     pub fn index_size(&self) -> u64 {
         self.index_size

@@ -1,6 +1,7 @@
 //! The listings that a walk has read.
 
 use store::{Cursor, PageRequest, Prefix};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::{context::Context, metadata::error::NodeError};
 
@@ -9,6 +10,20 @@ use crate::{context::Context, metadata::error::NodeError};
 pub(crate) struct Listed {
     pub(crate) prefixes: Vec<String>,
     pub(crate) keys: Vec<String>,
+}
+
+impl Listed {
+    /// A hash of the names, which are sorted.
+    pub(crate) fn hash(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        for (names, end) in [(&self.prefixes, b"/"), (&self.keys, b"\0")] {
+            for name in names {
+                hash.update(name.as_bytes());
+                hash.update(end);
+            }
+        }
+        hash.digest128()
+    }
 }
 
 /// A page of a listing that was read.

@@ -5,10 +5,15 @@
 //! document that cannot be read is visited like any other, but marked as
 //! [broken](crate::metadata::tree::NodeTree::broken), and its members are not.
 //!
+//! Of a [distant](crate::context::Context::is_distant) store, the listings and documents of a [level] are read many at a
+//! time before its groups are visited.
+//!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
 //! snapshot, and everything that was listed is listed again.
 
+pub(crate) mod ahead;
 pub(crate) mod documents;
+pub(crate) mod level;
 pub(crate) mod listing;
 pub(crate) mod mode;
 pub(crate) mod page;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
+use futures::future::try_join_all;
 use meta::{
     NodePath,
     documents::DocumentError,
@@ -10,12 +11,12 @@ use meta::{
     zom::MAX_NODES,
 };
 use operations::NodeRejection;
-use store::{Key, PageRequest, Prefix, Snapshot, ValueMeta, Version, Watermark};
-use xxhash_rust::xxh3::Xxh3;
+use store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
 
 use super::{
+    ahead::ReadAhead,
     documents::{Check, Documents, Text, draft_branch},
-    listing::{Listed, PageReads},
+    listing::{self, Listed, PageReads},
     scan::{Purpose, Scans},
 };
 use crate::{
@@ -47,17 +48,23 @@ const LIGHT: u64 = 64 << 10;
 
 /// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
 const ALL: u8 = 0b1111;
+const V3: u8 = 0b0001;
 const V2: u8 = 0b0110;
 const ATTRIBUTES: u8 = 0b1000;
 
+/// The number of requests to a distant store at a time.
+pub(super) const CONCURRENT_REQUESTS: usize = 64;
+
 /// A reader that records everything it reads.
 pub(crate) struct SnapshotReader<'a> {
-    context: &'a Context,
+    pub(super) context: &'a Context,
+    /// What was read before it is asked for.
+    pub(super) ahead: ReadAhead,
     /// The versions of all documents that were read.
     pub(crate) versions_read: Vec<(Key, Option<Version>)>,
     /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
-    scans: Scans,
+    pub(super) scans: Scans,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
     /// The watermark of the store before anything was read; `None` if the store has none.
@@ -77,6 +84,7 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) fn new(context: &'a Context) -> Self {
         Self {
             context,
+            ahead: ReadAhead::default(),
             versions_read: Vec::new(),
             listed: Vec::new(),
             scans: Scans::default(),
@@ -138,9 +146,10 @@ impl<'a> SnapshotReader<'a> {
 
     /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
     /// exist.
-    fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
+    pub(super) fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
         let below = path.key_prefix();
         let has = match self.scans.documents(&below) {
+            None if self.ahead.needs_only_v3(&below) => V3,
             None => ALL,
             Some(0) => return Default::default(),
             // Missing attributes belong to the node's documents, too.
@@ -159,6 +168,12 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         if keys.is_empty() {
             return Ok(Vec::new());
+        }
+        if let Some(values) = self.ahead.take_documents(keys) {
+            return Ok(values);
+        }
+        if self.context.is_distant() {
+            return self.fetch(keys).await;
         }
         let (snapshot, pending) = self.context.run_lookups(keys.len(), self.snapshot(keys)).await??;
         // A request that has a turn must not wait for memory.
@@ -180,13 +195,55 @@ impl<'a> SnapshotReader<'a> {
         self.context.run_lookups(keys.len(), read).await?
     }
 
+    /// Reads documents like [`read`](Self::read), many at a time. The first read of a key tells its size, so the memory for
+    /// documents is reserved when their answers have begun.
+    pub(super) async fn fetch(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
+        let snapshot = self.context.store.snapshot(keys).await?;
+        let mut values = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(CONCURRENT_REQUESTS) {
+            let open = |key| {
+                let snapshot = &*snapshot;
+                async move {
+                    match snapshot.peek(key)? {
+                        Peek::Known(None) => Ok::<_, StoreError>(None),
+                        Peek::Known(Some(_)) | Peek::Unknown => snapshot.get(key, None).await,
+                    }
+                }
+            };
+            let opened = self.context.run_lookups(keys.len(), try_join_all(batch.iter().map(open))).await??;
+            let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta)).collect();
+            let pending = self.note(batch.iter().zip(metas));
+            self.reserve(pending).await?;
+            let receive = opened.into_iter().map(|value| async move {
+                let Some(value) = value else { return Ok(None) };
+                let meta = value.meta;
+                if is_too_large(&meta) {
+                    let size = usize::try_from(meta.size).unwrap_or(usize::MAX);
+                    return Ok(Some((meta.version, Err(DocumentError::TooLarge { size }))));
+                }
+                Ok::<_, StoreError>(Some((meta.version, Ok(value.bytes().await?))))
+            });
+            values.extend(try_join_all(receive).await?);
+        }
+        Ok(values)
+    }
+
     /// A snapshot of documents, and the memory that they take.
     async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
         snapshot.look_at(keys).await?;
-        let (mut pending, mut largest) = (0_u64, 0_u64);
+        let mut found = Vec::with_capacity(keys.len());
         for key in keys {
-            let info = snapshot.meta(key).await?;
+            found.push((key, snapshot.meta(key).await?));
+        }
+        let pending = self.note(found.into_iter());
+        Ok((snapshot, pending))
+    }
+
+    /// Records the versions of documents; returns the memory that they take.
+    fn note<'k>(&mut self, found: impl Iterator<Item = (&'k Key, Option<ValueMeta>)>) -> u64 {
+        let (mut pending, mut largest) = (0_u64, 0_u64);
+        for (key, info) in found {
             self.versions_read.push((key.clone(), info.map(|info| info.version)));
             let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
@@ -199,7 +256,12 @@ impl<'a> SnapshotReader<'a> {
             self.for_model = self.for_model.saturating_add(more);
             pending = pending.saturating_add(more);
         }
-        Ok((snapshot, pending))
+        pending
+    }
+
+    /// The number of requests that are made at a time: one if the store answers at once.
+    fn concurrency(&self) -> usize {
+        if self.context.is_distant() { CONCURRENT_REQUESTS } else { 1 }
     }
 
     /// Reserves memory for documents.
@@ -233,7 +295,7 @@ impl<'a> SnapshotReader<'a> {
     /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
         let mut scanned = self.scans.listed(prefix);
-        if scanned.is_none() {
+        if scanned.is_none() && !self.ahead.has_listed(prefix) {
             self.scans.scan(self.context, prefix, purpose).await?;
             scanned = self.scans.listed(prefix);
         }
@@ -244,7 +306,10 @@ impl<'a> SnapshotReader<'a> {
             }
             Some(listed) => listed,
             None => {
-                let (listed, hash) = list(self.context, prefix, rest).await?;
+                let (listed, hash) = match self.ahead.take_listed(prefix, rest) {
+                    Some(found) => found,
+                    None => list(self.context, prefix, rest).await?,
+                };
                 self.listed.push((prefix.clone(), hash));
                 self.scans.earn();
                 listed
@@ -277,9 +342,10 @@ impl<'a> SnapshotReader<'a> {
                 return Ok(false);
             }
         }
-        for (prefix, before) in &self.listed {
-            let (_, now) = list(self.context, prefix, MAX_LISTED).await?;
-            if now != *before {
+        for batch in self.listed.chunks(self.concurrency()) {
+            let lists = batch.iter().map(|(prefix, _)| list_hash(self.context, prefix));
+            let now = try_join_all(lists).await?;
+            if batch.iter().zip(now).any(|((_, before), now)| *before != now) {
                 return Ok(false);
             }
         }
@@ -313,29 +379,28 @@ async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, N
     }
 }
 
+/// A hash of the names directly below a prefix.
+async fn list_hash(context: &Context, prefix: &Prefix) -> Result<u128, NodeError> {
+    let (_, hash) = list(context, prefix, MAX_LISTED).await?;
+    Ok(hash)
+}
+
 /// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
 async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
     let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
     let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
     loop {
-        let found = context.store.list_dir(prefix, page).await?;
-        listed.prefixes.extend(found.prefixes.iter().map(|prefix| prefix.name().to_owned()));
-        listed.keys.extend(found.keys.iter().map(|entry| entry.key.name().to_owned()));
+        let (found, cursor) = listing::list(context, prefix, &page).await?;
+        listed.prefixes.extend(found.prefixes);
+        listed.keys.extend(found.keys);
         if listed.prefixes.len() + listed.keys.len() > most {
             return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
         }
-        match found.cursor {
+        match cursor {
             Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
             None => break,
         }
     }
-    // Both are sorted.
-    let mut hash = Xxh3::new();
-    for (names, end) in [(&listed.prefixes, b"/"), (&listed.keys, b"\0")] {
-        for name in names {
-            hash.update(name.as_bytes());
-            hash.update(end);
-        }
-    }
-    Ok((listed, hash.digest128()))
+    let hash = listed.hash();
+    Ok((listed, hash))
 }

@@ -91,7 +91,7 @@ pub(crate) struct Walker<'a> {
     pub(super) context: &'a Context,
     pub(super) reader: SnapshotReader<'a>,
     depth: Depth,
-    mode: DialectMode,
+    pub(super) mode: DialectMode,
     pub(super) top: Top,
     /// The page of the topmost group's members to visit, if not all.
     pub(super) window: Option<Window>,
@@ -109,7 +109,7 @@ pub(crate) struct WalkItem {
     /// Its members, once everything below them is visited.
     members: Vec<(String, NodeTree)>,
     parent: Option<usize>,
-    level: u32,
+    pub(super) level: u32,
     /// The names below it that are no nodes, since the keys of a draft hierarchy begin with them.
     pub(super) reserved: &'static [&'static str],
 }
@@ -172,12 +172,9 @@ impl<'a> Walker<'a> {
         self.top(path, dialect).await?;
         let mut level = 0..self.items.len();
         while !level.is_empty() {
+            self.read_ahead(level.clone()).await?;
             for index in level.clone() {
-                if let Some(item) = self.items.get(index)
-                    && item.branch.kind == NodeKind::Group
-                    && item.branch.broken.is_none()
-                    && reaches(self.depth, item.level)
-                {
+                if self.is_open(index) {
                     if index % GROUPS_AT_ONCE == 0 {
                         tokio::task::yield_now().await;
                     }
@@ -187,6 +184,14 @@ impl<'a> Walker<'a> {
             level = level.end..self.items.len();
         }
         Ok(())
+    }
+
+    /// True if a node is a group whose members are visited.
+    pub(super) fn is_open(&self, index: usize) -> bool {
+        let is_open = |item: &WalkItem| {
+            item.branch.kind == NodeKind::Group && item.branch.broken.is_none() && reaches(self.depth, item.level)
+        };
+        self.items.get(index).is_some_and(is_open)
     }
 
     /// Visits the members of a group.

@@ -1,0 +1,155 @@
+//! A store behind a network: each request takes a round trip, is counted, and may fail.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use array::{Arrays, Options};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use store::{
+    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore, PageRequest,
+    Precondition, Prefix, ReadableStore, Recheck, Rechecked, ServedStore, StoreError, ValueMeta, Version,
+    WriteableStore,
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Duration, Instant, sleep},
+};
+
+/// The time of a round trip.
+pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(50);
+
+/// The number of requests at a time, as in `store-object`.
+const MAX_REQUESTS: usize = 64;
+
+/// The number of attempts of a request.
+const ATTEMPTS: usize = 4;
+
+/// A request, as it is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Get(String, Option<ByteRange>),
+    Head(String),
+    List(String),
+}
+
+/// A store in memory behind a network. Clones share one store.
+#[derive(Clone)]
+pub(crate) struct DistantStore {
+    pub(crate) memory: MemoryStore,
+    state: Arc<State>,
+}
+
+struct State {
+    requests: Mutex<Vec<Request>>,
+    attempts: AtomicUsize,
+    /// One attempt of so many fails; 0 for none.
+    failing: AtomicUsize,
+    permits: Semaphore,
+}
+
+impl DistantStore {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            requests: Mutex::default(),
+            attempts: AtomicUsize::new(0),
+            failing: AtomicUsize::new(0),
+            permits: Semaphore::new(MAX_REQUESTS),
+        };
+        Self { memory: MemoryStore::new(), state: Arc::new(state) }
+    }
+
+    pub(crate) async fn set(&self, key: &str, value: impl Into<Vec<u8>>) {
+        let value: Vec<u8> = value.into();
+        self.memory.set(&Key::parse(key).unwrap(), value.into(), Precondition::none()).await.unwrap();
+    }
+
+    pub(crate) async fn erase(&self, key: &str) {
+        self.memory.erase(&Key::parse(key).unwrap(), Precondition::none()).await.unwrap();
+    }
+
+    /// The length of a value.
+    pub(crate) async fn memory_len(&self, key: &str) -> u64 {
+        self.memory.head(&Key::parse(key).unwrap()).await.unwrap().unwrap().size
+    }
+
+    /// Lets one of so many attempts fail from now on.
+    pub(crate) fn fail_one_of(&self, attempts: usize) {
+        self.state.failing.store(attempts, Relaxed);
+    }
+
+    /// The arrays of the store, which remembers what it read for some time.
+    pub(crate) fn arrays(&self, recheck: Recheck, options: Options) -> Arrays {
+        let rechecked = Rechecked::new(self.clone(), recheck);
+        let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
+        Arrays::new(ServedStore::read_only(Arc::new(Keyed::new(rechecked, guarantees))), options)
+    }
+
+    /// The requests since the last call.
+    pub(crate) fn take_requests(&self) -> Vec<Request> {
+        std::mem::take(&mut self.state.requests.lock())
+    }
+
+    /// The result of an operation, the number of round trips that it took one after the other, and its requests.
+    pub(crate) async fn measure<T>(&self, operation: impl Future<Output = T>) -> (T, u128, Vec<Request>) {
+        self.take_requests();
+        let begun = Instant::now();
+        let result = operation.await;
+        (result, begun.elapsed().as_millis() / ROUND_TRIP.as_millis(), self.take_requests())
+    }
+
+    async fn request(&self, request: Request) -> Result<(), StoreError> {
+        self.state.requests.lock().push(request);
+        let _permit = self.state.permits.acquire().await.map_err(|_| StoreError::Closed)?;
+        for _ in 0..ATTEMPTS {
+            sleep(ROUND_TRIP).await;
+            let number = self.state.attempts.fetch_add(1, Relaxed) + 1;
+            let failing = self.state.failing.load(Relaxed);
+            if failing == 0 || !number.is_multiple_of(failing) {
+                return Ok(());
+            }
+        }
+        Err(StoreError::Busy { retry_after: None })
+    }
+}
+
+#[async_trait]
+impl ReadableStore for DistantStore {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        self.request(Request::Get(key.to_string(), range)).await?;
+        self.memory.get(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        self.request(Request::Head(key.to_string())).await?;
+        self.memory.head(key).await
+    }
+
+    async fn get_at(
+        &self,
+        key: &Key,
+        range: Option<ByteRange>,
+        version: Version,
+    ) -> Result<Option<GetResult>, StoreError> {
+        self.request(Request::Get(key.to_string(), range)).await?;
+        match self.memory.get(key, range).await? {
+            Some(value) if value.meta.version != version => Err(StoreError::Changed { key: key.clone() }),
+            value => Ok(value),
+        }
+    }
+}
+
+#[async_trait]
+impl ListableStore for DistantStore {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        self.request(Request::List(prefix.to_string())).await?;
+        self.memory.list_prefix(prefix, page).await
+    }
+
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
+        self.request(Request::List(prefix.to_string())).await?;
+        self.memory.list_dir(prefix, page).await
+    }
+}
