@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use store::{KeyError, Prefix};
+use store::{KeyError, Prefix, Recheck, RecheckError};
 
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
@@ -19,11 +19,13 @@ pub(crate) enum Service {
     Azure,
 }
 
-/// The URL of a bucket or of a prefix in it, with options: `s3://bucket/prefix?absent=403`. It has no credentials.
+/// The URL of a bucket or of a prefix in it, with options: `s3://bucket/prefix?absent=403&recheck=5s`. It has no
+/// credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketUrl {
     pub(crate) location: Location,
     pub(crate) forbidden: Forbidden,
+    recheck: Recheck,
 }
 
 /// A prefix in a bucket: the part of the URL before its options. It has no credentials.
@@ -60,7 +62,7 @@ pub enum UrlError {
     #[error("the path in the bucket is not a prefix of keys")]
     Prefix(#[from] KeyError),
     /// An option is unknown.
-    #[error("the option {option:?} is unknown; the only one is `absent=403`")]
+    #[error("the option {option:?} is unknown; there are `absent=403` and `recheck=5s`, joined by `&`")]
     UnknownOption {
         /// The name of the option.
         option: String,
@@ -68,6 +70,9 @@ pub enum UrlError {
     /// The value of an option is invalid.
     #[error("the option `absent` has the value `403` only: keys that the service refuses to show have no value then")]
     Absent,
+    /// The time after which the bucket is asked again is invalid.
+    #[error("the value of the option `recheck` is invalid")]
+    Recheck(#[from] RecheckError),
 }
 
 impl Service {
@@ -96,6 +101,11 @@ impl BucketUrl {
     pub fn has_scheme(text: &str) -> bool {
         Service::ALL.iter().any(|service| text.split_once("://").is_some_and(|(scheme, _)| scheme == service.scheme()))
     }
+
+    /// The time after which the bucket is asked again for what is remembered of it: five seconds by default.
+    pub fn recheck(&self) -> Recheck {
+        self.recheck
+    }
 }
 
 impl FromStr for BucketUrl {
@@ -103,18 +113,21 @@ impl FromStr for BucketUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let (location, forbidden) = Location::parse(text)?;
-        Ok(Self { location, forbidden })
+        let (_, recheck) = parse_options(text.split_once('?').map_or("", |(_, query)| query))?;
+        Ok(Self { location, forbidden, recheck })
     }
 }
 
 impl fmt::Display for BucketUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = match self.forbidden {
-            Forbidden::Error => "",
-            Forbidden::Absent => "?absent=403",
-        };
         let prefix = utf8_percent_encode(self.location.prefix.as_str(), ESCAPED);
-        write!(f, "{}://{}/{prefix}{options}", self.location.service.scheme(), self.location.bucket)
+        write!(f, "{}://{}/{prefix}", self.location.service.scheme(), self.location.bucket)?;
+        match (self.forbidden, self.recheck) {
+            (Forbidden::Error, Recheck::DISTANT) => Ok(()),
+            (Forbidden::Error, recheck) => write!(f, "?recheck={recheck}"),
+            (Forbidden::Absent, Recheck::DISTANT) => f.write_str("?absent=403"),
+            (Forbidden::Absent, recheck) => write!(f, "?absent=403&recheck={recheck}"),
+        }
     }
 }
 
@@ -133,7 +146,8 @@ impl Location {
             return Err(UrlError::Bucket);
         }
         let prefix = parse_prefix(path)?;
-        Ok((Self { service, bucket: bucket.to_owned(), prefix }, parse_options(query)?))
+        let (forbidden, _) = parse_options(query)?;
+        Ok((Self { service, bucket: bucket.to_owned(), prefix }, forbidden))
     }
 }
 
@@ -146,16 +160,17 @@ fn parse_prefix(path: &str) -> Result<Prefix, UrlError> {
     Ok(Prefix::from_bytes(&bytes)?)
 }
 
-fn parse_options(query: &str) -> Result<Forbidden, UrlError> {
-    let mut forbidden = Forbidden::default();
+fn parse_options(query: &str) -> Result<(Forbidden, Recheck), UrlError> {
+    let (mut forbidden, mut recheck) = (Forbidden::default(), Recheck::DISTANT);
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=').unwrap_or((option, "")) {
             ("absent", "403") => forbidden = Forbidden::Absent,
             ("absent", _) => return Err(UrlError::Absent),
+            ("recheck", time) => recheck = time.parse()?,
             (other, _) => return Err(UrlError::UnknownOption { option: other.chars().take(40).collect() }),
         }
     }
-    Ok(forbidden)
+    Ok((forbidden, recheck))
 }
 
 impl fmt::Display for Location {
@@ -170,12 +185,21 @@ mod tests {
 
     #[test]
     fn urls_are_shown_as_they_are_parsed() {
-        for url in ["s3://b/", "gs://b/a%20b/%3Fc/", "az://$web/a/100%25/?absent=403"] {
+        for url in [
+            "s3://b/",
+            "gs://b/a%20b/%3Fc/",
+            "az://$web/a/100%25/?absent=403",
+            "s3://b/?recheck=never",
+            "s3://b/?absent=403&recheck=0",
+        ] {
             let parsed: BucketUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), url);
             assert!(BucketUrl::has_scheme(url) && !BucketUrl::has_scheme(&url.replacen("://", ":", 1)));
         }
         assert!(!BucketUrl::has_scheme("http://b/"));
+        for (url, recheck) in [("s3://b", Recheck::DISTANT), ("s3://b?absent=403&recheck=0", Recheck::Always)] {
+            assert_eq!(url.parse::<BucketUrl>().unwrap().recheck(), recheck, "{url}");
+        }
     }
 
     #[test]
@@ -212,6 +236,7 @@ mod tests {
             ("s3://b/%FF", UrlError::Prefix(KeyError::NotUtf8 { offset: 0 })),
             ("s3://b?absent=404", UrlError::Absent),
             ("s3://b?absent", UrlError::Absent),
+            ("s3://b?recheck=hunter2", UrlError::Recheck(RecheckError)),
             ("s3://b?token=hunter2", UrlError::UnknownOption { option: "token".to_owned() }),
         ] {
             let error = Location::parse(url).unwrap_err();

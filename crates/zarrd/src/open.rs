@@ -8,7 +8,7 @@ use std::{
 
 use array::Arrays;
 use client::HttpStore;
-use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, StoreError};
+use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, Rechecked, StoreError};
 use store_dir::DirStore;
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 use store_object::{BucketStore, BucketUrl};
@@ -29,9 +29,9 @@ pub(crate) enum ServedStore {
     /// A store in memory.
     Memory(MemoryStore),
     /// A directory of files that other programs write.
-    Files(Keyed<DirStore>),
+    Files(Keyed<Rechecked<DirStore>>),
     /// A prefix of a bucket that other programs write.
-    Bucket(Keyed<BucketStore>),
+    Bucket(Keyed<Rechecked<BucketStore>>),
 }
 
 /// An open store, local or behind a server.
@@ -174,23 +174,24 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
 }
 
 /// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
-async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreError> {
+async fn open_files(files: &FilesLocation) -> Result<Keyed<Rechecked<DirStore>>, OpenStoreError> {
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
-    let FilesLocation { directory, symlinks } = files;
+    let FilesLocation { directory, symlinks, recheck } = files;
     let absolute = std::path::absolute(directory)
         .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
     let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
-    let store = DirStore::open(&absolute, options).await.map_err(failed)?;
-    let guarantees = store.guarantees();
+    let store = Rechecked::new(DirStore::open(&absolute, options).await.map_err(failed)?, *recheck);
+    let guarantees = store.guarantees(store.inner().guarantees());
     Ok(Keyed::new(store, guarantees))
 }
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
-async fn open_bucket(url: &BucketUrl) -> Result<Keyed<BucketStore>, OpenStoreError> {
+async fn open_bucket(url: &BucketUrl) -> Result<Keyed<Rechecked<BucketStore>>, OpenStoreError> {
     let opened = BucketStore::open(&url.to_string(), store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
-    let guarantees = store.guarantees();
+    let store = Rechecked::new(store, url.recheck());
+    let guarantees = store.guarantees(store.inner().guarantees());
     Ok(Keyed::new(store, guarantees))
 }
 

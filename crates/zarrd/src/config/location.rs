@@ -7,6 +7,7 @@ use std::{
     str::FromStr,
 };
 
+use store::{Recheck, RecheckError};
 use store_dir::Symlinks;
 use store_object::{BucketUrl, UrlError};
 
@@ -32,6 +33,8 @@ pub(crate) struct FilesLocation {
     pub(crate) directory: PathBuf,
     /// The symbolic links that are followed.
     pub(crate) symlinks: Symlinks,
+    /// The time after which files are looked at again. Each time by default, as that takes a few microseconds.
+    pub(crate) recheck: Recheck,
 }
 
 /// Errors of parsing a [`Location`].
@@ -53,9 +56,12 @@ pub(crate) enum LocationError {
     MemoryHasNoDirectory,
     /// The part after the question mark is not an option of `dir:`.
     #[error(
-        "`{0}` is not an option of dir:; write ?symlinks=within or ?symlinks=follow (and a `?` at the end of a path that contains one)"
+        "`{0}` is not an option of dir:; write ?symlinks=within, ?symlinks=follow or ?recheck=5s (and a `?` at the end of a path that contains one)"
     )]
     UnknownOption(String),
+    /// The time after which files are looked at again is invalid.
+    #[error("the value of the option `recheck` of dir: is invalid")]
+    Recheck(#[from] RecheckError),
     /// The URL of a bucket is invalid.
     #[error(transparent)]
     Bucket(#[from] UrlError),
@@ -135,12 +141,16 @@ impl FromStr for FilesLocation {
         if path.is_empty() {
             return Err(LocationError::NoDirectory);
         }
-        let symlinks = match options {
-            "" | "symlinks=within" => Symlinks::Within,
-            "symlinks=follow" => Symlinks::Follow,
-            other => return Err(LocationError::UnknownOption(other.to_owned())),
-        };
-        Ok(Self { directory: path.into(), symlinks })
+        let (mut symlinks, mut recheck) = (Symlinks::Within, Recheck::Always);
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("symlinks", "within")) => symlinks = Symlinks::Within,
+                Some(("symlinks", "follow")) => symlinks = Symlinks::Follow,
+                Some(("recheck", time)) => recheck = time.parse()?,
+                _ => return Err(LocationError::UnknownOption(option.to_owned())),
+            }
+        }
+        Ok(Self { directory: path.into(), symlinks, recheck })
     }
 }
 
@@ -176,12 +186,14 @@ impl fmt::Display for Location {
 impl fmt::Display for FilesLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.directory.display();
-        let options = match self.symlinks {
-            Symlinks::Follow => "?symlinks=follow",
-            Symlinks::Within if directory.to_string().contains('?') => "?",
-            Symlinks::Within => "",
-        };
-        write!(f, "dir:{directory}{options}")
+        write!(f, "dir:{directory}")?;
+        match (self.symlinks, self.recheck) {
+            (Symlinks::Follow, Recheck::Always) => f.write_str("?symlinks=follow"),
+            (Symlinks::Follow, recheck) => write!(f, "?symlinks=follow&recheck={recheck}"),
+            (Symlinks::Within, Recheck::Always) if directory.to_string().contains('?') => f.write_str("?"),
+            (Symlinks::Within, Recheck::Always) => Ok(()),
+            (Symlinks::Within, recheck) => write!(f, "?recheck={recheck}"),
+        }
     }
 }
 
@@ -196,7 +208,11 @@ mod tests {
     use super::*;
 
     fn files(directory: &str, symlinks: Symlinks) -> Location {
-        Location::Files(FilesLocation { directory: directory.into(), symlinks })
+        Location::Files(FilesLocation { directory: directory.into(), symlinks, recheck: Recheck::Always })
+    }
+
+    fn rechecked(symlinks: Symlinks, recheck: Recheck) -> Location {
+        Location::Files(FilesLocation { directory: "/data".into(), symlinks, recheck })
     }
 
     #[test]
@@ -213,6 +229,9 @@ mod tests {
             ("dir:/data?symlinks=follow", files("/data", Symlinks::Follow)),
             ("dir:/odd?name?", files("/odd?name", Symlinks::Within)),
             ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
+            ("dir:/data?recheck=5s", rechecked(Symlinks::Within, Recheck::DISTANT)),
+            ("dir:/data?recheck=never&symlinks=follow", rechecked(Symlinks::Follow, Recheck::Never)),
+            ("s3://bucket/a/?recheck=0", Location::Bucket("s3://bucket/a?recheck=0".parse().unwrap())),
             ("s3://bucket/a/?absent=403", Location::Bucket("s3://bucket/a?absent=403".parse().unwrap())),
         ] {
             assert_eq!(text.parse(), Ok(location.clone()), "{text}");
@@ -228,6 +247,7 @@ mod tests {
             ("dir", LocationError::NoColon("dir".into())),
             ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
+            ("dir:/data?recheck=soon", LocationError::Recheck(RecheckError)),
             ("s3://key:secret@bucket", UrlError::Credentials.into()),
             ("s3:bucket", LocationError::UnknownKind("s3".into())),
         ] {
