@@ -39,12 +39,13 @@
 //! # Implementations
 //!
 //! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
-//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that
-//! checks the contract of each method on every implementation.
+//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one.
+//! The feature `conformance` adds a test suite that checks the contract of each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
 
+mod blocking;
 mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -60,7 +61,9 @@ mod meta;
 mod page;
 mod random;
 mod range;
+mod retry;
 mod served;
+mod shared;
 mod stage;
 mod traits;
 mod value;
@@ -71,6 +74,7 @@ mod warnings;
 mod watermark;
 mod wrapper;
 
+pub use blocking::run_blocking;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use guarantees::{Conditions, Guarantees, Listing, Reads, Writes};
@@ -83,6 +87,7 @@ pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
+pub use retry::{MAX_READ_ATTEMPTS, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
