@@ -29,7 +29,8 @@ def create_container():
     signed = "PUT" + "\n" * 12 + "".join(f"{name}:{value}\n" for name, value in fields.items())
     signed += f"/{ACCOUNT}/{ACCOUNT}/bucket\nrestype:container"
     mac = hmac.digest(base64.b64decode(KEY), signed.encode(), hashlib.sha256)
-    put(f"/{ACCOUNT}/bucket?restype=container", fields | {"Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(mac).decode()}"})
+    authorization = f"SharedKey {ACCOUNT}:{base64.b64encode(mac).decode()}"
+    put(f"/{ACCOUNT}/bucket?restype=container", fields | {"Authorization": authorization})
 
 
 if KIND == "s3":

@@ -58,8 +58,8 @@ impl BucketServer {
         Some(server)
     }
 
-    /// Starts Azurite, and copies the files of the directory into a container. `None` if it cannot be installed, which is
-    /// reported as a skipped test.
+    /// Starts Azurite, and copies the files of the directory into a container. `None` if it cannot be installed, which
+    /// is reported as a skipped test.
     ///
     /// # Panics
     ///

@@ -43,8 +43,8 @@ pub fn node() -> Option<Node> {
     }
 }
 
-/// A command that starts Azurite, an emulator of Azure's storage, on a free port; `None` if it cannot be installed, which
-/// is reported as a skipped test.
+/// A command that starts Azurite, an emulator of Azure's storage, on a free port; `None` if it cannot be installed,
+/// which is reported as a skipped test.
 pub fn azurite() -> Option<Command> {
     let dir = target_dir().join("azurite");
     if let Err(error) = install(&clients().join("azurite"), &dir) {

@@ -82,8 +82,8 @@ pub fn python_with_clients() -> Option<Python> {
     Some(CACHED.get_or_init(|| python).clone())
 }
 
-/// An interpreter with servers that speak the protocols of cloud services; `None` if there is none, which is reported as a
-/// skipped test.
+/// An interpreter with servers that speak the protocols of cloud services; `None` if there is none, which is reported
+/// as a skipped test.
 pub fn python_with_services() -> Option<Python> {
     with(&SERVICES)
 }
