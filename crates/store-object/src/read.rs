@@ -30,7 +30,7 @@ const MAX_SIZE: u64 = 1 << 53;
 /// A value that continues to break gets new attempts after this many bytes.
 const PROGRESS: u64 = 1 << 20;
 
-/// What a request for a value found.
+/// The result of a request for a value.
 enum Found {
     Value(GetResult),
     Absent,

@@ -14,7 +14,7 @@ use crate::{
 /// The number of validators that are remembered.
 const REMEMBERED: usize = 64 << 10;
 
-/// What a request asks for so that it gets one value.
+/// The condition of a request that pins it to one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// The strong entity tag, as the service sent it.
@@ -63,7 +63,7 @@ impl Validators {
         Ok(ValueMeta { size: object.size, version, modified: object.modified })
     }
 
-    /// What pins a version, if it is remembered.
+    /// The condition that pins a version, if its validator is remembered.
     pub(crate) fn pin(&self, version: Version) -> Option<Pin> {
         self.pins.get(&version)
     }

@@ -40,12 +40,13 @@
 //! # Implementations
 //!
 //! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
-//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that
-//! checks the contract of each method on every implementation.
+//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one.
+//! The feature `conformance` adds a test suite that checks the contract of each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
 
+mod blocking;
 mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -63,7 +64,9 @@ mod random;
 mod range;
 mod recheck;
 mod rechecked;
+mod retry;
 mod served;
+mod shared;
 mod stage;
 mod traits;
 mod turns;
@@ -75,6 +78,7 @@ mod warnings;
 mod watermark;
 mod wrapper;
 
+pub use blocking::run_blocking;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use guarantees::{Conditions, Guarantees, Listing, Reads, Writes};
@@ -89,6 +93,7 @@ pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_P
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use rechecked::Rechecked;
+pub use retry::{MAX_READ_ATTEMPTS, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{

@@ -23,7 +23,7 @@ pub(crate) enum Location {
     /// A directory of files that other programs write.
     Files(FilesLocation),
     /// A prefix of a bucket that other programs write.
-    Bucket(BucketUrl),
+    Bucket(Box<BucketUrl>),
 }
 
 /// Location of files that other programs write: `dir:DIR`, with options after a `?`.
@@ -85,6 +85,11 @@ impl Location {
         }
     }
 
+    /// True if a text names a store that other programs write, validly or not.
+    pub(crate) fn names_foreign(text: &str) -> bool {
+        text.starts_with("dir:") || BucketUrl::has_scheme(text)
+    }
+
     /// True if other programs write the data, which can only be read.
     pub(crate) fn is_foreign(&self) -> bool {
         match self {
@@ -112,7 +117,7 @@ impl FromStr for Location {
 
     fn from_str(text: &str) -> Result<Self, LocationError> {
         if BucketUrl::has_scheme(text) {
-            return Ok(Self::Bucket(text.parse()?));
+            return Ok(Self::Bucket(Box::new(text.parse()?)));
         }
         let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
@@ -231,8 +236,8 @@ mod tests {
             ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
             ("dir:/data?recheck=5s", rechecked(Symlinks::Within, Recheck::DISTANT)),
             ("dir:/data?recheck=never&symlinks=follow", rechecked(Symlinks::Follow, Recheck::Never)),
-            ("s3://bucket/a/?recheck=0", Location::Bucket("s3://bucket/a?recheck=0".parse().unwrap())),
-            ("s3://bucket/a/?absent=403", Location::Bucket("s3://bucket/a?absent=403".parse().unwrap())),
+            ("s3://bucket/a/?recheck=0", Location::Bucket(Box::new("s3://bucket/a?recheck=0".parse().unwrap()))),
+            ("s3://bucket/a/?absent=403", Location::Bucket(Box::new("s3://bucket/a?absent=403".parse().unwrap()))),
         ] {
             assert_eq!(text.parse(), Ok(location.clone()), "{text}");
             assert_eq!(location.to_string().parse(), Ok(location), "{text}");
