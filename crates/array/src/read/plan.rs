@@ -36,6 +36,9 @@ const CHUNK_PLAN_SIZE: u64 = 512;
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
 
+/// The most chunks whose keys a plan keeps, instead of listing them each time.
+const MAX_KEPT_KEYS: u64 = 64;
+
 /// The number of chunks or points up to which a plan is made on the request's own thread, without a reservation of
 /// memory.
 const INLINE_PLAN_LIMIT: u64 = 1024;
@@ -51,12 +54,14 @@ pub(crate) struct ReadPlan {
     pub(crate) memory: ReadMemory,
 }
 
-/// The keys of the chunks that a selection touches. They are listed when they are needed: with long paths, they would
-/// take most of a plan's memory.
+/// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would take
+/// most of a plan's memory.
 #[derive(Clone, Debug)]
 struct ChunkKeys {
     array: Array,
     resolved: Arc<ResolvedSelection>,
+    /// The keys, if they are few.
+    kept: Option<Arc<[Key]>>,
 }
 
 /// The keys of documents and chunks.
@@ -106,7 +111,7 @@ impl ReadPlan {
         };
         let needs = MemoryNeeds::of(array, context, &resolved, chunks)?;
         let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
-        let keys = ChunkKeys { array: array.clone(), resolved: resolved.clone() };
+        let keys = ChunkKeys::new(array.clone(), resolved.clone(), chunks);
         if chunks <= INLINE_PLAN_LIMIT {
             return Ok(Self { resolved, keys, memory });
         }
@@ -221,6 +226,17 @@ impl ReadPlan {
 }
 
 impl ChunkKeys {
+    /// The keys of at most `chunks` chunks.
+    fn new(array: Array, resolved: Arc<ResolvedSelection>, chunks: u64) -> Self {
+        let mut keys = Self { array, resolved, kept: None };
+        if chunks <= MAX_KEPT_KEYS {
+            let mut kept = Vec::new();
+            keys.for_each(&mut |key| kept.push(key));
+            keys.kept = Some(kept.into());
+        }
+        keys
+    }
+
     /// The number of chunks.
     fn count(&self) -> u64 {
         let mut count = 0_u64;
@@ -274,7 +290,10 @@ impl KeySource for ChunkKeys {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
-        self.for_each_position(&mut |position| self.array.chunk_keys(position).for_each(&mut *visit));
+        match &self.kept {
+            Some(keys) => keys.iter().cloned().for_each(visit),
+            None => self.for_each_position(&mut |position| self.array.chunk_keys(position).for_each(&mut *visit)),
+        }
     }
 }
 

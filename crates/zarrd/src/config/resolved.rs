@@ -224,7 +224,7 @@ impl LogConfig {
             .unwrap_or_else(|| default.to_owned());
         let format = flags.log.or(file.log.log).unwrap_or_default();
         match EnvFilter::try_new(&filter) {
-            Ok(parsed) => Ok(Self { format, caps: log_caps::caps(&filter), filter: parsed }),
+            Ok(parsed) => Ok(Self { format, caps: log_caps::caps(&parsed, &filter), filter: parsed }),
             Err(source) => Err(ConfigError::LogFilter { filter, source }),
         }
     }
