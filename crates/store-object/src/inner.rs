@@ -14,7 +14,7 @@ use crate::{
     error::RequestError,
     failure::Failure,
     http::Purpose,
-    location::{Forbidden, Location},
+    location::{BucketUrl, Forbidden, Location},
     options::Options,
     provider::Bucket,
     validators::Validators,
@@ -50,7 +50,8 @@ pub(crate) struct Attempts {
 }
 
 impl Inner {
-    pub(crate) fn new(location: Location, forbidden: Forbidden, bucket: Arc<dyn Bucket>, options: Options) -> Self {
+    pub(crate) fn new(url: BucketUrl, bucket: Arc<dyn Bucket>, options: Options) -> Self {
+        let BucketUrl { location, forbidden } = url;
         let name = options.name.clone().unwrap_or_else(|| location.to_string());
         Self {
             location,

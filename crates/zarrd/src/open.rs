@@ -187,7 +187,7 @@ async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreE
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
 async fn open_bucket(url: &BucketUrl) -> Result<Keyed<BucketStore>, OpenStoreError> {
-    let opened = BucketStore::open(&url.to_string(), store_object::Options::from_environment()).await;
+    let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
     let guarantees = store.guarantees();
