@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderValue, header::CONTENT_TYPE};
 use store::StoreError;
 use wire::{
-    health::{Health, Readiness},
+    health::{Health, Readiness, StoreGuarantees},
     problem::ProblemType,
 };
 
@@ -26,20 +26,26 @@ pub(crate) async fn health() -> Json<Health> {
 
 /// `GET /readyz`: the server can serve requests.
 ///
-/// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not writable, and recovers by itself. A store that
-/// is read-only until a restart is an error, and so is an access directory that cannot be read.
+/// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not
+/// writable, and recovers by itself. A store that is read-only until a restart is an error, and so is an access directory
+/// that cannot be read.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
     app.settings().access.directory.status()?;
+    let problem = obstacle(&app).await?;
+    let guarantees = vec![StoreGuarantees::new(None, app.store().guarantees())];
+    Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees }))
+}
+
+/// The problem that every change would have, if there is one that does not keep the server from reading.
+async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
     if app.settings().changes == Changes::Rejected {
-        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
+        return Ok(Some(ProblemType::ReadOnlyServer));
     }
-    let Ok(store) = app.writes() else {
-        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::Unsupported) }));
-    };
+    let Ok(store) = app.writes() else { return Ok(Some(ProblemType::Unsupported)) };
     match store.check_writable().await {
-        Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
-        Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
-        Err(error) => Err(error.into()),
+        Ok(()) => Ok(None),
+        Err(StoreError::OutOfSpace) => Ok(Some(ProblemType::OutOfSpace)),
+        Err(error) => Err(error),
     }
 }
 

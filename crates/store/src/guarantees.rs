@@ -1,6 +1,6 @@
 //! The guarantees of a store, by which its users know what they can rely on.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// The guarantees of a store, which it declares with [`SnapshotStore::guarantees`](crate::SnapshotStore::guarantees).
 ///
@@ -85,6 +85,25 @@ impl Guarantees {
         Self { reads: Reads::Key, writes: Writes::None, conditions: Conditions::None, checked: false, ..Self::COMMITS };
 }
 
+/// One line for logs, with the words that users see.
+impl fmt::Display for Guarantees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reads, writes, conditions, listing, staleness, shared_names, checked } = *self;
+        let yes_or_no = |holds| if holds { "yes" } else { "no" };
+        write!(
+            f,
+            "reads: {}, writes: {}, conditions: {}, listing: {}, staleness: {} s, shared names: {}, checked: {}",
+            reads.as_str(),
+            writes.as_str(),
+            conditions.as_str(),
+            listing.as_str(),
+            staleness.as_secs_f64(),
+            yes_or_no(shared_names),
+            yes_or_no(checked),
+        )
+    }
+}
+
 impl Reads {
     /// The name, as users see it.
     pub const fn as_str(self) -> &'static str {
@@ -125,5 +144,28 @@ impl Listing {
             Self::Sorted => "sorted",
             Self::None => "none",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guarantees_are_shown_in_the_words_of_users() {
+        assert_eq!(
+            Guarantees::COMMITS.to_string(),
+            "reads: commit, writes: commit, conditions: atomic, listing: sorted, staleness: 0 s, shared names: yes, checked: yes"
+        );
+        let foreign = Guarantees {
+            listing: Listing::None,
+            staleness: Duration::from_millis(2500),
+            shared_names: false,
+            ..Guarantees::READ_ONLY
+        };
+        assert_eq!(
+            foreign.to_string(),
+            "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no"
+        );
     }
 }

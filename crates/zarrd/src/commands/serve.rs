@@ -71,7 +71,9 @@ async fn serve(
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
     let tokens = served_tokens::open(config).await?;
-    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
+    let shared = store.shared();
+    tracing::info!(store = %config.store, "guarantees of the store: {}", shared.reads().guarantees());
+    let app = App::with_logs(shared, config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
     tokens.print_first();
