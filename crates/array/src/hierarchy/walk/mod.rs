@@ -5,12 +5,15 @@
 //! document that cannot be read is visited like any other, but marked as
 //! [broken](crate::metadata::tree::NodeTree::broken), and its members are not.
 //!
+//! Without listings the children are those that consolidated metadata or `multiscales` name; see [`named`].
+//!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
 //! snapshot, and everything that was listed is listed again.
 
 pub(crate) mod documents;
 pub(crate) mod listing;
 pub(crate) mod mode;
+pub(crate) mod named;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod scan;

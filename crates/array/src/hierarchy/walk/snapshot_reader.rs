@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     documents::{Check, Documents, Text, draft_branch},
     listing::{Listed, PageReads},
+    named::NamedNodes,
     scan::{Purpose, Scans},
 };
 use crate::{
@@ -52,12 +53,14 @@ const ATTRIBUTES: u8 = 0b1000;
 
 /// A reader that records everything it reads.
 pub(crate) struct SnapshotReader<'a> {
-    context: &'a Context,
+    pub(super) context: &'a Context,
     /// The versions of all documents that were read.
     pub(crate) versions_read: Vec<(Key, Option<Version>)>,
     /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
     scans: Scans,
+    /// The nodes that documents name, in a store without listings.
+    pub(super) named: NamedNodes,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
     /// The watermark of the store before anything was read; `None` if the store has none.
@@ -80,6 +83,7 @@ impl<'a> SnapshotReader<'a> {
             versions_read: Vec::new(),
             listed: Vec::new(),
             scans: Scans::default(),
+            named: NamedNodes::default(),
             pages: Vec::new(),
             watermark: None,
             entries: 0,
@@ -232,16 +236,17 @@ impl<'a> SnapshotReader<'a> {
 
     /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+        let rest = MAX_LISTED.saturating_sub(self.entries);
+        if self.is_unlisted(prefix) {
+            let listed = self.named_children(prefix).await?;
+            return self.count(listed, rest);
+        }
         let mut scanned = self.scans.listed(prefix);
         if scanned.is_none() {
             self.scans.scan(self.context, prefix, purpose).await?;
             scanned = self.scans.listed(prefix);
         }
-        let rest = MAX_LISTED.saturating_sub(self.entries);
         let listed = match scanned {
-            Some(listed) if listed.prefixes.len() + listed.keys.len() > rest => {
-                return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
-            }
             Some(listed) => listed,
             None => {
                 let (listed, hash) = list(self.context, prefix, rest).await?;
@@ -250,7 +255,16 @@ impl<'a> SnapshotReader<'a> {
                 listed
             }
         };
-        self.entries = self.entries.saturating_add(listed.prefixes.len()).saturating_add(listed.keys.len()) + 1;
+        self.count(listed, rest)
+    }
+
+    /// Counts the entries of a listing. Fails if there are more than `rest`.
+    fn count(&mut self, listed: Listed, rest: usize) -> Result<Listed, NodeError> {
+        let entries = listed.prefixes.len().saturating_add(listed.keys.len());
+        if entries > rest {
+            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+        }
+        self.entries = self.entries.saturating_add(entries).saturating_add(1);
         Ok(listed)
     }
 
@@ -258,7 +272,7 @@ impl<'a> SnapshotReader<'a> {
     /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
     /// had it all along, so also when the listings were the same.
     pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
-        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
+        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() && self.named.is_empty() {
             return Ok(true);
         }
         if self.watermark.is_some() && self.watermark == self.context.store.watermark().await? {
@@ -302,7 +316,7 @@ fn is_too_large(meta: &ValueMeta) -> bool {
 }
 
 /// The size of documents in bytes.
-fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
+pub(super) fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
     documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
 }
 

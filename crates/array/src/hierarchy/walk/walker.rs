@@ -202,7 +202,9 @@ impl<'a> Walker<'a> {
         match root {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
-                let names = self.reader.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
+                let prefix = node_prefix(&path)?;
+                self.reader.check_children(&prefix).await?;
+                let names = self.reader.list(&prefix, self.purpose_at(at)).await?.prefixes;
                 let paths = paths(&path.key_prefix(), &names, reserved);
                 drop(names);
                 if paths.len() > self.items.len() {
@@ -289,6 +291,7 @@ impl<'a> Walker<'a> {
         let below = path.relative_to(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
+        self.reader.check_children(&children).await?;
         let listed = self.reader.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
         let suffix = &root.entry_point.metadata_key_suffix;
         let mut found: BTreeMap<String, Option<(NodeKind, Key)>> =
