@@ -213,6 +213,15 @@ async fn a_store_without_listings_serves_all_else() {
     server.get("/store/g", &[]).await.problem(ProblemType::NoSuchKey);
     assert_eq!(server.get("/array/g/a?select=0:4&format=json", &[]).await.json(), json!([0, 0, 1, 1]));
     server.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
+    server.get("/node/none", &[]).await.problem(ProblemType::NoSuchNode);
+    let problem = server.get("/node/g", &[]).await.problem(ProblemType::Unsupported);
+    assert_eq!(problem.members.unsupported.as_deref(), Some("listings"));
+    assert_eq!(server.get("/node/g?depth=0", &[]).await.status, StatusCode::OK);
+    let named = br#"{"zarr_format": 3, "node_type": "group", "consolidated_metadata":
+        {"kind": "inline", "must_understand": false, "metadata": {"a": {}}}}"#;
+    put(&server, "g/zarr.json", named.to_vec()).await;
+    let tree = server.get("/node/g", &[]).await;
+    assert_eq!((tree.header("zarr-consistency"), &tree.json()["members"]["a"]["shape"]), ("key", &json!([200])));
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use array::Arrays;
 use client::HttpStore;
 use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, StoreError};
 use store_dir::DirStore;
+use store_http::{HttpUrl, WebStore};
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 use store_object::{BucketStore, BucketUrl};
 
@@ -32,6 +33,8 @@ pub(crate) enum ServedStore {
     Files(Keyed<DirStore>),
     /// A prefix of a bucket that other programs write.
     Bucket(Keyed<BucketStore>),
+    /// The files of a web server, which other programs write.
+    Web(Keyed<WebStore>),
 }
 
 /// An open store, local or behind a server.
@@ -80,6 +83,15 @@ pub(crate) enum OpenStoreError {
         /// Reason.
         #[source]
         source: Box<store_object::OpenError>,
+    },
+    /// The web server cannot be opened.
+    #[error("cannot open the store {url}")]
+    OpenWeb {
+        /// The store.
+        url: Box<HttpUrl>,
+        /// Reason.
+        #[source]
+        source: store_http::OpenError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -163,7 +175,7 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
-        Location::Memory | Location::Files(_) | Location::Bucket(_) => {
+        Location::Memory | Location::Files(_) | Location::Bucket(_) | Location::Web(_) => {
             return Err(OpenStoreError::NotFound { location: location.clone() });
         }
     };
@@ -190,6 +202,14 @@ async fn open_bucket(url: &BucketUrl) -> Result<Keyed<BucketStore>, OpenStoreErr
     let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
+    let guarantees = store.guarantees();
+    Ok(Keyed::new(store, guarantees))
+}
+
+/// Opens the files of a web server. Servers that have it by the same URL agree on versions.
+async fn open_web(url: &HttpUrl) -> Result<Keyed<WebStore>, OpenStoreError> {
+    let opened = WebStore::open(url, store_http::Options::default()).await;
+    let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
     let guarantees = store.guarantees();
     Ok(Keyed::new(store, guarantees))
 }
@@ -244,6 +264,7 @@ impl ServedStore {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
             (Location::Files(files), _) => open_files(files).await.map(Self::Files),
             (Location::Bucket(url), _) => open_bucket(url).await.map(Self::Bucket),
+            (Location::Web(url), _) => open_web(url).await.map(Self::Web),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -256,6 +277,7 @@ impl ServedStore {
             Self::Memory(store) => Arc::new(store.clone()).into(),
             Self::Files(store) => store::ServedStore::read_only(Arc::new(store.clone())),
             Self::Bucket(store) => store::ServedStore::read_only(Arc::new(store.clone())),
+            Self::Web(store) => store::ServedStore::read_only(Arc::new(store.clone())),
         }
     }
 
@@ -263,7 +285,7 @@ impl ServedStore {
     pub(crate) async fn close(self) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.close().await,
-            Self::Memory(_) | Self::Files(_) | Self::Bucket(_) => Ok(()),
+            Self::Memory(_) | Self::Files(_) | Self::Bucket(_) | Self::Web(_) => Ok(()),
         }
     }
 }

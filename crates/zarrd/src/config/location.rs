@@ -8,9 +8,11 @@ use std::{
 };
 
 use store_dir::Symlinks;
-use store_object::{BucketUrl, UrlError};
+use store_http::HttpUrl;
+use store_object::BucketUrl;
 
-/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket; a bare path is a sled store.
+/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket or of a web server; a bare path
+/// is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A directory with a sled index.
@@ -23,6 +25,8 @@ pub(crate) enum Location {
     Files(FilesLocation),
     /// A prefix of a bucket that other programs write.
     Bucket(BucketUrl),
+    /// The files of a web server, which other programs write.
+    Web(HttpUrl),
 }
 
 /// Location of files that other programs write: `dir:DIR`, with options after a `?`.
@@ -42,7 +46,7 @@ pub(crate) enum LocationError {
     NoDirectory,
     /// The part before the colon is not a kind of store.
     #[error(
-        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR, memory:, s3://BUCKET, gs://BUCKET or az://CONTAINER (and ./{0}:… for a path with a colon)"
+        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR, memory:, s3://BUCKET, gs://BUCKET, az://CONTAINER, http://HOST or https://HOST (and ./{0}:… for a path with a colon)"
     )]
     UnknownKind(String),
     /// The colon after the kind is missing.
@@ -58,7 +62,10 @@ pub(crate) enum LocationError {
     UnknownOption(String),
     /// The URL of a bucket is invalid.
     #[error(transparent)]
-    Bucket(#[from] UrlError),
+    Bucket(#[from] store_object::UrlError),
+    /// The URL of a web server is invalid.
+    #[error(transparent)]
+    Web(#[from] store_http::UrlError),
 }
 
 /// An address to listen on: `IP:PORT`, or `localhost:PORT`.
@@ -75,14 +82,14 @@ impl Location {
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Sled(directory) | Self::Redb(directory) => Some(directory),
-            Self::Memory | Self::Files(_) | Self::Bucket(_) => None,
+            Self::Memory | Self::Files(_) | Self::Bucket(_) | Self::Web(_) => None,
         }
     }
 
     /// True if other programs write the data, which can only be read.
     pub(crate) fn is_foreign(&self) -> bool {
         match self {
-            Self::Files(_) | Self::Bucket(_) => true,
+            Self::Files(_) | Self::Bucket(_) | Self::Web(_) => true,
             Self::Sled(_) | Self::Redb(_) | Self::Memory => false,
         }
     }
@@ -107,6 +114,9 @@ impl FromStr for Location {
     fn from_str(text: &str) -> Result<Self, LocationError> {
         if BucketUrl::has_scheme(text) {
             return Ok(Self::Bucket(text.parse()?));
+        }
+        if HttpUrl::has_scheme(text) {
+            return Ok(Self::Web(text.parse()?));
         }
         let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
@@ -169,6 +179,7 @@ impl fmt::Display for Location {
             Self::Memory => f.write_str("memory:"),
             Self::Files(files) => files.fmt(f),
             Self::Bucket(url) => url.fmt(f),
+            Self::Web(url) => url.fmt(f),
         }
     }
 }
@@ -214,6 +225,7 @@ mod tests {
             ("dir:/odd?name?", files("/odd?name", Symlinks::Within)),
             ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
             ("s3://bucket/a/?absent=403", Location::Bucket("s3://bucket/a?absent=403".parse().unwrap())),
+            ("https://h/a?absent=403", Location::Web("https://h/a/?absent=403".parse().unwrap())),
         ] {
             assert_eq!(text.parse(), Ok(location.clone()), "{text}");
             assert_eq!(location.to_string().parse(), Ok(location), "{text}");
@@ -228,7 +240,9 @@ mod tests {
             ("dir", LocationError::NoColon("dir".into())),
             ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
-            ("s3://key:secret@bucket", UrlError::Credentials.into()),
+            ("s3://key:secret@bucket", store_object::UrlError::Credentials.into()),
+            ("http://ada:secret@h/", store_http::UrlError::Credentials.into()),
+            ("http:h", LocationError::UnknownKind("http".into())),
             ("s3:bucket", LocationError::UnknownKind("s3".into())),
         ] {
             assert_eq!(text.parse::<Location>(), Err(error), "{text}");

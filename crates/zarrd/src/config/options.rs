@@ -34,7 +34,9 @@ pub(crate) struct StoreOptions {
     /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), `memory:` (not persistent),
     /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after DIR
     /// follows symbolic links that lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that other
-    /// programs write, which `serve` only reads, with the credentials of the environment); a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
+    /// programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH` or
+    /// `https://…` (the files of a web server, which `serve` only reads); a bare DIR means `sled:DIR` [default:
+    /// sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) store: Option<Location>,

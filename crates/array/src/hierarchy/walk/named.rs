@@ -65,9 +65,7 @@ impl SnapshotReader<'_> {
         self.search(prefix).await?;
         match self.named.below(prefix) {
             Some(_) => Ok(()),
-            None => {
-                Err(StoreError::Unsupported { what: "listings, and no metadata of the group names its members" }.into())
-            }
+            None => Err(StoreError::Unsupported { what: "listings" }.into()),
         }
     }
 
