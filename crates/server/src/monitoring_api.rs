@@ -1,18 +1,19 @@
 //! Endpoints for monitoring: health, readiness, metrics and the OpenAPI document.
 
+use access::Right;
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, header::CONTENT_TYPE};
-use store::StoreError;
+use http::{Extensions, HeaderValue, header::CONTENT_TYPE};
+use store::{Prefix, StoreError};
 use wire::{
     health::{Health, Readiness, StoreGuarantees},
     problem::ProblemType,
 };
 
-use crate::{app::App, error::ApiError, settings::Changes};
+use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes};
 
 /// The OpenAPI document; a test compares it with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -29,11 +30,22 @@ pub(crate) async fn health() -> Json<Health> {
 /// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not
 /// writable, and recovers by itself. A store that is read-only until a restart is an error, and so is an access directory
 /// that cannot be read.
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
+pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Result<Json<Readiness>, ApiError> {
     app.settings().access.directory.status()?;
     let problem = obstacle(&app).await?;
-    let guarantees = vec![StoreGuarantees::new(None, app.store().guarantees())];
+    let session = admission::session_of(&extensions, &app);
+    let guarantees = app.store().parts().into_iter().filter(|(name, _)| is_visible(&session, name.as_deref()));
+    let guarantees = guarantees.map(|(name, guarantees)| StoreGuarantees::new(name.as_deref(), guarantees)).collect();
     Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees }))
+}
+
+/// True if the caller may know of a mount: one that may read it, or anything below it.
+fn is_visible(session: &Session, mount: Option<&str>) -> bool {
+    let Some(name) = mount else { return true };
+    let principal = session.principal();
+    Prefix::parse(&format!("{name}/")).is_ok_and(|prefix| {
+        principal.may(Right::Read, &prefix) || !principal.grants.children_towards(Right::Read, &prefix).is_empty()
+    })
 }
 
 /// The problem that every change would have, if there is one that does not keep the server from reading.

@@ -204,7 +204,7 @@ async fn read_only_server_rejects_all_changes() {
     assert_eq!(wrong.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "OPTIONS"]);
     let ready = server.get("/readyz", &[]).await;
     let problem = ProblemType::ReadOnlyServer.uri();
-    let guarantees = [StoreGuarantees::new(None, Guarantees::COMMITS)];
+    let guarantees = [StoreGuarantees::new(None, Guarantees { checked: false, ..Guarantees::COMMITS })];
     let expected = json!({"writable": false, "problem": problem, "guarantees": guarantees});
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, expected));
     assert_eq!(server.value("v").await.unwrap(), "1");

@@ -278,7 +278,7 @@ impl ResponseSpec {
             content_disposition::header(array_read.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)),
         );
         headers.insert(DIALECT, HeaderValue::from_static(array_read.model().dialect.name()));
-        headers.insert(CONSISTENCY, consistency(app.store().guarantees()));
+        headers.insert(CONSISTENCY, consistency(app, array_read.path()));
         headers.extend(wire_array::data_type(&slice.data_type.name()).map(|name| (DATA_TYPE, name)));
         headers.extend(wire_array::shape(&slice.shape).map(|shape| (SHAPE, shape)));
         headers

@@ -116,7 +116,7 @@ impl NodeRenderer {
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
-        headers.insert(CONSISTENCY, consistency(engine.app.store().guarantees()));
+        headers.insert(CONSISTENCY, consistency(&engine.app, &node.path));
         for (name, count) in
             [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {

@@ -19,4 +19,5 @@ pub(crate) mod probe;
 pub(crate) mod scan;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;
+pub(crate) mod unlisted;
 pub(crate) mod walker;

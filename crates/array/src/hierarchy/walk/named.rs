@@ -11,19 +11,10 @@ use meta::{
     documents::{parse_object, v2, v3},
     json::Json,
 };
-use store::{Key, Listing, Prefix, StoreError};
-
-use super::{
-    listing::Listed,
-    snapshot_reader::{SnapshotReader, weight},
-};
-use crate::{metadata::error::NodeError, node::keys::join_key};
+use store::{Key, Prefix};
 
 /// The documents of a group that name nodes below it.
-const NAMING: [&str; 3] = ["zarr.json", ".zmetadata", ".zattrs"];
-
-/// The largest documents, in bytes, that are searched on the request's own thread.
-const INLINE: u64 = 64 << 10;
+pub(super) const NAMING: [&str; 3] = ["zarr.json", ".zmetadata", ".zattrs"];
 
 /// The nodes that the documents of groups name, by the prefix of the group.
 #[derive(Default)]
@@ -35,8 +26,18 @@ impl NamedNodes {
         self.0.is_empty()
     }
 
+    /// True if the documents of a group were searched.
+    pub(super) fn has_searched(&self, group: &Prefix) -> bool {
+        self.0.contains_key(group)
+    }
+
+    /// Adds what the documents of a group name.
+    pub(super) fn insert(&mut self, group: Prefix, found: Option<BTreeSet<String>>) {
+        self.0.insert(group, found);
+    }
+
     /// The names directly below a prefix; `None` if no group at or above it names nodes.
-    fn below(&self, prefix: &Prefix) -> Option<BTreeSet<String>> {
+    pub(super) fn below(&self, prefix: &Prefix) -> Option<BTreeSet<String>> {
         let mut names = None;
         for group in groups_above(prefix) {
             let Some(paths) = self.0.get(&group).and_then(Option::as_ref) else { continue };
@@ -51,62 +52,15 @@ impl NamedNodes {
     }
 }
 
-impl SnapshotReader<'_> {
-    /// True if a prefix cannot be listed.
-    pub(super) fn is_unlisted(&self, _prefix: &Prefix) -> bool {
-        self.context.store.guarantees().listing == Listing::None
-    }
-
-    /// Fails with [`StoreError::Unsupported`] if the children of a group are neither listed nor named.
-    pub(super) async fn check_children(&mut self, prefix: &Prefix) -> Result<(), NodeError> {
-        if !self.is_unlisted(prefix) {
-            return Ok(());
-        }
-        self.search(prefix).await?;
-        match self.named.below(prefix) {
-            Some(_) => Ok(()),
-            None => Err(StoreError::Unsupported { what: "listings" }.into()),
-        }
-    }
-
-    /// The names directly below a prefix that documents of groups name.
-    pub(super) async fn named_children(&mut self, prefix: &Prefix) -> Result<Listed, NodeError> {
-        self.search(prefix).await?;
-        let names = self.named.below(prefix).unwrap_or_default();
-        Ok(Listed { prefixes: names.into_iter().collect(), keys: Vec::new() })
-    }
-
-    /// Searches the documents of the groups at and above a prefix for names, unless they were searched before.
-    async fn search(&mut self, prefix: &Prefix) -> Result<(), NodeError> {
-        for group in groups_above(prefix) {
-            if self.named.0.contains_key(&group) {
-                continue;
-            }
-            let keys: Vec<Key> = NAMING.iter().filter_map(|name| join_key(&group, name)).collect();
-            let found = self.read(&keys).await?;
-            let weight = weight(found.iter().flatten().map(|(_, text)| text));
-            let texts: Vec<(Key, Bytes)> =
-                keys.into_iter().zip(found).filter_map(|(key, found)| Some((key, found?.1.ok()?))).collect();
-            let search = move || named_nodes(texts);
-            let named = match weight {
-                ..=INLINE => search(),
-                weight => self.context.run_on_documents(weight, search).await?,
-            };
-            self.named.0.insert(group, named);
-        }
-        Ok(())
-    }
-}
-
 /// The prefixes of the groups at and above a prefix, the root first.
-fn groups_above(prefix: &Prefix) -> impl Iterator<Item = Prefix> + use<> {
+pub(super) fn groups_above(prefix: &Prefix) -> impl Iterator<Item = Prefix> + use<> {
     let text = prefix.as_str().to_owned();
     let ends: Vec<usize> = std::iter::once(0).chain(text.match_indices('/').map(|(at, _)| at + 1)).collect();
     ends.into_iter().filter_map(move |end| Prefix::parse(text.get(..end)?).ok())
 }
 
 /// The relative paths of the nodes that documents name; `None` if they name none.
-fn named_nodes(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> {
+pub(super) fn named_nodes(texts: Vec<(Key, Bytes)>) -> Option<BTreeSet<String>> {
     let mut all = None;
     for (key, text) in texts {
         let found = match key.name() {

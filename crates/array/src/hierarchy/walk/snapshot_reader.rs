@@ -10,7 +10,7 @@ use meta::{
     zom::MAX_NODES,
 };
 use operations::NodeRejection;
-use store::{Key, PageRequest, Prefix, Snapshot, ValueMeta, Version, Watermark};
+use store::{Key, PageRequest, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -28,7 +28,10 @@ use crate::{
         keys::NAMES,
         tree::{NodeKind, NodeTree},
     },
-    node::{keys::join_key, resolved::DraftHierarchy},
+    node::{
+        keys::{join_key, node_prefix},
+        resolved::DraftHierarchy,
+    },
 };
 
 /// The most listing entries that are visited for one answer.
@@ -63,7 +66,9 @@ pub(crate) struct SnapshotReader<'a> {
     pub(super) named: NamedNodes,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
-    /// The watermark of the store before anything was read; `None` if the store has none.
+    /// The prefix of the topmost node.
+    top: Prefix,
+    /// The watermark of what is below it before anything was read; `None` if there is none.
     watermark: Option<Watermark>,
     entries: usize,
     /// The memory that all documents take, the part of it that is reserved, and the first reservation.
@@ -85,6 +90,7 @@ impl<'a> SnapshotReader<'a> {
             scans: Scans::default(),
             named: NamedNodes::default(),
             pages: Vec::new(),
+            top: Prefix::root(),
             watermark: None,
             entries: 0,
             needed: 0,
@@ -95,10 +101,11 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// A reader of a state that is to be of one commit.
-    pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
-        let watermark = context.store.watermark().await?;
-        Ok(Self { watermark, ..Self::new(context) })
+    /// A reader of the state below a node, which is to be of one commit.
+    pub(crate) async fn begin(context: &'a Context, path: &NodePath) -> Result<Self, NodeError> {
+        let top = node_prefix(path)?;
+        let watermark = context.store.watermark_below(&top).await?;
+        Ok(Self { top, watermark, ..Self::new(context) })
     }
 
     /// The documents at each of some paths.
@@ -238,7 +245,14 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
         let rest = MAX_LISTED.saturating_sub(self.entries);
         if self.is_unlisted(prefix) {
-            let listed = self.named_children(prefix).await?;
+            let listed = match list(self.context, prefix, rest).await {
+                Ok((listed, hash)) => {
+                    self.listed.push((prefix.clone(), hash));
+                    listed
+                }
+                Err(NodeError::Store(StoreError::Unsupported { .. })) => self.named_children(prefix).await?,
+                Err(error) => return Err(error),
+            };
             return self.count(listed, rest);
         }
         let mut scanned = self.scans.listed(prefix);
@@ -275,7 +289,7 @@ impl<'a> SnapshotReader<'a> {
         if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() && self.named.is_empty() {
             return Ok(true);
         }
-        if self.watermark.is_some() && self.watermark == self.context.store.watermark().await? {
+        if self.watermark.is_some() && self.watermark == self.context.store.watermark_below(&self.top).await? {
             return Ok(true);
         }
         if !self.scans.validate(self.context).await? {

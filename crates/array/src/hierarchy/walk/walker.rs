@@ -128,7 +128,7 @@ impl<'a> Walker<'a> {
     ) -> Result<Self, NodeError> {
         let (mut attempts, mut expected) = (0, 0);
         while attempts < MAX_ATTEMPTS {
-            let mut walker = Self::begin(context, how).await?;
+            let mut walker = Self::begin(context, path, how).await?;
             walker.window = window.cloned();
             walker.reader.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -152,8 +152,12 @@ impl<'a> Walker<'a> {
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
-    async fn begin(context: &'a Context, (depth, mode, top): (Depth, DialectMode, Top)) -> Result<Self, NodeError> {
-        let reader = SnapshotReader::begin(context).await?;
+    async fn begin(
+        context: &'a Context,
+        path: &NodePath,
+        (depth, mode, top): (Depth, DialectMode, Top),
+    ) -> Result<Self, NodeError> {
+        let reader = SnapshotReader::begin(context, path).await?;
         Ok(Self {
             context,
             reader,
