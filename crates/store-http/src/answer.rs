@@ -1,4 +1,4 @@
-//! Judging answers: what they say about a value, and whether their bytes are its bytes.
+//! Judging answers: the properties of a value in them, and the signs that their bytes are not its bytes.
 
 use std::{
     ops::Range,
@@ -18,7 +18,7 @@ use crate::{failure::Failure, url::Versions};
 /// The time after which a modification within the same second would have another time.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What a request sends so that it gets one value.
+/// The condition of a request that pins it to one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// The strong entity tag, as the server sent it.
@@ -46,7 +46,8 @@ pub(crate) struct Head<'h> {
 }
 
 impl<'h> Head<'h> {
-    /// What the answer says about the value of a key, of which a range was asked for.
+    /// Reads the answer to a request for the value of a key, or a range of it. Fails if its bytes are not those of the
+    /// value.
     pub(crate) fn judge(
         self,
         pins: &Pins<Pin>,

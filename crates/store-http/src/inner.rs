@@ -1,4 +1,4 @@
-//! What the clones of a store share, and requests with their redirects.
+//! The state that the clones of a store share, and requests with their redirects.
 
 use std::{fmt, time::SystemTime};
 
@@ -104,7 +104,7 @@ impl Inner {
             let request = self.client.request(method.clone(), url.clone()).headers(headers.clone());
             let request = request
                 .header(ACCEPT_ENCODING, HeaderValue::from_static("identity"))
-                // What caches on the way have may be old.
+                // Caches on the way may have old values.
                 .header(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
             let response = request.send().await?;
             let status = response.status();

@@ -26,7 +26,7 @@ pub(crate) struct UrlOptions {
     pub(crate) versions: Versions,
 }
 
-/// What the keys are taken for that the server refuses to show.
+/// The meaning of a 403 for a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Forbidden {
     #[default]
@@ -44,7 +44,7 @@ pub(crate) enum Redirects {
     Follow,
 }
 
-/// What versions are made of.
+/// The validators that versions are made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Versions {
     /// Strong entity tags.

@@ -36,7 +36,7 @@ impl<P: Clone> Pins<P> {
         self.pins.insert(version, pin);
     }
 
-    /// What pins a version, if it is remembered.
+    /// The condition that pins a version, if it is remembered.
     pub fn pin(&self, version: Version) -> Option<P> {
         self.pins.get(&version)
     }

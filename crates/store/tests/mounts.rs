@@ -346,7 +346,7 @@ impl StoreWrapper for Beside {
         Ok(found)
     }
 
-    /// What covers the mount is done at the root alone.
+    /// An erase that covers the mount is done at the root alone.
     async fn erase_prefix(&self, below: &Prefix) -> Result<KeyCount, StoreError> {
         match below.is_root() {
             true => WriteableStore::erase_prefix(&self.root, below).await,

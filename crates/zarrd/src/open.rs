@@ -1,6 +1,7 @@
 //! Opening and closing of stores.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -8,14 +9,14 @@ use std::{
 
 use array::Arrays;
 use client::HttpStore;
-use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, StoreError};
+use store::{Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, SnapshotStore, StoreError};
 use store_dir::DirStore;
 use store_http::{HttpUrl, WebStore};
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 use store_object::{BucketStore, BucketUrl};
 
 use crate::{
-    config::{Endpoint, FilesLocation, Location, ServerEndpoint, WriteLimits},
+    config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
     transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
 };
 
@@ -35,6 +36,14 @@ pub(crate) enum ServedStore {
     Bucket(Keyed<BucketStore>),
     /// The files of a web server, which other programs write.
     Web(Keyed<WebStore>),
+}
+
+/// The stores to be served: one at the root, and others below names.
+pub(crate) struct ServedStores {
+    /// The locations of all of them.
+    identity: String,
+    root: ServedStore,
+    mounts: BTreeMap<MountName, ServedStore>,
 }
 
 /// An open store, local or behind a server.
@@ -287,6 +296,52 @@ impl ServedStore {
             Self::Local(store) => store.close().await,
             Self::Memory(_) | Self::Files(_) | Self::Bucket(_) | Self::Web(_) => Ok(()),
         }
+    }
+}
+
+impl ServedStores {
+    /// Opens the stores: that at the root as [`ServedStore::open`] does, and the others for reading.
+    pub(crate) async fn open(
+        root: &Location,
+        access: Access,
+        limits: WriteLimits,
+        mounts: &[Mount],
+    ) -> Result<Self, OpenStoreError> {
+        let names = mounts.iter().map(|mount| format!("\n{mount}"));
+        let identity = format!("{root}{}", names.collect::<String>());
+        let root = ServedStore::open(root, access, limits).await?;
+        let mut stores = Self { identity, root, mounts: BTreeMap::new() };
+        for Mount { name, store } in mounts {
+            match ServedStore::open(store, Access::ReadOnly, limits).await {
+                Ok(store) => drop(stores.mounts.insert(name.clone(), store)),
+                Err(error) => {
+                    // The error of opening is the one to report.
+                    let _ = stores.close().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(stores)
+    }
+
+    /// The stores as the server needs them.
+    pub(crate) fn shared(&self) -> store::ServedStore {
+        let root = self.root.shared();
+        if self.mounts.is_empty() {
+            return root;
+        }
+        let reads = |store: &ServedStore| -> Arc<dyn SnapshotStore> { store.shared().reads().clone() };
+        let mounts = self.mounts.iter().map(|(name, store)| (name.clone(), reads(store)));
+        Mounts::new(&self.identity, root, mounts.collect()).served()
+    }
+
+    /// Closes all of them; returns the first error.
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        let mut closed = self.root.close().await;
+        for (_, store) in self.mounts {
+            closed = closed.and(store.close().await);
+        }
+        closed
     }
 }
 

@@ -122,7 +122,7 @@ impl Mounts {
         let mut at = Start::default();
         let mut resumed = mounted;
         for mount in self.mounts.iter().map(Some).chain([None]) {
-            // What the store at the root has before the mount.
+            // The entries of the store at the root before the mount.
             while let Some(child) = root.peek().await? {
                 let text = child.text().to_owned();
                 if mount.is_some_and(|mount| *text >= *mount.prefix.as_str()) {

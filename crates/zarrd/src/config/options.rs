@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use server::{Host, Network, Origin};
 
-use super::{AnonymousRight, Listen, Location};
+use super::{AnonymousRight, Listen, Location, Mount};
 
 /// Options of the log.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -72,6 +72,11 @@ pub(crate) struct WriteOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct ServeOptions {
+    /// Store to show below a name of the root, such as `lab=s3://bucket/lab`, which is only read; may be repeated. What
+    /// the store at the root has under the name is hidden
+    #[arg(long, env = "ZARRD_MOUNT", value_name = "NAME=STORE", value_delimiter = ',')]
+    #[serde(deserialize_with = "from_texts")]
+    pub(crate) mount: Vec<Mount>,
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]
