@@ -43,7 +43,7 @@
 //!   `target/`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
-//!   other libraries, and [`site`] lets nginx serve them.
+//!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
@@ -63,6 +63,7 @@
 pub mod arguments;
 pub mod benchmark;
 pub mod binary;
+pub mod bucket;
 pub mod contention;
 pub mod cost_search;
 pub mod crowds;

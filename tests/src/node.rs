@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -34,13 +34,27 @@ pub fn node() -> Option<Node> {
         return None;
     }
     let dir = target_dir().join("node");
-    match install(&dir) {
+    match install(&clients(), &dir) {
         Ok(()) => Some(Node { dir }),
         Err(error) => {
             skip(&format!("the packages of tests/clients/package-lock.json, from npm: {error}"));
             None
         }
     }
+}
+
+/// A command that starts Azurite, an emulator of Azure's storage, on a free port; `None` if it cannot be installed,
+/// which is reported as a skipped test.
+pub fn azurite() -> Option<Command> {
+    let dir = target_dir().join("azurite");
+    if let Err(error) = install(&clients().join("azurite"), &dir) {
+        skip(&format!("Node with npm, and the packages of tests/clients/azurite, from npm: {error}"));
+        return None;
+    }
+    let mut command = Command::new(dir.join("node_modules/.bin/azurite-blob"));
+    command.args(["--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
+    command.current_dir(dir);
+    Some(command)
 }
 
 impl Node {
@@ -93,12 +107,13 @@ impl Node {
     }
 }
 
-fn install(dir: &PathBuf) -> io::Result<()> {
-    let lock = fs::read_to_string(clients().join("package-lock.json"))?;
+/// Installs the packages that the files in `from` list into `dir`.
+fn install(from: &Path, dir: &Path) -> io::Result<()> {
+    let lock = fs::read_to_string(from.join("package-lock.json"))?;
     create_once(dir, &lock, || {
         fs::create_dir(dir)?;
         for file in ["package.json", "package-lock.json"] {
-            fs::copy(clients().join(file), dir.join(file))?;
+            fs::copy(from.join(file), dir.join(file))?;
         }
         succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(dir))
             .map(drop)

@@ -41,6 +41,10 @@ const CONTRACT: Packages =
 const CLIENTS: Packages =
     Packages { requirements: "requirements-clients.txt", name: "venv-clients", runs_on: (3, 12)..=(3, u32::MAX) };
 
+/// Servers that speak the protocols of cloud services.
+const SERVICES: Packages =
+    Packages { requirements: "requirements-services.txt", name: "venv-services", runs_on: (3, 11)..=(3, u32::MAX) };
+
 /// The clients that the benchmarks compare with.
 const BENCHMARKS: Packages =
     Packages { requirements: "requirements-benchmarks.txt", name: "venv-benchmarks", runs_on: (3, 12)..=(3, u32::MAX) };
@@ -76,6 +80,12 @@ pub fn python_with_clients() -> Option<Python> {
     }
     let python = with(&CLIENTS)?;
     Some(CACHED.get_or_init(|| python).clone())
+}
+
+/// An interpreter with servers that speak the protocols of cloud services; `None` if there is none, which is reported
+/// as a skipped test.
+pub fn python_with_services() -> Option<Python> {
+    with(&SERVICES)
 }
 
 /// An interpreter with the clients that the benchmarks compare with; `None` if there is none, which is reported as

@@ -337,6 +337,16 @@ pub fn zarrd_with<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> En
     run(command)
 }
 
+/// Runs `zarrd` with these environment variables and arguments until it exits.
+pub fn zarrd_with_environment<S: AsRef<OsStr>>(
+    environment: impl IntoIterator<Item = (&'static str, String)>,
+    arguments: impl IntoIterator<Item = S>,
+) -> Ended {
+    let mut command = program();
+    command.envs(environment).args(arguments);
+    run(command)
+}
+
 /// The program with a limit on open files.
 fn program_with_files(limit: u64) -> Command {
     let mut command = isolated(Command::new("sh"));

@@ -2,12 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    path::Path,
-    process::{Child, Stdio},
-};
+use std::fs;
 
 use http::{
     Method, StatusCode,
@@ -15,52 +10,15 @@ use http::{
 };
 use wire::{problem::ProblemType, routes::encode};
 use zarrd_tests::{
-    environment::clients,
+    bucket::{ACCESS_KEY, BucketServer, SECRET},
     problem::assert_problem,
-    python::{Python, python_with_clients},
+    python::python_with_clients,
     sample::{FILES, Sample},
     server::{Launch, Server},
 };
 
 /// The number of arrays of the sample.
 const ARRAYS: usize = 37;
-const ACCESS_KEY: &str = "AKIATEST";
-const SECRET: &str = "very-secret-0123456789";
-
-/// A server that speaks S3, with the files of a directory as objects.
-struct S3 {
-    process: Child,
-    endpoint: String,
-}
-
-impl S3 {
-    fn start(python: &Python, dir: &Path) -> Self {
-        let mut command = python.command();
-        command.arg(clients().join("s3_server.py")).arg(dir).arg(ACCESS_KEY).stdout(Stdio::piped());
-        let mut process = command.spawn().unwrap();
-        let mut port = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Self { process, endpoint: format!("http://127.0.0.1:{}", port.trim()) }
-    }
-
-    fn launch(&self, url: &str, access_key: &str) -> Launch {
-        let variables = [
-            ("AWS_ENDPOINT", &*self.endpoint),
-            ("AWS_ALLOW_HTTP", "true"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", access_key),
-            ("AWS_SECRET_ACCESS_KEY", SECRET),
-        ];
-        variables.into_iter().fold(Launch::of(url), |launch, (name, value)| launch.env(name, value))
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// The status, and the body if that is 200.
 async fn answer(server: &Server, path: &str) -> (StatusCode, Vec<u8>) {
@@ -74,9 +32,13 @@ async fn answer(server: &Server, path: &str) -> (StatusCode, Vec<u8>) {
 async fn buckets_and_directories_are_served_like_a_store() {
     let Some(python) = python_with_clients() else { return };
     let sample = Sample::of(&python);
-    let s3 = S3::start(&python, &sample.lab());
-    let foreign = [s3.launch("s3://bucket", ACCESS_KEY), Launch::of(format_args!("dir:{}", sample.lab().display()))]
-        .map(|launch| launch.start());
+    let lab = sample.lab();
+    let Some(moto) = BucketServer::moto(&python, &lab) else { return };
+    let Some(azurite) = BucketServer::azurite(&python, &lab) else { return };
+    let buckets = [BucketServer::start(&python, &lab), moto, azurite];
+    let directory = Launch::of(format_args!("dir:{}", lab.display()));
+    let launches = buckets.iter().map(|bucket| bucket.launch(bucket.url, ACCESS_KEY)).chain([directory]);
+    let foreign: Vec<Server> = launches.map(|launch| launch.start()).collect();
     let embedded = sample.clone().serve();
     let (mut values, mut arrays) = (0, 0);
     for (key, bytes) in sample.values() {
@@ -94,9 +56,12 @@ async fn buckets_and_directories_are_served_like_a_store() {
         }
         values += 1;
     }
-    assert_eq!((values, arrays), (FILES, 2 * ARRAYS));
+    assert_eq!((values, arrays), (FILES, foreign.len() * ARRAYS));
     let tree = |server| async move { answer(server, "/node/?depth=all").await };
-    assert!(tree(&foreign[0]).await == tree(&foreign[1]).await);
+    let expected = tree(&foreign[0]).await;
+    for server in &foreign {
+        assert!(tree(server).await == expected);
+    }
 }
 
 #[tokio::test]
@@ -106,7 +71,7 @@ async fn objects_that_change_are_served_as_they_are() {
     fs::create_dir(dir.path().join("lab")).unwrap();
     let path = dir.path().join("lab/v");
     fs::write(&path, "one").unwrap();
-    let s3 = S3::start(&python, dir.path());
+    let s3 = BucketServer::start(&python, dir.path());
     let [one, other] = [(); 2].map(|()| s3.launch("s3://bucket/lab", ACCESS_KEY).start());
     let first = one.get("/store/v").await.headers()[ETAG].clone();
     assert_eq!(other.get("/store/v").await.headers()[ETAG], first, "servers of one bucket agree");
@@ -126,7 +91,7 @@ async fn objects_that_change_are_served_as_they_are() {
 fn buckets_that_cannot_be_read_are_not_served() {
     let Some(python) = python_with_clients() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let s3 = S3::start(&python, dir.path());
+    let s3 = BucketServer::start(&python, dir.path());
     for (url, access_key, reason) in [
         ("s3://missing/lab", ACCESS_KEY, "NoSuchBucket"),
         ("s3://bucket/lab", "AKIAOTHER", "InvalidAccessKeyId"),

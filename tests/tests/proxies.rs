@@ -54,7 +54,7 @@ impl Program {
     fn command(self, tool: Tool, dir: &Path) -> Command {
         let mut command = tool.command(dir);
         match self {
-            // What it stores, such as locks of certificates, stays in the directory.
+            // Its own files, such as locks of certificates, stay in the directory.
             Self::Caddy => {
                 command.env("XDG_DATA_HOME", dir).env("XDG_CONFIG_HOME", dir);
                 command.args(["run", "--adapter", "caddyfile", "--config", CONFIGURATION])

@@ -59,7 +59,7 @@ impl Decoded {
         for (byte, end) in text.bytes().zip(1..) {
             bytes.push(byte);
             ends.push(end);
-            // What is decoded may be a part of another escape.
+            // A decoded byte may be a part of another escape.
             while let Some(decoded) = escape(&bytes) {
                 let len = bytes.len() - 3;
                 bytes.truncate(len);

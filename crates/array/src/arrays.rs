@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::{Precondition, ServedStore, Version, WaitTimes};
+use store::{Precondition, ReadError, ServedStore, Version, WaitTimes, until_unchanged};
 
 use crate::{
     context::Context,
@@ -16,9 +16,10 @@ use crate::{
         caller::Usage,
         claim::{Claim, MemoryBudget},
     },
+    node::resolved::ResolvedArray,
     options::Options,
     read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
-    retry::{MAX_ATTEMPTS, until_unchanged},
+    retry::MAX_ATTEMPTS,
     rights::NodeRights,
     write::{
         append::Append,
@@ -103,8 +104,7 @@ impl Arrays {
     ) -> Result<ArrayRead, ArrayError> {
         let start = Instant::now();
         let context = self.0.for_operation();
-        let plan = || plan_read(&context, (path, dialect), request, limit);
-        let read = until_unchanged(plan).await?;
+        let read = plan_read(&context, (path, dialect), request, limit).await?;
         read.source.metrics.planned(start.elapsed());
         Ok(read)
     }
@@ -153,40 +153,60 @@ impl Arrays {
     /// The model and version of the array at a path.
     pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
         let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
-        let resolved = place.resolve_current(&self.0).await?;
+        let resolved = until_unchanged(|| place.resolve_current(&self.0)).await?;
         Ok((resolved.array.model().clone(), resolved.version()))
     }
 }
 
-/// Plans a read, on documents that are current when the versions of the chunks are looked up.
+/// Plans a read, until nothing changes while it is planned.
 async fn plan_read(
     context: &Arc<Context>,
     (path, dialect): (&NodePath, Option<Dialect>),
     request: &ReadRequest,
     limit: u64,
 ) -> Result<ArrayRead, ArrayError> {
-    let mut resolved = match context.nodes.get(path, dialect) {
-        Some(resolved) => resolved,
-        None => context.resolve_array(path, dialect).await?,
-    };
+    let mut cached = context.nodes.get(path, dialect);
+    let mut changed = None;
     for _ in 0..MAX_ATTEMPTS {
-        let array = &resolved.array;
-        // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
-        let prepared = ReadPlan::new(context, array, request, limit).await;
-        let documents = resolved.read_set.keys().cloned().collect();
-        let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
-        if resolved.read_set.is_current(&*snapshot).await? {
-            let mut prepared = prepared?;
-            let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
-            let shape = prepared.resolved.shape();
-            let work = prepared.work_budget(&context.options, array, &found)?;
-            let fingerprint = found.fingerprint;
-            let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-            return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
+        let resolved = match cached.take() {
+            Some(resolved) => Ok(resolved),
+            None => context.resolve_array(path, dialect).await,
+        };
+        let planned = match resolved {
+            Ok(resolved) => plan_on(context, &resolved, request, limit).await,
+            Err(error) => Err(error),
+        };
+        match planned {
+            Ok(Some(read)) => return Ok(read),
+            Ok(None) => {}
+            Err(error) if error.is_changed() => changed = Some(error),
+            Err(error) => return Err(error),
         }
-        // Release everything before waiting for the memory of the documents.
-        drop((prepared, snapshot));
-        resolved = context.resolve_array(path, dialect).await?;
     }
-    Err(ArrayError::TooManyConflicts { path: path.clone() })
+    Err(changed.unwrap_or_else(|| ArrayError::TooManyConflicts { path: path.clone() }))
+}
+
+/// Plans a read of a resolved array; `None` if its documents are not current any more when the versions of the chunks are
+/// looked up.
+async fn plan_on(
+    context: &Arc<Context>,
+    resolved: &ResolvedArray,
+    request: &ReadRequest,
+    limit: u64,
+) -> Result<Option<ArrayRead>, ArrayError> {
+    let array = &resolved.array;
+    // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
+    let prepared = ReadPlan::new(context, array, request, limit).await;
+    let documents = resolved.read_set.keys().cloned().collect();
+    let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
+    if !resolved.read_set.is_current(&*snapshot).await? {
+        return Ok(None);
+    }
+    let mut prepared = prepared?;
+    let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
+    let shape = prepared.resolved.shape();
+    let work = prepared.work_budget(&context.options, array, &found)?;
+    let fingerprint = found.fingerprint;
+    let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
+    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None }))
 }

@@ -41,7 +41,8 @@ const NICEST: i32 = 19;
 
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_time().build();
+    // Stores connect to their servers from wherever a request runs.
+    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_all().build();
     runtime.inspect_err(|error| tracing::warn!(%error, "no threads of low priority for large requests")).ok()
 });
 
@@ -153,6 +154,18 @@ mod tests {
         });
         assert_eq!(places.await, (false, false, true, true, true));
         assert!(!is_background(), "what awaits the request stays");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn request_in_the_background_can_connect() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connected = run_request(async move {
+            leave().await;
+            let connected = tokio::net::TcpStream::connect(address).await.is_ok();
+            (connected, is_background())
+        });
+        assert_eq!(connected.await, (true, true));
     }
 
     #[tokio::test(flavor = "multi_thread")]

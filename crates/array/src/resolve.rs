@@ -30,7 +30,6 @@ use crate::{
         read_set::{NodeVersions, ReadSet},
         resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup, ResolvedNode},
     },
-    retry::until_unchanged,
 };
 
 /// The size up to which a document is parsed on the request's own thread, without a reservation of memory.
@@ -57,15 +56,10 @@ impl Context {
 
     /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit
     /// group of v2 or v3.
+    ///
+    /// Fails with [`StoreError::Changed`](store::StoreError::Changed) if another program changes a document meanwhile.
+    /// The operation that needs the node is repeated then, not its resolution alone.
     pub(crate) async fn resolve_node(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-    ) -> Result<Option<ResolvedNode>, ArrayError> {
-        until_unchanged(|| self.resolve_once(path, dialect)).await
-    }
-
-    async fn resolve_once(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,

@@ -24,6 +24,9 @@ use store::{
     Guarantees, Key, Keyed, MemoryStore, Operation, Precondition, ServedStore, StoreError, StoreWrapper, WriteableStore,
 };
 
+/// The number of attempts to read values that change.
+const ATTEMPTS: usize = 16;
+
 /// A store that counts its requests, and sets a value after each look at the metadata of a key, as often as asked for.
 #[derive(Clone, Default)]
 struct ChangingStore {
@@ -219,7 +222,7 @@ async fn a_document_that_never_stays_is_given_up() {
     served.change_next_looks(usize::MAX);
     assert!(is_changed(&served.read("0:4").await.unwrap_err()));
     let looks = usize::MAX - served.store.changes.load(Ordering::Relaxed);
-    assert!(looks <= 16 * 16, "{looks} attempts");
+    assert_eq!(looks, ATTEMPTS);
     served.change_next_looks(usize::MAX);
     let error = served.arrays.hierarchies().node(&path("/g"), None, Depth::All, None).await.unwrap_err();
     assert!(
@@ -227,9 +230,10 @@ async fn a_document_that_never_stays_is_given_up() {
             || matches!(&error, NodeError::Array(error) if is_changed(error)),
         "{error:?}"
     );
+    assert_eq!(usize::MAX - served.store.changes.load(Ordering::Relaxed), ATTEMPTS);
 }
 
-/// What was planned on a chunk is not mixed with what it is now.
+/// A plan for a chunk's former value is not carried out on its current one.
 #[tokio::test]
 async fn a_chunk_that_changes_after_the_plan_fails_the_read() {
     let served = ReadOnly::new().await;

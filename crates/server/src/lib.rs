@@ -68,7 +68,6 @@ mod request_body;
 mod request_id;
 mod request_log;
 mod response_body;
-mod retry;
 mod routes;
 mod serve;
 mod settings;

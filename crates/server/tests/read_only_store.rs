@@ -147,7 +147,7 @@ fn reads(route: &Route, operation: &Operation) -> Vec<(&'static str, &'static st
         ("/node/{path}", &Method::POST) => vec![("/node/g/a?validate", ARRAY), ("/node/none?validate", ARRAY)],
         ("/node/{path}", _) => vec![("/node/g", ""), ("/node/g/a?as=v2", ""), ("/node/none", ""), ("/node/", "")],
         (template, _) if template.contains("{version}") => vec![("/schema/zom/v3", "")],
-        // What these say is of the server itself.
+        // These describe the server itself.
         ("/readyz" | "/metrics", _) => vec![],
         (template, _) => vec![(template, "")],
     }

@@ -22,7 +22,7 @@ const BUFFER: usize = 64 << 10;
 /// The action that fails if a directory cannot be listed.
 pub(crate) const ACTION: &str = "list a directory";
 
-/// Tells a listing that nobody waits for it any more.
+/// Stops a listing that nobody waits for any more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancelled(Arc<AtomicBool>);
 

@@ -52,7 +52,7 @@ pub enum FileError {
 pub(crate) enum Failure {
     /// The directory of the store is not there.
     Root(Errno),
-    /// What was asked for cannot be opened or read.
+    /// The directory, or a file in it, cannot be opened or read.
     File(Errno),
 }
 

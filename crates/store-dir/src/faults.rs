@@ -1,4 +1,4 @@
-//! What a file system may do while a file is read, for tests. Without the feature `test-faults` nothing of it exists.
+//! Faults of file systems while a file is read, for tests. They exist with the feature `test-faults` only.
 
 use rustix::io::Errno;
 

@@ -1,4 +1,4 @@
-//! What the clones of a store share.
+//! The state that the clones of a store share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -54,14 +54,7 @@ impl Inner {
             let _permit = permit;
             work(&inner)
         };
-        match tokio::task::spawn_blocking(work).await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is shutting down.
-                Err(_) => Err(StoreError::Closed),
-            },
-        }
+        store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// The metadata of a value whose file is quiet.

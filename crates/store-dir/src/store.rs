@@ -21,20 +21,15 @@ impl DirStore {
     /// Opens a directory, which has to exist.
     pub async fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let given = path.to_owned();
-        let opening = tokio::task::spawn_blocking(move || {
+        let opening = store::run_blocking(move || {
             let root = Root::open(&given, &options)?;
             let directory = fs::canonicalize(root.path()).unwrap_or_else(|_| root.path().to_owned());
             let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
             let staleness = staleness(&directory, &String::from_utf8_lossy(&mounts));
             Ok(Self { inner: Arc::new(Inner::new(root, &options)), staleness })
         });
-        match opening.await {
-            Ok(result) => result,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => Err(OpenError::Directory { path: path.to_owned(), source: std::io::Error::other(error) }),
-            },
-        }
+        let failed = |error| OpenError::Directory { path: path.to_owned(), source: std::io::Error::other(error) };
+        opening.await.map_err(failed)?
     }
 
     /// The guarantees of the store.

@@ -145,7 +145,7 @@ impl Walker<'_> {
         }
     }
 
-    /// What a symbolic link, or a name of an unknown type, leads to.
+    /// The kind of entry that a symbolic link, or a name of an unknown type, leads to.
     fn kind_of(&self, prefix: &str, name: &str) -> Result<Option<Kind>, StoreError> {
         let path = format!("{prefix}{name}");
         let Some(target) = self.follow(&path)? else { return Ok(None) };

@@ -213,6 +213,7 @@ async fn values_that_are_written_without_a_pause_are_changed_and_their_versions_
     fixture.write("a", vec![0; 400_000]);
     let writer = Writer::start(move |number| overwrite(&path, &vec![number; 400_000]));
     let (values, changes) = read_many(&fixture.store, 20).await;
+    // A busy machine may stop the writer for longer than the quiet time, so that a read succeeds.
     assert!(changes > 15, "{values} values, {changes} changes");
     let mut versions = HashSet::new();
     for _ in 0..2 {

@@ -41,7 +41,7 @@ impl LocalStore {
     /// If this fails, an existing store is unchanged.
     pub async fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
-        let opening = tokio::task::spawn_blocking(move || match options.access {
+        let opening = store::run_blocking(move || match options.access {
             Access::ReadWrite => {
                 let opened = open::open(&dir, &options)?;
                 StoreInner::start(opened, &options).map_err(OpenError::io("start the threads of", dir))
@@ -51,13 +51,8 @@ impl LocalStore {
                 StoreInner::start_read_only(opened, &options).map_err(OpenError::io("start the threads of", dir))
             }
         });
-        match opening.await {
-            Ok(result) => Ok(Self(Arc::new(result?))),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(error) => Err(OpenError::io("open", "the store")(std::io::Error::other(error))),
-            },
-        }
+        let failed = |error| OpenError::io("open", "the store")(std::io::Error::other(error));
+        opening.await.map_err(failed)?.map(|inner| Self(Arc::new(inner)))
     }
 
     /// Closes the store: completes all requests and marks a clean shutdown, so that the next start is fast. All later

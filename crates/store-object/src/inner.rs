@@ -1,4 +1,4 @@
-//! What the clones of a store share, and requests with their retries.
+//! The state that the clones of a store share, and requests with their retries.
 
 use std::{fmt, sync::Arc, time::Duration};
 

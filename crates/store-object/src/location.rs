@@ -34,7 +34,7 @@ pub(crate) struct Location {
     pub(crate) prefix: Prefix,
 }
 
-/// What the keys and objects are taken for that the service refuses to show.
+/// The meaning of a 403 for a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Forbidden {
     #[default]

@@ -24,7 +24,7 @@ const TRIES: u32 = 4;
 /// No object is larger. Positions beyond it are not sent, as some servers cannot parse them.
 const MAX_SIZE: u64 = 1 << 53;
 
-/// What a request for a value found.
+/// The result of a request for a value.
 enum Found {
     Value(GetResult),
     Absent,

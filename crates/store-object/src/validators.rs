@@ -8,7 +8,7 @@ use store_remote::{Pins, is_strong, seconds};
 
 use crate::{failure::Failure, xml::ListedObject};
 
-/// What a request asks for so that it gets one value.
+/// The condition of a request that pins it to one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
     /// The strong entity tag, as the service sent it.
@@ -54,7 +54,7 @@ impl Validators {
         Ok(ValueMeta { size: object.size, version, modified: object.modified })
     }
 
-    /// What pins a version, if it is remembered.
+    /// The condition that pins a version, if its validator is remembered.
     pub(crate) fn pin(&self, version: Version) -> Option<Pin> {
         self.0.pin(version)
     }

@@ -82,7 +82,7 @@ pub(crate) fn parse_listing(bytes: &[u8], service: Service) -> Result<Listed, Fa
 /// Parses the body of an error: its code, and the region that it names.
 pub(crate) fn parse_error(bytes: &[u8]) -> (Option<String>, Option<String>) {
     let (mut code, mut region) = (None, None);
-    // What was read before the document turns out to be invalid, or cut, is used.
+    // The members before a cut, or before invalid text, are used.
     let _ = walk(bytes, |element| {
         if let Element::End { path, text: Some(text), .. } = element {
             match path {

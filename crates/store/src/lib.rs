@@ -47,6 +47,7 @@
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
 
+mod blocking;
 mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -63,7 +64,9 @@ mod mounts;
 mod page;
 mod random;
 mod range;
+mod retry;
 mod served;
+mod shared;
 mod stage;
 mod traits;
 mod value;
@@ -74,6 +77,7 @@ mod warnings;
 mod watermark;
 mod wrapper;
 
+pub use blocking::run_blocking;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use guarantees::{Conditions, Guarantees, Listing, Reads, Writes};
@@ -87,6 +91,7 @@ pub use meta::ValueMeta;
 pub use mounts::{MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
+pub use retry::{MAX_READ_ATTEMPTS, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{

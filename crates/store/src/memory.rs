@@ -250,7 +250,7 @@ impl TransactionalStore for MemoryStore {
 #[async_trait]
 impl SnapshotStore for MemoryStore {
     fn guarantees(&self) -> Guarantees {
-        // What is in memory only needs no checksum.
+        // Values in memory need no checksum.
         Guarantees { checked: false, ..Guarantees::COMMITS }
     }
 

@@ -47,7 +47,7 @@ impl KeySource for Listed {
     }
 }
 
-/// What a read says, in terms that can be compared.
+/// The outcome of a read, in a form that can be compared.
 #[derive(Debug, PartialEq)]
 enum Said {
     Absent,

@@ -72,6 +72,8 @@ Examples:
       the same while a server has opened the store
   zarrd import http://other:8000/store/lab/exp1/ lab/exp1
       copy everything below a prefix of another zarrd
+  zarrd import s3://bucket/exp2 lab/exp2
+      copy everything below a prefix of a bucket (gs:// and az:// too)
 
 All Zarr dialects and all other files can be imported, including files whose names begin with a dot. Symbolic links are \
 not followed. If there is a link, a device, or a file whose name is not a valid key, the command lists them and fails \
@@ -90,6 +92,8 @@ Examples:
       the whole store
   zarrd export --server http://127.0.0.1:8000 lab ./lab
       from a running server
+  zarrd export --store s3://bucket/lab exp1 ./exp1
+      from a bucket
 
 DIR must be new or empty. A key such as a/b cannot become a file if a is a key too, nor can a name of more than 255 bytes: \
 the command lists them and fails before it writes anything; --skip-invalid skips them instead. A damaged value is \
@@ -117,6 +121,8 @@ Examples:
       two levels below the group lab
   zarrd tree --server http://127.0.0.1:8000 lab
       through a running server
+  zarrd tree --store s3://bucket/lab
+      the nodes in a bucket
 
 The dialect is shown if it differs from that of the parent group. With --json the output is one JSON object per line, in \
 the same order.";
@@ -134,9 +140,11 @@ const CHECK_EXAMPLES: &str = "\
 Examples:
   zarrd check
   zarrd check --store redb:/data
+  zarrd check --store s3://bucket/lab
+      directories and buckets have no checksums of zarrd's: every value is read to its end
 
-No server may have opened the store. Each damaged or missing value is reported on stderr, and the exit code is 5 if there \
-are any. To repair them, set or erase their keys. The last line on stdout is a summary in JSON.";
+No server may have opened a store of zarrd's own. Each damaged or missing value is reported on stderr, and the exit code is \
+5 if there are any. To repair them, set or erase their keys. The last line on stdout is a summary in JSON.";
 
 const COMPACT_EXAMPLES: &str = "\
 Examples:
@@ -248,7 +256,7 @@ pub(crate) enum Command {
     /// Serve a store over HTTP
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(ServeArgs),
-    /// Copy a directory, or a prefix of another zarrd, into a store
+    /// Copy a directory, a bucket, or a prefix of another zarrd into a store
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
     /// Copy a prefix of a store into a new directory
@@ -263,7 +271,7 @@ pub(crate) enum Command {
     /// Show a node's metadata
     #[command(after_help = INFO_EXAMPLES)]
     Info(InfoArgs),
-    /// Read every value of a store and verify its checksums
+    /// Read every value of a store, and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Rewrite a store's index without unused space
@@ -321,7 +329,8 @@ pub(crate) struct EndpointArgs {
 /// The arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Directory, or URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`
+    /// Directory, URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`, or of a bucket, such as
+    /// `s3://bucket/exp1`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
     /// Prefix to import into, such as lab/exp1 [default: the root]

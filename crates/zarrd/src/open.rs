@@ -30,12 +30,8 @@ pub(crate) enum ServedStore {
     Local(LocalStore),
     /// A store in memory.
     Memory(MemoryStore),
-    /// A directory of files that other programs write.
-    Files(Keyed<DirStore>),
-    /// A prefix of a bucket that other programs write.
-    Bucket(Keyed<BucketStore>),
-    /// The files of a web server, which other programs write.
-    Web(Keyed<WebStore>),
+    /// A store that other programs write.
+    Foreign(Arc<dyn SnapshotStore>),
 }
 
 /// The stores to be served: one at the root, and others below names.
@@ -48,6 +44,16 @@ pub(crate) struct ServedStores {
 
 /// An open store, local or behind a server.
 pub(crate) enum OpenEndpoint {
+    /// A store on this machine.
+    Local(LocalStore),
+    /// A store that other programs write.
+    Foreign(Arc<dyn SnapshotStore>),
+    /// The store of a server.
+    Server(HttpStore),
+}
+
+/// An open store that values are written into.
+pub(crate) enum OpenSink {
     /// A store on this machine.
     Local(LocalStore),
     /// The store of a server.
@@ -194,6 +200,18 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     })
 }
 
+/// Opens a store that other programs write, for reading.
+pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
+    match location {
+        Location::Files(files) => Ok(Arc::new(open_files(files).await?)),
+        Location::Bucket(url) => Ok(Arc::new(open_bucket(url).await?)),
+        Location::Web(url) => Ok(Arc::new(open_web(url).await?)),
+        Location::Sled(_) | Location::Redb(_) | Location::Memory => {
+            Err(OpenStoreError::NotFound { location: location.clone() })
+        }
+    }
+}
+
 /// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
 async fn open_files(files: &FilesLocation) -> Result<Keyed<DirStore>, OpenStoreError> {
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
@@ -271,9 +289,7 @@ impl ServedStore {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
-            (Location::Files(files), _) => open_files(files).await.map(Self::Files),
-            (Location::Bucket(url), _) => open_bucket(url).await.map(Self::Bucket),
-            (Location::Web(url), _) => open_web(url).await.map(Self::Web),
+            (location, _) if location.is_foreign() => open_foreign(location).await.map(Self::Foreign),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -284,9 +300,7 @@ impl ServedStore {
         match self {
             Self::Local(store) => Arc::new(store.clone()).into(),
             Self::Memory(store) => Arc::new(store.clone()).into(),
-            Self::Files(store) => store::ServedStore::read_only(Arc::new(store.clone())),
-            Self::Bucket(store) => store::ServedStore::read_only(Arc::new(store.clone())),
-            Self::Web(store) => store::ServedStore::read_only(Arc::new(store.clone())),
+            Self::Foreign(store) => store::ServedStore::read_only(Arc::clone(store)),
         }
     }
 
@@ -294,7 +308,7 @@ impl ServedStore {
     pub(crate) async fn close(self) -> Result<(), StoreError> {
         match self {
             Self::Local(store) => store.close().await,
-            Self::Memory(_) | Self::Files(_) | Self::Bucket(_) | Self::Web(_) => Ok(()),
+            Self::Memory(_) | Self::Foreign(_) => Ok(()),
         }
     }
 }
@@ -346,17 +360,10 @@ impl ServedStores {
 }
 
 impl OpenEndpoint {
-    /// Opens or creates a store for reading and writing.
-    pub(crate) async fn for_writing(endpoint: &Endpoint, limits: WriteLimits) -> Result<Self, OpenStoreError> {
-        match endpoint {
-            Endpoint::Local(location) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
-            Endpoint::Server(server) => connect(server).map(Self::Server),
-        }
-    }
-
     /// Opens an existing store for reading.
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
         match endpoint {
+            Endpoint::Local(location) if location.is_foreign() => open_foreign(location).await.map(Self::Foreign),
             Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
             Endpoint::Server(server) => connect(server).map(Self::Server),
         }
@@ -366,6 +373,7 @@ impl OpenEndpoint {
     pub(crate) fn listable(&self) -> &dyn ListableStore {
         match self {
             Self::Local(store) => store,
+            Self::Foreign(store) => store,
             Self::Server(store) => store,
         }
     }
@@ -374,17 +382,36 @@ impl OpenEndpoint {
     pub(crate) fn readable(&self) -> &dyn ReadableStore {
         match self {
             Self::Local(store) => store,
+            Self::Foreign(store) => store,
             Self::Server(store) => store,
         }
     }
 
     /// A prefix of the store as the source of a transfer.
     pub(crate) fn source(&self, prefix: Prefix) -> Box<dyn Source> {
+        let max_keys = Some(DEFAULT_MAX_KEYS);
         match self {
             Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix, max_keys: None }),
-            Self::Server(store) => {
-                Box::new(StoreSource { store: store.clone(), prefix, max_keys: Some(DEFAULT_MAX_KEYS) })
-            }
+            Self::Foreign(store) => Box::new(StoreSource { store: Arc::clone(store), prefix, max_keys }),
+            Self::Server(store) => Box::new(StoreSource { store: store.clone(), prefix, max_keys }),
+        }
+    }
+
+    /// Closes the store.
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        match self {
+            Self::Local(store) => store.close().await,
+            Self::Foreign(_) | Self::Server(_) => Ok(()),
+        }
+    }
+}
+
+impl OpenSink {
+    /// Opens or creates a store.
+    pub(crate) async fn open(endpoint: &Endpoint, limits: WriteLimits) -> Result<Self, OpenStoreError> {
+        match endpoint {
+            Endpoint::Local(location) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
+            Endpoint::Server(server) => connect(server).map(Self::Server),
         }
     }
 

@@ -4,11 +4,11 @@
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`,
-//! which only runs if it is named. The report goes to stdout, progress to stderr. `--write` replaces the generated
-//! parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything, to test
-//! the benchmark itself. zarrd is built first if necessary. Python clients get an environment below `target/`; the
-//! tables name peers that are not installed. Data for the measurements is stored below `target/` and removed at the
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`
+//! and `stores`, which only run if they are named. The report goes to stdout, progress to stderr. `--write` replaces the
+//! generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything,
+//! to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below `target/`;
+//! the tables name peers that are not installed. Data for the measurements is stored below `target/` and removed at the
 //! end. No result fails the benchmark by its time.
 
 #![allow(
@@ -38,6 +38,7 @@ mod servers;
 mod setup;
 mod small_writes;
 mod start;
+mod stores;
 mod summary;
 
 use std::{fs, process::ExitCode, time::Instant};
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
             "nodes" => nodes::run(&bench),
             "start" => start::run(&bench),
             "churn" => churn::run(&bench),
+            "stores" => stores::run(&bench),
             other => panic!("no section {other}"),
         }));
         eprintln!("{name}: done after {} s", begin.elapsed().as_secs());

@@ -40,9 +40,14 @@ impl Zarrd {
 
     /// Starts the release build on a store, with additional arguments.
     pub(crate) fn start(index: IndexKind, dir: &Path, more: &[&str]) -> Self {
+        Self::start_on(&location(index, dir), more)
+    }
+
+    /// Starts the release build on the store at a location, with additional arguments.
+    pub(crate) fn start_on(location: &str, more: &[&str]) -> Self {
         let begin = Instant::now();
         let mut child = Command::new(zarrd())
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", &location(index, dir)])
+            .args(["serve", "--listen", "127.0.0.1:0", "--store", location])
             .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -95,7 +95,12 @@ impl Bench {
 
     /// Starts zarrd on the arrays.
     pub(crate) fn zarrd(&self, arrays: &Arrays) -> Zarrd {
-        Zarrd::start(self.options.index, &arrays.store, &["--chunk-cache", &self.options.scale.cache.to_string()])
+        Zarrd::start(self.options.index, &arrays.store, &self.cache().each_ref().map(String::as_str))
+    }
+
+    /// The arguments that set the size of zarrd's chunk cache.
+    pub(crate) fn cache(&self) -> [String; 2] {
+        ["--chunk-cache".to_owned(), self.options.scale.cache.to_string()]
     }
 
     /// Starts nginx on the files of the arrays.

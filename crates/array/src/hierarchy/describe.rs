@@ -11,6 +11,7 @@ use meta::{
     zom::{Group, Members, Node, Zom, ZomFormat, with_attributes},
 };
 use operations::{BrokenNode, LinkTarget, NodeInfo};
+use store::until_unchanged;
 
 use super::{options::DescribedNode, walk::walker::Walk};
 use crate::{
@@ -210,7 +211,7 @@ async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarge
         let linked = match path {
             Err(_) => LinkTarget::Missing,
             Ok(path) if !context.can_read(&path) => LinkTarget::Missing,
-            Ok(path) => match context.resolve_node(&path, None).await {
+            Ok(path) => match until_unchanged(|| context.resolve_node(&path, None)).await {
                 Ok(Some(ResolvedNode::Array(_))) => LinkTarget::Array,
                 Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => LinkTarget::Missing,
                 Err(ArrayError::NoSuchNode { .. }) => LinkTarget::Missing,

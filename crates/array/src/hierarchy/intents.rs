@@ -235,7 +235,7 @@ impl Record {
 /// See [`Hierarchies::settle_intents`](super::hierarchies::Hierarchies::settle_intents).
 pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
-    // What is served for reading only has none.
+    // A store that is served for reading only has none.
     let Ok(store) = context.writes() else { return Ok(settled) };
     for Intent { id, record } in store.intents().await? {
         let operation = match Record::parse(&record) {

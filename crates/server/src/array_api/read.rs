@@ -1,8 +1,11 @@
 //! Handlers that read elements.
 
 use axum::response::Response;
-use meta::selection::{ReadRequest, Selection};
-use store::Reads;
+use meta::{
+    Dialect, NodePath,
+    selection::{ReadRequest, Selection},
+};
+use store::{Reads, until_unchanged};
 use wire::query::ElementsQuery;
 
 use super::response::ResponseSpec;
@@ -12,7 +15,6 @@ use crate::{
     extract::{ArrayPath, ContentNegotiation, ElementsPostQuery, Query, TagConditions},
     headers::guarantees_at,
     request_body::{Document, ReadRequestDocument},
-    retry::until_unchanged,
 };
 
 /// The largest body, in bytes, that is parsed on the async thread.
@@ -29,11 +31,7 @@ pub(crate) async fn get(
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
     let (spec, request) = parse(&query, &negotiation, conditions)?;
-    until_unchanged(|| async {
-        let read = spec.read(&engine, &path, query.dialect, &request).await?;
-        spec.respond(&engine.app, read).await
-    })
-    .await
+    respond(&engine, (&path, query.dialect), &spec, &request).await
 }
 
 /// `HEAD`: returns the headers of `GET` without decoding anything.
@@ -72,11 +70,24 @@ pub(crate) async fn post(
         drop((request, memory));
         return spec.respond(&engine.app, read).await;
     }
-    until_unchanged(|| async {
-        let read = spec.read(&engine, &path, query.dialect, &request).await?;
-        spec.respond(&engine.app, read).await
-    })
-    .await
+    respond(&engine, (&path, query.dialect), &spec, &request).await
+}
+
+/// Reads until no other program changes a value before the response begins. Plans are repeated by the engine, so their
+/// errors are final.
+async fn respond(
+    engine: &Engine,
+    (path, dialect): (&NodePath, Option<Dialect>),
+    spec: &ResponseSpec,
+    request: &ReadRequest,
+) -> Result<Response, ApiError> {
+    let attempt = || async {
+        match spec.read(engine, path, dialect, request).await {
+            Ok(read) => spec.respond(&engine.app, read).await.map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    };
+    until_unchanged(attempt).await?
 }
 
 /// The form of the response, and the selection in the query; the default is all elements.

@@ -167,7 +167,7 @@ impl Judge<'_> {
                 self.require_on(Right::Read, node)?;
                 self.require_on(Right::Write, &StoreTarget::Prefix(prefix_of(&target)))
             }
-            // Who may not change the node learns nothing about the query.
+            // A caller that may not change the node learns nothing about the query.
             _ => self.require_on(Right::Write, node),
         }
     }

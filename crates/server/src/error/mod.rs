@@ -11,7 +11,7 @@ use http::{
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use meta::NodePath;
-use store::{Admitted, BoxError, IntentError, StoreError, UploadError, Version, WarningRate};
+use store::{Admitted, BoxError, IntentError, ReadError, StoreError, UploadError, Version, WarningRate};
 use wire::{
     digest::DigestError,
     etag::{self, EtagError},
@@ -217,6 +217,12 @@ impl IntoResponse for ApiError {
         *response.status_mut() = self.status();
         response.extensions_mut().insert(self);
         response
+    }
+}
+
+impl ReadError for ApiError {
+    fn is_changed(&self) -> bool {
+        self.problem_type() == ProblemType::ValueChanged
     }
 }
 

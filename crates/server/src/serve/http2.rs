@@ -144,7 +144,7 @@ impl StreamExecutor {
             // Dropping the stream resets it.
             () = progress.stalled() => return tracing::debug!("stream reset, since its client accepts no data"),
         }
-        // What h2 has queued can only be discarded with the connection.
+        // The queue of h2 can only be discarded with the connection.
         tokio::select! {
             biased;
             () = progress.drained() => (),

@@ -8,7 +8,7 @@ use http::{
         LAST_MODIFIED,
     },
 };
-use store::{GetResult, Key, StoreError, ValueMeta};
+use store::{GetResult, Key, StoreError, ValueMeta, until_unchanged};
 use wire::{
     etag,
     headers::MODIFIED,
@@ -23,7 +23,6 @@ use crate::{
     extract::{ConditionOutcome, KeyPath, ReadConditions},
     headers::REVALIDATE,
     response_body::value_body,
-    retry::until_unchanged,
 };
 
 /// A value that a browser displays has no origin, runs nothing and submits nothing.

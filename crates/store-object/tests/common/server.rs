@@ -17,7 +17,7 @@ use tokio::{
 
 use super::answers::{Dialect, answer};
 
-/// What a server does to a request in place of answering it.
+/// A fault of the server, in place of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Fault {
     /// Closes the connection without an answer.

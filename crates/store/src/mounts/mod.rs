@@ -32,7 +32,7 @@ use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
     KeyPage, KeySource, ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Reads,
     ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version, VersionHash,
-    WaitTimes, Watermark, WriteableStore, Writes,
+    WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store at the root, with others mounted below names.

@@ -1,22 +1,35 @@
-//! `zarrd check`: reads every value of a store and verifies its checksums.
+//! `zarrd check`: reads every value of a store and verifies its checksums, if it has any.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
+use futures::{TryFutureExt, TryStreamExt};
+use store::{Key, Prefix, SnapshotStore, StoreError, list_all};
 use store_local::{CheckReport, LocalStore};
 
 use crate::{
     config::CheckConfig,
     error::Error,
-    open::open_for_reading,
+    open::{open_for_reading, open_foreign},
     signals::{HangUp, Signals},
     ui::{Progress, error_chain},
 };
 
 const IN_USE: &str = "stop it first, or let it run: a server verifies every value that it reads";
 
+/// The number of values of a store that other programs write that are read at a time.
+const CONCURRENT_READS: usize = 16;
+
 /// Runs the command.
 pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
+    if config.store.is_foreign() {
+        let store = signals.unless_stopped(open_foreign(&config.store).err_into::<Error>()).await?;
+        let progress = Progress::start("check");
+        progress.start_processing();
+        let result = signals.unless_stopped(read_all(&*store, &progress)).await;
+        progress.finish(&result);
+        return result;
+    }
     let store = signals.finish(open_for_reading(&config.store, IN_USE)).await?;
     if let Err(stopped) = signals.check() {
         return signals.finish(store.close()).await.map_err(Into::into).and(Err(stopped.into()));
@@ -49,4 +62,43 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
         0 => Ok(()),
         corrupt => Err(Error::CorruptValues { corrupt, values: report.keys }),
     }
+}
+
+/// Reads the values of a store that other programs write, without checksums to compare them with.
+async fn read_all(store: &dyn SnapshotStore, progress: &Progress) -> Result<(), Error> {
+    let counters = progress.counters();
+    let listed = list_all(store, &Prefix::root());
+    let read = listed.try_for_each_concurrent(CONCURRENT_READS, |entry| async move {
+        match read_value(store, &entry.key).await {
+            Ok(Some(size)) => {
+                counters.keys.fetch_add(1, Relaxed);
+                counters.bytes.fetch_add(size, Relaxed);
+            }
+            Ok(None) => _ = counters.vanished.fetch_add(1, Relaxed),
+            Err(error @ (StoreError::Busy { .. } | StoreError::Backend { .. } | StoreError::Closed)) => {
+                return Err(error);
+            }
+            Err(error) => {
+                progress.message(&format!("cannot be read: {:?}: {}", entry.key, error_chain(&error)));
+                counters.keys.fetch_add(1, Relaxed);
+                counters.corrupt.fetch_add(1, Relaxed);
+            }
+        }
+        Ok(())
+    });
+    read.await?;
+    match counters.corrupt.load(Relaxed) {
+        0 => Ok(()),
+        corrupt => Err(Error::CorruptValues { corrupt, values: counters.keys.load(Relaxed) }),
+    }
+}
+
+/// Reads a value to its end, and returns its size in bytes; `None` if it was removed after it had been listed.
+async fn read_value(store: &dyn SnapshotStore, key: &Key) -> Result<Option<u64>, StoreError> {
+    let Some(value) = store.get(key, None).await? else { return Ok(None) };
+    value
+        .stream
+        .try_fold(0, |size: u64, bytes| async move { Ok(size.saturating_add(bytes.len() as u64)) })
+        .await
+        .map(Some)
 }

@@ -1,14 +1,15 @@
-//! `zarrd import`: copies a directory, or a prefix of another server, into a store.
+//! `zarrd import`: copies a directory, a bucket, or a prefix of another server into a store.
 
 use std::path::Path;
 
 use futures::TryFutureExt;
+use store::Prefix;
 
 use super::{canonical_path, check_has_keys, check_outside_store};
 use crate::{
     config::{Endpoint, ImportConfig, ImportFrom, Location, ServerEndpoint},
     error::Error,
-    open::{self, OpenEndpoint},
+    open::{self, OpenSink},
     signals::{HangUp, Signals},
     transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError},
     ui::Progress,
@@ -18,7 +19,7 @@ use crate::{
 pub(super) async fn run(config: ImportConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let source = signals.unless_stopped(source(&config)).await?;
-    let endpoint = signals.finish(OpenEndpoint::for_writing(&config.to, config.write)).await?;
+    let endpoint = signals.finish(OpenSink::open(&config.to, config.write)).await?;
     let progress = Progress::start("import");
     let sink = endpoint.sink(config.prefix);
     let transfer = Transfer {
@@ -49,6 +50,14 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
                 check_outside_store(directory, location)?;
             }
             Ok(Box::new(source))
+        }
+        ImportFrom::Foreign(from) => {
+            if let (Location::Files(files), Endpoint::Local(location)) = (from, &config.to) {
+                check_store_outside(&files.directory, location)?;
+                check_outside_store(&files.directory, location)?;
+            }
+            let store = open::open_foreign(from).await?;
+            Ok(Box::new(StoreSource { store, prefix: Prefix::root(), max_keys: Some(config.max_keys) }))
         }
     }
 }

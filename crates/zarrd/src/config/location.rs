@@ -86,6 +86,11 @@ impl Location {
         }
     }
 
+    /// True if a text names a store that other programs write, validly or not.
+    pub(crate) fn names_foreign(text: &str) -> bool {
+        text.starts_with("dir:") || BucketUrl::has_scheme(text)
+    }
+
     /// True if other programs write the data, which can only be read.
     pub(crate) fn is_foreign(&self) -> bool {
         match self {

@@ -1,24 +1,29 @@
 //! The most detailed levels at which other crates log.
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 
 /// The beginnings of the targets of crates that log what requests contain.
 const CAPPED: [&str; 5] = ["h2", "hyper", "reqwest", "rustls", "tower"];
 
-/// Returns the most detailed level for each target: `info` for those of crates that log what requests contain. A target
-/// that the filter names has none.
-pub(super) fn caps(filter: &str) -> Targets {
-    let named = filter.split(',').filter_map(|directive| directive.split(['=', '[']).next()).map(str::trim);
+/// Returns the most detailed level for each target: `info` for those of crates that log what requests contain, that of the
+/// filter for others and for targets that its text names.
+///
+/// No level is more detailed than the filter's own: if one were, the `log` crate's events of every level, which sled has
+/// in each access to a page, would be passed to the filter.
+pub(super) fn caps(filter: &EnvFilter, text: &str) -> Targets {
+    let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    let named = text.split(',').filter_map(|directive| directive.split(['=', '[']).next());
     let named = named.filter(|name| CAPPED.iter().any(|target| name.starts_with(target)));
     Targets::new()
-        .with_default(LevelFilter::TRACE)
-        .with_targets(CAPPED.map(|target| (target, LevelFilter::INFO)))
-        .with_targets(named.map(|name| (name, LevelFilter::TRACE)))
+        .with_default(most)
+        .with_targets(CAPPED.map(|target| (target, most.min(LevelFilter::INFO))))
+        .with_targets(named.map(|name| (name, most)))
 }
 
 #[cfg(test)]
 mod tests {
-    use tracing::Level;
+    use tracing::{Level, Subscriber};
+    use tracing_subscriber::layer::SubscriberExt;
 
     use super::*;
 
@@ -31,14 +36,31 @@ mod tests {
             ("server=debug,info", "rustls::conn", false),
             ("tower_http", "tower_http::trace", true),
             ("tower_http", "tower", false),
-            ("info, h2=debug", "h2::server", true),
+            ("info,h2=debug", "h2::server", true),
             ("info,h2=debug", "hyper::proto", false),
             ("h2::codec=trace,debug", "h2::codec::framed_read", true),
             ("h2::codec=trace,debug", "h2::server", false),
             ("hyper[connection{id=1}]=trace", "hyper::proto", true),
         ] {
-            assert_eq!(caps(filter).would_enable(target, &Level::DEBUG), is_logged, "{filter}: {target}");
-            assert!(caps(filter).would_enable(target, &Level::INFO), "{filter}: {target}");
+            let caps = caps(&filter.parse().unwrap(), filter);
+            assert_eq!(caps.would_enable(target, &Level::DEBUG), is_logged, "{filter}: {target}");
+            assert!(caps.would_enable(target, &Level::INFO), "{filter}: {target}");
+        }
+    }
+
+    #[test]
+    fn no_level_is_more_detailed_than_that_of_the_filter() {
+        for (filter, most) in [
+            ("info", LevelFilter::INFO),
+            ("warn", LevelFilter::WARN),
+            ("off", LevelFilter::OFF),
+            ("info,server=debug", LevelFilter::DEBUG),
+            ("warn,h2=trace", LevelFilter::TRACE),
+        ] {
+            let parsed: EnvFilter = filter.parse().unwrap();
+            let caps = caps(&parsed, filter);
+            let subscriber = tracing_subscriber::registry().with(parsed).with(caps);
+            assert_eq!(subscriber.max_level_hint(), Some(most), "{filter}");
         }
     }
 }

@@ -110,10 +110,7 @@ pub(crate) enum ConfigError {
         command: &'static str,
     },
     /// The command needs a store of its own.
-    #[error(
-        "{command} does not work on {store}, which other programs write; serve it (zarrd serve --store {store}), \
-         or name a sled:DIR or redb:DIR"
-    )]
+    #[error("{command} does not work on {store}, which other programs write; name a sled:DIR or redb:DIR")]
     NotOwned {
         /// Name of the command.
         command: &'static str,

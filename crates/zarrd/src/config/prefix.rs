@@ -6,6 +6,8 @@ use client::{BaseUrl, BaseUrlError};
 use store::{KeyError, Prefix};
 use wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
 
+use super::{Location, location::LocationError};
+
 /// A prefix, with or without its trailing `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PrefixArg(pub(crate) Prefix);
@@ -26,6 +28,8 @@ pub(crate) enum ImportFrom {
     Directory(PathBuf),
     /// The keys below a prefix of another server.
     Remote(RemotePrefix),
+    /// The keys of a store that other programs write.
+    Foreign(Location),
 }
 
 /// Errors of parsing a [`RemotePrefix`].
@@ -40,6 +44,17 @@ pub(crate) enum RemotePrefixError {
     /// The path is not below `/store/`.
     #[error("not the URL of a prefix, such as http://127.0.0.1:8000/store/lab/exp1/")]
     NotBelowStore,
+}
+
+/// Errors of parsing an [`ImportFrom`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ImportFromError {
+    /// The URL is not that of a prefix of a server.
+    #[error(transparent)]
+    Remote(#[from] RemotePrefixError),
+    /// The text is not the location of a store.
+    #[error(transparent)]
+    Location(#[from] LocationError),
 }
 
 impl FromStr for PrefixArg {
@@ -72,11 +87,14 @@ impl FromStr for RemotePrefix {
 }
 
 impl FromStr for ImportFrom {
-    type Err = RemotePrefixError;
+    type Err = ImportFromError;
 
-    fn from_str(text: &str) -> Result<Self, RemotePrefixError> {
+    fn from_str(text: &str) -> Result<Self, ImportFromError> {
         if text.starts_with("http://") || text.starts_with("https://") {
-            return text.parse().map(Self::Remote);
+            return Ok(Self::Remote(text.parse()?));
+        }
+        if Location::names_foreign(text) {
+            return Ok(Self::Foreign(text.parse()?));
         }
         Ok(Self::Directory(text.into()))
     }
@@ -118,5 +136,9 @@ mod tests {
     fn sources_are_directories_or_urls() {
         assert_eq!("data.zarr".parse(), Ok(ImportFrom::Directory("data.zarr".into())));
         assert!(matches!("http://lab/store/a/".parse(), Ok(ImportFrom::Remote(_))));
+        for text in ["dir:data", "s3://bucket/lab", "az://container"] {
+            assert_eq!(text.parse(), Ok(ImportFrom::Foreign(text.parse().unwrap())), "{text}");
+        }
+        assert!("s3://key:secret@bucket".parse::<ImportFrom>().is_err());
     }
 }

@@ -226,7 +226,7 @@ impl LogConfig {
             .unwrap_or_else(|| default.to_owned());
         let format = flags.log.or(file.log.log).unwrap_or_default();
         match EnvFilter::try_new(&filter) {
-            Ok(parsed) => Ok(Self { format, caps: log_caps::caps(&filter), filter: parsed }),
+            Ok(parsed) => Ok(Self { format, caps: log_caps::caps(&parsed, &filter), filter: parsed }),
             Err(source) => Err(ConfigError::LogFilter { filter, source }),
         }
     }
@@ -282,10 +282,10 @@ impl TlsFiles {
 impl ImportConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ImportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let to = endpoint(args.endpoint, file, "import")?;
+        let to = writable_endpoint(args.endpoint, file, "import")?;
         // The token of the environment is for one server.
         let from_token = match (&args.from, &to) {
-            (ImportFrom::Directory(_), _) => None,
+            (ImportFrom::Directory(_) | ImportFrom::Foreign(_), _) => None,
             (ImportFrom::Remote(remote), Endpoint::Local(_)) => logins::token(&remote.base)?,
             (ImportFrom::Remote(remote), Endpoint::Server(_)) => logins::stored_token(&remote.base)?,
         };
@@ -306,7 +306,7 @@ impl ExportConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ExportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         Ok(Self {
-            from: endpoint(args.endpoint, file, "export")?,
+            from: readable_endpoint(args.endpoint, file, "export")?,
             prefix: args.prefix.0,
             to: args.directory,
             jobs: jobs(&args.transfer, file),
@@ -319,7 +319,7 @@ impl NodeConfig {
     /// Resolves the options.
     pub(crate) fn new(args: NodeArgs, file: &ConfigFile, command: &'static str) -> Result<Self, ConfigError> {
         Ok(Self {
-            endpoint: endpoint(args.endpoint, file, command)?,
+            endpoint: readable_endpoint(args.endpoint, file, command)?,
             path: args.path,
             dialect: args.dialect,
             format: OutputFormat::new(args.json),
@@ -337,7 +337,7 @@ impl Detail {
 impl CheckConfig {
     /// Resolves the options.
     pub(crate) fn new(store: StoreOptions, file: &ConfigFile) -> Result<Self, ConfigError> {
-        Ok(Self { store: persistent(file.location(store), "check")? })
+        Ok(Self { store: not_in_memory(file.location(store), "check")? })
     }
 }
 
@@ -473,16 +473,33 @@ fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
 }
 
-fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
-    match endpoint.server {
+/// A store for a command that only reads it, which other programs may write.
+fn readable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
+    match args.server {
         Some(base) => Ok(Endpoint::Server(ServerEndpoint { token: logins::token(&base)?, base })),
-        None => persistent(file.location(endpoint.store), command).map(Endpoint::Local),
+        None => not_in_memory(file.location(args.store), command).map(Endpoint::Local),
     }
 }
 
-fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
+/// A store for a command that changes it.
+fn writable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
+    match readable_endpoint(args, file, command)? {
+        Endpoint::Local(location) => persistent(location, command).map(Endpoint::Local),
+        server @ Endpoint::Server(_) => Ok(server),
+    }
+}
+
+/// A location that is not in memory, where nothing is found by a command.
+fn not_in_memory(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match location {
         Location::Memory => Err(ConfigError::NotPersistent { command }),
+        location => Ok(location),
+    }
+}
+
+/// A location of a persistent store of zarrd's own.
+fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
+    match not_in_memory(location, command)? {
         store if store.is_foreign() => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
 use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
 use operations::NodeRejection;
-use store::{Cursor, Key, ListableStore, ReadableStore, StoreError};
+use store::{Cursor, Key, ListableStore, ReadableStore, ServedStore, StoreError};
 
 pub(crate) use self::{
     format::{columns, escape_control, quantity, tuple},
@@ -98,6 +98,10 @@ impl Hierarchy {
         let nodes = match &endpoint {
             OpenEndpoint::Local(store) => {
                 NodeSource::Local(Arrays::new(Arc::new(store.clone()), array::Options::default()).hierarchies())
+            }
+            OpenEndpoint::Foreign(store) => {
+                let store = ServedStore::read_only(Arc::clone(store));
+                NodeSource::Local(Arrays::new(store, array::Options::default()).hierarchies())
             }
             OpenEndpoint::Server(store) => NodeSource::Server(store.connection().into()),
         };

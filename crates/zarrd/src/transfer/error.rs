@@ -211,11 +211,15 @@ impl CopyError {
         matches!(self.store_error(), Some(StoreError::Corrupt { .. }))
     }
 
-    /// True if a retry may succeed: the server is busy or restarting.
+    /// True if a retry may succeed: the server is busy or restarting, or another program changed the value.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self.store_error(),
-            Some(StoreError::Busy { .. } | StoreError::Backend { kind: BackendErrorKind::Connection, .. })
+            Some(
+                StoreError::Busy { .. }
+                    | StoreError::Backend { kind: BackendErrorKind::Connection, .. }
+                    | StoreError::Changed { .. }
+            )
         )
     }
 
@@ -245,5 +249,6 @@ fn concerns_one_value(error: &StoreError) -> bool {
             | StoreError::PreconditionFailed { .. }
             | StoreError::RangeNotSatisfiable { .. }
             | StoreError::SnapshotExpired
+            | StoreError::Changed { .. }
     )
 }

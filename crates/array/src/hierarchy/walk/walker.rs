@@ -12,7 +12,7 @@ use meta::{
     zom::{MAX_NODES, Members},
 };
 use operations::{Depth, NodeRejection};
-use store::{Key, Prefix, Version};
+use store::{Key, Prefix, ReadError, Version};
 
 use super::{
     documents::{Check, Documents},
@@ -29,7 +29,7 @@ use crate::{
         tree::{NodeKind, NodeTree, implicit},
     },
     node::{keys::node_prefix, resolved::DraftHierarchy},
-    retry::{MAX_ATTEMPTS, WhileReading},
+    retry::MAX_ATTEMPTS,
 };
 
 /// The number of nodes up to which a tree is assembled on the request's own thread.
