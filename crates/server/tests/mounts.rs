@@ -11,6 +11,7 @@ mod common;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use async_trait::async_trait;
 use common::{
     TestServer,
     arrays::{put, v3},
@@ -18,7 +19,10 @@ use common::{
 use http::{Method, StatusCode};
 use serde_json::json;
 use server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
-use store::{Guarantees, Keyed, MemoryStore, MountName, Mounts, SnapshotStore};
+use store::{
+    BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, SnapshotStore, StoreError,
+    StoreWrapper,
+};
 use wire::problem::ProblemType;
 
 const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
@@ -117,6 +121,39 @@ async fn changes_of_a_mount_and_across_mounts_are_unsupported_and_change_nothing
     assert_eq!(options.header("allow"), "GET, HEAD, OPTIONS");
     let options = server.request(Method::OPTIONS, "/store/own/k", &[], "").await;
     assert_eq!(options.header("allow"), "GET, HEAD, PUT, DELETE, OPTIONS");
+}
+
+/// A store that cannot be reached.
+struct Unreachable(MemoryStore);
+
+#[async_trait]
+impl StoreWrapper for Unreachable {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn before(&self, _operation: Operation<'_>) -> Result<(), StoreError> {
+        Err(StoreError::backend(BackendErrorKind::Connection, "secret"))
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_a_mount_names_it_and_leaves_the_others() {
+    let root = Arc::new(MemoryStore::new());
+    let broken = Arc::new(Keyed::new(Unreachable(MemoryStore::new()), Guarantees::READ_ONLY));
+    let mounts = BTreeMap::from([("lab".parse::<MountName>().unwrap(), broken as Arc<dyn SnapshotStore>)]);
+    let served = Mounts::new("test", root.clone().into(), mounts).served();
+    let server = TestServer { router: router(App::new(served, Settings::default())), store: root };
+    for target in ["/store/lab/k", "/store/lab/?list=keys", "/array/lab/a", "/node/lab"] {
+        let answer = server.get(target, &[]).await;
+        let problem = answer.problem(ProblemType::Internal);
+        assert_eq!(problem.members.prefix.as_deref(), Some("lab/"), "{target}");
+        assert!(!answer.text().contains("secret"), "{target}");
+    }
+    server.get("/store/k", &[]).await.problem(ProblemType::NoSuchKey);
+    assert_eq!(server.request(Method::PUT, "/store/k", &[], "1").await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]

@@ -31,6 +31,13 @@ pub struct MountFailure {
     source: BoxError,
 }
 
+impl MountFailure {
+    /// The prefix below which the store is mounted.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+}
+
 /// The place of a key.
 pub(super) fn place_of_key<'m>(mounts: &'m [Mount], key: &Key) -> Place<'m, Key> {
     for mount in mounts {
