@@ -43,7 +43,7 @@
 //!   `target/`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
-//!   other libraries, and [`bucket`] serves them as S3 does.
+//!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
@@ -86,6 +86,7 @@ pub mod replica;
 pub mod sample;
 pub mod server;
 pub mod shim;
+pub mod site;
 pub mod skip;
 pub mod slices;
 pub mod soak;

@@ -257,7 +257,7 @@ impl Resolver<'_> {
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
         let Ok(implied) = implied else { return Ok(DialectMatch::Missing) };
         // Only a listing shows that a group without a document exists.
-        if self.store.guarantees().listing == Listing::None {
+        if self.store.guarantees_below(&implied).listing == Listing::None {
             return Ok(DialectMatch::Missing);
         }
         let page = self.store.list_prefix(&implied, store::PageRequest { limit: 1, cursor: None }).await?;

@@ -173,4 +173,7 @@ pub use remote::{RemoteCorruption, RemoteError};
 pub use shares::ShareClient;
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
-pub use wire::{access::Share, health::Readiness};
+pub use wire::{
+    access::Share,
+    health::{Readiness, StoreGuarantees},
+};

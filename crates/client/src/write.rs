@@ -55,7 +55,7 @@ impl WriteableStore for HttpStore {
     async fn check_writable(&self) -> Result<(), StoreError> {
         match self.ready().await? {
             Readiness { writable: true, .. } => Ok(()),
-            Readiness { writable: false, problem } => {
+            Readiness { writable: false, problem, .. } => {
                 let (request, problem) = (String::new(), problem.map(Problem::new));
                 let response = ErrorResponse { status: StatusCode::OK, request, retry_after: None, problem };
                 Err(problem::into_failure(response, None).error)

@@ -101,11 +101,11 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
-        return Ok(guard::preflight(&app, route, query, headers).into());
+        return Ok(guard::preflight(&app, route, request.uri(), headers).into());
     }
     let operation = route.operation(method, query);
-    let operation =
-        operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
+    let operation = operation
+        .ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, request.uri())))?;
     let session = authorization::authenticate(&app, &request)?;
     if let Some(record) = RequestRecord::of(request.extensions())
         && let Some(name) = session.log_name()
@@ -114,7 +114,7 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     }
     let target = authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
-    operation.check_supported(&app)?;
+    operation.check_supported(&app, request.uri())?;
     admission::attach(&app, &session, target, &mut request);
     let response = array::run_request(operation.run(request, app)).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })

@@ -1,6 +1,22 @@
 //! Header values shared by several handlers.
 
 use http::HeaderValue;
+use meta::NodePath;
+use store::{Guarantees, Prefix};
+
+use crate::app::App;
 
 /// `Cache-Control`: caches may store the response, but have to revalidate it, since any key can change at any time.
 pub(crate) const REVALIDATE: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// The guarantees of what is at a path and below it.
+pub(crate) fn guarantees_at(app: &App, path: &NodePath) -> Guarantees {
+    let prefix = Prefix::parse(&path.key_prefix());
+    // No key is below a path that is too long.
+    prefix.map_or_else(|_| app.store().guarantees(), |prefix| app.store().guarantees_below(&prefix))
+}
+
+/// The value of `Zarr-Consistency` for a response with several values that are at a path and below it.
+pub(crate) fn consistency(app: &App, path: &NodePath) -> HeaderValue {
+    HeaderValue::from_static(guarantees_at(app, path).reads.as_str())
+}

@@ -1,18 +1,19 @@
 //! Endpoints for monitoring: health, readiness, metrics and the OpenAPI document.
 
+use access::Right;
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, header::CONTENT_TYPE};
-use store::StoreError;
+use http::{Extensions, HeaderValue, header::CONTENT_TYPE};
+use store::{Prefix, StoreError};
 use wire::{
-    health::{Health, Readiness},
+    health::{Health, Readiness, StoreGuarantees},
     problem::ProblemType,
 };
 
-use crate::{app::App, error::ApiError, settings::Changes};
+use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes};
 
 /// The OpenAPI document; a test compares it with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -26,20 +27,37 @@ pub(crate) async fn health() -> Json<Health> {
 
 /// `GET /readyz`: the server can serve requests.
 ///
-/// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not writable, and recovers by itself. A store that
-/// is read-only until a restart is an error, and so is an access directory that cannot be read.
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
+/// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not
+/// writable, and recovers by itself. A store that is read-only until a restart is an error, and so is an access directory
+/// that cannot be read.
+pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Result<Json<Readiness>, ApiError> {
     app.settings().access.directory.status()?;
+    let problem = obstacle(&app).await?;
+    let session = admission::session_of(&extensions, &app);
+    let guarantees = app.store().parts().into_iter().filter(|(name, _)| is_visible(&session, name.as_deref()));
+    let guarantees = guarantees.map(|(name, guarantees)| StoreGuarantees::new(name.as_deref(), guarantees)).collect();
+    Ok(Json(Readiness { writable: problem.is_none(), problem, guarantees }))
+}
+
+/// True if the caller may know of a mount: one that may read it, or anything below it.
+fn is_visible(session: &Session, mount: Option<&str>) -> bool {
+    let Some(name) = mount else { return true };
+    let principal = session.principal();
+    Prefix::parse(&format!("{name}/")).is_ok_and(|prefix| {
+        principal.may(Right::Read, &prefix) || !principal.grants.children_towards(Right::Read, &prefix).is_empty()
+    })
+}
+
+/// The problem that every change would have, if there is one that does not keep the server from reading.
+async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
     if app.settings().changes == Changes::Rejected {
-        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
+        return Ok(Some(ProblemType::ReadOnlyServer));
     }
-    let Ok(store) = app.writes() else {
-        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::Unsupported) }));
-    };
+    let Ok(store) = app.writes() else { return Ok(Some(ProblemType::Unsupported)) };
     match store.check_writable().await {
-        Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
-        Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
-        Err(error) => Err(error.into()),
+        Ok(()) => Ok(None),
+        Err(StoreError::OutOfSpace) => Ok(Some(ProblemType::OutOfSpace)),
+        Err(error) => Err(error),
     }
 }
 

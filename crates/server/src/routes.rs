@@ -3,9 +3,12 @@
 use std::{future::Future, pin::Pin};
 
 use axum::{extract::Request, handler::Handler, response::Response};
-use http::Method;
-use store::{Listing, StoreError};
-use wire::{query, routes};
+use http::{Method, Uri};
+use store::{Listing, Prefix, StoreError, Writes};
+use wire::{
+    query::{self, NodePostQuery},
+    routes,
+};
 
 use crate::{
     access_api,
@@ -239,21 +242,62 @@ impl Operation {
         matches!(self.requires, Requirement::Write | Requirement::Convert)
     }
 
-    /// Fails if the store that is served does not support the operation.
-    pub(crate) fn check_supported(&self, app: &App) -> Result<(), StoreError> {
+    /// Fails if the store that has what the URI names does not support the operation.
+    pub(crate) fn check_supported(&self, app: &App, uri: &Uri) -> Result<(), StoreError> {
+        let named = first_segment(uri.path());
         if self.changes_store() {
             app.writes()?;
+            let is_whole = self.requires == Requirement::Convert || self.method == Method::DELETE;
+            if named.is_none() && is_whole && app.store().parts().len() > 1 {
+                return Err(StoreError::Unsupported { what: "changes across mounted stores" });
+            }
+            let is_written = |prefix: &Prefix| app.store().guarantees_below(prefix).writes != Writes::None;
+            if !named.iter().chain(&self.target(uri)).all(is_written) {
+                return Err(StoreError::Unsupported { what: "changes" });
+            }
         }
-        if self.requires == Requirement::List && app.store().guarantees().listing == Listing::None {
+        if self.requires == Requirement::List && !is_listed(app, named.as_ref()) {
             return Err(StoreError::Unsupported { what: "listings" });
         }
         Ok(())
+    }
+
+    /// The prefix of the first segment of a conversion's target.
+    fn target(&self, uri: &Uri) -> Option<Prefix> {
+        if self.requires != Requirement::Convert {
+            return None;
+        }
+        match NodePostQuery::parse(uri.query().unwrap_or_default()) {
+            Ok(NodePostQuery::Convert { target: Some(target), .. }) => {
+                Prefix::parse(&format!("{}/", target.relative().split('/').next()?)).ok()
+            }
+            _ => None,
+        }
     }
 
     /// Runs the handler.
     pub(crate) async fn run(&self, request: Request, app: App) -> Response {
         (self.handler)(request, app).await
     }
+}
+
+/// True if a prefix can be listed; the root if the store at the root can.
+fn is_listed(app: &App, prefix: Option<&Prefix>) -> bool {
+    let listing = match prefix {
+        Some(prefix) => app.store().guarantees_below(prefix).listing,
+        None => app.store().parts().first().map_or(Listing::None, |(_, guarantees)| guarantees.listing),
+    };
+    listing == Listing::Sorted
+}
+
+/// The prefix of the first segment of what a path names in the store, which is what a store can be mounted below; `None`
+/// for the root, and for what is not in the store.
+fn first_segment(path: &str) -> Option<Prefix> {
+    let roots = [routes::STORE_ROOT, routes::ARRAY_ROOT, routes::NODE_ROOT];
+    let rest = roots.iter().find_map(|root| path.strip_prefix(root))?;
+    let name = routes::decode(rest).ok()?;
+    let first = name.split(|&byte| byte == b'/').find(|segment| !segment.is_empty())?;
+    Prefix::from_bytes(&[first, b"/"].concat()).ok()
 }
 
 fn method_list<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {

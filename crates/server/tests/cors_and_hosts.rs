@@ -9,7 +9,8 @@ use common::{TestServer, read};
 use http::{Method, Request, StatusCode, Version};
 use serde_json::json;
 use server::{AccessPolicy, Changes, Hosts, Right, Settings};
-use wire::problem::ProblemType;
+use store::Guarantees;
+use wire::{health::StoreGuarantees, problem::ProblemType};
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
 
@@ -26,7 +27,15 @@ async fn pages_of_any_origin_may_read() {
         assert_eq!(got.status.as_u16(), status);
         assert_eq!(got.header("access-control-allow-origin"), "*", "{path}");
         let exposed = got.header("access-control-expose-headers");
-        for name in ["content-range", "content-length", "etag", "accept-ranges", "last-modified", "x-request-id"] {
+        for name in [
+            "content-range",
+            "content-length",
+            "etag",
+            "accept-ranges",
+            "last-modified",
+            "x-request-id",
+            "zarr-consistency",
+        ] {
             assert!(exposed.split(", ").any(|exposed| exposed == name), "{path}: {name} in {exposed}");
         }
         assert_eq!(got.header("x-content-type-options"), "nosniff", "{path}");
@@ -195,7 +204,9 @@ async fn read_only_server_rejects_all_changes() {
     assert_eq!(wrong.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "OPTIONS"]);
     let ready = server.get("/readyz", &[]).await;
     let problem = ProblemType::ReadOnlyServer.uri();
-    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": false, "problem": problem})));
+    let guarantees = [StoreGuarantees::new(None, Guarantees { checked: false, ..Guarantees::COMMITS })];
+    let expected = json!({"writable": false, "problem": problem, "guarantees": guarantees});
+    assert_eq!((ready.status, ready.json()), (StatusCode::OK, expected));
     assert_eq!(server.value("v").await.unwrap(), "1");
 }
 

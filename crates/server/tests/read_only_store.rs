@@ -95,8 +95,36 @@ async fn an_unknown_method_is_not_answered_with_what_is_unsupported() {
 async fn a_server_that_cannot_write_is_ready() {
     let (server, _) = both().await;
     let ready = server.get("/readyz", &[]).await;
-    let expected = json!({"writable": false, "problem": ProblemType::Unsupported.uri()});
+    let guarantees = json!([{
+        "name": null, "reads": "key", "writes": "none", "conditions": "none", "listing": "sorted", "staleness": 0,
+        "shared_names": true, "checked": false,
+    }]);
+    let expected = json!({"writable": false, "problem": ProblemType::Unsupported.uri(), "guarantees": guarantees});
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, expected));
+}
+
+#[tokio::test]
+async fn answers_with_several_values_tell_to_which_moment_they_belong() {
+    let (server, plain) = both().await;
+    for (method, target, body) in [
+        (Method::GET, "/array/g/a?select=0:4", ""),
+        (Method::HEAD, "/array/g/a?select=0:4", ""),
+        (Method::GET, "/array/g/a?format=json", ""),
+        (Method::POST, "/array/g/a?read", r#"{"select": "0:4"}"#),
+        (Method::GET, "/node/g", ""),
+        (Method::HEAD, "/node/g", ""),
+        (Method::GET, "/node/g?limit=1", ""),
+    ] {
+        for (server, expected) in [(&server, "key"), (&plain, "commit")] {
+            let answer = server.request(method.clone(), target, &[("content-type", "application/json")], body).await;
+            assert_eq!(answer.header("zarr-consistency"), expected, "{method} {target}");
+        }
+    }
+    let ranged = server.get("/array/g/a?select=0:40&format=raw", &[("range", "bytes=3-7")]).await;
+    assert_eq!((ranged.status, ranged.header("zarr-consistency")), (StatusCode::PARTIAL_CONTENT, "key"));
+    for target in ["/store/k", "/store/g/", "/array/none", "/node/none"] {
+        assert_eq!(server.get(target, &[]).await.header("zarr-consistency"), "", "{target}");
+    }
 }
 
 /// Targets and bodies for an operation that reads.
@@ -127,7 +155,7 @@ fn reads(route: &Route, operation: &Operation) -> Vec<(&'static str, &'static st
 
 /// The parts of an answer that do not depend on the moment.
 fn said(answer: &TestResponse) -> (StatusCode, Vec<(String, String)>, String) {
-    let varying = ["x-request-id", "server-timing", "etag", "accept-ranges"];
+    let varying = ["x-request-id", "server-timing", "etag", "accept-ranges", "zarr-consistency"];
     let headers = answer.headers.iter().filter(|(name, _)| !varying.contains(&name.as_str()));
     let headers = headers.map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
     let body = String::from_utf8_lossy(&answer.body).replace(answer.header("x-request-id"), "");
@@ -185,6 +213,15 @@ async fn a_store_without_listings_serves_all_else() {
     server.get("/store/g", &[]).await.problem(ProblemType::NoSuchKey);
     assert_eq!(server.get("/array/g/a?select=0:4&format=json", &[]).await.json(), json!([0, 0, 1, 1]));
     server.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
+    server.get("/node/none", &[]).await.problem(ProblemType::NoSuchNode);
+    let problem = server.get("/node/g", &[]).await.problem(ProblemType::Unsupported);
+    assert_eq!(problem.members.unsupported.as_deref(), Some("listings"));
+    assert_eq!(server.get("/node/g?depth=0", &[]).await.status, StatusCode::OK);
+    let named = br#"{"zarr_format": 3, "node_type": "group", "consolidated_metadata":
+        {"kind": "inline", "must_understand": false, "metadata": {"a": {}}}}"#;
+    put(&server, "g/zarr.json", named.to_vec()).await;
+    let tree = server.get("/node/g", &[]).await;
+    assert_eq!((tree.header("zarr-consistency"), &tree.json()["members"]["a"]["shape"]), ("key", &json!([200])));
 }
 
 #[tokio::test]

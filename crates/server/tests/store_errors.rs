@@ -19,9 +19,10 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    BackendErrorKind, ByteRange, GetResult, Key, MemoryStore, Prefix, StoreError, StoreWrapper, ValueMeta, Version,
+    BackendErrorKind, ByteRange, GetResult, Guarantees, Key, MemoryStore, Prefix, StoreError, StoreWrapper, ValueMeta,
+    Version,
 };
-use wire::problem::ProblemType;
+use wire::{health::StoreGuarantees, problem::ProblemType};
 
 async fn erase_requests(server: &TestServer) -> Vec<TestResponse> {
     vec![server.delete("/store/a", &[]).await, server.delete("/store/a/", &[]).await]
@@ -96,11 +97,13 @@ async fn non_empty_prefix_names_its_first_key() {
 
 #[tokio::test]
 async fn readiness_reports_writability() {
+    let guarantees = [StoreGuarantees::new(None, Guarantees { checked: false, ..Guarantees::COMMITS })];
     let ready = TestServer::new().get("/readyz", &[]).await;
-    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": true})));
+    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": true, "guarantees": guarantees})));
     let full = failing_server(|_| StoreError::OutOfSpace).get("/readyz", &[]).await;
     let out_of_space = ProblemType::OutOfSpace.uri();
-    assert_eq!((full.status, full.json()), (StatusCode::OK, json!({"writable": false, "problem": out_of_space})));
+    let expected = json!({"writable": false, "problem": out_of_space, "guarantees": guarantees});
+    assert_eq!((full.status, full.json()), (StatusCode::OK, expected));
     let read_only = failing_server(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
     read_only.problem(ProblemType::ReadOnlyStore);
     failing_server(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::ShuttingDown);

@@ -2,19 +2,13 @@
 
 use store::{BackendErrorKind, StoreError, WarningRate};
 
-use crate::{
-    failure::{Failure, Refusal},
-    location::UrlError,
-};
+use crate::failure::{Failure, Refusal};
 
 static WARNINGS: WarningRate = WarningRate::new();
 
 /// The reason why a bucket cannot be opened as a store.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The URL is invalid.
-    #[error(transparent)]
-    Url(#[from] UrlError),
     /// A variable of the environment is invalid or missing.
     #[error("the variables {variables} of the environment do not configure {url}: {problem}")]
     Configuration {

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use object_store::client::{HttpError, HttpErrorKind};
+use store_remote::Failed;
 
 /// The failure of one request. Its text has nothing of the request and, of the answer, only a code and a region: requests
 /// have credentials, and answers repeat them.
@@ -114,27 +115,6 @@ impl fmt::Display for Refusal {
 impl Error for Refusal {}
 
 impl Failure {
-    /// True if the same request may succeed later.
-    pub(crate) fn is_transient(&self) -> bool {
-        match self {
-            Self::Connection(_) | Self::Short { .. } => true,
-            Self::Refused(refusal) => {
-                refusal.is_busy()
-                    || matches!(refusal.status, 408 | 500 | 502 | 504)
-                    || refusal.is(&["InternalError", "RequestTimeout"])
-            }
-            _ => false,
-        }
-    }
-
-    /// The time after which the service asks to retry.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused(refusal) => refusal.retry_after,
-            _ => None,
-        }
-    }
-
     /// The status of the answer.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
@@ -175,6 +155,39 @@ impl Failure {
                 Self::Other("the answer lacks what it must have, such as its length, or the credentials cannot be used")
             }
         }
+    }
+}
+
+impl Failed for Failure {
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Connection(_) | Self::Short { .. } => true,
+            Self::Refused(refusal) => {
+                refusal.is_busy()
+                    || matches!(refusal.status, 408 | 500 | 502 | 504)
+                    || refusal.is(&["InternalError", "RequestTimeout"])
+            }
+            _ => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after,
+            _ => None,
+        }
+    }
+
+    fn late(limit: Duration) -> Self {
+        Self::Deadline(limit)
+    }
+
+    fn short(missing: u64) -> Self {
+        Self::Short { missing }
+    }
+
+    fn long() -> Self {
+        Self::Long
     }
 }
 

@@ -2,27 +2,22 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use backon::ExponentialBackoff;
+use futures::TryFutureExt;
 use object_store::{list::PaginatedListOptions, path::Path};
 use store::{Key, StoreError};
-use tokio::{
-    sync::{Mutex, Semaphore},
-    time::{Instant, sleep, timeout_at},
-};
+use store_remote::{Attempts, Requests, seconds};
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     error::RequestError,
     failure::Failure,
     http::Purpose,
-    location::{Forbidden, Location},
+    location::{BucketUrl, Forbidden, Location},
     options::Options,
     provider::Bucket,
     validators::Validators,
-    xml::{Listed, ListedObject, seconds},
+    xml::{Listed, ListedObject},
 };
-
-/// The maximum number of requests that wait for their answer at a time.
-const MAX_REQUESTS: usize = 64;
 
 /// The time for which a bucket that was seen is taken to exist.
 const SEEN_FOR: Duration = Duration::from_secs(10);
@@ -35,30 +30,21 @@ pub(crate) struct Inner {
     pub(crate) forbidden: Forbidden,
     pub(crate) validators: Validators,
     pub(crate) bucket: Arc<dyn Bucket>,
-    options: Options,
-    requests: Semaphore,
+    requests: Requests,
     /// The last time at which the bucket was known to exist.
     seen: Mutex<Option<Instant>>,
 }
 
-/// The delays between the attempts of one operation, and its end.
-#[derive(Debug)]
-pub(crate) struct Attempts {
-    delays: ExponentialBackoff,
-    deadline: Instant,
-    limit: Duration,
-}
-
 impl Inner {
-    pub(crate) fn new(location: Location, forbidden: Forbidden, bucket: Arc<dyn Bucket>, options: Options) -> Self {
+    pub(crate) fn new(url: BucketUrl, bucket: Arc<dyn Bucket>, options: Options) -> Self {
+        let BucketUrl { location, forbidden } = url;
         let name = options.name.clone().unwrap_or_else(|| location.to_string());
         Self {
             location,
             forbidden,
             validators: Validators::new(&name),
             bucket,
-            options,
-            requests: Semaphore::new(MAX_REQUESTS),
+            requests: Requests::new(options.deadline, options.retries),
             seen: Mutex::new(None),
         }
     }
@@ -77,8 +63,7 @@ impl Inner {
     }
 
     pub(crate) fn attempts(&self) -> Attempts {
-        let limit = self.options.deadline;
-        Attempts { delays: self.options.delays(), deadline: Instant::now() + limit, limit }
+        self.requests.attempts()
     }
 
     /// Makes a request, and repeats it after a failure that may pass.
@@ -86,25 +71,7 @@ impl Inner {
     where
         F: Future<Output = object_store::Result<T>>,
     {
-        let mut attempts = self.attempts();
-        loop {
-            let failure = match self.attempt(&request, &attempts).await {
-                Ok(answer) => return Ok(answer),
-                Err(failure) => failure,
-            };
-            attempts.wait(failure).await?;
-        }
-    }
-
-    async fn attempt<T, F>(&self, request: impl Fn() -> F, attempts: &Attempts) -> Result<T, Failure>
-    where
-        F: Future<Output = object_store::Result<T>>,
-    {
-        let attempt = async {
-            let _permit = self.requests.acquire().await.map_err(|_| Failure::Other("the store is closed"))?;
-            request().await.map_err(|error| Failure::of(&error))
-        };
-        timeout_at(attempts.deadline, attempt).await.unwrap_or(Err(Failure::Deadline(attempts.limit)))
+        self.requests.make(|| request().map_err(|error| Failure::of(&error))).await
     }
 
     /// A page of the names that begin with a prefix, as the service sends it.
@@ -159,24 +126,6 @@ impl Inner {
         if let Ok(mut seen) = self.seen.try_lock() {
             *seen = Some(Instant::now());
         }
-    }
-}
-
-impl Attempts {
-    /// Waits until the next attempt; returns the failure if there is none.
-    pub(crate) async fn wait(&mut self, failure: Failure) -> Result<(), Failure> {
-        if !failure.is_transient() {
-            return Err(failure);
-        }
-        let Some(delay) = self.delays.next() else { return Err(failure) };
-        // Never earlier than the service asks for; the random part spreads the clients that it asked.
-        let delay = failure.retry_after().unwrap_or_default().saturating_add(delay);
-        if Instant::now().checked_add(delay).is_none_or(|at| at >= self.deadline) {
-            return Err(failure);
-        }
-        tracing::debug!(%failure, ?delay, "retrying a request to a bucket");
-        sleep(delay).await;
-        Ok(())
     }
 }
 

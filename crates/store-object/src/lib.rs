@@ -1,6 +1,6 @@
 //! A read-only store over a bucket of S3, Google Cloud Storage or Azure Blob Storage that other programs write.
 //!
-//! [`BucketStore`] is opened from a URL with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
+//! [`BucketStore`] is opened by a [`BucketUrl`] with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
 //! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or `AZURE_*`, as
 //! the `object_store` crate reads them. [`Keyed`](::store::Keyed) makes snapshots of the store.
 //!

@@ -112,8 +112,19 @@ impl FromStr for BucketUrl {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let (location, forbidden) = Location::parse(text)?;
-        let (_, recheck) = parse_options(text.split_once('?').map_or("", |(_, query)| query))?;
+        let (scheme, rest) = text.split_once("://").ok_or(UrlError::Scheme)?;
+        let service = Service::ALL.into_iter().find(|service| service.scheme() == scheme).ok_or(UrlError::Scheme)?;
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.contains('@') {
+            return Err(UrlError::Credentials);
+        }
+        let is_named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'$');
+        if bucket.is_empty() || bucket.starts_with('.') || !bucket.bytes().all(is_named) {
+            return Err(UrlError::Bucket);
+        }
+        let location = Location { service, bucket: bucket.to_owned(), prefix: parse_prefix(path)? };
+        let (forbidden, recheck) = parse_options(query)?;
         Ok(Self { location, forbidden, recheck })
     }
 }
@@ -128,26 +139,6 @@ impl fmt::Display for BucketUrl {
             (Forbidden::Absent, Recheck::DISTANT) => f.write_str("?absent=403"),
             (Forbidden::Absent, recheck) => write!(f, "?absent=403&recheck={recheck}"),
         }
-    }
-}
-
-impl Location {
-    /// Parses a URL such as `s3://bucket/prefix?absent=403`.
-    pub(crate) fn parse(url: &str) -> Result<(Self, Forbidden), UrlError> {
-        let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
-        let service = Service::ALL.into_iter().find(|service| service.scheme() == scheme).ok_or(UrlError::Scheme)?;
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-        if bucket.contains('@') {
-            return Err(UrlError::Credentials);
-        }
-        let is_named = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'$');
-        if bucket.is_empty() || bucket.starts_with('.') || !bucket.bytes().all(is_named) {
-            return Err(UrlError::Bucket);
-        }
-        let prefix = parse_prefix(path)?;
-        let (forbidden, _) = parse_options(query)?;
-        Ok((Self { service, bucket: bucket.to_owned(), prefix }, forbidden))
     }
 }
 
@@ -211,10 +202,10 @@ mod tests {
             ("az://$web/a/b/", "az://$web/a/b/"),
             ("s3://b/a%20b/%C3%A4?", "s3://b/a b/ä/"),
         ] {
-            let (location, forbidden) = Location::parse(url).unwrap();
+            let BucketUrl { location, forbidden } = url.parse().unwrap();
             assert_eq!((location.to_string().as_str(), forbidden), (shown, Forbidden::Error), "{url}");
         }
-        let (location, forbidden) = Location::parse("s3://b/a?absent=403").unwrap();
+        let BucketUrl { location, forbidden } = "s3://b/a?absent=403".parse().unwrap();
         assert_eq!((location.to_string().as_str(), forbidden), ("s3://b/a/", Forbidden::Absent));
     }
 
@@ -239,11 +230,11 @@ mod tests {
             ("s3://b?recheck=hunter2", UrlError::Recheck(RecheckError)),
             ("s3://b?token=hunter2", UrlError::UnknownOption { option: "token".to_owned() }),
         ] {
-            let error = Location::parse(url).unwrap_err();
+            let error = url.parse::<BucketUrl>().unwrap_err();
             assert_eq!(error, expected, "{url}");
             assert!(!format!("{error} {error:?}").contains(secret), "{url}");
         }
-        let error = Location::parse("s3://b?presence=1").unwrap_err();
+        let error = "s3://b?presence=1".parse::<BucketUrl>().unwrap_err();
         assert!(error.to_string().contains("absent=403"), "{error}");
     }
 }

@@ -2,8 +2,6 @@
 
 use std::{env, fmt, time::Duration};
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-
 /// The options of a [`BucketStore`](crate::BucketStore).
 #[derive(Clone)]
 pub struct Options {
@@ -48,16 +46,6 @@ impl Options {
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }
-    }
-
-    /// The delays between the attempts of one request.
-    pub(crate) fn delays(&self) -> ExponentialBackoff {
-        ExponentialBuilder::default()
-            .with_min_delay(Duration::from_millis(100))
-            .with_max_delay(Duration::from_secs(5))
-            .with_max_times(self.retries)
-            .with_jitter()
-            .build()
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::{ops::Range, sync::Arc};
 
-use bytes::Bytes;
-use futures::{
-    StreamExt,
-    stream::{self, BoxStream},
-};
+use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use object_store::{GetOptions, GetRange, GetResult as Answer, path::Path};
 use store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
+use store_remote::{Attempts, Body, Resume, resumed};
 
 use crate::{
     failure::{Failure, Refusal},
-    inner::{Attempts, Inner},
+    inner::Inner,
     location::{Forbidden, Service},
     provider::get_options,
     validators::Pin,
@@ -26,9 +23,6 @@ const TRIES: u32 = 4;
 
 /// No object is larger. Positions beyond it are not sent, as some servers cannot parse them.
 const MAX_SIZE: u64 = 1 << 53;
-
-/// A value that continues to break gets new attempts after this many bytes.
-const PROGRESS: u64 = 1 << 20;
 
 /// The result of a request for a value.
 enum Found {
@@ -187,96 +181,57 @@ fn begin(inner: &Arc<Inner>, key: &Key, path: &Path, answer: Answer) -> Result<G
     if range.start > range.end || range.end > meta.size {
         return Err(failed(Failure::Other("the answer has bytes from beyond the end of the object")));
     }
-    let reader = Reader {
-        inner: Arc::clone(inner),
-        key: key.clone(),
-        path: path.clone(),
-        meta,
-        pin,
-        remaining: range.clone(),
-        body: Some(answer.into_stream()),
-        attempts: None,
-        progress: 0,
-    };
-    Ok(GetResult { meta, range, stream: stream::try_unfold(reader, Reader::next).boxed() })
+    let source = Source { inner: Arc::clone(inner), key: key.clone(), path: path.clone(), version: meta.version, pin };
+    let stream = resumed(source, range.clone(), body_of(answer));
+    Ok(GetResult { meta, range, stream })
+}
+
+fn body_of(answer: Answer) -> Body<Failure> {
+    answer.into_stream().map_err(|error| Failure::of(&error)).boxed()
 }
 
 /// A value that is being read.
-struct Reader {
+struct Source {
     inner: Arc<Inner>,
     key: Key,
     path: Path,
-    meta: ValueMeta,
+    version: Version,
     pin: Pin,
-    remaining: Range<u64>,
-    /// The rest of the body; `None` after it broke.
-    body: Option<BoxStream<'static, object_store::Result<Bytes>>>,
-    /// The attempts that are left since the body broke, if it did.
-    attempts: Option<Attempts>,
-    /// The number of bytes since then.
-    progress: u64,
 }
 
-impl Reader {
-    /// The next bytes. A body that breaks is resumed where it broke, with a request for the same value.
-    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
-        loop {
-            if self.remaining.is_empty() {
-                return Ok(None);
-            }
-            let Some(body) = &mut self.body else {
-                self.resume().await?;
-                continue;
-            };
-            let failure = match body.next().await {
-                Some(Ok(bytes)) if bytes.is_empty() => continue,
-                Some(Ok(bytes)) => return self.take(&bytes).map(|()| Some((bytes, self))),
-                Some(Err(error)) => Failure::of(&error),
-                None => Failure::Short { missing: self.remaining.end.saturating_sub(self.remaining.start) },
-            };
-            self.body = None;
-            if self.progress >= PROGRESS {
-                self.attempts = None;
-            }
-            self.progress = 0;
-            let mut attempts = self.attempts.take().unwrap_or_else(|| self.inner.attempts());
-            attempts.wait(failure).await.map_err(|failure| self.failed(failure))?;
-            self.attempts = Some(attempts);
-        }
+impl Resume for Source {
+    type Failure = Failure;
+
+    fn resume(&self, remaining: Range<u64>) -> BoxFuture<'_, Result<Body<Failure>, StoreError>> {
+        self.ask(remaining).boxed()
     }
 
-    fn take(&mut self, bytes: &Bytes) -> Result<(), StoreError> {
-        let len = bytes.len() as u64;
-        if len > self.remaining.end.saturating_sub(self.remaining.start) {
-            return Err(self.failed(Failure::Long));
-        }
-        self.remaining.start = self.remaining.start.saturating_add(len);
-        self.progress = self.progress.saturating_add(len);
-        Ok(())
+    fn attempts(&self) -> Attempts {
+        self.inner.attempts()
     }
 
-    /// Asks for the remaining bytes of the same value.
-    async fn resume(&mut self) -> Result<(), StoreError> {
+    fn error(&self, failure: Failure) -> StoreError {
+        self.inner.error(ACTION, self.key.as_str(), failure)
+    }
+}
+
+impl Source {
+    async fn ask(&self, remaining: Range<u64>) -> Result<Body<Failure>, StoreError> {
         let changed = || StoreError::Changed { key: self.key.clone() };
-        let range = Some(GetRange::Bounded(self.remaining.clone()));
+        let range = Some(GetRange::Bounded(remaining.clone()));
         let options = || pinned(Some(&self.pin), GetOptions { range: range.clone(), ..get_options() });
         let answer = match self.inner.request(|| self.inner.bucket.get_opts(&self.path, options())).await {
             Ok(answer) => answer,
             Err(failure) if matches!(failure.status(), Some(404 | 412 | 416)) => return Err(changed()),
-            Err(failure) => return Err(self.failed(failure)),
+            Err(failure) => return Err(self.error(failure)),
         };
-        let (meta, _) = self.inner.validators.meta(&self.key, &answer.meta).map_err(|failure| self.failed(failure))?;
-        if meta.version != self.meta.version {
+        let (meta, _) = self.inner.validators.meta(&self.key, &answer.meta).map_err(|failure| self.error(failure))?;
+        if meta.version != self.version {
             return Err(changed());
         }
-        if answer.range != self.remaining {
-            return Err(self.failed(Failure::Whole));
+        if answer.range != remaining {
+            return Err(self.error(Failure::Whole));
         }
-        self.body = Some(answer.into_stream());
-        Ok(())
-    }
-
-    fn failed(&self, failure: Failure) -> StoreError {
-        self.inner.error(ACTION, self.key.as_str(), failure)
+        Ok(body_of(answer))
     }
 }

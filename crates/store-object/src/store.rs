@@ -12,7 +12,7 @@ use crate::{
     error::{OpenError, RequestError},
     inner::Inner,
     list,
-    location::Location,
+    location::BucketUrl,
     options::Options,
     provider::{Bucket, connect},
     read,
@@ -26,21 +26,19 @@ pub struct BucketStore {
 }
 
 impl BucketStore {
-    /// Opens a URL such as `s3://bucket/prefix`, with the credentials of the options' variables. Fails if the bucket does
-    /// not exist or may not be listed.
+    /// Opens a prefix of a bucket, with the credentials of the options' variables. Fails if the bucket does not exist or
+    /// may not be listed.
     ///
     /// With `?absent=403`, what may not be read has no value, and a bucket that may not be listed opens without listings.
-    pub async fn open(url: &str, options: Options) -> Result<Self, OpenError> {
-        let (location, _) = Location::parse(url)?;
-        let bucket = connect(&location, &options)?;
+    pub async fn open(url: &BucketUrl, options: Options) -> Result<Self, OpenError> {
+        let bucket = connect(&url.location, &options)?;
         Self::open_bucket(url, bucket, options).await
     }
 
     /// Opens a URL like [`open`](Self::open), with a client of its own in place of that of its service.
-    pub async fn open_bucket(url: &str, bucket: Arc<dyn Bucket>, options: Options) -> Result<Self, OpenError> {
-        let (location, forbidden) = Location::parse(url)?;
-        let target = location.to_string();
-        let inner = Inner::new(location, forbidden, bucket, options);
+    pub async fn open_bucket(url: &BucketUrl, bucket: Arc<dyn Bucket>, options: Options) -> Result<Self, OpenError> {
+        let target = url.location.to_string();
+        let inner = Inner::new(url.clone(), bucket, options);
         let probed = inner.probe().await;
         let is_listed = probed.map_err(|failure| RequestError { action: "open", target, failure })?;
         let listing = if is_listed { Listing::Sorted } else { Listing::None };

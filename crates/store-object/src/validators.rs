@@ -3,16 +3,10 @@
 use std::sync::Arc;
 
 use object_store::ObjectMeta;
-use quick_cache::sync::Cache;
-use store::{CursorSigner, Key, ValueMeta, Version, VersionHash};
+use store::{CursorSigner, Key, ValueMeta, Version};
+use store_remote::{Pins, is_strong, seconds};
 
-use crate::{
-    failure::Failure,
-    xml::{ListedObject, seconds},
-};
-
-/// The number of validators that are remembered.
-const REMEMBERED: usize = 64 << 10;
+use crate::{failure::Failure, xml::ListedObject};
 
 /// The condition of a request that pins it to one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,18 +19,15 @@ pub(crate) enum Pin {
 
 /// Makes versions of validators, and remembers the validators of versions for conditional requests.
 #[derive(Debug)]
-pub(crate) struct Validators {
-    hash: VersionHash,
-    pins: Cache<Version, Pin>,
-}
+pub(crate) struct Validators(Pins<Pin>);
 
 impl Validators {
     pub(crate) fn new(name: &str) -> Self {
-        Self { hash: VersionHash::new(name), pins: Cache::new(REMEMBERED) }
+        Self(Pins::new(name))
     }
 
     pub(crate) fn cursors(&self) -> CursorSigner {
-        self.hash.cursors()
+        self.0.cursors()
     }
 
     /// The metadata of a value, and what pins it.
@@ -48,11 +39,11 @@ impl Validators {
         let (version, pin) = match (etag, object.version.as_deref()) {
             (Some(etag), _) => (self.of_etag(key, etag, object.size), Pin::ETag(etag.into())),
             (None, Some(id)) if !matches!(id, "" | "null") => {
-                (self.version(key, b"version", id, object.size), Pin::Version(id.into()))
+                (self.0.version(key, "version", id, object.size), Pin::Version(id.into()))
             }
             _ => return Err(Failure::NoValidator),
         };
-        self.pins.insert(version, pin.clone());
+        self.0.remember(version, pin.clone());
         Ok((ValueMeta { size: object.size, version, modified: seconds(object.last_modified.into()) }, pin))
     }
 
@@ -65,22 +56,13 @@ impl Validators {
 
     /// The condition that pins a version, if its validator is remembered.
     pub(crate) fn pin(&self, version: Version) -> Option<Pin> {
-        self.pins.get(&version)
+        self.0.pin(version)
     }
 
     fn of_etag(&self, key: &Key, etag: &str, size: u64) -> Version {
         // Some listings have no quotes around tags.
-        self.version(key, b"etag", etag.trim_matches('"'), size)
+        self.0.version(key, "etag", etag.trim_matches('"'), size)
     }
-
-    fn version(&self, key: &Key, kind: &[u8], validator: &str, size: u64) -> Version {
-        self.hash.version(key, &[kind, validator.as_bytes(), &size.to_le_bytes()])
-    }
-}
-
-/// True if equal tags mean equal bytes.
-fn is_strong(etag: &str) -> bool {
-    !etag.starts_with("W/") && !etag.trim_matches('"').is_empty()
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The XML of listings and errors.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use percent_encoding::percent_decode_str;
 use quick_xml::{
     Reader, XmlVersion,
     events::{BytesRef, BytesStart, Event},
 };
+use store_remote::seconds;
 
 use crate::{
     failure::{Failure, Refusal},
@@ -166,12 +167,6 @@ fn decode_name(text: &str, encoded: bool) -> Option<String> {
         return Some(text.to_owned());
     }
     percent_decode_str(text).decode_utf8().ok().map(|name| name.into_owned())
-}
-
-/// The time in whole seconds, which is what headers have.
-pub(crate) fn seconds(time: SystemTime) -> SystemTime {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH)
 }
 
 /// A part of a document.

@@ -34,7 +34,7 @@ impl<const SERVICE: usize> ForeignData for Remote<SERVICE> {
         let url = ["s3://b", "az://b"].get(SERVICE).unwrap();
         // The servers of two stores have the same bucket.
         let options = Options::with_variables(variables(&server)).name(server.url());
-        let store = BucketStore::open(url, options).await.unwrap();
+        let store = BucketStore::open(&url.parse().unwrap(), options).await.unwrap();
         let guarantees = store.guarantees();
         Self { server, store: Arc::new(Keyed::new(store, guarantees)) }
     }
@@ -81,7 +81,8 @@ async fn a_body_that_ends_early_without_an_error_is_resumed_and_never_a_short_va
         options
     };
     let read = async |bucket| {
-        let store = BucketStore::open_bucket("s3://memory", Arc::new(bucket), options()).await.unwrap();
+        let store =
+            BucketStore::open_bucket(&"s3://memory".parse().unwrap(), Arc::new(bucket), options()).await.unwrap();
         store.get(&Key::parse("a").unwrap(), None).await.unwrap().unwrap().bytes().await
     };
     assert_eq!(read(bucket.clone()).await.unwrap(), "0123456789");

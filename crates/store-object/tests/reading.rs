@@ -205,7 +205,7 @@ async fn a_service_that_does_not_answer_is_given_up_at_the_deadline() {
     let mut options = options(&server);
     options.read_timeout = Duration::from_secs(50);
     options.deadline = Duration::from_millis(600);
-    let store = BucketStore::open("s3://b/p", options).await.unwrap();
+    let store = BucketStore::open(&"s3://b/p".parse().unwrap(), options).await.unwrap();
     server.on_request(|_| Some(Fault::Stalled));
     let begin = Instant::now();
     let error = within(store.head(&key("a"))).await.unwrap_err();

@@ -112,11 +112,11 @@ async fn no_error_and_no_log_has_a_credential() {
         options.retries = 1;
         options.read_timeout = std::time::Duration::from_millis(100);
         assert_clean(&format!("{options:?}"));
-        let store = BucketStore::open(url, options.clone()).await.unwrap();
+        let store = BucketStore::open(&url.parse().unwrap(), options.clone()).await.unwrap();
         for fault in faults() {
             server.on_request(move |_| Some(fault.clone()));
             errors.push_str(&provoke(&store).await);
-            if let Err(error) = BucketStore::open(url, options.clone()).await {
+            if let Err(error) = BucketStore::open(&url.parse().unwrap(), options.clone()).await {
                 errors.push_str(&texts(&error));
             }
         }
@@ -152,7 +152,7 @@ async fn variables_that_do_not_configure_a_bucket_are_reported_without_their_sec
         ("s3://b", "AWS_ALLOW_HTTP", "maybe"),
         ("s3://b", "AWS_TIMEOUT", "soon"),
     ] {
-        let error = BucketStore::open(url, with(name, value)).await.unwrap_err();
+        let error = BucketStore::open(&url.parse().unwrap(), with(name, value)).await.unwrap_err();
         assert_clean(&texts(&error));
         assert!(error.to_string().contains(url), "{error}");
     }
@@ -167,7 +167,7 @@ async fn variables_may_set_what_options_set() {
     let mut options = Options::with_variables(all);
     options.retries = 0;
     let begin = std::time::Instant::now();
-    BucketStore::open("s3://b", options).await.unwrap_err();
+    BucketStore::open(&"s3://b".parse().unwrap(), options).await.unwrap_err();
     assert!(begin.elapsed().as_secs() < 10, "{:?}", begin.elapsed());
 }
 
@@ -177,7 +177,7 @@ async fn a_server_that_is_not_there_is_an_error_that_names_the_bucket() {
     let mut options = options(&server);
     options.retries = 1;
     drop(server);
-    let error = BucketStore::open("s3://b/p", options).await.unwrap_err();
+    let error = BucketStore::open(&"s3://b/p".parse().unwrap(), options).await.unwrap_err();
     let texts = texts(&error);
     assert!(texts.contains("s3://b/p/") && texts.contains("no connection could be established"), "{texts}");
     let server = Server::start(Dialect::S3).await;
@@ -194,7 +194,7 @@ async fn credentials_that_cannot_be_obtained_are_an_error_and_not_the_absence_of
         all.push(("AWS_METADATA_ENDPOINT".to_owned(), server.url()));
         let mut options = Options::with_variables(all);
         options.retries = 0;
-        let error = BucketStore::open("s3://b?absent=403", options).await.unwrap_err();
+        let error = BucketStore::open(&"s3://b?absent=403".parse().unwrap(), options).await.unwrap_err();
         assert_clean(&texts(&error));
         assert!(error.to_string().contains("credentials"), "{error}");
     }

@@ -1,6 +1,6 @@
 //! The guarantees of a store, by which its users know what they can rely on.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 /// The guarantees of a store, which it declares with [`SnapshotStore::guarantees`](crate::SnapshotStore::guarantees).
 ///
@@ -24,8 +24,8 @@ pub struct Guarantees {
     pub checked: bool,
 }
 
-/// The moment to which the values of a snapshot belong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The moment to which the values of a snapshot belong; the strongest guarantee is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reads {
     /// All values are those of one commit.
     Commit,
@@ -34,8 +34,8 @@ pub enum Reads {
     Key,
 }
 
-/// The unit of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The unit of a change; the strongest guarantee is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Writes {
     /// Any number of keys change together, or none of them.
     Commit,
@@ -45,8 +45,8 @@ pub enum Writes {
     None,
 }
 
-/// The preconditions that hold when a change is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The preconditions that hold when a change is made; the strongest guarantee is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Conditions {
     /// Any precondition is checked atomically with the change.
     Atomic,
@@ -58,8 +58,8 @@ pub enum Conditions {
     None,
 }
 
-/// The listings of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The listings of a store; the strongest guarantee is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Listing {
     /// Listings are complete and sorted, as [`ListableStore`](crate::ListableStore) defines them.
     Sorted,
@@ -83,6 +83,39 @@ impl Guarantees {
     /// The guarantees of a store that reads data which other programs own, as strong as they can be.
     pub const READ_ONLY: Self =
         Self { reads: Reads::Key, writes: Writes::None, conditions: Conditions::None, checked: false, ..Self::COMMITS };
+
+    /// What both stores guarantee.
+    #[must_use]
+    pub fn weaker(self, other: Self) -> Self {
+        Self {
+            reads: self.reads.max(other.reads),
+            writes: self.writes.max(other.writes),
+            conditions: self.conditions.max(other.conditions),
+            listing: self.listing.max(other.listing),
+            staleness: self.staleness.max(other.staleness),
+            shared_names: self.shared_names && other.shared_names,
+            checked: self.checked && other.checked,
+        }
+    }
+}
+
+/// One line for logs, with the words that users see.
+impl fmt::Display for Guarantees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reads, writes, conditions, listing, staleness, shared_names, checked } = *self;
+        let yes_or_no = |holds| if holds { "yes" } else { "no" };
+        write!(
+            f,
+            "reads: {}, writes: {}, conditions: {}, listing: {}, staleness: {} s, shared names: {}, checked: {}",
+            reads.as_str(),
+            writes.as_str(),
+            conditions.as_str(),
+            listing.as_str(),
+            staleness.as_secs_f64(),
+            yes_or_no(shared_names),
+            yes_or_no(checked),
+        )
+    }
 }
 
 impl Reads {
@@ -125,5 +158,28 @@ impl Listing {
             Self::Sorted => "sorted",
             Self::None => "none",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guarantees_are_shown_in_the_words_of_users() {
+        assert_eq!(
+            Guarantees::COMMITS.to_string(),
+            "reads: commit, writes: commit, conditions: atomic, listing: sorted, staleness: 0 s, shared names: yes, checked: yes"
+        );
+        let foreign = Guarantees {
+            listing: Listing::None,
+            staleness: Duration::from_millis(2500),
+            shared_names: false,
+            ..Guarantees::READ_ONLY
+        };
+        assert_eq!(
+            foreign.to_string(),
+            "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no"
+        );
     }
 }

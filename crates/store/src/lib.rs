@@ -15,7 +15,7 @@
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
 //! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`Rechecked`] between the two remembers for some seconds what was
-//! read. [`ServedStore`] is a store of either kind.
+//! read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
 //!
 //! # Lifecycle of a value
 //!
@@ -40,8 +40,9 @@
 //! # Implementations
 //!
 //! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
-//! `zarrd-store-object`, and the store of a server in `zarrd-client`. [`StoreWrapper`] derives a store from another one.
-//! The feature `conformance` adds a test suite that checks the contract of each method on every implementation.
+//! `zarrd-store-object`, that of a web server in `zarrd-store-http`, and the store of a server in `zarrd-client`.
+//! [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that checks the contract of
+//! each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
@@ -59,6 +60,7 @@ mod keyed;
 mod list;
 mod memory;
 mod meta;
+mod mounts;
 mod page;
 mod random;
 mod range;
@@ -89,6 +91,7 @@ pub use keyed::Keyed;
 pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
+pub use mounts::{MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};

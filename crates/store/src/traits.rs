@@ -18,7 +18,7 @@ use futures::{
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    PageRequest, Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, Version, WaitTimes,
+    PageRequest, Payload, Precondition, Prefix, PutResult, Reads, Staged, StoreError, ValueMeta, Version, WaitTimes,
     Watermark,
 };
 
@@ -134,8 +134,20 @@ pub trait ListableStore: Send + Sync {
 /// Reads many keys in a snapshot, with the guarantees that it declares.
 #[async_trait]
 pub trait SnapshotStore: ReadableStore + ListableStore {
-    /// The guarantees of the store, which do not change.
+    /// The guarantees of the store, which do not change: of several stores that are shown as one, what all of them
+    /// guarantee.
     fn guarantees(&self) -> Guarantees;
+
+    /// The guarantees of what is below a prefix, which are at least those of the store.
+    fn guarantees_below(&self, _prefix: &Prefix) -> Guarantees {
+        self.guarantees()
+    }
+
+    /// The guarantees of each store that is shown, with the name below which it is mounted: that at the root first, which
+    /// has none.
+    fn parts(&self) -> Vec<(Option<String>, Guarantees)> {
+        vec![(None, self.guarantees())]
+    }
 
     /// Takes a snapshot of the values of `keys`: as of one commit, or each as of the first look at it
     /// ([`Guarantees::reads`]).
@@ -158,11 +170,21 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
     ///
     /// - It is `None` if, and only if, the store has no commits ([`Reads::Key`](crate::Reads::Key)). Nothing can be
     ///   concluded from two calls that return `None`.
+    /// - Of several stores that are shown as one, it is that of the store at the root.
     /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the call.
     ///   Reads between two calls that return the same number have therefore seen one commit.
     /// - Without commits it does not change, except when the store is opened.
     /// - The call is cheap.
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError>;
+
+    /// Returns a number that identifies the visible state below a prefix, like [`watermark`](Self::watermark): `None` if not
+    /// all of it is of one store with commits.
+    async fn watermark_below(&self, prefix: &Prefix) -> Result<Option<Watermark>, StoreError> {
+        match self.guarantees_below(prefix).reads {
+            Reads::Commit => self.watermark().await,
+            Reads::Key => Ok(None),
+        }
+    }
 
     /// The queues in which changes wait, by name, with the times of waits in each; empty for a store that has none.
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
@@ -173,7 +195,9 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
 /// Changes many keys in one commit, and reads many keys as of one commit.
 ///
 /// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
-/// its [watermark](SnapshotStore::watermark) is never `None`.
+/// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true below
+/// each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
+/// [`StoreError::Unsupported`], and changes nothing.
 #[async_trait]
 pub trait TransactionalStore: SnapshotStore + WriteableStore {
     /// Writes a value for `key` without making it visible. Fails like [`WriteableStore::set`].

@@ -132,6 +132,11 @@ pub trait StoreWrapper: Send + Sync {
         self.inner().guarantees()
     }
 
+    /// Implements [`SnapshotStore::guarantees_below`].
+    fn guarantees_below(&self, prefix: &Prefix) -> Guarantees {
+        self.inner().guarantees_below(prefix)
+    }
+
     /// Implements [`SnapshotStore::watermark`].
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
         self.inner().watermark().await
@@ -250,6 +255,14 @@ impl<W: StoreWrapper> ListableStore for W {
 impl<W: StoreWrapper> SnapshotStore for W {
     fn guarantees(&self) -> Guarantees {
         StoreWrapper::guarantees(self)
+    }
+
+    fn guarantees_below(&self, prefix: &Prefix) -> Guarantees {
+        StoreWrapper::guarantees_below(self, prefix)
+    }
+
+    fn parts(&self) -> Vec<(Option<String>, Guarantees)> {
+        self.inner().parts()
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

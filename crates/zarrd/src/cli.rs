@@ -52,6 +52,10 @@ Examples:
       serve a directory that zarr-python and others write, without writing to it
   zarrd serve --store s3://bucket/lab
       serve a prefix of a bucket, with the credentials of the environment
+  zarrd serve --store https://example.org/data
+      serve the files of a web server
+  zarrd serve --mount lab=s3://bucket/lab --mount old=dir:/archive
+      show other stores below /lab and /old, beside what the own store has
   zarrd serve --store memory: --listen 127.0.0.1:0
       for a test: nothing is persistent, and the line on stdout has the port
 

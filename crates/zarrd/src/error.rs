@@ -179,6 +179,7 @@ impl Error {
                 OpenStoreError::Open { .. }
                 | OpenStoreError::OpenFiles { .. }
                 | OpenStoreError::OpenBucket { .. }
+                | OpenStoreError::OpenWeb { .. }
                 | OpenStoreError::NotFound { .. },
             ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,

@@ -1,6 +1,7 @@
 //! Opening and closing of stores.
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -8,13 +9,16 @@ use std::{
 
 use array::Arrays;
 use client::HttpStore;
-use store::{Keyed, ListableStore, MemoryStore, Prefix, ReadableStore, Rechecked, SnapshotStore, StoreError};
+use store::{
+    Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Rechecked, SnapshotStore, StoreError,
+};
 use store_dir::DirStore;
+use store_http::{HttpUrl, WebStore};
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 use store_object::{BucketStore, BucketUrl};
 
 use crate::{
-    config::{Endpoint, FilesLocation, Location, ServerEndpoint, WriteLimits},
+    config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
     transfer::{DEFAULT_MAX_KEYS, Sink, Source, StoreSink, StoreSource},
 };
 
@@ -30,6 +34,14 @@ pub(crate) enum ServedStore {
     Memory(MemoryStore),
     /// A store that other programs write.
     Foreign(Arc<dyn SnapshotStore>),
+}
+
+/// The stores to be served: one at the root, and others below names.
+pub(crate) struct ServedStores {
+    /// The locations of all of them.
+    identity: String,
+    root: ServedStore,
+    mounts: BTreeMap<MountName, ServedStore>,
 }
 
 /// An open store, local or behind a server.
@@ -88,6 +100,15 @@ pub(crate) enum OpenStoreError {
         /// Reason.
         #[source]
         source: Box<store_object::OpenError>,
+    },
+    /// The web server cannot be opened.
+    #[error("cannot open the store {url}")]
+    OpenWeb {
+        /// The store.
+        url: Box<HttpUrl>,
+        /// Reason.
+        #[source]
+        source: store_http::OpenError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -171,7 +192,7 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
-        Location::Memory | Location::Files(_) | Location::Bucket(_) => {
+        Location::Memory | Location::Files(_) | Location::Bucket(_) | Location::Web(_) => {
             return Err(OpenStoreError::NotFound { location: location.clone() });
         }
     };
@@ -186,6 +207,7 @@ pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn Snapshot
     match location {
         Location::Files(files) => Ok(Arc::new(open_files(files).await?)),
         Location::Bucket(url) => Ok(Arc::new(open_bucket(url).await?)),
+        Location::Web(url) => Ok(Arc::new(open_web(url).await?)),
         Location::Sled(_) | Location::Redb(_) | Location::Memory => {
             Err(OpenStoreError::NotFound { location: location.clone() })
         }
@@ -206,9 +228,18 @@ async fn open_files(files: &FilesLocation) -> Result<Keyed<Rechecked<DirStore>>,
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
 async fn open_bucket(url: &BucketUrl) -> Result<Keyed<Rechecked<BucketStore>>, OpenStoreError> {
-    let opened = BucketStore::open(&url.to_string(), store_object::Options::from_environment()).await;
+    let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
+    let store = Rechecked::new(store, url.recheck());
+    let guarantees = store.guarantees(store.inner().guarantees());
+    Ok(Keyed::new(store, guarantees))
+}
+
+/// Opens the files of a web server. Servers that have it by the same URL agree on versions.
+async fn open_web(url: &HttpUrl) -> Result<Keyed<Rechecked<WebStore>>, OpenStoreError> {
+    let opened = WebStore::open(url, store_http::Options::default()).await;
+    let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
     let store = Rechecked::new(store, url.recheck());
     let guarantees = store.guarantees(store.inner().guarantees());
     Ok(Keyed::new(store, guarantees))
@@ -283,6 +314,52 @@ impl ServedStore {
             Self::Local(store) => store.close().await,
             Self::Memory(_) | Self::Foreign(_) => Ok(()),
         }
+    }
+}
+
+impl ServedStores {
+    /// Opens the stores: that at the root as [`ServedStore::open`] does, and the others for reading.
+    pub(crate) async fn open(
+        root: &Location,
+        access: Access,
+        limits: WriteLimits,
+        mounts: &[Mount],
+    ) -> Result<Self, OpenStoreError> {
+        let names = mounts.iter().map(|mount| format!("\n{mount}"));
+        let identity = format!("{root}{}", names.collect::<String>());
+        let root = ServedStore::open(root, access, limits).await?;
+        let mut stores = Self { identity, root, mounts: BTreeMap::new() };
+        for Mount { name, store } in mounts {
+            match ServedStore::open(store, Access::ReadOnly, limits).await {
+                Ok(store) => drop(stores.mounts.insert(name.clone(), store)),
+                Err(error) => {
+                    // The error of opening is the one to report.
+                    let _ = stores.close().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(stores)
+    }
+
+    /// The stores as the server needs them.
+    pub(crate) fn shared(&self) -> store::ServedStore {
+        let root = self.root.shared();
+        if self.mounts.is_empty() {
+            return root;
+        }
+        let reads = |store: &ServedStore| -> Arc<dyn SnapshotStore> { store.shared().reads().clone() };
+        let mounts = self.mounts.iter().map(|(name, store)| (name.clone(), reads(store)));
+        Mounts::new(&self.identity, root, mounts.collect()).served()
+    }
+
+    /// Closes all of them; returns the first error.
+    pub(crate) async fn close(self) -> Result<(), StoreError> {
+        let mut closed = self.root.close().await;
+        for (_, store) in self.mounts {
+            closed = closed.and(store.close().await);
+        }
+        closed
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ArrayPath, ContentNegotiation, ElementsPostQuery, Query, TagConditions},
+    headers::guarantees_at,
     request_body::{Document, ReadRequestDocument},
 };
 
@@ -64,7 +65,7 @@ pub(crate) async fn post(
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed_size);
     }
-    if engine.app.store().guarantees().reads == Reads::Commit {
+    if guarantees_at(&engine.app, &path).reads == Reads::Commit {
         let read = spec.read(&engine, &path, query.dialect, &request).await?;
         drop((request, memory));
         return spec.respond(&engine.app, read).await;

@@ -21,7 +21,7 @@ use store::Version;
 use wire::{
     array::{self as wire_array, CsvHeader, Format},
     etag,
-    headers::{DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
+    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
     problem::{Members, Problem, ProblemType},
     query::{ElementsQuery, HEADER, MAX, MIN, QueryError},
     range::{ContentRange, RangeRequest},
@@ -42,7 +42,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::REVALIDATE,
+    headers::{REVALIDATE, consistency},
     response_body::sized_body,
 };
 
@@ -278,6 +278,7 @@ impl ResponseSpec {
             content_disposition::header(array_read.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)),
         );
         headers.insert(DIALECT, HeaderValue::from_static(array_read.model().dialect.name()));
+        headers.insert(CONSISTENCY, consistency(app, array_read.path()));
         headers.extend(wire_array::data_type(&slice.data_type.name()).map(|name| (DATA_TYPE, name)));
         headers.extend(wire_array::shape(&slice.shape).map(|shape| (SHAPE, shape)));
         headers

@@ -11,7 +11,7 @@ use http::{
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use meta::NodePath;
-use store::{Admitted, BoxError, IntentError, ReadError, StoreError, UploadError, Version, WarningRate};
+use store::{Admitted, BoxError, IntentError, MountFailure, ReadError, StoreError, UploadError, Version, WarningRate};
 use wire::{
     digest::DigestError,
     etag::{self, EtagError},
@@ -281,8 +281,12 @@ impl From<StoreError> for ApiError {
             | StoreError::DuplicateKey { .. }
             | StoreError::InvalidStaged
             | StoreError::NotInSnapshot { .. }
-            | StoreError::Io { .. }
-            | StoreError::Backend { .. } => Self::with_cause(ProblemType::Internal, error),
+            | StoreError::Io { .. } => Self::with_cause(ProblemType::Internal, error),
+            StoreError::Backend { .. } => {
+                let mount = error.backend_source::<MountFailure>().map(|failure| failure.prefix().to_string());
+                let members = Members { prefix: mount, ..Members::default() };
+                Self::build(Problem::new(ProblemType::Internal).with_members(members), Vec::new(), Some(error.into()))
+            }
         }
     }
 }

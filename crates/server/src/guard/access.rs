@@ -1,6 +1,6 @@
 //! Checks of the right to change what is stored.
 
-use http::{HeaderMap, HeaderName, header::ORIGIN};
+use http::{HeaderMap, HeaderName, Uri, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
 
 use super::truncated::truncated;
@@ -50,14 +50,14 @@ pub(crate) fn check_mutation(
 }
 
 /// Returns the value of `Allow` for a resource under the current settings, without what the store does not support.
-pub(crate) fn allowed_methods(app: &App, route: &Route, query: &str) -> String {
+pub(crate) fn allowed_methods(app: &App, route: &Route, uri: &Uri) -> String {
     let is_allowed = |operation: &Operation| {
         let is_accepted = !operation.changes_store() || app.settings().changes == Changes::Accepted;
-        is_accepted && operation.check_supported(app).is_ok()
+        is_accepted && operation.check_supported(app, uri).is_ok()
     };
     match route.operations.iter().all(is_allowed) {
         true => route.allow(),
-        false => route.allow_matching(query, is_allowed),
+        false => route.allow_matching(uri.query().unwrap_or_default(), is_allowed),
     }
 }
 

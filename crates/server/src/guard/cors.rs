@@ -2,7 +2,7 @@
 
 use axum::{body::Body, response::Response};
 use http::{
-    HeaderMap, HeaderValue, StatusCode,
+    HeaderMap, HeaderValue, StatusCode, Uri,
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
@@ -24,7 +24,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// browsers.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
-     retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
+     retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-consistency, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
      zarr-existed, zarr-losses, zarr-modified, zarr-other-dialects, zarr-shape",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");
@@ -40,19 +40,19 @@ pub(crate) fn add_common_headers(headers: &mut HeaderMap) {
 }
 
 /// Responds to `OPTIONS` with the supported methods, and to a preflight with those permitted for the page's origin.
-pub(crate) fn preflight(app: &App, route: &Route, query: &str, request_headers: &HeaderMap) -> Response {
+pub(crate) fn preflight(app: &App, route: &Route, uri: &Uri, request_headers: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     // Method names and commas are a valid header value.
     let value = |methods: String| HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static("OPTIONS"));
-    let all = value(allowed_methods(app, route, query));
+    let all = value(allowed_methods(app, route, uri));
     if let Some(origin) =
         request_headers.get(ORIGIN).filter(|_| request_headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD))
     {
         // A page of any origin may use a bearer token that it has.
         let may_change = origin_allowed(app, origin.as_bytes()) || requests_authorization(request_headers);
-        let methods = if may_change { all.clone() } else { value(route.allow_safe(query)) };
+        let methods = if may_change { all.clone() } else { value(route.allow_safe(uri.query().unwrap_or_default())) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);

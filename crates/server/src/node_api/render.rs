@@ -12,7 +12,7 @@ use operations::{Depth, LinkTarget, NodeInfo};
 use store::Version;
 use wire::{
     etag,
-    headers::{BROKEN, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
+    headers::{BROKEN, CONSISTENCY, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
     node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
     problem::{Members, Problem, ProblemType},
     query::{Form, Include, NodeQuery},
@@ -23,7 +23,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::REVALIDATE,
+    headers::{REVALIDATE, consistency},
 };
 
 /// The largest hierarchy, in bytes, that is rendered on the async thread.
@@ -116,6 +116,7 @@ impl NodeRenderer {
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
+        headers.insert(CONSISTENCY, consistency(&engine.app, &node.path));
         for (name, count) in
             [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {

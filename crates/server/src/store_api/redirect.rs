@@ -14,7 +14,7 @@ use crate::{app::App, error::ApiError, headers::REVALIDATE};
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, ApiError> {
     let Some(prefix) = Prefix::from_key(key) else { return Err(ApiError::no_such_key(key)) };
     // Without listings nobody knows which prefixes exist.
-    if app.store().guarantees().listing == Listing::None {
+    if app.store().guarantees_below(&prefix).listing == Listing::None {
         return Err(ApiError::no_such_key(key));
     }
     let below = app.store().list_dir(&prefix, PageRequest::first(1)).await?;

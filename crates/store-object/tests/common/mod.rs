@@ -118,7 +118,7 @@ impl Fixture {
 }
 
 pub(crate) async fn open(server: &Server, url: &str) -> Result<BucketStore, OpenError> {
-    within(BucketStore::open(url, options(server))).await
+    within(BucketStore::open(&url.parse().unwrap(), options(server))).await
 }
 
 pub(crate) fn key(text: &str) -> Key {

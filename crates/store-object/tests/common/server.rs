@@ -1,7 +1,7 @@
 //! The server: connections, requests, and faults.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, VecDeque},
     net::SocketAddr,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Slow(Duration),
     /// Ignores a header of the request.
     Ignoring(&'static str),
+    /// Sends a body without a length that never ends.
+    Endless,
 }
 
 #[derive(Clone, Debug)]
@@ -75,9 +77,11 @@ struct State {
     rule: Mutex<Rule>,
     requests: Mutex<Vec<Request>>,
     counter: Mutex<u64>,
+    /// The dates of the next answers, in place of those that they have.
+    dates: Mutex<VecDeque<String>>,
 }
 
-/// A server with the bucket `b`.
+/// A server of objects.
 pub(crate) struct Server {
     address: SocketAddr,
     state: Arc<State>,
@@ -94,6 +98,7 @@ impl Server {
             rule: Mutex::new(Box::new(|_| None)),
             requests: Mutex::default(),
             counter: Mutex::new(0),
+            dates: Mutex::default(),
         });
         let shared = Arc::clone(&state);
         let task = tokio::spawn(async move {
@@ -140,6 +145,11 @@ impl Server {
             let object = Object { bytes, etag: format!("{:032x}", *counter), modified: SystemTime::now() };
             state.objects.lock().insert(name.to_owned(), object);
         }
+    }
+
+    /// Sends these dates, one with each answer.
+    pub(crate) fn dates(&self, dates: impl IntoIterator<Item = String>) {
+        self.state.dates.lock().extend(dates);
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
@@ -235,6 +245,10 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
             }
             _ => {}
         }
+        if let Some(date) = state.dates.lock().pop_front() {
+            answer.headers.retain(|(name, _)| *name != "Date");
+            answer.headers.push(("Date", date));
+        }
         if send(&mut stream, &request, &answer, fault.as_ref()).await.is_err() {
             return;
         }
@@ -247,7 +261,11 @@ async fn send(
     answer: &Answer,
     fault: Option<&Fault>,
 ) -> std::io::Result<()> {
-    let mut head = format!("HTTP/1.1 {} Status\r\nContent-Length: {}\r\n", answer.status, answer.body.len());
+    let length = match fault {
+        Some(Fault::Endless) => "Transfer-Encoding: chunked".to_owned(),
+        _ => format!("Content-Length: {}", answer.body.len()),
+    };
+    let mut head = format!("HTTP/1.1 {} Status\r\n{length}\r\n", answer.status);
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -266,6 +284,9 @@ async fn send(
             stream.write_all(answer.body.get(..*len).unwrap_or(&answer.body)).await?;
             std::future::pending().await
         }
+        Some(Fault::Endless) => loop {
+            stream.write_all(b"4\r\nmore\r\n").await?;
+        },
         _ => stream.write_all(&answer.body).await,
     }
 }

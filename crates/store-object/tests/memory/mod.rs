@@ -123,7 +123,8 @@ impl ForeignData for InMemoryBucket {
         let bucket = Paged::default();
         let name = format!("bucket {}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let options = Options::with_variables([]).name(name);
-        let store = BucketStore::open_bucket("s3://memory", Arc::new(bucket.clone()), options).await.unwrap();
+        let store =
+            BucketStore::open_bucket(&"s3://memory".parse().unwrap(), Arc::new(bucket.clone()), options).await.unwrap();
         let guarantees = store.guarantees();
         Self { bucket, store: Arc::new(Keyed::new(store, guarantees)) }
     }

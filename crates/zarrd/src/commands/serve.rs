@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{App, Certificates, RequestLogs};
+use store::ServedStore;
 use tokio::{
     net::TcpListener,
     sync::{Notify, oneshot},
@@ -14,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     config::{Listen, ServeConfig, TlsFiles},
     error::Error,
-    open::ServedStore,
+    open::{OpenStoreError, ServedStores},
     served_tokens,
     signals::{HangUp, Signals},
     ui,
@@ -44,7 +45,7 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     let hang_up = Arc::new(Notify::new());
     let notified = hang_up.clone();
     signals.at_hang_up(move || notified.notify_one());
-    let store = signals.finish(ServedStore::open(&config.store, config.access, config.write)).await?;
+    let store = signals.finish(open(&config)).await?;
     let served = match signals.check() {
         Ok(()) => {
             let watch = |tls: Arc<Certificates>| tls.watch(move || hang_up.clone().notified_owned());
@@ -64,14 +65,16 @@ pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
 /// Serves until a signal is received and all running requests are done. A second signal ends the process immediately.
 async fn serve(
     config: &ServeConfig,
-    store: &ServedStore,
+    store: &ServedStores,
     logs: &RequestLogs,
     listening: Listening,
     signals: &mut Signals,
 ) -> Result<(), Error> {
     let Listening { listener, address, tls } = listening;
     let tokens = served_tokens::open(config).await?;
-    let app = App::with_logs(store.shared(), config.settings.clone(), logs.clone());
+    let shared = store.shared();
+    log_guarantees(config, &shared);
+    let app = App::with_logs(shared, config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
     ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
     tokens.print_first();
@@ -96,6 +99,23 @@ async fn serve(
         }
     };
     served.map_err(Error::Serve)
+}
+
+/// Opens the stores.
+async fn open(config: &ServeConfig) -> Result<ServedStores, OpenStoreError> {
+    ServedStores::open(&config.store, config.access, config.write, &config.mounts).await
+}
+
+/// Logs the guarantees of each store.
+fn log_guarantees(config: &ServeConfig, store: &ServedStore) {
+    for (name, guarantees) in store.reads().parts() {
+        let mount =
+            config.mounts.iter().find(|mount| name.as_ref().is_some_and(|name| mount.name.to_string() == *name));
+        match mount {
+            Some(mount) => tracing::info!(%mount, "guarantees of the mounted store: {guarantees}"),
+            None => tracing::info!(store = %config.store, "guarantees of the store: {guarantees}"),
+        }
+    }
 }
 
 /// Loads the certificates, off the runtime's threads, since files may be slow.

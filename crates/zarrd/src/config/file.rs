@@ -121,6 +121,7 @@ mod tests {
             store = "redb:/data"
             access = "/access"
             listen = "0.0.0.0:80"
+            mount = ["lab=dir:/lab", "web=https://h/a"]
             read-only = true
             anonymous = "read"
             tls-cert = "/tls/cert.pem"
@@ -148,6 +149,7 @@ mod tests {
         assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
         assert_eq!(file.access.access, Some("/access".into()));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
+        assert_eq!(file.serve.mount, ["lab=dir:/lab", "web=https://h/a/"].map(|mount| mount.parse().unwrap()));
         assert_eq!(file.serve.read_only, Some(true));
         assert_eq!(file.serve.tls_cert, Some("/tls/cert.pem".into()));
         assert_eq!(file.serve.tls_key, Some("/tls/key.pem".into()));
@@ -172,6 +174,7 @@ mod tests {
             ("jobs = 0", "jobs"),
             ("max-chunks = 0", "max-chunks"),
             ("cors-origin = [\"*\"]", "cors-origin"),
+            ("mount = [\"a/b=dir:/data\"]", "without `/`"),
             ("store = ", "line 1"),
             ("[serve]\nlisten = \"127.0.0.1:1\"", "`serve`"),
         ] {

@@ -9,9 +9,11 @@ use std::{
 
 use store::{Recheck, RecheckError};
 use store_dir::Symlinks;
-use store_object::{BucketUrl, UrlError};
+use store_http::HttpUrl;
+use store_object::BucketUrl;
 
-/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket; a bare path is a sled store.
+/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket or of a web server; a bare path
+/// is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A directory with a sled index.
@@ -24,6 +26,8 @@ pub(crate) enum Location {
     Files(FilesLocation),
     /// A prefix of a bucket that other programs write.
     Bucket(Box<BucketUrl>),
+    /// The files of a web server, which other programs write.
+    Web(Box<HttpUrl>),
 }
 
 /// Location of files that other programs write: `dir:DIR`, with options after a `?`.
@@ -45,7 +49,7 @@ pub(crate) enum LocationError {
     NoDirectory,
     /// The part before the colon is not a kind of store.
     #[error(
-        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR, memory:, s3://BUCKET, gs://BUCKET or az://CONTAINER (and ./{0}:… for a path with a colon)"
+        "`{0}:` is not a kind of store; write sled:DIR, redb:DIR, dir:DIR, memory:, s3://BUCKET, gs://BUCKET, az://CONTAINER, http://HOST or https://HOST (and ./{0}:… for a path with a colon)"
     )]
     UnknownKind(String),
     /// The colon after the kind is missing.
@@ -64,7 +68,10 @@ pub(crate) enum LocationError {
     Recheck(#[from] RecheckError),
     /// The URL of a bucket is invalid.
     #[error(transparent)]
-    Bucket(#[from] UrlError),
+    Bucket(#[from] store_object::UrlError),
+    /// The URL of a web server is invalid.
+    #[error(transparent)]
+    Web(#[from] store_http::UrlError),
 }
 
 /// An address to listen on: `IP:PORT`, or `localhost:PORT`.
@@ -81,19 +88,19 @@ impl Location {
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Self::Sled(directory) | Self::Redb(directory) => Some(directory),
-            Self::Memory | Self::Files(_) | Self::Bucket(_) => None,
+            Self::Memory | Self::Files(_) | Self::Bucket(_) | Self::Web(_) => None,
         }
     }
 
     /// True if a text names a store that other programs write, validly or not.
     pub(crate) fn names_foreign(text: &str) -> bool {
-        text.starts_with("dir:") || BucketUrl::has_scheme(text)
+        text.starts_with("dir:") || BucketUrl::has_scheme(text) || HttpUrl::has_scheme(text)
     }
 
     /// True if other programs write the data, which can only be read.
     pub(crate) fn is_foreign(&self) -> bool {
         match self {
-            Self::Files(_) | Self::Bucket(_) => true,
+            Self::Files(_) | Self::Bucket(_) | Self::Web(_) => true,
             Self::Sled(_) | Self::Redb(_) | Self::Memory => false,
         }
     }
@@ -118,6 +125,9 @@ impl FromStr for Location {
     fn from_str(text: &str) -> Result<Self, LocationError> {
         if BucketUrl::has_scheme(text) {
             return Ok(Self::Bucket(Box::new(text.parse()?)));
+        }
+        if HttpUrl::has_scheme(text) {
+            return Ok(Self::Web(Box::new(text.parse()?)));
         }
         let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_scheme(kind)) else {
             return match text {
@@ -184,6 +194,7 @@ impl fmt::Display for Location {
             Self::Memory => f.write_str("memory:"),
             Self::Files(files) => files.fmt(f),
             Self::Bucket(url) => url.fmt(f),
+            Self::Web(url) => url.fmt(f),
         }
     }
 }
@@ -238,6 +249,7 @@ mod tests {
             ("dir:/data?recheck=never&symlinks=follow", rechecked(Symlinks::Follow, Recheck::Never)),
             ("s3://bucket/a/?recheck=0", Location::Bucket(Box::new("s3://bucket/a?recheck=0".parse().unwrap()))),
             ("s3://bucket/a/?absent=403", Location::Bucket(Box::new("s3://bucket/a?absent=403".parse().unwrap()))),
+            ("https://h/a?absent=403", Location::Web(Box::new("https://h/a/?absent=403".parse().unwrap()))),
         ] {
             assert_eq!(text.parse(), Ok(location.clone()), "{text}");
             assert_eq!(location.to_string().parse(), Ok(location), "{text}");
@@ -253,7 +265,9 @@ mod tests {
             ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
             ("dir:/data?recheck=soon", LocationError::Recheck(RecheckError)),
-            ("s3://key:secret@bucket", UrlError::Credentials.into()),
+            ("s3://key:secret@bucket", store_object::UrlError::Credentials.into()),
+            ("http://ada:secret@h/", store_http::UrlError::Credentials.into()),
+            ("http:h", LocationError::UnknownKind("http".into())),
             ("s3:bucket", LocationError::UnknownKind("s3".into())),
         ] {
             assert_eq!(text.parse::<Location>(), Err(error), "{text}");

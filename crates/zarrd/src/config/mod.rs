@@ -7,6 +7,7 @@ mod file;
 mod location;
 mod log_caps;
 mod logins;
+mod mount;
 mod options;
 mod prefix;
 mod request_logs;
@@ -22,6 +23,7 @@ pub(crate) use expiry::Expiry;
 pub(crate) use file::ConfigFile;
 pub(crate) use location::{FilesLocation, Listen, Location};
 pub(crate) use logins::{LoginError, Logins};
+pub(crate) use mount::Mount;
 pub(crate) use options::{
     AccessLogLevel, AccessOptions, AuditLogLevel, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions,
     WriteOptions,
@@ -114,6 +116,12 @@ pub(crate) enum ConfigError {
         command: &'static str,
         /// The store.
         store: Location,
+    },
+    /// Two stores are mounted below one name.
+    #[error("--mount names {name} twice")]
+    DuplicateMount {
+        /// The name.
+        name: store::MountName,
     },
     /// The memory limit is too small.
     #[error("--max-memory is {memory}; the minimum is {min}")]

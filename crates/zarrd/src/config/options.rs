@@ -11,7 +11,7 @@ use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use server::{Host, Network, Origin};
 
-use super::{AnonymousRight, Listen, Location};
+use super::{AnonymousRight, Listen, Location, Mount};
 
 /// Options of the log.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -34,8 +34,10 @@ pub(crate) struct StoreOptions {
     /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), `memory:` (not persistent),
     /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after DIR
     /// follows symbolic links that lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that other
-    /// programs write, which `serve` only reads, with the credentials of the environment; `?recheck=TIME` after it sets for
-    /// how long what was read is remembered, `5s` by default); a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
+    /// programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH` or
+    /// `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets for how
+    /// long what was read is remembered, `5s` by default, `0` for `dir:`; a bare DIR means `sled:DIR` [default:
+    /// sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) store: Option<Location>,
@@ -71,6 +73,11 @@ pub(crate) struct WriteOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct ServeOptions {
+    /// Store to show below a name of the root, such as `lab=s3://bucket/lab`, which is only read; may be repeated. What
+    /// the store at the root has under the name is hidden
+    #[arg(long, env = "ZARRD_MOUNT", value_name = "NAME=STORE", value_delimiter = ',')]
+    #[serde(deserialize_with = "from_texts")]
+    pub(crate) mount: Vec<Mount>,
     /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8000]
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]

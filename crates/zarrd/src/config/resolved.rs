@@ -19,7 +19,7 @@ use store_local::Access as StoreAccess;
 use tracing_subscriber::{EnvFilter, filter::Targets};
 
 use super::{
-    AnonymousRight, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
+    AnonymousRight, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, Mount, ServeOptions,
     StoreOptions, TokenDirectory, TransferOptions, WriteOptions, log_caps, logins, request_logs,
 };
 use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, ServeArgs};
@@ -46,6 +46,8 @@ pub(crate) struct LogConfig {
 pub(crate) struct ServeConfig {
     /// Location of the store.
     pub(crate) store: Location,
+    /// The stores that are mounted below names.
+    pub(crate) mounts: Vec<Mount>,
     /// Access mode of the store.
     pub(crate) access: StoreAccess,
     /// Directory of tokens.
@@ -241,6 +243,7 @@ impl ServeConfig {
         let tokens = TokenDirectory::new(access, store.clone(), file);
         let access = access_policy(&serve, file, is_private)?;
         let store = file.location(store);
+        let mounts = mounts(&serve, &file.serve)?;
         if tokens == TokenDirectory::None && access.anonymous == AnonymousAccess::Granted(Grants::none()) {
             return Err(ConfigError::AccessRequired { store });
         }
@@ -258,7 +261,7 @@ impl ServeConfig {
         let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(&write, file);
-        Ok(Self { store, access: store_access, tokens, write, listen, tls, settings, logs })
+        Ok(Self { store, mounts, access: store_access, tokens, write, listen, tls, settings, logs })
     }
 }
 
@@ -453,6 +456,17 @@ fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_private: bool) -> R
         false => MetricsAccess::Readers,
     };
     Ok(AccessPolicy { anonymous, directory: DirectorySlot::default(), metrics })
+}
+
+/// The mounts, each with a name of its own.
+fn mounts(flags: &ServeOptions, file: &ServeOptions) -> Result<Vec<Mount>, ConfigError> {
+    let mut mounts = override_list(flags.mount.clone(), &file.mount);
+    mounts.sort_by(|one, other| one.name.cmp(&other.name));
+    let same = mounts.windows(2).find_map(|pair| match pair {
+        [one, other] if one.name == other.name => Some(one.name.clone()),
+        _ => None,
+    });
+    same.map_or(Ok(mounts), |name| Err(ConfigError::DuplicateMount { name }))
 }
 
 fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {

@@ -7,6 +7,7 @@
 //!
 //! Of a [distant](crate::context::Context::is_distant) store, the listings and documents of a [level] are read many at a
 //! time before its groups are visited.
+//! Without listings the children are those that consolidated metadata or `multiscales` name; see [`named`].
 //!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
 //! snapshot, and everything that was listed is listed again.
@@ -16,9 +17,11 @@ pub(crate) mod documents;
 pub(crate) mod level;
 pub(crate) mod listing;
 pub(crate) mod mode;
+pub(crate) mod named;
 pub(crate) mod page;
 pub(crate) mod probe;
 pub(crate) mod scan;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;
+pub(crate) mod unlisted;
 pub(crate) mod walker;

@@ -12,11 +12,13 @@ use meta::{
 };
 use operations::NodeRejection;
 use store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     ahead::ReadAhead,
     documents::{Check, Documents, Text, draft_branch},
     listing::{self, Listed, PageReads},
+    named::NamedNodes,
     scan::{Purpose, Scans},
 };
 use crate::{
@@ -28,7 +30,10 @@ use crate::{
         keys::NAMES,
         tree::{NodeKind, NodeTree},
     },
-    node::{keys::join_key, resolved::DraftHierarchy},
+    node::{
+        keys::{join_key, node_prefix},
+        resolved::DraftHierarchy,
+    },
 };
 
 /// The most listing entries that are visited for one answer.
@@ -65,9 +70,13 @@ pub(crate) struct SnapshotReader<'a> {
     /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
     pub(super) scans: Scans,
+    /// The nodes that documents name, in a store without listings.
+    pub(super) named: NamedNodes,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
-    /// The watermark of the store before anything was read; `None` if the store has none.
+    /// The prefix of the topmost node.
+    top: Prefix,
+    /// The watermark of what is below it before anything was read; `None` if there is none.
     watermark: Option<Watermark>,
     entries: usize,
     /// The memory that all documents take, the part of it that is reserved, and the first reservation.
@@ -88,7 +97,9 @@ impl<'a> SnapshotReader<'a> {
             versions_read: Vec::new(),
             listed: Vec::new(),
             scans: Scans::default(),
+            named: NamedNodes::default(),
             pages: Vec::new(),
+            top: Prefix::root(),
             watermark: None,
             entries: 0,
             needed: 0,
@@ -99,10 +110,11 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// A reader of a state that is to be of one commit.
-    pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
-        let watermark = context.store.watermark().await?;
-        Ok(Self { watermark, ..Self::new(context) })
+    /// A reader of the state below a node, which is to be of one commit.
+    pub(crate) async fn begin(context: &'a Context, path: &NodePath) -> Result<Self, NodeError> {
+        let top = node_prefix(path)?;
+        let watermark = context.store.watermark_below(&top).await?;
+        Ok(Self { top, watermark, ..Self::new(context) })
     }
 
     /// The documents at each of some paths.
@@ -294,16 +306,24 @@ impl<'a> SnapshotReader<'a> {
 
     /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+        let rest = MAX_LISTED.saturating_sub(self.entries);
+        if self.is_unlisted(prefix) {
+            let listed = match list(self.context, prefix, rest).await {
+                Ok((listed, hash)) => {
+                    self.listed.push((prefix.clone(), hash));
+                    listed
+                }
+                Err(NodeError::Store(StoreError::Unsupported { .. })) => self.named_children(prefix).await?,
+                Err(error) => return Err(error),
+            };
+            return self.count(listed, rest);
+        }
         let mut scanned = self.scans.listed(prefix);
         if scanned.is_none() && !self.ahead.has_listed(prefix) {
             self.scans.scan(self.context, prefix, purpose).await?;
             scanned = self.scans.listed(prefix);
         }
-        let rest = MAX_LISTED.saturating_sub(self.entries);
         let listed = match scanned {
-            Some(listed) if listed.prefixes.len() + listed.keys.len() > rest => {
-                return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
-            }
             Some(listed) => listed,
             None => {
                 let (listed, hash) = match self.ahead.take_listed(prefix, rest) {
@@ -315,7 +335,16 @@ impl<'a> SnapshotReader<'a> {
                 listed
             }
         };
-        self.entries = self.entries.saturating_add(listed.prefixes.len()).saturating_add(listed.keys.len()) + 1;
+        self.count(listed, rest)
+    }
+
+    /// Counts the entries of a listing. Fails if there are more than `rest`.
+    fn count(&mut self, listed: Listed, rest: usize) -> Result<Listed, NodeError> {
+        let entries = listed.prefixes.len().saturating_add(listed.keys.len());
+        if entries > rest {
+            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+        }
+        self.entries = self.entries.saturating_add(entries).saturating_add(1);
         Ok(listed)
     }
 
@@ -323,10 +352,10 @@ impl<'a> SnapshotReader<'a> {
     /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
     /// had it all along, so also when the listings were the same.
     pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
-        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
+        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() && self.named.is_empty() {
             return Ok(true);
         }
-        if self.watermark.is_some() && self.watermark == self.context.store.watermark().await? {
+        if self.watermark.is_some() && self.watermark == self.context.store.watermark_below(&self.top).await? {
             return Ok(true);
         }
         if !self.scans.validate(self.context).await? {
@@ -368,7 +397,7 @@ fn is_too_large(meta: &ValueMeta) -> bool {
 }
 
 /// The size of documents in bytes.
-fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
+pub(super) fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
     documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
 }
 

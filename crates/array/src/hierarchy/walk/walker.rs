@@ -128,7 +128,7 @@ impl<'a> Walker<'a> {
     ) -> Result<Self, NodeError> {
         let (mut attempts, mut expected) = (0, 0);
         while attempts < MAX_ATTEMPTS {
-            let mut walker = Self::begin(context, how).await?;
+            let mut walker = Self::begin(context, path, how).await?;
             walker.window = window.cloned();
             walker.reader.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -152,8 +152,12 @@ impl<'a> Walker<'a> {
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
-    async fn begin(context: &'a Context, (depth, mode, top): (Depth, DialectMode, Top)) -> Result<Self, NodeError> {
-        let reader = SnapshotReader::begin(context).await?;
+    async fn begin(
+        context: &'a Context,
+        path: &NodePath,
+        (depth, mode, top): (Depth, DialectMode, Top),
+    ) -> Result<Self, NodeError> {
+        let reader = SnapshotReader::begin(context, path).await?;
         Ok(Self {
             context,
             reader,
@@ -207,7 +211,9 @@ impl<'a> Walker<'a> {
         match root {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
-                let names = self.reader.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
+                let prefix = node_prefix(&path)?;
+                self.reader.check_children(&prefix).await?;
+                let names = self.reader.list(&prefix, self.purpose_at(at)).await?.prefixes;
                 let paths = paths(&path.key_prefix(), &names, reserved);
                 drop(names);
                 if paths.len() > self.items.len() {
@@ -294,6 +300,7 @@ impl<'a> Walker<'a> {
         let below = path.relative_to(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
+        self.reader.check_children(&children).await?;
         let listed = self.reader.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
         let suffix = &root.entry_point.metadata_key_suffix;
         let mut found: BTreeMap<String, Option<(NodeKind, Key)>> =

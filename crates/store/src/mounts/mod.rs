@@ -1,0 +1,281 @@
+//! Several stores as one: a store at the root, and others below names.
+//!
+//! ```text
+//!   lab/exp1/c/0 ── first segment is a mount ──► that store, by the key exp1/c/0
+//!        │
+//!        └── otherwise ──► the store at the root, by the same key
+//!
+//!   "" (the root prefix) ──► both: the names of the mounts among those of the store at the root
+//! ```
+//!
+//! A mount hides what the store at the root has under its name. Mounts are read-only; changes go to the store at the root,
+//! and one that names or covers a mount fails with [`StoreError::Unsupported`] before anything is changed.
+
+mod listing;
+mod name;
+mod place;
+mod snapshot;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+pub use self::{
+    name::{MountName, MountNameError},
+    place::MountFailure,
+};
+use self::{
+    place::{Mount, Place, place_of_key},
+    snapshot::snapshot_of_places,
+};
+use crate::{
+    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
+    KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition, Prefix, PutResult, ReadableStore,
+    Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version,
+    VersionHash, WaitTimes, Watermark, WriteableStore,
+};
+
+/// A store at the root, with others mounted below names.
+///
+/// A snapshot of keys in several stores is one of each: values of different stores may be of different moments.
+pub struct Mounts {
+    root: ServedStore,
+    /// In the order of their prefixes.
+    mounts: Arc<[Mount]>,
+    cursors: CursorSigner,
+}
+
+/// The error of a change that names a mount.
+const READ_ONLY: StoreError = StoreError::Unsupported { what: "changes" };
+
+/// The error of a change that covers the root and its mounts.
+const ACROSS: StoreError = StoreError::Unsupported { what: "changes across mounted stores" };
+
+impl Mounts {
+    /// Mounts stores below names.
+    ///
+    /// `identity` tells all of them together from others, such as by their URLs. It is the secret of the cursors of the
+    /// root: servers that have the same stores continue the listings of each other.
+    pub fn new(identity: &str, root: ServedStore, mounts: BTreeMap<MountName, Arc<dyn SnapshotStore>>) -> Self {
+        let mounts: Arc<[Mount]> =
+            mounts.into_iter().map(|(name, store)| Mount { prefix: name.into_prefix(), store }).collect();
+        Self { root, mounts, cursors: VersionHash::new(identity).cursors() }
+    }
+
+    /// The store to be served, which can be written if that at the root can.
+    pub fn served(self) -> ServedStore {
+        match self.root.is_writable() {
+            true => Arc::new(self).into(),
+            false => ServedStore::read_only(Arc::new(self)),
+        }
+    }
+
+    fn place_of_key(&self, key: &Key) -> Place<'_, Key> {
+        place_of_key(&self.mounts, key)
+    }
+
+    fn place_of_prefix(&self, prefix: &Prefix) -> Place<'_, Prefix> {
+        let Some(mount) = self.mounts.iter().find(|mount| prefix.as_str().starts_with(mount.prefix.as_str())) else {
+            return Place::Root;
+        };
+        let below = prefix.as_str().strip_prefix(mount.prefix.as_str()).and_then(|below| Prefix::parse(below).ok());
+        below.map_or(Place::Hidden, |below| Place::Mounted(mount, below))
+    }
+
+    /// Fails if a change is not one of the store at the root alone.
+    fn check_change(&self, change: &Change) -> Result<(), StoreError> {
+        match change {
+            Change::ErasePrefix { prefix } | Change::CheckEmpty { prefix } => self.check_prefix(prefix),
+            change => change.key().map_or(Ok(()), |key| self.check_key(key)),
+        }
+    }
+
+    fn check_key(&self, key: &Key) -> Result<(), StoreError> {
+        match self.place_of_key(key) {
+            Place::Root => Ok(()),
+            Place::Mounted(..) | Place::Hidden => Err(READ_ONLY),
+        }
+    }
+
+    fn check_prefix(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() && !self.mounts.is_empty() => Err(ACROSS),
+            Place::Root => Ok(()),
+            Place::Mounted(..) | Place::Hidden => Err(READ_ONLY),
+        }
+    }
+}
+
+impl fmt::Debug for Mounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.mounts.iter().map(|mount| mount.prefix.as_str()).collect();
+        f.debug_struct("Mounts").field("root", &self.root).field("mounts", &names).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ReadableStore for Mounts {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        match self.place_of_key(key) {
+            Place::Root => self.root.reads().get(key, range).await,
+            Place::Hidden => Ok(None),
+            Place::Mounted(mount, below) => {
+                let found = mount.store.get(&below, range).await.map_err(|error| mount.error(error))?;
+                Ok(found.map(|value| mount.value(value)))
+            }
+        }
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        match self.place_of_key(key) {
+            Place::Root => self.root.reads().head(key).await,
+            Place::Hidden => Ok(None),
+            Place::Mounted(mount, below) => mount.store.head(&below).await.map_err(|error| mount.error(error)),
+        }
+    }
+
+    async fn get_at(
+        &self,
+        key: &Key,
+        range: Option<ByteRange>,
+        version: Version,
+    ) -> Result<Option<GetResult>, StoreError> {
+        match self.place_of_key(key) {
+            Place::Root => self.root.reads().get_at(key, range, version).await,
+            Place::Hidden => Ok(None),
+            Place::Mounted(mount, below) => {
+                let found = mount.store.get_at(&below, range, version).await.map_err(|error| mount.error(error))?;
+                Ok(found.map(|value| mount.value(value)))
+            }
+        }
+    }
+
+    fn remembered(&self, key: &Key) -> Peek {
+        match self.place_of_key(key) {
+            Place::Root => self.root.reads().remembered(key),
+            Place::Hidden => Peek::Known(None),
+            Place::Mounted(mount, below) => mount.store.remembered(&below),
+        }
+    }
+
+    fn remembers(&self) -> bool {
+        self.root.reads().remembers() || self.mounts.iter().any(|mount| mount.store.remembers())
+    }
+}
+
+#[async_trait]
+impl ListableStore for Mounts {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() => self.list_all(page).await,
+            Place::Root => self.root.reads().list_prefix(prefix, page).await,
+            Place::Hidden => Ok(KeyPage { keys: Vec::new(), cursor: None }),
+            Place::Mounted(mount, below) => mount.list_prefix(&below, page).await,
+        }
+    }
+
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() => self.list_top(page).await,
+            Place::Root => self.root.reads().list_dir(prefix, page).await,
+            Place::Hidden => Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None }),
+            Place::Mounted(mount, below) => mount.list_dir(&below, page).await,
+        }
+    }
+}
+
+#[async_trait]
+impl SnapshotStore for Mounts {
+    fn guarantees(&self) -> Guarantees {
+        let root = self.root.reads().guarantees();
+        let all = self.mounts.iter().fold(root, |all, mount| all.weaker(mount.guarantees(&Prefix::root())));
+        let reads = if self.mounts.is_empty() { all.reads } else { Reads::Key };
+        Guarantees { reads, ..all }
+    }
+
+    fn guarantees_below(&self, prefix: &Prefix) -> Guarantees {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() => self.guarantees(),
+            Place::Root | Place::Hidden => self.root.reads().guarantees_below(prefix),
+            Place::Mounted(mount, below) => mount.guarantees(&below),
+        }
+    }
+
+    fn parts(&self) -> Vec<(Option<String>, Guarantees)> {
+        let mounted = self
+            .mounts
+            .iter()
+            .map(|mount| (Some(mount.prefix.name().to_owned()), self.guarantees_below(&mount.prefix)));
+        std::iter::once((None, self.root.reads().guarantees())).chain(mounted).collect()
+    }
+
+    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        if keys.iter().all(|key| matches!(self.place_of_key(key), Place::Root)) {
+            return self.root.reads().snapshot(keys).await;
+        }
+        snapshot_of_places(&self.root, &self.mounts, Arc::new(keys.to_vec())).await
+    }
+
+    async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
+        snapshot_of_places(&self.root, &self.mounts, keys).await
+    }
+
+    async fn watermark(&self) -> Result<Option<Watermark>, StoreError> {
+        self.root.reads().watermark().await
+    }
+
+    async fn watermark_below(&self, prefix: &Prefix) -> Result<Option<Watermark>, StoreError> {
+        match self.place_of_prefix(prefix) {
+            Place::Root if prefix.is_root() && !self.mounts.is_empty() => Ok(None),
+            Place::Root | Place::Hidden => self.watermark().await,
+            Place::Mounted(mount, below) => mount.store.watermark_below(&below).await,
+        }
+    }
+
+    fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
+        self.root.reads().queues()
+    }
+}
+
+#[async_trait]
+impl WriteableStore for Mounts {
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
+        self.check_key(key)?;
+        self.root.writes()?.set(key, payload, precondition).await
+    }
+
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
+        self.check_key(key)?;
+        self.root.writes()?.erase(key, precondition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
+        self.check_prefix(prefix)?;
+        self.root.writes()?.erase_prefix(prefix).await
+    }
+
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.root.writes()?.check_writable().await
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for Mounts {
+    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError> {
+        self.check_key(key)?;
+        self.root.writes()?.stage(key, payload).await
+    }
+
+    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
+        self.root.writes()?.read_staged(staged, range).await
+    }
+
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
+        changes.iter().try_for_each(|change| self.check_change(change))?;
+        self.root.writes()?.commit(changes).await
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        self.root.writes()?.intents().await
+    }
+}

@@ -1,0 +1,139 @@
+//! Snapshots of keys in several stores.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::place::{Mount, Place, place_of_key};
+use crate::{ByteRange, GetResult, Key, KeySource, Peek, ServedStore, Snapshot, StoreError, ValueMeta};
+
+/// A snapshot of each store that has some of the keys.
+struct Parts {
+    mounts: Arc<[Mount]>,
+    root: Option<Box<dyn Snapshot>>,
+    /// For each mount.
+    mounted: Vec<Option<Box<dyn Snapshot>>>,
+}
+
+/// The keys of one store among those of several.
+struct Part {
+    all: Arc<dyn KeySource>,
+    mounts: Arc<[Mount]>,
+    /// The prefix of the mount; `None` for the store at the root.
+    mount: Option<usize>,
+    common_prefix: String,
+}
+
+/// Takes a snapshot of each store that has some of the keys.
+pub(super) async fn snapshot_of_places(
+    root: &ServedStore,
+    mounts: &Arc<[Mount]>,
+    keys: Arc<dyn KeySource>,
+) -> Result<Box<dyn Snapshot>, StoreError> {
+    let (mut in_root, mut in_mount) = (false, vec![false; mounts.len()]);
+    keys.for_each(&mut |key| match index_of(mounts, &key) {
+        Some(index) => in_mount.iter_mut().skip(index).take(1).for_each(|found| *found = true),
+        None => in_root |= matches!(place_of_key(mounts, &key), Place::Root),
+    });
+    if in_mount.iter().all(|found| !found) && in_root {
+        return root.reads().snapshot_of(keys).await;
+    }
+    let part = |mount| Arc::new(Part::new(&keys, mounts, mount));
+    let of_root = match in_root {
+        true => Some(root.reads().snapshot_of(part(None)).await?),
+        false => None,
+    };
+    let mut mounted = Vec::with_capacity(mounts.len());
+    for (index, (mount, found)) in mounts.iter().zip(in_mount).enumerate() {
+        let snapshot = match found {
+            true => Some(mount.store.snapshot_of(part(Some(index))).await.map_err(|error| mount.error(error))?),
+            false => None,
+        };
+        mounted.push(snapshot);
+    }
+    Ok(Box::new(Parts { mounts: Arc::clone(mounts), root: of_root, mounted }))
+}
+
+/// The mount that has a key, by its number.
+fn index_of(mounts: &[Mount], key: &Key) -> Option<usize> {
+    mounts.iter().position(|mount| mount.prefix.contains(key))
+}
+
+impl Part {
+    fn new(all: &Arc<dyn KeySource>, mounts: &Arc<[Mount]>, mount: Option<usize>) -> Self {
+        let common = all.common_prefix();
+        let common_prefix = match mount.and_then(|index| mounts.get(index)) {
+            Some(mount) => common.strip_prefix(mount.prefix.as_str()).unwrap_or_default(),
+            None => common,
+        };
+        Self { common_prefix: common_prefix.to_owned(), all: Arc::clone(all), mounts: Arc::clone(mounts), mount }
+    }
+}
+
+impl KeySource for Part {
+    fn common_prefix(&self) -> &str {
+        &self.common_prefix
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
+        self.all.for_each(&mut |key| match place_of_key(&self.mounts, &key) {
+            Place::Root if self.mount.is_none() => visit(key),
+            Place::Mounted(_, below) if index_of(&self.mounts, &key) == self.mount => visit(below),
+            Place::Root | Place::Mounted(..) | Place::Hidden => {}
+        });
+    }
+}
+
+impl KeySource for Vec<Key> {
+    fn common_prefix(&self) -> &str {
+        ""
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
+        self.iter().cloned().for_each(visit);
+    }
+}
+
+impl Parts {
+    /// The snapshot that has a key, and the key there; `None` if the key has the name of a mount.
+    fn part(&self, key: &Key) -> Result<Option<(&dyn Snapshot, Key, Option<&Mount>)>, StoreError> {
+        let missing = || StoreError::NotInSnapshot { key: key.clone() };
+        match place_of_key(&self.mounts, key) {
+            Place::Hidden => Ok(None),
+            Place::Root => Ok(Some((self.root.as_deref().ok_or_else(missing)?, key.clone(), None))),
+            Place::Mounted(mount, below) => {
+                let snapshot = index_of(&self.mounts, key).and_then(|index| self.mounted.get(index));
+                Ok(Some((snapshot.and_then(Option::as_deref).ok_or_else(missing)?, below, Some(mount))))
+            }
+        }
+    }
+}
+
+fn outward(mount: Option<&Mount>, error: StoreError) -> StoreError {
+    match mount {
+        Some(mount) => mount.error(error),
+        None => error,
+    }
+}
+
+#[async_trait]
+impl Snapshot for Parts {
+    fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
+        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(Peek::Known(None)) };
+        snapshot.peek(&below).map_err(|error| outward(mount, error))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(None) };
+        snapshot.head(&below).await.map_err(|error| outward(mount, error))
+    }
+
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(None) };
+        let found = snapshot.get(&below, range).await.map_err(|error| outward(mount, error))?;
+        Ok(match mount {
+            Some(mount) => found.map(|value| mount.value(value)),
+            None => found,
+        })
+    }
+}
