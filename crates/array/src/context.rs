@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::{ServedStore, SnapshotStore, StoreError, TransactionalStore, WaitTimes};
+use store::{ServedStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -48,9 +48,8 @@ const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// The store, for reading.
-    pub(crate) store: Arc<dyn SnapshotStore>,
-    served: ServedStore,
+    /// The store. Changes take it from [`writes`](Self::writes).
+    pub(crate) store: ServedStore,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
     /// Resolved arrays, so that documents are parsed once for each version.
@@ -79,8 +78,7 @@ impl Context {
     pub(crate) fn new(store: ServedStore, options: Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
         Self {
-            store: store.reads().clone(),
-            served: store,
+            store,
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
             nodes: Arc::default(),
@@ -124,7 +122,7 @@ impl Context {
     /// The store, for writing. Each change asks for it before it reads anything. Fails with
     /// [`StoreError::Unsupported`] if the store is served for reading only.
     pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
-        self.served.writes()
+        self.store.writes()
     }
 
     pub(crate) fn memory(&self) -> &MemoryBudget {
