@@ -11,6 +11,7 @@ mod bodies;
 mod chunks;
 #[path = "../common/mod.rs"]
 mod common;
+mod conversions;
 mod counting;
 mod patches;
 mod shapes;
@@ -27,6 +28,9 @@ use tokio::sync::Mutex;
 
 /// The size, in bytes, from which a body counts as large.
 const LARGE: usize = 64 << 10;
+
+/// The number of keys from which there are many.
+const MANY: usize = 1000;
 
 /// Allocations of all threads are counted, so the tests run one at a time.
 static SERIAL: Mutex<()> = Mutex::const_new(());
@@ -83,9 +87,10 @@ async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound
     let number = cases.len();
     let mut beyond = String::new();
     for case in cases {
-        // The first request initializes statics; it needs no large body.
+        // The first request initializes statics; it needs neither a large body nor many keys.
         let body = if case.body.len() > LARGE { b"{}".to_vec() } else { case.body.clone() };
-        Case { body, ..case.clone() }.run().await;
+        let keys = case.keys.iter().take(MANY).cloned().collect();
+        Case { keys, body, ..case.clone() }.run().await;
         let (status, Allocated { peak, count }) = case.run().await;
         assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", case.operation, case.of);
         let bound = bounds.iter().find(|bound| (bound.0, bound.1) == (case.operation, case.of));
@@ -113,6 +118,11 @@ async fn odd_json_bodies_allocate_little() {
 #[tokio::test]
 async fn trees_of_many_nodes_allocate_little() {
     assert_within_limits(trees::cases, trees::BOUNDS).await;
+}
+
+#[tokio::test]
+async fn conversions_of_many_nodes_allocate_little() {
+    assert_within_limits(conversions::cases, conversions::BOUNDS).await;
 }
 
 #[tokio::test]
