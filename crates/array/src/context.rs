@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::{KeyTurns, Reads, ServedStore, SnapshotStore, StoreError, TransactionalStore, WaitTimes};
+use store::{KeyTurns, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::timeout,
@@ -48,9 +48,8 @@ const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// The store, for reading.
-    pub(crate) store: Arc<dyn SnapshotStore>,
-    served: ServedStore,
+    /// The store. Changes take it from [`writes`](Self::writes).
+    pub(crate) store: ServedStore,
     /// True if each answer of the store may take a round trip.
     distant: bool,
     /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
@@ -85,8 +84,7 @@ impl Context {
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
             first_looks: store.reads().remembers().then(KeyTurns::default),
-            store: store.reads().clone(),
-            served: store,
+            store,
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
             nodes: Arc::default(),
@@ -130,7 +128,7 @@ impl Context {
     /// The store, for writing. Each change asks for it before it reads anything. Fails with
     /// [`StoreError::Unsupported`] if the store is served for reading only.
     pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
-        self.served.writes()
+        self.store.writes()
     }
 
     /// True if each answer of the store may take a round trip: it has the data of other programs, in a bucket or in a

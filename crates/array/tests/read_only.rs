@@ -168,7 +168,7 @@ async fn every_change_fails_before_anything_is_read() {
     let patch = NodePatch::parse(json!({"attributes": {"a": 1}}).to_string()).unwrap();
     let convert = |target: Option<NodePath>| ConvertOptions { dialect: Dialect::V2, target };
     let is_refused = |error: NodeError| matches!(error, NodeError::Store(StoreError::Unsupported { what: "changes" }));
-    assert!(is_refused(nodes.create(&path("/new"), &zom, &CreateOptions::default()).await.unwrap_err()));
+    assert!(is_refused(nodes.create(&path("/new"), zom.clone(), &CreateOptions::default()).await.unwrap_err()));
     assert!(is_refused(nodes.patch(&path("/g"), None, &patch, &any).await.unwrap_err()));
     assert!(is_refused(nodes.erase(&path("/g"), None, &any).await.unwrap_err()));
     assert!(is_refused(nodes.convert(&path("/g"), None, &convert(None)).await.unwrap_err()));

@@ -37,7 +37,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     pub(crate) fn new(url: BucketUrl, bucket: Arc<dyn Bucket>, options: Options) -> Self {
-        let BucketUrl { location, forbidden } = url;
+        let BucketUrl { location, forbidden, .. } = url;
         let name = options.name.clone().unwrap_or_else(|| location.to_string());
         Self {
             location,

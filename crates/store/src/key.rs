@@ -224,6 +224,12 @@ impl Borrow<str> for Key {
     }
 }
 
+impl Borrow<str> for Prefix {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl std::str::FromStr for Key {
     type Err = KeyError;
 

@@ -1,6 +1,6 @@
 //! The store that a program serves: for reading, and perhaps for writing.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use crate::{SnapshotStore, StoreError, TransactionalStore};
 
@@ -32,6 +32,15 @@ impl ServedStore {
     /// True if the store can be written.
     pub fn is_writable(&self) -> bool {
         self.writes.is_some()
+    }
+}
+
+/// The store, for reading.
+impl Deref for ServedStore {
+    type Target = dyn SnapshotStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.reads
     }
 }
 

@@ -1,4 +1,4 @@
-"""The checksums of crates/codec/tests/numcodecs.rs: of 512 elements encoded by numcodecs."""
+"""The checksums of crates/codec/tests/numcodecs: of 512 elements encoded by numcodecs."""
 
 import json
 import re

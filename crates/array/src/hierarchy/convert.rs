@@ -1,6 +1,10 @@
 //! Converting hierarchies in place: documents of another dialect over the same chunks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use meta::{
     Dialect, NodePath,
@@ -14,17 +18,21 @@ use meta::{
 };
 use operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
 use serde_json::json;
-use store::Key;
+use store::{Entry, Key};
 
 use super::{
     create::commit,
-    walk::{mode::DialectMode, walker::walk},
+    siblings,
+    walk::{
+        mode::DialectMode,
+        walker::{Walk, walk},
+    },
 };
 use crate::{
     context::Context,
     metadata::{
         change_set::ChangeSet,
-        consolidated::{NodeChange, update_consolidated_metadata},
+        consolidated::{NodeChange, has_copies_above, update_consolidated_metadata},
         error::NodeError,
         keys,
         model::read_model,
@@ -58,53 +66,136 @@ pub(crate) async fn in_place(
     if from == Dialect::Draft || to == Dialect::Draft {
         return Err(NodeError::NotInPlace { from, to });
     }
-    let change_set =
-        context.run_lookups(walk.top.all().len(), in_place_edits(context, &walk.top, to, &mut report)).await??;
+    let Walk { top, memory, .. } = walk;
+    let change_set = context.run_lookups(top.len(), in_place_edits(context, top, to, &mut report)).await??;
     if !change_set.changes_anything() {
         return Ok(Some(report));
     }
-    Ok(commit(context, change_set).await?.map(|_| report))
+    let committed = commit(context, change_set).await?;
+    drop(memory);
+    Ok(committed.map(|_| report))
 }
 
-/// The changes that add documents of another dialect to those of a tree.
+/// The changes that add documents of another dialect to those of a tree, whose memory is released meanwhile.
 async fn in_place_edits(
     context: &Context,
-    top: &NodeTree,
+    top: NodeTree,
     to: Dialect,
     report: &mut ConversionReport,
 ) -> Result<ChangeSet, NodeError> {
-    let mut change_set = ChangeSet::default();
-    let mut documents = BTreeMap::new();
-    let (converted, unread) = already_converted(context, top, to).await?;
+    let path = top.path.clone();
+    let nodes = top.readable();
+    let existing = existing_keys(context, &path, nodes.len(), to).await?;
+    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref()).await?;
     report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
-    for node in top.all() {
+    let mut change_set = ChangeSet::default();
+    let documents = if to == Dialect::V2 { 2 } else { 1 };
+    let read = top.all().iter().map(|node| node.own.0.len()).fold(0, usize::saturating_add);
+    change_set.reserve(read.saturating_add(nodes.len().saturating_sub(converted.len()).saturating_mul(documents)));
+    let consolidated = copy_consolidated(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    drop(nodes);
+    let conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
+    let node_changes = has_copies_above(context, &path, to).await?.then(Vec::new);
+    let (nodes, losses) = (0, Vec::new());
+    let mut edits = InPlaceEdits { conversion, converted, consolidated, change_set, node_changes, nodes, losses };
+    edits.add(top)?;
+    let InPlaceEdits { mut change_set, node_changes, nodes, mut losses, .. } = edits;
+    // Parents come first in the report.
+    losses.sort_by_key(|(path, _)| path.ancestors().count());
+    report.losses.append(&mut losses);
+    report.nodes = nodes;
+    if let Some(node_changes) = node_changes {
+        update_consolidated_metadata(context, &mut change_set, &path, &[], &node_changes).await?;
+    }
+    Ok(change_set)
+}
+
+/// The changes of a conversion in place, node by node.
+struct InPlaceEdits {
+    conversion: Conversion,
+    /// The nodes that have a document of the other dialect.
+    converted: HashSet<NodePath>,
+    /// The documents of groups that get consolidated metadata.
+    consolidated: BTreeMap<NodePath, Json>,
+    change_set: ChangeSet,
+    /// The changed nodes, if there is consolidated metadata to update.
+    node_changes: Option<Vec<NodeChange>>,
+    nodes: u64,
+    losses: Vec<(NodePath, Loss)>,
+}
+
+impl InPlaceEdits {
+    /// Adds the changes of a node and of everything below it.
+    fn add(&mut self, node: NodeTree) -> Result<(), NodeError> {
         for (key, version) in &node.own.0 {
-            change_set.record_read(key, *version);
+            self.change_set.record_read(key, *version);
         }
-    }
-    for node in top.readable() {
-        let Converted { document, losses } = read_model(node)?.convert(&node.path, to, ChunkKeyPolicy::Preserve)?;
-        report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
-        documents.insert(node.path.clone(), (node.kind, StoredNode::from_node_document(to, &document).formatted()));
-    }
-    copy_attributes(context, top, to, &mut documents, &mut change_set).await?;
-    let mut node_changes = Vec::new();
-    for (path, (kind, stored)) in documents {
-        // A node with such a document was converted before.
-        if converted.contains(&path) {
-            continue;
+        if node.broken.is_none() {
+            self.convert(&node)?;
         }
-        report.nodes += 1;
-        let keys = keys::document_keys(&path, to, kind, None)?;
+        node.members.into_iter().flatten().try_for_each(|(_, member)| self.add(member))
+    }
+
+    fn convert(&mut self, node: &NodeTree) -> Result<(), NodeError> {
+        let to = self.conversion.to;
+        let ConvertedNode { stored, losses } = self.conversion.convert(node)?;
+        self.losses.extend(losses.iter().map(|loss| (node.path.clone(), loss.clone())));
+        if self.converted.contains(&node.path) {
+            return Ok(());
+        }
+        self.nodes = self.nodes.saturating_add(1);
+        let keys = keys::document_keys(&node.path, to, node.kind, None)?;
         let own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
         if let Some((key, _)) = own.0.first() {
-            change_set.record_read(key, None);
+            self.change_set.record_read(key, None);
         }
-        change_set.rewrite(&own, None, &stored);
-        node_changes.push(NodeChange { path, dialect: to, node: Some(stored) });
+        let stored = match self.consolidated.remove(&node.path) {
+            Some(document) => Cow::Owned(StoredNode { document, ..stored.clone() }),
+            None => Cow::Borrowed(stored),
+        };
+        self.change_set.rewrite(&own, None, &stored);
+        if let Some(node_changes) = &mut self.node_changes {
+            let (path, node) = (node.path.clone(), Some(stored.into_owned()));
+            node_changes.push(NodeChange { path, dialect: to, node });
+        }
+        Ok(())
     }
-    update_consolidated_metadata(context, &mut change_set, &top.path, &[], &node_changes).await?;
-    Ok(change_set)
+}
+
+/// Converts nodes one after the other.
+pub(crate) struct Conversion {
+    to: Dialect,
+    chunks: ChunkKeyPolicy,
+    /// The last original, and its conversion: many nodes of a large tree have the same documents.
+    last: Option<(Arc<StoredNode>, NodeKind, ConvertedNode)>,
+}
+
+/// The documents of a node in another dialect, in the layout of new ones, and what is lost.
+pub(crate) struct ConvertedNode {
+    stored: StoredNode,
+    pub(crate) losses: Vec<Loss>,
+}
+
+impl Conversion {
+    pub(crate) fn new(to: Dialect, chunks: ChunkKeyPolicy) -> Self {
+        Self { to, chunks, last: None }
+    }
+
+    pub(crate) fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
+        let is_last = |(stored, kind, _): &(Arc<StoredNode>, NodeKind, ConvertedNode)| {
+            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind
+        };
+        let last = match self.last.take().filter(is_last) {
+            Some(last) => last,
+            None => {
+                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks)?;
+                let Converted { document, losses } = converted;
+                let stored = StoredNode::from_node_document(self.to, &document).formatted();
+                (node.stored.clone(), node.kind, ConvertedNode { stored, losses })
+            }
+        };
+        Ok(&self.last.insert(last).2)
+    }
 }
 
 /// Fails if there are groups below the maximum depth, which were not read.
@@ -123,83 +214,131 @@ pub(crate) fn broken_as_losses(node: BrokenNode) -> (NodePath, Loss) {
     (path, Loss { pointer: String::new(), property })
 }
 
+/// The documents of the other dialect, and of consolidated metadata of v2, below a path; `None` if there are too many keys
+/// to look at all.
+async fn existing_keys(
+    context: &Context,
+    path: &NodePath,
+    nodes: usize,
+    to: Dialect,
+) -> Result<Option<HashSet<Key>>, NodeError> {
+    let names: &[&str] = match to {
+        Dialect::V2 => &[".zarray", ".zgroup"],
+        Dialect::V3 | Dialect::Draft => &["zarr.json", ".zmetadata"],
+    };
+    let mut existing = HashSet::new();
+    let take = |entry: Entry| {
+        if names.contains(&entry.key.name()) {
+            existing.insert(entry.key);
+        }
+    };
+    let is_complete = siblings::scan_keys(context, &node_prefix(path)?, nodes, take).await?;
+    Ok(is_complete.then_some(existing))
+}
+
 /// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
 async fn already_converted(
     context: &Context,
-    top: &NodeTree,
+    nodes: &[&NodeTree],
     to: Dialect,
-) -> Result<(BTreeSet<NodePath>, Vec<BrokenNode>), NodeError> {
-    let mut keys = Vec::new();
-    for node in top.readable() {
-        let own = keys::document_keys(&node.path, to, node.kind, None)?;
-        keys.extend(own.into_iter().take(1).map(|key| (node.path.clone(), key)));
-    }
-    let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
-    let snapshot = context.store.snapshot(&named).await?;
-    let (mut converted, mut unread) = (BTreeSet::new(), Vec::new());
-    for (path, key) in keys {
-        let Some(value) = snapshot.get(&key, None).await? else { continue };
-        let document = parse_object(value.bytes().await?);
-        if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
-            return Err(NodeError::Rejected(NodeRejection::DialectConflict { path, dialect: Dialect::Draft }));
+    existing: Option<&HashSet<Key>>,
+) -> Result<(HashSet<NodePath>, Vec<BrokenNode>), NodeError> {
+    let (mut converted, mut unread) = (HashSet::new(), Vec::new());
+    for nodes in nodes.chunks(LOOKUP_BATCH) {
+        let mut keys = Vec::new();
+        for node in nodes {
+            let own = keys::document_keys(&node.path, to, node.kind, None)?.into_iter().take(1);
+            keys.extend(own.filter(|key| may_exist(key, existing)).map(|key| (&node.path, key)));
         }
-        if let Err(error) = document {
-            unread.push(Broken::new(&key, &error).at(path.clone(), to));
+        let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
+        let snapshot = context.store.snapshot(&named).await?;
+        for (path, key) in keys {
+            let Some(value) = snapshot.get(&key, None).await? else { continue };
+            let document = parse_object(value.bytes().await?);
+            if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
+                let (path, dialect) = (path.clone(), Dialect::Draft);
+                return Err(NodeError::Rejected(NodeRejection::DialectConflict { path, dialect }));
+            }
+            if let Err(error) = document {
+                unread.push(Broken::new(&key, &error).at(path.clone(), to));
+            }
+            converted.insert(path.clone());
         }
-        converted.insert(path);
     }
     Ok((converted, unread))
 }
 
-/// Copies consolidated metadata of groups to the other dialect.
-async fn copy_attributes(
+fn may_exist(key: &Key, existing: Option<&HashSet<Key>>) -> bool {
+    existing.is_none_or(|existing| existing.contains(key))
+}
+
+/// Copies consolidated metadata of groups to the other dialect: in v2 as documents of their own, which are added to the
+/// change set, in v3 in the documents of the groups, which are returned.
+async fn copy_consolidated(
     context: &Context,
-    top: &NodeTree,
+    nodes: &[&NodeTree],
     to: Dialect,
-    documents: &mut BTreeMap<NodePath, (NodeKind, StoredNode)>,
+    existing: Option<&HashSet<Key>>,
     change_set: &mut ChangeSet,
-) -> Result<(), NodeError> {
-    let groups: Vec<&NodeTree> = top.readable().into_iter().filter(|node| node.kind == NodeKind::Group).collect();
-    let mut copies = Vec::new();
+) -> Result<BTreeMap<NodePath, Json>, NodeError> {
+    let mut documents = BTreeMap::new();
+    let groups: Vec<&NodeTree> = nodes.iter().copied().filter(|node| node.kind == NodeKind::Group).collect();
     for groups in groups.chunks(LOOKUP_BATCH) {
-        let mut keys = Vec::with_capacity(groups.len());
-        for group in groups {
-            keys.extend(join_key(&node_prefix(&group.path)?, ".zmetadata").map(|key| (*group, key)));
-        }
-        let converted: Vec<bool> = match to {
-            Dialect::V3 => {
-                let keys: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
-                let snapshot = context.store.snapshot(&keys).await?;
-                let mut converted = Vec::with_capacity(keys.len());
-                for key in &keys {
-                    converted.push(snapshot.meta(key).await?.is_some());
+        for (group, key) in with_consolidated(context, groups, to, existing).await? {
+            let copies = copies_below(group, to)?;
+            let entries = copies.iter().map(|(below, stored)| ConsolidatedEntry { path: below, node: Some(stored) });
+            match (to, copies.first()) {
+                (Dialect::V2 | Dialect::Draft, _) => {
+                    let empty = Json::pretty(&json!({"zarr_consolidated_format": 1, "metadata": {}}));
+                    change_set.set(key, update_consolidated(Dialect::V2, &empty, entries).to_bytes());
                 }
-                converted
-            }
-            Dialect::V2 | Dialect::Draft => {
-                keys.iter().map(|(group, _)| group.stored.document.get(CONSOLIDATED).is_some()).collect()
-            }
-        };
-        let with_copies = keys.into_iter().zip(converted).filter(|(_, converted)| *converted);
-        copies.extend(with_copies.map(|((group, key), _)| (group.path.clone(), key)));
-    }
-    for (group, key) in copies {
-        let copies = documents.iter().filter_map(|(path, (_, stored))| {
-            Some(ConsolidatedEntry { path: path.relative_to(&group)?, node: Some(stored) })
-        });
-        match to {
-            Dialect::V2 | Dialect::Draft => {
-                let empty = Json::pretty(&json!({"zarr_consolidated_format": 1, "metadata": {}}));
-                change_set.set(key, update_consolidated(Dialect::V2, &empty, copies).to_bytes());
-            }
-            Dialect::V3 => {
-                let Some((_, stored)) = documents.get(&group) else { continue };
-                let document = update_consolidated(Dialect::V3, &with_empty_consolidated(&stored.document), copies);
-                if let Some((_, stored)) = documents.get_mut(&group) {
-                    stored.document = document;
+                (Dialect::V3, Some((_, stored))) => {
+                    let empty = with_empty_consolidated(&stored.document);
+                    documents.insert(group.path.clone(), update_consolidated(Dialect::V3, &empty, entries));
                 }
+                (Dialect::V3, None) => {}
             }
         }
     }
-    Ok(())
+    Ok(documents)
+}
+
+/// The groups that have consolidated metadata, each with the key of that of v2.
+async fn with_consolidated<'a>(
+    context: &Context,
+    groups: &[&'a NodeTree],
+    to: Dialect,
+    existing: Option<&HashSet<Key>>,
+) -> Result<Vec<(&'a NodeTree, Key)>, NodeError> {
+    let mut keys = Vec::new();
+    for group in groups {
+        if to != Dialect::V3 && group.stored.document.get(CONSOLIDATED).is_none() {
+            continue;
+        }
+        let key = join_key(&node_prefix(&group.path)?, ".zmetadata");
+        keys.extend(key.filter(|key| to != Dialect::V3 || may_exist(key, existing)).map(|key| (*group, key)));
+    }
+    if to != Dialect::V3 {
+        return Ok(keys);
+    }
+    let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
+    let snapshot = context.store.snapshot(&named).await?;
+    let mut found = Vec::new();
+    for (group, key) in keys {
+        if snapshot.meta(&key).await?.is_some() {
+            found.push((group, key));
+        }
+    }
+    Ok(found)
+}
+
+/// The documents of a group and of the readable nodes below it in another dialect, each with its path below the group.
+fn copies_below(group: &NodeTree, to: Dialect) -> Result<Vec<(&str, StoredNode)>, NodeError> {
+    let mut conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
+    let mut copies = Vec::new();
+    for node in group.readable() {
+        let below = node.path.relative_to(&group.path).unwrap_or_default();
+        copies.push((below, conversion.convert(node)?.stored.clone()));
+    }
+    Ok(copies)
 }

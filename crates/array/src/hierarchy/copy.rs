@@ -15,19 +15,24 @@ use meta::{
     zom::{Zom, ZomFormat},
 };
 use operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
-use store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Watermark};
+use store::{
+    Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Version, Watermark,
+};
 
 use super::{
-    convert::{broken_as_losses, check_convertible},
+    convert::{Conversion, broken_as_losses, check_convertible},
     create::commit,
-    describe::{Unrepresented, to_zom},
+    describe::{Unrepresented, into_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
     shrink::StoredChunks,
     stray_keys::first_key,
-    walk::{mode::DialectMode, walker::walk},
+    walk::{
+        mode::DialectMode,
+        walker::{Walk, walk},
+    },
 };
 use crate::{
     context::Context,
@@ -117,16 +122,16 @@ async fn attempt(
             structure = Some(context.lock_path(path, Scope::Subtree).await?);
         }
         let before = context.store.watermark().await?;
-        let copy = Copy::plan(context, path, dialect, destination).await?;
+        let mut copy = Copy::plan(context, path, dialect, destination).await?;
         let mut writers = None;
         if fence != Fence::Open {
-            let arrays = copy.source.all().into_iter().filter(|node| node.kind == NodeKind::Array);
-            let locks =
-                context.array_locks.lock_exclusive(arrays.map(|array| array.path.relative().as_bytes()), []).await;
+            let arrays = copy.arrays.iter().map(|array| array.path.relative().as_bytes());
+            let locks = context.array_locks.lock_exclusive(arrays, []).await;
             // Writers that wait for the lock may hold memory.
             writers = Some((locks, context.no_waiting()));
         }
-        let Some(chunks) = copy.chunks(context, &destination.path, fence, before).await? else { return Ok(None) };
+        let chunks = copy.chunks(context, (path, &destination.path), fence, before).await?;
+        let Some(chunks) = chunks else { return Ok(None) };
         if fence != Fence::WhileCopying {
             (structure, writers) = (None, None);
         }
@@ -135,10 +140,14 @@ async fn attempt(
         (copied, copy)
     };
     let _lock = context.lock_path(&destination.path, Scope::Subtree).await?;
-    let nodes = copy.plan.top.all().len();
+    let nodes = copy.plan.top.len();
     let change_set = context.run_lookups(nodes, copy.change_set(context, destination, intent)).await??;
-    let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses: copy.losses };
-    Ok(commit(context, change_set).await?.map(|_| report))
+    let Copy { plan, losses, memory, .. } = copy;
+    drop(plan);
+    let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses };
+    let committed = commit(context, change_set).await?;
+    drop(memory);
+    Ok(committed.map(|_| report))
 }
 
 /// An empty target of a copy.
@@ -167,7 +176,10 @@ impl Destination {
 }
 
 struct Copy {
-    source: NodeTree,
+    /// The documents of the source, until the chunks are listed.
+    documents: Vec<(Key, Option<Version>)>,
+    /// The readable arrays of the source, until their chunks are listed.
+    arrays: Vec<NodeTree>,
     /// The memory of the source's documents.
     memory: Vec<Permit>,
     plan: Plan,
@@ -189,48 +201,70 @@ impl Copy {
         dialect: Option<Dialect>,
         destination: &Destination,
     ) -> Result<Self, NodeError> {
-        let walk = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
-        let (source, memory) = (walk.top, walk.memory);
-        check_convertible(&source)?;
-        let mut losses = Vec::new();
+        let Walk { top, memory, .. } = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
+        check_convertible(&top)?;
         let Destination { path: target, dialect: to, place, .. } = destination;
-        let plan = async { Plan::new(target, &moved(&source, *to, &mut losses)?, &place.site) };
-        let plan = context.run_lookups(source.all().len(), plan).await??;
-        Ok(Self { source, memory, plan, losses })
+        let (nodes, source) = (top.len(), top.dialect);
+        let plan = async {
+            let documents = top.all().into_iter().flat_map(|node| &node.own.0).cloned().collect();
+            let arrays = top.readable().into_iter().filter(|node| node.kind == NodeKind::Array);
+            let arrays = arrays.map(NodeTree::without_members).collect();
+            let mut losses = Vec::new();
+            let zom = moved(top, *to, &mut losses)?;
+            let mut plan = Plan::new(target, &zom, &place.site)?;
+            if source == zom.format.dialect() {
+                let lost = std::mem::take(&mut plan.losses).into_iter();
+                let mut lost: Vec<_> = lost.map(|(at, loss)| (rebased(&at, target, path), loss)).collect();
+                // Parents come first in the report.
+                lost.sort_by_key(|(path, _)| path.ancestors().count());
+                losses.append(&mut lost);
+            }
+            Ok(Self { documents, arrays, memory, plan, losses })
+        };
+        context.run_lookups(nodes, plan).await?
     }
 
     /// The chunks and a snapshot of them; `None` if the source changed meanwhile.
     async fn chunks(
-        &self,
+        &mut self,
         context: &Context,
-        target: &NodePath,
+        (path, target): (&NodePath, &NodePath),
         fence: Fence,
         before: Option<Watermark>,
     ) -> Result<Option<CopiedChunks>, NodeError> {
-        let (keys, memory) = self.list(context, target).await?;
-        let documents = || self.source.all().into_iter().flat_map(|node| &node.own.0);
-        let all: Vec<Key> = documents().map(|(key, _)| key).chain(keys.iter().map(|(key, _)| key)).cloned().collect();
+        let (documents, arrays) = (std::mem::take(&mut self.documents), std::mem::take(&mut self.arrays));
+        let (keys, memory) = self.list(context, (path, target), &arrays).await?;
+        let mut all: Vec<Key> = keys.iter().map(|(key, _)| key).cloned().collect();
         let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
-        for (key, version) in documents() {
-            if snapshot.meta(key).await?.map(|info| info.version) != *version {
-                return Ok(None);
-            }
-        }
         if before.is_some() && context.store.watermark().await? == before {
             return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
         }
+        all.extend(documents.iter().map(|(key, _)| key).cloned());
+        let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
+        drop(all);
+        for (key, version) in documents {
+            if snapshot.meta(&key).await?.map(|info| info.version) != version {
+                return Ok(None);
+            }
+        }
         // While the lock is held, only raw writes of single keys can have changed the chunks.
-        let is_same = fence != Fence::Open && self.list(context, target).await?.0 == keys;
+        let is_same = fence != Fence::Open && self.list(context, (path, target), &arrays).await?.0 == keys;
         Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
     }
 
     /// The keys of all chunks within the arrays' shapes, each with that of its copy.
-    async fn list(&self, context: &Context, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
+    async fn list(
+        &self,
+        context: &Context,
+        (path, target): (&NodePath, &NodePath),
+        arrays: &[NodeTree],
+    ) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
+        let copies = self.plan.top.all().into_iter().filter(|node| node.kind == NodeKind::Array);
         let copies: BTreeMap<&str, &NodeTree> =
-            self.plan.top.all().into_iter().filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
+            copies.filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
         let mut listing = Listing { context, reserved: &self.memory, keys: Vec::new(), needed: 0, memory: None };
-        for source in self.source.readable() {
-            let below = source.path.relative_to(&self.source.path).unwrap_or_default();
+        for source in arrays {
+            let below = source.path.relative_to(path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
                 listing.add(source, copy).await?;
             }
@@ -251,7 +285,7 @@ impl Copy {
         let mut change = TreeDiff::default();
         change.create(&self.plan.top);
         // The chunks of the copy exist already.
-        change.apply(context, &mut change_set, IfExists::Adopt).await?;
+        change.apply(context, &mut change_set, &self.plan.top, IfExists::Adopt).await?;
         place.parents(context, target, &mut change_set, &mut change.node_changes)?;
         place.record_reads(&mut change_set);
         update_consolidated_metadata(context, &mut change_set, target, &[], &change).await?;
@@ -344,20 +378,29 @@ impl CopiedChunks {
     }
 }
 
-/// A tree in another dialect, for copies of its chunks.
-fn moved(source: &NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
-    let version = ZomFormat::for_dialect(source.dialect);
+/// A tree in the model of its dialect, with what that, or another dialect, cannot represent. What planning it reports too
+/// is left out.
+fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
+    let format = ZomFormat::for_dialect(source.dialect);
+    let mut conversions = Vec::new();
+    if source.dialect != format.dialect() && source.dialect != to && format.dialect() != to {
+        let mut conversion = Conversion::new(to, ChunkKeyPolicy::Preferred);
+        for node in source.readable() {
+            let lost = &conversion.convert(node)?.losses;
+            conversions.extend(lost.iter().map(|loss| (node.path.clone(), loss.clone())));
+        }
+    }
     let mut unrepresented = Unrepresented::default();
-    let root = to_zom(source, version, &mut unrepresented)?;
+    let root = into_zom(source, format, &mut unrepresented)?;
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
-    let zom = Zom { format: version, root };
-    if source.dialect == to || version.dialect() == to {
-        return Ok(zom);
-    }
-    for node in source.readable() {
-        let lost = read_model(node)?.convert(&node.path, to, ChunkKeyPolicy::Preferred)?.losses;
-        losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
-    }
-    Ok(zom)
+    losses.append(&mut conversions);
+    Ok(Zom { format, root })
+}
+
+/// The path of a node below another node than the one that it is below.
+fn rebased(path: &NodePath, from: &NodePath, to: &NodePath) -> NodePath {
+    let below = path.relative_to(from).unwrap_or_default();
+    // The original has this path.
+    NodePath::parse(&format!("{}{below}", to.key_prefix())).unwrap_or_else(|_| to.clone())
 }

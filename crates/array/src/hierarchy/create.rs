@@ -11,12 +11,13 @@ use operations::{IfExists, LossPolicy, NodeRejection};
 use store::{ChangeOutcome, StoreError};
 
 use super::{
-    describe::CreatedTree,
     differences::{Declared, differences},
     options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
+    resulting::ResultingTree,
+    walk::walker::Walk,
 };
 use crate::{
     context::Context,
@@ -37,16 +38,17 @@ pub(crate) struct Attempt {
     pub(crate) dialect: Dialect,
     /// Properties of the ZOM that the dialect cannot represent.
     pub(crate) losses: Vec<(NodePath, Loss)>,
-    /// The resulting tree, if it is known.
-    pub(crate) result: Option<ResultingTree>,
+    pub(crate) result: AttemptResult,
 }
 
 /// The tree after an attempt.
-pub(crate) enum ResultingTree {
+pub(crate) enum AttemptResult {
     /// The tree that existed already.
-    Existing(NodeTree),
-    /// A new tree.
-    Created(CreatedTree),
+    Existing(Walk),
+    /// The tree that the changes make.
+    Changed(ResultingTree),
+    /// Only a walk shows the tree.
+    Unknown,
 }
 
 /// One attempt to create a tree; `None` if something it depends on changed meanwhile.
@@ -58,7 +60,8 @@ pub(crate) async fn attempt(
 ) -> Result<Option<Attempt>, NodeError> {
     let place = ParentContext::find(context, path, declaration.dialect, zom.format).await?;
     let current = place.current(context, path).await?;
-    let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
+    let top = current.as_ref().map(|current| &current.top);
+    let version = top.filter(|top| !top.is_implicit()).map(|top| top.own.version());
     if !declaration.precondition.is_met_by(version) {
         return Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version }));
     }
@@ -70,7 +73,7 @@ pub(crate) async fn attempt(
         let plan = Plan::new(&at, &declared, &site)?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
-            plan.to_zom()?;
+            plan.check_representable()?;
         }
         Ok::<_, NodeError>(plan)
     });
@@ -78,28 +81,27 @@ pub(crate) async fn attempt(
     if declaration.losses == LossPolicy::Reject && !plan.losses.is_empty() {
         return Err(NodeError::Rejected(NodeRejection::LossyConversion { dialect, losses: plan.losses }));
     }
-    let nodes = zom.len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
-    let change = change(context, path, &place, &plan, current.as_ref(), declaration.if_exists);
-    let (effect, mut change_set) = context.run_lookups(nodes, change).await??;
+    let nodes = zom.len().saturating_add(top.map_or(0, NodeTree::len));
+    let change = change(context, path, &place, &plan, top, declaration.if_exists);
+    let (effect, change_set) = context.run_lookups(nodes, change).await??;
     let Plan { top, losses } = plan;
     if effect == CreateAction::Unchanged {
-        return Ok(Some(Attempt { effect, dialect, losses, result: current.map(ResultingTree::Existing) }));
+        let result =
+            current.map_or(AttemptResult::Unknown, |walk| AttemptResult::Existing(Walk { other: Vec::new(), ..walk }));
+        return Ok(Some(Attempt { effect, dialect, losses, result }));
     }
-    // If nothing existed before, the plan is the result. The commit takes memory, so what it does not need is freed.
+    // The commit takes memory, so what it does not need is freed: of large trees little remains but the declaration.
+    let mut change_set = change_set;
     let declared = zom.clone();
-    let is_new = current.is_none();
-    let free = move || {
-        drop(current);
-        is_new.then(|| CreatedTree::new(top, declared)).transpose()
+    let merge = move || {
+        let result = ResultingTree::new(top, current, declared, &mut change_set);
+        result.map(|result| (result, change_set))
     };
-    let planned = context.run_on_documents(bytes, free).await??;
-    change_set.sort();
-    let own = planned.iter().flat_map(|created| created.top.own.keys());
-    let own: Vec<Option<usize>> = own.map(|key| change_set.position(key)).collect();
+    let (result, change_set) = context.run_on_documents(bytes, merge).await??;
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
-    let result = planned.map(|mut created| {
-        created.top.own.advance(own.into_iter().map(|index| outcomes.get(index?)));
-        ResultingTree::Created(created)
+    let result = result.map_or(AttemptResult::Unknown, |mut result| {
+        result.advance(&outcomes);
+        AttemptResult::Changed(result)
     });
     Ok(Some(Attempt { effect, dialect, losses, result }))
 }
@@ -142,7 +144,7 @@ async fn change(
     if effect == CreateAction::Unchanged {
         return Ok((effect, change_set));
     }
-    change.apply(context, &mut change_set, existing).await?;
+    change.apply(context, &mut change_set, &plan.top, existing).await?;
     place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
     let groups: Vec<&NodePath> = match (current, effect) {

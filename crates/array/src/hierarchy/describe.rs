@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{
     Dialect, NodePath,
     convert::{ChunkKeyPolicy, Converted, Loss},
-    documents::write::strip_consolidated,
+    documents::write::{StoredNode, strip_consolidated},
     extensions::Link,
     json::Json,
     zom::{Group, Members, Node, Zom, ZomFormat, with_attributes},
@@ -32,9 +32,6 @@ const MAX_LINKS: usize = 1024;
 /// The number of small nodes up to which a description is made on the request's own thread.
 const INLINE_NODES: usize = 256;
 
-/// The work of copying a described node, expressed as the size of a document in bytes.
-const CLONE_WORK: u64 = 256;
-
 /// The properties and nodes that a ZOM cannot represent.
 #[derive(Debug, Default)]
 pub(crate) struct Unrepresented {
@@ -42,65 +39,6 @@ pub(crate) struct Unrepresented {
     pub(crate) losses: Vec<(NodePath, Loss)>,
     /// Broken nodes, which are left out.
     pub(crate) broken: Vec<BrokenNode>,
-}
-
-/// A tree that was just created, where nothing existed before.
-pub(crate) struct CreatedTree {
-    /// The topmost node, without its members.
-    pub(crate) top: NodeTree,
-    description: CreatedDescription,
-}
-
-/// The description of a created tree.
-enum CreatedDescription {
-    /// As it was declared.
-    Declared(Arc<Zom>),
-    /// In the model of its dialect, which is another one than that of its declaration.
-    Converted(Zom, Unrepresented),
-}
-
-impl CreatedTree {
-    /// The tree that was planned for a declaration. Takes little more memory than the declaration.
-    pub(crate) fn new(planned: NodeTree, declared: Arc<Zom>) -> Result<Self, NodeError> {
-        let format = ZomFormat::for_dialect(planned.dialect);
-        let top = planned.without_members();
-        if planned.dialect == declared.format.dialect() {
-            return Ok(Self { top, description: CreatedDescription::Declared(declared) });
-        }
-        let mut unrepresented = Unrepresented::default();
-        let mut root = to_zom(&planned, format, &mut unrepresented)?;
-        nothing_else(&mut root);
-        Ok(Self { top, description: CreatedDescription::Converted(Zom { format, root }, unrepresented) })
-    }
-}
-
-/// Describes a tree that was just created.
-pub(crate) async fn describe_created(context: &Context, created: CreatedTree) -> Result<DescribedNode, NodeError> {
-    let CreatedTree { top, description } = created;
-    let links = links(context, &top).await?;
-    let (zom, Unrepresented { losses, broken }) = match description {
-        CreatedDescription::Converted(zom, unrepresented) => (zom, unrepresented),
-        CreatedDescription::Declared(declared) => {
-            let bytes = (declared.len() as u64).saturating_mul(CLONE_WORK);
-            let copy = move || {
-                let mut zom = Zom::clone(&declared);
-                nothing_else(&mut zom.root);
-                zom
-            };
-            (context.run_on_documents(bytes, copy).await?, Unrepresented::default())
-        }
-    };
-    let NodeTree { path, dialect, own, .. } = top;
-    let (version, other_dialects) = (Some(own.version()), Vec::new());
-    let info = NodeInfo { path, dialect, implicit: false, version, zom, other_dialects, broken, losses, links };
-    Ok(DescribedNode { info, memory: Arc::default() })
-}
-
-/// Marks groups without members in a ZOM as having none.
-fn nothing_else(node: &mut Node) {
-    if let Node::Group(group) = node {
-        group.members.get_or_insert_default().values_mut().for_each(nothing_else);
-    }
 }
 
 /// Describes a node; with `mapped` in the model of that dialect.
@@ -114,10 +52,10 @@ pub(crate) async fn describe(
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
     let as_version = ZomFormat::for_dialect(mapped.unwrap_or(dialect));
-    let is_small = memory.is_empty() && top.all().len() <= INLINE_NODES;
+    let is_small = memory.is_empty() && top.len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
-        let root = to_zom(&top, as_version, &mut unrepresented)?;
+        let root = into_zom(top, as_version, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match is_small {
@@ -131,26 +69,70 @@ pub(crate) async fn describe(
     Ok(DescribedNode { info, memory })
 }
 
-/// A node in a dialect's model, with what it cannot represent. Broken members are left out.
-pub(crate) fn to_zom(
-    branch: &NodeTree,
-    version: ZomFormat,
+/// A node in a dialect's model, with what it cannot represent. Broken members are left out. The memory of the tree is
+/// released meanwhile.
+pub(crate) fn into_zom(
+    tree: NodeTree,
+    format: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
-    let document = without_consolidated(branch, version, &mut unrepresented.losses)?;
-    if branch.kind == NodeKind::Array {
-        return Ok(Node::Array(document));
+    let mut describer = Describer { format, unrepresented, last: None };
+    let document = describer.document(&tree)?;
+    describer.node(tree, document)
+}
+
+/// Describes the nodes of a tree.
+struct Describer<'a> {
+    format: ZomFormat,
+    unrepresented: &'a mut Unrepresented,
+    /// The last description without losses: most groups of a large tree have the same documents.
+    last: Option<(Arc<StoredNode>, NodeKind, Json)>,
+}
+
+impl Describer<'_> {
+    /// The node with this document, and its members.
+    fn node(&mut self, tree: NodeTree, document: Json) -> Result<Node, NodeError> {
+        if tree.kind == NodeKind::Array {
+            return Ok(Node::Array(document));
+        }
+        let Some(members) = tree.members else { return Ok(Node::Group(Group { document, members: None })) };
+        let mut readable = Members::with_capacity(members.len());
+        for (name, member) in members {
+            match self.member_document(&member)? {
+                Ok(document) => drop(readable.insert(name, self.node(member, document)?)),
+                Err(problem) => self.unrepresented.broken.push(problem.at(member.path, member.dialect)),
+            }
+        }
+        Ok(Node::Group(Group { document, members: Some(readable) }))
     }
-    let Some(members) = &branch.members else { return Ok(Node::Group(Group { document, members: None })) };
-    let mut readable = Members::with_capacity(members.len());
-    for (name, member) in members {
-        let (path, dialect) = (member.path.clone(), member.dialect);
-        match member_to_zom(member, version, unrepresented)? {
-            Ok(node) => drop(readable.insert(name.clone(), node)),
-            Err(problem) => unrepresented.broken.push(problem.at(path, dialect)),
+
+    /// The document of a member, or the reason why it is left out.
+    fn member_document(&mut self, member: &NodeTree) -> Result<Result<Json, Broken>, NodeError> {
+        if let Some(broken) = &member.broken {
+            return Ok(Err(Broken::clone(broken)));
+        }
+        match self.document(member) {
+            Ok(document) => Ok(Ok(document)),
+            Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
+            Err(error) => Err(error),
         }
     }
-    Ok(Node::Group(Group { document, members: Some(readable) }))
+
+    fn document(&mut self, node: &NodeTree) -> Result<Json, NodeError> {
+        if let Some((stored, kind, document)) = &self.last
+            && Arc::ptr_eq(stored, &node.stored)
+            && *kind == node.kind
+        {
+            return Ok(document.clone());
+        }
+        let before = self.unrepresented.losses.len();
+        let document = without_consolidated(node, self.format, &mut self.unrepresented.losses)?;
+        // The document of an array of the draft also depends on its path.
+        let is_general = node.kind == NodeKind::Group || node.dialect != Dialect::Draft;
+        let is_general = is_general && self.unrepresented.losses.len() == before;
+        self.last = is_general.then(|| (node.stored.clone(), node.kind, document.clone()));
+        Ok(document)
+    }
 }
 
 /// A node in a dialect's model, without its members.
@@ -162,24 +144,8 @@ pub(crate) fn node_alone(branch: &NodeTree, version: ZomFormat) -> Result<Node, 
     })
 }
 
-/// A member in a dialect's model, or the reason why it is left out.
-fn member_to_zom(
-    member: &NodeTree,
-    version: ZomFormat,
-    unrepresented: &mut Unrepresented,
-) -> Result<Result<Node, Broken>, NodeError> {
-    if let Some(broken) = &member.broken {
-        return Ok(Err(Broken::clone(broken)));
-    }
-    match to_zom(member, version, unrepresented) {
-        Ok(node) => Ok(Ok(node)),
-        Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
-        Err(error) => Err(error),
-    }
-}
-
 /// The document of a node in a dialect's model.
-fn without_consolidated(
+pub(crate) fn without_consolidated(
     branch: &NodeTree,
     version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
@@ -200,7 +166,7 @@ fn without_consolidated(
 }
 
 /// The arrays that extensions of a group link to.
-async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarget)>, NodeError> {
+pub(crate) async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarget)>, NodeError> {
     if top.kind == NodeKind::Array || top.is_implicit() || top.stored.document.get("extensions").is_none() {
         return Ok(Vec::new());
     }

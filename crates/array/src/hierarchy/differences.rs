@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use meta::{
     NodePath,
     json::Json,
-    zom::{Difference, Group, Members, Node, Zom, ZomFormat},
+    zom::{Comparison, Difference, Group, Members, Node, ZomFormat},
 };
 use operations::BrokenNode;
 use serde_json::json;
@@ -45,9 +45,9 @@ pub(crate) fn differences(
     node_alone(found, format)?;
     let mut broken = Vec::new();
     add_broken_members(&mut broken, found, format)?;
-    let mut comparison = Comparison { format, limit, pointer: String::new(), differences: Vec::new() };
-    comparison.nodes(declared, found)?;
-    let mut differences = comparison.differences;
+    let mut comparison = Comparison::new(format, limit);
+    compare_nodes(&mut comparison, format, declared, found)?;
+    let mut differences = comparison.into_differences();
     add_broken(&mut differences, (declared, format), &found.path, &broken, limit)?;
     Ok(differences)
 }
@@ -56,8 +56,7 @@ impl<'a> Declared<'a> {
     /// The node without its members.
     fn alone(self, format: ZomFormat) -> Result<Node, NodeError> {
         match self {
-            Self::Zom(Node::Array(document)) => Ok(Node::Array(document.clone())),
-            Self::Zom(Node::Group(group)) => Ok(Node::Group(Group { document: group.document.clone(), members: None })),
+            Self::Zom(node) => Ok(node.without_members()),
             Self::Planned(node) => node_alone(node, format),
         }
     }
@@ -94,66 +93,48 @@ impl<'a> Declared<'a> {
     }
 }
 
-struct Comparison {
+fn compare_nodes(
+    comparison: &mut Comparison,
     format: ZomFormat,
-    limit: usize,
-    /// The location of the compared nodes.
-    pointer: String,
-    differences: Vec<Difference>,
+    declared: Declared<'_>,
+    found: &NodeTree,
+) -> Result<(), NodeError> {
+    let is_any = matches!(declared, Declared::Planned(_)) && found.is_implicit() && declared.is_group();
+    if !is_any {
+        comparison.documents(&declared.alone(format)?, &node_alone(found, format)?);
+    }
+    let is_group = declared.is_group() && found.kind == NodeKind::Group;
+    let Some(names) = declared.names().filter(|_| is_group) else { return Ok(()) };
+    let undeclared = found.members.iter().flat_map(Members::keys).map(String::as_str);
+    let undeclared = undeclared.filter(|name| declared.member(name).is_none());
+    for name in names.into_iter().chain(undeclared) {
+        if comparison.is_full() {
+            return Ok(());
+        }
+        let found = found.members.as_ref().and_then(|members| members.get(name));
+        comparison.member(name, |comparison| compare_members(comparison, format, declared.member(name), found))?;
+    }
+    Ok(())
 }
 
-impl Comparison {
-    fn nodes(&mut self, declared: Declared<'_>, found: &NodeTree) -> Result<(), NodeError> {
-        let is_any = matches!(declared, Declared::Planned(_)) && found.is_implicit() && declared.is_group();
-        if !is_any {
-            self.documents(declared.alone(self.format)?, node_alone(found, self.format)?);
+fn compare_members(
+    comparison: &mut Comparison,
+    format: ZomFormat,
+    declared: Option<Declared<'_>>,
+    found: Option<&NodeTree>,
+) -> Result<(), NodeError> {
+    // A broken node is taken for missing.
+    let alone = found.map(|found| member_alone(found, format)).transpose()?.and_then(Result::ok);
+    match (declared, found.zip(alone)) {
+        (Some(declared), Some((found, _))) => compare_nodes(comparison, format, declared, found)?,
+        (None, None) => {}
+        (declared, found) => {
+            let declared = declared.map(|declared| declared.alone(format)).transpose()?;
+            let found = found.map(|(_, node)| node);
+            comparison.differ(declared.as_ref(), found.as_ref());
         }
-        let is_group = declared.is_group() && found.kind == NodeKind::Group;
-        let Some(names) = declared.names().filter(|_| is_group) else { return Ok(()) };
-        let undeclared = found.members.iter().flat_map(Members::keys).map(String::as_str);
-        let undeclared = undeclared.filter(|name| declared.member(name).is_none());
-        let len = self.pointer.len();
-        for name in names.into_iter().chain(undeclared) {
-            if self.is_full() {
-                return Ok(());
-            }
-            self.pointer.push_str("/members/");
-            self.pointer.push_str(&escaped(name));
-            self.members(declared.member(name), found.members.as_ref().and_then(|members| members.get(name)))?;
-            self.pointer.truncate(len);
-        }
-        Ok(())
     }
-
-    fn members(&mut self, declared: Option<Declared<'_>>, found: Option<&NodeTree>) -> Result<(), NodeError> {
-        // A broken node is taken for missing.
-        let alone = found.map(|found| member_alone(found, self.format)).transpose()?.and_then(Result::ok);
-        match (declared, found.zip(alone)) {
-            (Some(declared), Some((found, _))) => self.nodes(declared, found)?,
-            (None, None) => {}
-            (declared, found) => {
-                let expected = declared.map(|declared| declared.alone(self.format)).transpose()?;
-                let [expected, actual] = [expected, found.map(|(_, node)| node)];
-                let [expected, actual] = [expected, actual].map(|node| node.map(|node| node.rendered_document()));
-                self.differences.push(Difference { pointer: self.pointer.clone(), expected, actual });
-            }
-        }
-        Ok(())
-    }
-
-    /// Compares two nodes without their members.
-    fn documents(&mut self, declared: Node, found: Node) {
-        let [declared, found] = [declared, found].map(|root| Zom { format: self.format, root });
-        let remaining = self.limit.saturating_sub(self.differences.len());
-        let differences = Zom::differences(&declared, &found, remaining).into_iter();
-        let pointer = |below: &str| [&self.pointer, below].concat();
-        let located = differences.map(|found| Difference { pointer: pointer(&found.pointer), ..found });
-        self.differences.extend(located);
-    }
-
-    fn is_full(&self) -> bool {
-        self.differences.len() >= self.limit
-    }
+    Ok(())
 }
 
 /// A member of a tree without its own members, or the reason why it is broken.

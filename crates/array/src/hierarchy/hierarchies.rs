@@ -12,8 +12,8 @@ use store::{KeyCount, Precondition, StoreError};
 
 use super::{
     convert, copy,
-    create::{self, Attempt, ResultingTree},
-    describe::{describe, describe_created},
+    create::{self, Attempt, AttemptResult},
+    describe::describe,
     differences::{Declared, differences},
     erase,
     intents::{self, SettledIntents},
@@ -59,20 +59,20 @@ impl Hierarchies {
     pub async fn create(
         &self,
         path: &NodePath,
-        zom: &Arc<Zom>,
+        zom: Arc<Zom>,
         declaration: &CreateOptions,
     ) -> Result<CreateOutcome, NodeError> {
         self.0.writes()?;
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
-            let attempt = create::attempt(&self.0, path, zom, declaration).await?;
+            let attempt = create::attempt(&self.0, path, &zom, declaration).await?;
             let Some(Attempt { effect, dialect, losses, result }) = attempt else { continue };
+            // A large declaration becomes the description, without a copy.
+            drop(zom);
             let mut node = match result {
-                Some(ResultingTree::Created(created)) => describe_created(&self.0, created).await?,
-                Some(ResultingTree::Existing(top)) => {
-                    describe(&self.0, Walk { top, other: Vec::new(), memory: Vec::new() }, None).await?
-                }
-                None => {
+                AttemptResult::Changed(tree) => tree.describe(&self.0).await?,
+                AttemptResult::Existing(walk) => describe(&self.0, walk, None).await?,
+                AttemptResult::Unknown => {
                     let walk = walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?;
                     describe(&self.0, walk, None).await?
                 }

@@ -21,6 +21,8 @@ pub(crate) mod patch;
 pub(crate) mod placement;
 pub(crate) mod plan;
 pub(crate) mod replace;
+pub(crate) mod resulting;
 pub(crate) mod shrink;
+pub(crate) mod siblings;
 pub(crate) mod stray_keys;
 pub(crate) mod walk;

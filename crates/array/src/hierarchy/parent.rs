@@ -14,7 +14,7 @@ use super::{
     plan::{Target, check_name},
     walk::{
         documents::Documents,
-        walker::{ancestors, walk_any},
+        walker::{Walk, ancestors, walk_any},
     },
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
         consolidated::NodeChange,
         error::NodeError,
         keys,
-        tree::{NodeKind, NodeTree, empty_group},
+        tree::{NodeKind, empty_group},
     },
     node::{
         keys::{invalid_document, join_key, node_prefix},
@@ -122,16 +122,16 @@ impl ParentContext {
     }
 
     /// The existing tree, be it broken.
-    pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
+    pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<Walk>, NodeError> {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
-            return Ok(Some(broken));
+            return Ok(Some(Walk { top: broken, other: Vec::new(), memory: Vec::new() }));
         }
         match walk_any(context, path, Some(self.site.dialect), Depth::All).await {
             Ok(walk) => {
                 // The root group of v2 and v3 exists implicitly, and has nothing to build on.
                 let nothing =
                     path.is_root() && walk.top.is_implicit() && walk.top.members.as_ref().is_none_or(Members::is_empty);
-                Ok((!nothing).then_some(walk.top))
+                Ok((!nothing).then_some(walk))
             }
             Err(NodeError::Array(ArrayError::NoSuchNode { .. })) => Ok(None),
             Err(error) => Err(error),

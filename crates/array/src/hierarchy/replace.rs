@@ -15,8 +15,9 @@ use operations::{IfExists, NodeRejection};
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    describe::{Unrepresented, to_zom},
+    describe::node_alone,
     placement::{LastDocument, NodePlacement},
+    siblings::{self, document_keys},
     stray_keys,
 };
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
         change_set::ChangeSet,
         consolidated::{NodeChange, NodeChanges},
         error::NodeError,
-        keys::{self, NAMES, is_at_or_below},
+        keys::{self, is_at_or_below},
         tree::{NodeKind, NodeTree},
     },
     node::{
@@ -33,9 +34,6 @@ use crate::{
         read_set::NodeVersions,
     },
 };
-
-/// The number of nodes that are looked up in one snapshot.
-const BATCH: usize = 4096;
 
 /// The difference between an existing and a planned tree.
 #[derive(Default)]
@@ -128,11 +126,12 @@ impl<'a> TreeDiff<'a> {
         Ok(())
     }
 
-    /// Adds the difference to a change set.
+    /// Adds the difference to a change set. `top` is the topmost planned node.
     pub(crate) async fn apply(
         &mut self,
         context: &Context,
         change_set: &mut ChangeSet,
+        top: &NodeTree,
         existing: IfExists,
     ) -> Result<(), NodeError> {
         let mut erased_paths = BTreeSet::new();
@@ -154,7 +153,7 @@ impl<'a> TreeDiff<'a> {
         let is_draft = self.set.iter().any(|placement| placement.node.dialect == Dialect::Draft);
         let siblings = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
-            Some(_) | None => sibling_documents(context, &self.set).await?,
+            Some(_) | None => siblings::find(context, top, &self.set).await?,
         };
         stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
         let mut last = LastDocument::default();
@@ -221,46 +220,14 @@ fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: D
 
 /// True if two arrays differ in nothing but attributes and dimension names.
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
-    let version = ZomFormat::for_dialect(current.dialect);
-    let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
-        Ok(Zom { format: version, root: to_zom(branch, version, &mut Unrepresented::default())? })
-    };
+    let format = ZomFormat::for_dialect(current.dialect);
+    let zom = |array: &NodeTree| node_alone(array, format).map(|root| Zom { format, root });
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let siblings = |pointer: &str| {
         let mut parts = pointer.split('/').skip(1);
         matches!(parts.next(), Some("attributes" | "dimension_names"))
     };
     Ok(differences.iter().all(|difference| siblings(&difference.pointer)))
-}
-
-/// The versions of the documents of all dialects at the paths of some nodes, except for the main documents of existing
-/// nodes, which are known.
-async fn sibling_documents(
-    context: &Context,
-    set: &[NodePlacement<'_>],
-) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
-    let mut found = BTreeMap::new();
-    for nodes in set.chunks(BATCH) {
-        let mut keys = Vec::new();
-        for NodePlacement { node, before, .. } in nodes {
-            let known = before.keys().next();
-            let is_unknown = |key: &Key| Some(key) != known;
-            match node.dialect {
-                Dialect::Draft => keys.extend(document_keys(node)?.into_iter().filter(is_unknown)),
-                Dialect::V2 | Dialect::V3 => {
-                    let prefix = node_prefix(&node.path)?;
-                    keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)).filter(is_unknown));
-                }
-            }
-        }
-        let snapshot = context.store.snapshot(&keys).await?;
-        for key in keys {
-            if let Some(info) = snapshot.meta(&key).await? {
-                found.insert(key, info.version);
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// The dialect of other documents in the place of a new node's.
@@ -288,11 +255,6 @@ fn orphan(placement: &NodePlacement<'_>, siblings: &BTreeMap<Key, StoreVersion>)
         return Ok(None);
     }
     Ok(document_keys(node)?.into_iter().next().filter(|key| siblings.contains_key(key)))
-}
-
-/// The keys of the documents of a planned node.
-fn document_keys(node: &NodeTree) -> Result<Vec<Key>, NodeError> {
-    keys::document_keys(&node.path, node.dialect, node.kind, node.root.as_ref())
 }
 
 /// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases

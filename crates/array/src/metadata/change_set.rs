@@ -1,6 +1,6 @@
 //! The changes of one commit.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter::once};
 
 use bytes::Bytes;
 use meta::documents::write::StoredNode;
@@ -113,7 +113,7 @@ impl ChangeSet {
         match self.changes_of(key).filter(|change| !matches!(change, Change::Check { .. })).last() {
             Some(Change::Put { value, .. }) => PendingState::Set(value),
             Some(_) => PendingState::Erased,
-            None if self.erased.iter().any(|prefix| prefix.contains(key)) => PendingState::Erased,
+            None if self.is_below_erased(key) => PendingState::Erased,
             None => PendingState::Kept,
         }
     }
@@ -182,6 +182,13 @@ impl ChangeSet {
         changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
         changes.extend(self.settled.map(|id| Change::RemoveIntent { id }));
         Ok(changes)
+    }
+
+    /// True if a key is below one of the erased prefixes.
+    fn is_below_erased(&self, key: &Key) -> bool {
+        let key = key.as_str();
+        let prefixes = key.match_indices('/').filter_map(|(slash, _)| key.get(..=slash));
+        !self.erased.is_empty() && once("").chain(prefixes).any(|prefix| self.erased.contains(prefix))
     }
 
     /// Adds a change, or merges it with the last one if that has the same key.
@@ -323,6 +330,20 @@ mod tests {
                 prop_assert_eq!(&found, effect);
             }
         }
+    }
+
+    #[test]
+    fn keys_below_erased_prefixes_are_erased() {
+        let mut change_set = ChangeSet::default();
+        change_set.erase_prefix(Prefix::parse("a/b/").unwrap());
+        let is_erased = |change_set: &ChangeSet, key: &str| {
+            matches!(change_set.pending(&Key::parse(key).unwrap()), PendingState::Erased)
+        };
+        for (key, erased) in [("a/b/c", true), ("a/b/c/d", true), ("a/b", false), ("a/bc/d", false), ("a/c", false)] {
+            assert_eq!(is_erased(&change_set, key), erased, "{key}");
+        }
+        change_set.erase_prefix(Prefix::root());
+        assert!(is_erased(&change_set, "c"));
     }
 
     #[tokio::test]

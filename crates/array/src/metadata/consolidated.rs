@@ -87,6 +87,22 @@ pub(crate) async fn update_consolidated_metadata(
     }
 }
 
+/// True if a group, or one above it, may have consolidated metadata of a dialect.
+pub(crate) async fn has_copies_above(context: &Context, top: &NodePath, dialect: Dialect) -> Result<bool, NodeError> {
+    let dialects = [Dialect::V2, Dialect::V3].map(|candidate| candidate == dialect);
+    let groups = once(top.clone()).chain(top.ancestors());
+    let keys: Vec<Key> = groups.flat_map(|group| copies_of(&group, dialects)).map(|(.., key)| key).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
+    for key in &keys {
+        let Some(value) = snapshot.get(key, None).await? else { continue };
+        let is_copy = |document: Json| dialect == Dialect::V2 || document.get(CONSOLIDATED).is_some();
+        if parse_object(value.bytes().await?).is_ok_and(is_copy) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The keys of the consolidated metadata that a group may have, of v2, of v3, or both.
 fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<(NodePath, Dialect, Key)> {
     let names = [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")];

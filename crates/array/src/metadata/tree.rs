@@ -57,6 +57,11 @@ impl NodeTree {
         }
     }
 
+    /// The number of nodes, including this one.
+    pub(crate) fn len(&self) -> usize {
+        self.members.iter().flat_map(Members::values).map(Self::len).fold(1, usize::saturating_add)
+    }
+
     /// All readable nodes, each after its parent.
     pub(crate) fn readable(&self) -> Vec<&Self> {
         self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()

@@ -54,6 +54,48 @@ async fn conversion_in_place_adds_documents() {
     assert!(!store.keys().await.iter().any(|key| key.starts_with("g/a/")));
 }
 
+/// Consolidated metadata of the other dialect may exist in a group above, whose own documents do not change.
+#[tokio::test]
+async fn conversion_in_place_updates_consolidated_metadata_above() {
+    let store = TestStore::new();
+    store.json("top/.zgroup", &json!({"zarr_format": 2})).await;
+    let consolidated = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
+        {"kind": "inline", "must_understand": false, "metadata": {}}});
+    store.json("top/zarr.json", &consolidated).await;
+    let mut tree = v2_group(&json!({"a": v2_array(&[4]), "b": v2_group(&json!({}))}));
+    tree["members"]["b"]["attributes"] = json!({"x": 1});
+    store.declare_as("/top/g", &tree, Dialect::V2).await.unwrap();
+    let converted = json!({"zarr_format": 3, "node_type": "group", "attributes": {"x": 1}});
+    store.json("top/g/b/zarr.json", &converted).await;
+    let conversion = ConvertOptions { dialect: Dialect::V3, target: None };
+    let report = store.nodes.convert(&path("/top/g"), Some(Dialect::V2), &conversion).await.unwrap();
+    assert_eq!(report.nodes, 2, "one node had a document");
+    let copies = store.document("top/zarr.json").await["consolidated_metadata"]["metadata"].clone();
+    assert_eq!(copies.as_object().unwrap().keys().collect::<Vec<_>>(), ["g", "g/a"]);
+    assert_eq!(copies["g/a"], store.document("top/g/a/zarr.json").await);
+    assert_eq!(store.document("top/g/b/zarr.json").await, converted);
+}
+
+/// The losses of a node come after those of the nodes above it, and of their other members.
+#[tokio::test]
+async fn losses_are_reported_level_by_level() {
+    let lossy = |members: &serde_json::Value| {
+        let mut group = v2_group(members);
+        group["more"] = json!(1);
+        group
+    };
+    let tree = lossy(&json!({"a": lossy(&json!({"x": lossy(&json!({}))})), "b": lossy(&json!({}))}));
+    for target in [None, Some("/copy")] {
+        let store = TestStore::new();
+        store.declare("/g", &tree).await.unwrap();
+        let conversion = ConvertOptions { dialect: Dialect::V3, target: target.map(path) };
+        let report = store.nodes.convert(&path("/g"), None, &conversion).await.unwrap();
+        let paths: Vec<String> = report.losses.iter().map(|(path, _)| path.to_string()).collect();
+        assert_eq!(paths, ["/g", "/g/a", "/g/b", "/g/a/x"], "{target:?}");
+        assert!(report.losses.iter().all(|(_, loss)| loss.pointer == "/more"), "{:?}", report.losses);
+    }
+}
+
 #[tokio::test]
 async fn copy_to_an_occupied_path_is_rejected() {
     let store = TestStore::new();
@@ -165,7 +207,7 @@ async fn models_are_mapped_between_dialects() {
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);
     let declare = async |losses| {
         let declaration = CreateOptions { dialect: Some(Dialect::V2), losses, ..CreateOptions::default() };
-        store.nodes.create(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
+        store.nodes.create(&path("/lost"), Arc::new(zom(&lost)), &declaration).await
     };
     let Err(NodeError::Rejected(NodeRejection::LossyConversion { losses, .. })) = declare(LossPolicy::Reject).await
     else {

@@ -94,7 +94,7 @@ async fn create_respects_preconditions() {
     let declare = async |document: Value, condition: Precondition| {
         let declaration =
             CreateOptions { precondition: condition, if_exists: IfExists::Replace, ..CreateOptions::default() };
-        store.nodes.create(&path("/g"), &Arc::new(zom(&document)), &declaration).await
+        store.nodes.create(&path("/g"), Arc::new(zom(&document)), &declaration).await
     };
     let rejected = declare(v3_group(&json!({})), Precondition::present()).await;
     assert!(matches!(rejected, Err(NodeError::Rejected(NodeRejection::PreconditionFailed { current: None, .. }))));

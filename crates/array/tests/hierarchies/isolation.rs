@@ -210,7 +210,7 @@ async fn declare(
     existing: IfExists,
 ) -> Result<(), NodeError> {
     let declaration = CreateOptions { dialect: Some(dialect), if_exists: existing, ..CreateOptions::default() };
-    store.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await.map(|_| ())
+    store.nodes.create(&path(at), Arc::new(zom(document)), &declaration).await.map(|_| ())
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod erase;
 mod isolation;
 mod pagination;
 mod patch;
+mod replaced;
 mod round_trip;
 mod store_requests;
 mod test_store;

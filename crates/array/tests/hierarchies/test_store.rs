@@ -65,7 +65,7 @@ impl TestStore {
     }
 
     pub(crate) async fn declare(&self, at: &str, document: &Value) -> Result<CreateOutcome, NodeError> {
-        self.nodes.create(&path(at), &Arc::new(zom(document)), &CreateOptions::default()).await
+        self.nodes.create(&path(at), Arc::new(zom(document)), &CreateOptions::default()).await
     }
 
     pub(crate) async fn declare_as(
@@ -75,12 +75,12 @@ impl TestStore {
         dialect: Dialect,
     ) -> Result<CreateOutcome, NodeError> {
         let declaration = CreateOptions { dialect: Some(dialect), ..CreateOptions::default() };
-        self.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await
+        self.nodes.create(&path(at), Arc::new(zom(document)), &declaration).await
     }
 
     pub(crate) async fn replace(&self, at: &str, document: &Value) -> Result<CreateOutcome, NodeError> {
         let declaration = CreateOptions { if_exists: IfExists::Replace, ..CreateOptions::default() };
-        self.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await
+        self.nodes.create(&path(at), Arc::new(zom(document)), &declaration).await
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {

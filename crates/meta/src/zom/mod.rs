@@ -32,6 +32,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
+pub use differences::Comparison;
 pub use member_map::Members;
 
 /// The format of a ZOM's node documents.
@@ -205,6 +206,15 @@ impl Node {
         match self {
             Self::Array(document) => document,
             Self::Group(group) => &group.document,
+        }
+    }
+
+    /// The node without its members.
+    #[must_use]
+    pub fn without_members(&self) -> Self {
+        match self {
+            Self::Array(document) => Self::Array(document.clone()),
+            Self::Group(group) => Self::Group(Group { document: group.document.clone(), members: None }),
         }
     }
 

@@ -69,7 +69,7 @@ pub(crate) async fn put(
         memory.grow_to(memory.bytes().saturating_add(NODE_OVERHEAD_BYTES.saturating_mul(zom.len() as u64)))?;
     }
     let outcome =
-        engine.hierarchies().create(&path, &Arc::new(zom), &create_options(query, conditions.precondition)).await?;
+        engine.hierarchies().create(&path, Arc::new(zom), &create_options(query, conditions.precondition)).await?;
     let status = match outcome.action {
         CreateAction::Created => StatusCode::CREATED,
         CreateAction::Unchanged | CreateAction::Replaced => StatusCode::OK,

@@ -3,7 +3,15 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::Case;
+use crate::{Bound, Case};
+
+/// Bounds for reads of a few elements of large chunks, without the encoded chunks, which the store in memory has: those
+/// of a filter's input and output, and of as many chunks at a time as take 64 MiB.
+#[rustfmt::skip]
+pub(crate) const BOUNDS: &[Bound] = &[
+    ("read elements", "a chunk of 4 MiB and 10 filters", 200, 8_900_000, 1_100),
+    ("read elements", "6 chunks of 16 MiB", 200, 35_300_000, 900),
+];
 
 /// Each kind of read.
 pub(crate) fn cases() -> Vec<Case> {

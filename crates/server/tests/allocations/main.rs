@@ -1,5 +1,5 @@
 //! Allocations by requests: their peak and their number. Every operation on arrays of odd shapes, and every kind of
-//! body with odd JSON, has a bound in [`bounds`] of about 1.5 times the measured values.
+//! body with odd JSON, has a bound in the table `BOUNDS` of its module, of about 1.5 times the measured values.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,10 +8,10 @@
 )]
 
 mod bodies;
-mod bounds;
 mod chunks;
 #[path = "../common/mod.rs"]
 mod common;
+mod conversions;
 mod counting;
 mod patches;
 mod shapes;
@@ -20,7 +20,6 @@ mod trees;
 use std::fmt::Write as _;
 
 use axum::body::Body;
-use bounds::Bound;
 use common::TestServer;
 use counting::{Allocated, counted};
 use http::{Method, Request, StatusCode, header::HOST};
@@ -30,8 +29,15 @@ use tokio::sync::Mutex;
 /// The size, in bytes, from which a body counts as large.
 const LARGE: usize = 64 << 10;
 
+/// The number of keys from which there are many.
+const MANY: usize = 1000;
+
 /// Allocations of all threads are counted, so the tests run one at a time.
 static SERIAL: Mutex<()> = Mutex::const_new(());
+
+/// A bound, about 1.5 times what was measured: the operation, its subject, the status, the peak of allocated bytes, and
+/// the number of allocations.
+type Bound = (&'static str, &'static str, u16, u64, u64);
 
 /// A measured request.
 #[derive(Clone, Debug)]
@@ -81,9 +87,10 @@ async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound
     let number = cases.len();
     let mut beyond = String::new();
     for case in cases {
-        // The first request initializes statics; it needs no large body.
+        // The first request initializes statics; it needs neither a large body nor many keys.
         let body = if case.body.len() > LARGE { b"{}".to_vec() } else { case.body.clone() };
-        Case { body, ..case.clone() }.run().await;
+        let keys = case.keys.iter().take(MANY).cloned().collect();
+        Case { keys, body, ..case.clone() }.run().await;
         let (status, Allocated { peak, count }) = case.run().await;
         assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", case.operation, case.of);
         let bound = bounds.iter().find(|bound| (bound.0, bound.1) == (case.operation, case.of));
@@ -100,27 +107,32 @@ async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound
 
 #[tokio::test]
 async fn odd_shapes_allocate_little() {
-    assert_within_limits(shapes::cases, bounds::OF_SHAPES).await;
+    assert_within_limits(shapes::cases, shapes::BOUNDS).await;
 }
 
 #[tokio::test]
 async fn odd_json_bodies_allocate_little() {
-    assert_within_limits(bodies::cases, bounds::OF_BODIES).await;
+    assert_within_limits(bodies::cases, bodies::BOUNDS).await;
 }
 
 #[tokio::test]
 async fn trees_of_many_nodes_allocate_little() {
-    assert_within_limits(trees::cases, bounds::OF_TREES).await;
+    assert_within_limits(trees::cases, trees::BOUNDS).await;
+}
+
+#[tokio::test]
+async fn conversions_of_many_nodes_allocate_little() {
+    assert_within_limits(conversions::cases, conversions::BOUNDS).await;
 }
 
 #[tokio::test]
 async fn patches_of_many_members_allocate_little() {
-    assert_within_limits(patches::cases, bounds::OF_PATCHES).await;
+    assert_within_limits(patches::cases, patches::BOUNDS).await;
 }
 
 #[tokio::test]
 async fn few_elements_of_large_chunks_allocate_little() {
-    assert_within_limits(chunks::cases, bounds::OF_CHUNKS).await;
+    assert_within_limits(chunks::cases, chunks::BOUNDS).await;
 }
 
 #[tokio::test]

@@ -2,9 +2,23 @@
 
 use http::Method;
 
-use crate::Case;
+use crate::{Bound, Case};
 
 const SIZE: usize = 1 << 20;
+
+/// Bounds for patches and comparisons of attributes of 1 MiB, about 1.1 times the measured bytes.
+#[rustfmt::skip]
+pub(crate) const BOUNDS: &[Bound] = &[
+    ("PATCH node", "members", 200, 7_780_000, 123_500),
+    ("PATCH node", "empty objects", 200, 7_430_000, 224_100),
+    ("PATCH node", "escaped names", 200, 5_370_000, 384_900),
+    ("PATCH node", "members in a list", 200, 4_630_000, 500),
+    ("PATCH node", "members over as many", 200, 7_570_000, 335_900),
+    ("PATCH node", "members in a list over others", 200, 7_830_000, 500),
+    ("PATCH node", "members with a consolidated copy", 200, 11_170_000, 358_400),
+    ("PATCH node", "members with a consolidated copy of v2", 200, 10_260_000, 481_400),
+    ("validate", "members over as many", 200, 6_680_000, 123_300),
+];
 
 /// Each kind of patch.
 pub(crate) fn cases() -> Vec<Case> {

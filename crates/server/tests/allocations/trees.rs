@@ -2,11 +2,24 @@
 
 use http::Method;
 
-use crate::Case;
+use crate::{Bound, Case};
 
 const SIZE: usize = 4 << 20;
 /// The groups of a branch, nested.
 const LEVELS: usize = 40;
+
+/// Bounds for trees of as many nodes as 4 MiB can have, about 1.05 times the measured bytes. They include what the store
+/// in memory retains, some 200 bytes for each document, which the embedded store has on disk.
+pub(crate) const BOUNDS: &[Bound] = &[
+    ("PUT tree", "wide groups", 201, 62_600_000, 3_500_000),
+    ("PUT tree", "wide groups over equal ones", 200, 57_600_000, 5_900_000),
+    ("PUT tree", "wide groups over different ones", 200, 68_500_000, 14_200_000),
+    ("PUT tree", "wide groups over a thousand", 200, 62_600_000, 3_410_000),
+    ("PUT tree", "wide groups over a thousand in another order", 200, 62_600_000, 3_420_000),
+    ("PUT tree", "nested groups", 201, 52_000_000, 5_300_000),
+    ("PUT tree", "attributes", 201, 46_000_000, 3_700_000),
+    ("PUT tree", "attributes of v2", 201, 80_000_000, 13_600_000),
+];
 
 /// Each kind of tree.
 pub(crate) fn cases() -> Vec<Case> {
@@ -16,18 +29,21 @@ pub(crate) fn cases() -> Vec<Case> {
     let v2 = |members: String| format!(r#"{{"zarr_format":2,"members":{{{members}}}}}"#);
     let group = r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#;
     let groups = || v3(members(|_| r#"{"zarr_format":3,"node_type":"group"}"#.to_owned()));
-    let over = |of, stored: &str, target: &str| {
+    let over = |of, stored: &str, nodes: Option<usize>, target: &str| {
         let body = groups();
-        let nodes = body.matches("node_type").count() - 1;
+        let nodes = nodes.unwrap_or_else(|| body.matches("node_type").count() - 1);
         let keys = (0..nodes).map(|number| format!("new/{number}/zarr.json")).chain(["new/zarr.json".to_owned()]);
         let keys = keys.map(|key| (key, stored.as_bytes().to_vec())).collect();
         Case { keys, target: target.to_owned(), ..case(of, body) }
     };
+    let reordered = r#"{"attributes":{},"node_type":"group","zarr_format":3}"#;
     let different = r#"{"zarr_format":3,"node_type":"group","attributes":{"a":1}}"#;
     vec![
         case("wide groups", groups()),
-        over("wide groups over equal ones", group, "/node/new"),
-        over("wide groups over different ones", different, "/node/new?overwrite"),
+        over("wide groups over equal ones", group, None, "/node/new"),
+        over("wide groups over different ones", different, None, "/node/new?overwrite"),
+        over("wide groups over a thousand", group, Some(1000), "/node/new?overwrite"),
+        over("wide groups over a thousand in another order", reordered, Some(1000), "/node/new?overwrite"),
         case("nested groups", v3(members(|_| format!(r#"{open}{{"zarr_format":3,"node_type":"group"}}{close}"#)))),
         case(
             "attributes",

@@ -12,7 +12,6 @@ use meta::{
 };
 use operations::NodeRejection;
 use store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     ahead::ReadAhead,

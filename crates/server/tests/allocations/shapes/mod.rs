@@ -1,5 +1,7 @@
 //! Every operation on arrays of odd shapes.
 
+mod bounds;
+
 use http::Method;
 use serde_json::{Value, json};
 
@@ -7,6 +9,8 @@ use crate::{
     Case,
     common::nodes::{v3_array, with},
 };
+
+pub(crate) use bounds::BOUNDS;
 
 const LARGE: u64 = 1 << 62;
 
