@@ -14,7 +14,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpUrl {
     /// The URL without options, whose path ends in `/`.
-    base: Url,
+    base: Box<Url>,
     pub(crate) options: UrlOptions,
 }
 
@@ -124,7 +124,7 @@ impl FromStr for HttpUrl {
             let path = format!("{}/", base.path());
             base.set_path(&path);
         }
-        Ok(Self { base, options })
+        Ok(Self { base: Box::new(base), options })
     }
 }
 

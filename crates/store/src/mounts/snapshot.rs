@@ -94,44 +94,59 @@ impl KeySource for Vec<Key> {
     }
 }
 
+/// A key of a snapshot of one store.
+struct Located<'p> {
+    snapshot: &'p dyn Snapshot,
+    key: Key,
+    /// The mount of the store; `None` for the one at the root.
+    mount: Option<&'p Mount>,
+}
+
 impl Parts {
-    /// The snapshot that has a key, and the key there; `None` if the key has the name of a mount.
-    fn part(&self, key: &Key) -> Result<Option<(&dyn Snapshot, Key, Option<&Mount>)>, StoreError> {
+    /// The snapshot that has a key; `None` if the key has the name of a mount.
+    fn locate(&self, key: &Key) -> Result<Option<Located<'_>>, StoreError> {
         let missing = || StoreError::NotInSnapshot { key: key.clone() };
         match place_of_key(&self.mounts, key) {
             Place::Hidden => Ok(None),
-            Place::Root => Ok(Some((self.root.as_deref().ok_or_else(missing)?, key.clone(), None))),
+            Place::Root => {
+                let snapshot = self.root.as_deref().ok_or_else(missing)?;
+                Ok(Some(Located { snapshot, key: key.clone(), mount: None }))
+            }
             Place::Mounted(mount, below) => {
                 let snapshot = index_of(&self.mounts, key).and_then(|index| self.mounted.get(index));
-                Ok(Some((snapshot.and_then(Option::as_deref).ok_or_else(missing)?, below, Some(mount))))
+                let snapshot = snapshot.and_then(Option::as_deref).ok_or_else(missing)?;
+                Ok(Some(Located { snapshot, key: below, mount: Some(mount) }))
             }
         }
     }
 }
 
-fn outward(mount: Option<&Mount>, error: StoreError) -> StoreError {
-    match mount {
-        Some(mount) => mount.error(error),
-        None => error,
+impl Located<'_> {
+    /// The error as users of all stores see it.
+    fn error(&self, error: StoreError) -> StoreError {
+        match self.mount {
+            Some(mount) => mount.error(error),
+            None => error,
+        }
     }
 }
 
 #[async_trait]
 impl Snapshot for Parts {
     fn peek(&self, key: &Key) -> Result<Peek, StoreError> {
-        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(Peek::Known(None)) };
-        snapshot.peek(&below).map_err(|error| outward(mount, error))
+        let Some(located) = self.locate(key)? else { return Ok(Peek::Known(None)) };
+        located.snapshot.peek(&located.key).map_err(|error| located.error(error))
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(None) };
-        snapshot.head(&below).await.map_err(|error| outward(mount, error))
+        let Some(located) = self.locate(key)? else { return Ok(None) };
+        located.snapshot.head(&located.key).await.map_err(|error| located.error(error))
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        let Some((snapshot, below, mount)) = self.part(key)? else { return Ok(None) };
-        let found = snapshot.get(&below, range).await.map_err(|error| outward(mount, error))?;
-        Ok(match mount {
+        let Some(located) = self.locate(key)? else { return Ok(None) };
+        let found = located.snapshot.get(&located.key, range).await.map_err(|error| located.error(error))?;
+        Ok(match located.mount {
             Some(mount) => found.map(|value| mount.value(value)),
             None => found,
         })
