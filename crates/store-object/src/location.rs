@@ -202,10 +202,10 @@ mod tests {
             ("az://$web/a/b/", "az://$web/a/b/"),
             ("s3://b/a%20b/%C3%A4?", "s3://b/a b/ä/"),
         ] {
-            let BucketUrl { location, forbidden } = url.parse().unwrap();
+            let BucketUrl { location, forbidden, .. } = url.parse().unwrap();
             assert_eq!((location.to_string().as_str(), forbidden), (shown, Forbidden::Error), "{url}");
         }
-        let BucketUrl { location, forbidden } = "s3://b/a?absent=403".parse().unwrap();
+        let BucketUrl { location, forbidden, .. } = "s3://b/a?absent=403".parse().unwrap();
         assert_eq!((location.to_string().as_str(), forbidden), ("s3://b/a/", Forbidden::Absent));
     }
 
