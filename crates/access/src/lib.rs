@@ -98,5 +98,5 @@ pub use info::{CredentialState, DamagedFile, KeyInfo, LinkInfo, NewLink, NewToke
 pub use principal::{Principal, PrincipalKind};
 pub use printable::{is_invisible, printable, printable_line};
 pub use record::{MAX_NAME_CHARS, MAX_RECORD_LEN, NameError};
-pub use redaction::{OMITTED, without_credentials};
+pub use redaction::{OMITTED, without_credentials, without_userinfo};
 pub use right::{Right, UnknownRight};

@@ -2,7 +2,11 @@
 
 mod tokens;
 
-use std::{num::NonZeroU64, path::PathBuf};
+use std::{
+    io::{self, IsTerminal, Write},
+    num::NonZeroU64,
+    path::PathBuf,
+};
 
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
@@ -16,6 +20,7 @@ use crate::{
     },
     exit,
     transfer::DEFAULT_MAX_KEYS,
+    ui::without_secrets,
 };
 
 pub(crate) use self::tokens::{AccessArgs, TokenArgs};
@@ -217,14 +222,25 @@ The token stays valid: zarrd token revoke ends it.";
 
 /// Parses the command line of this process, and exits if it is invalid or requests help.
 pub(crate) fn parse() -> Cli {
-    let matches = Cli::command().get_matches();
+    let matches = Cli::command().try_get_matches().unwrap_or_else(|error| exit_with(&error));
     if let Some((name @ ("import" | "export" | "ls" | "tree" | "info"), matches)) = matches.subcommand()
         && has_both_endpoints(matches)
     {
         let message = format!("zarrd {name} accepts --store or --server, not both");
-        Cli::command().error(ErrorKind::ArgumentConflict, message).exit()
+        exit_with(&Cli::command().error(ErrorKind::ArgumentConflict, message))
     }
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error))
+}
+
+/// Shows an error without the credentials that an argument or a variable may have, or help, and exits.
+fn exit_with(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    let styled = error.render();
+    let text = if io::stderr().is_terminal() { styled.ansi().to_string() } else { styled.to_string() };
+    let _ = io::stderr().write_all(without_secrets(&text).as_bytes());
+    std::process::exit(error.exit_code())
 }
 
 /// True if both flags are on the command line. A store in the environment does not count: it is the default, which

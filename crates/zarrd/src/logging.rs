@@ -2,12 +2,15 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use access::{printable_line, without_credentials};
+use access::printable_line;
 use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::config::{LogConfig, LogFormat};
+use crate::{
+    config::{LogConfig, LogFormat},
+    ui::without_secrets,
+};
 
-/// Writes lines without the tokens, share links and invisible characters that they may have, whatever logged them.
+/// Writes lines without the credentials and invisible characters that they may have, whatever logged them.
 struct SafeLines<W>(W);
 
 /// Starts the log. Earlier events are lost.
@@ -25,7 +28,7 @@ impl<W: Write> Write for SafeLines<W> {
     /// Writes a whole line, which the subscriber passes on in one piece.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(printable_line(&without_credentials(&text)).as_bytes())?;
+        self.0.write_all(printable_line(&without_secrets(&text)).as_bytes())?;
         Ok(line.len())
     }
 
@@ -45,5 +48,8 @@ mod tests {
             format!("malformed path (b\"/s/zarrdlink_1_{}_{}/a b\")é\u{9b}\u{202e}\n", "0".repeat(32), "a".repeat(64));
         SafeLines(&mut written).write_all(line.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), "malformed path (b\"/s/…/a b\")é\\u009b\\u202e\n");
+        let mut written = Vec::new();
+        SafeLines(&mut written).write_all(b"GET http://ada:secret@host/a\n").unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), "GET http://…@host/a\n");
     }
 }

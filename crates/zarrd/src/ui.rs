@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use access::printable_line;
+use access::{printable_line, without_credentials, without_userinfo};
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
@@ -97,9 +97,14 @@ pub(crate) fn print(line: impl Display) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Writes a message to stderr.
+/// Writes a message to stderr, without the credentials that it may have.
 pub(crate) fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "zarrd: {line}");
+    let _ = writeln!(io::stderr().lock(), "zarrd: {}", without_secrets(&line.to_string()));
+}
+
+/// A text without tokens, share links, and the user names and passwords of URLs.
+pub(crate) fn without_secrets(text: &str) -> String {
+    without_userinfo(&without_credentials(text)).into_owned()
 }
 
 /// An error with its sources, in one line.

@@ -75,3 +75,22 @@ fn invalid_command_line_is_exit_code_2() {
     dir.fails(&["check", "--store", "memory:"], 2, &["keeps nothing"]);
     assert!(!dir.path("zarrd-data").exists());
 }
+
+#[test]
+fn errors_do_not_show_credentials_of_urls() {
+    let dir = TestDir::new();
+    for (arguments, message) in [
+        (&["serve", "--store", "s3://key:hunter2@bucket"][..], "--store"),
+        (&["serve", "--store", "http://ada:hunter2@host/"], "--store"),
+        (&["serve", "--mount", "a=az://key:hunter2@c"], "--mount"),
+        (&["tree", "--server", "http://ada:hunter2@host?"], "--server"),
+        (&["import", "s3://key:hunter2@bucket"], "DIR|URL"),
+        (&["copy", "s3://key:hunter2@bucket", "sled:a"], "FROM"),
+    ] {
+        let failed = dir.fails(arguments, 2, &[message, "…@"]);
+        assert!(!failed.stderr.contains("hunter2"), "{arguments:?}: {}", failed.stderr);
+    }
+    dir.write("zarrd.toml", "store = \"s3://key:hunter2@bucket\"\n");
+    let failed = dir.fails(&["serve"], 2, &["zarrd.toml", "…@"]);
+    assert!(!failed.stderr.contains("hunter2"), "{}", failed.stderr);
+}
