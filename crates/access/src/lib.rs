@@ -1,8 +1,8 @@
 //! Access rights: who may read, write and administer which prefix.
 //!
-//! A [`Principal`] is who makes a request, with their [`Grants`]: a list of [`Right`]s on prefixes, such as `read:lab/`.
-//! It comes from a credential, which is a token or a share link, and which an [`AccessDirectory`] creates, verifies and
-//! revokes:
+//! A [`Principal`] is who makes a request, with their [`Grants`]: a list of [`Right`]s on prefixes, such as
+//! `read:lab/`. It comes from a credential, which is a token or a share link, and which an [`AccessDirectory`] creates,
+//! verifies and revokes:
 //!
 //! ```
 //! use access::{AccessDirectory, Grants, NewToken, Right};
@@ -42,17 +42,17 @@
 //!        drop_key: its key is removed ───┘
 //! ```
 //!
-//! - **Secret**: the text of a credential, shown once. Its MAC is the HMAC-SHA256 of its id under a key of the key ring,
-//!   so that nothing secret about it is stored, and who can only read the files of tokens cannot make one. A MAC is also
-//!   of the kind of the credential, so that a share link never works as a token.
-//! - **Key ring**: the newest key makes credentials, all of them verify. [`rotate`](AccessDirectory::rotate) adds a key;
-//!   once everyone has a new token, [`drop_key`](AccessDirectory::drop_key) ends those of the old one. A key that leaked
-//!   makes tokens only for ids that exist, with their rights.
-//! - **Maker**: the token with which another one, or a share link, was made. A token with `admin:P` makes tokens within P
-//!   and its own expiry, and sees only those within P ([`Grants::administer`]). They outlive its revocation.
+//! - **Secret**: the text of a credential, shown once. Its MAC is the HMAC-SHA256 of its id under a key of the key
+//!   ring, so that nothing secret about it is stored, and who can only read the files of tokens cannot make one. A MAC
+//!   is also of the kind of the credential, so that a share link never works as a token.
+//! - **Key ring**: the newest key makes credentials, all of them verify. [`rotate`](AccessDirectory::rotate) adds a
+//!   key; once everyone has a new token, [`drop_key`](AccessDirectory::drop_key) ends those of the old one. A key that
+//!   leaked makes tokens only for ids that exist, with their rights.
+//! - **Maker**: the token with which another one, or a share link, was made. A token with `admin:P` makes tokens within
+//!   P and its own expiry, and sees only those within P ([`Grants::administer`]). They outlive its revocation.
 //! - **Share link**: `zarrdlink_<key>_<id>_<mac>`, which reads one prefix until a time. It ends with its maker.
-//! - **Denial**: the reason why a credential is refused. A damaged file denies its own token; a directory that cannot be
-//!   read, or that other users of the machine can change, denies all of them.
+//! - **Denial**: the reason why a credential is refused. A damaged file denies its own token; a directory that cannot
+//!   be read, or that other users of the machine can change, denies all of them.
 //!
 //! # Files
 //!

@@ -69,8 +69,8 @@ impl Arrays {
         self.0.threads()
     }
 
-    /// The queues in which requests wait, by name, with the times of waits in each: for memory, for decoding threads, and
-    /// those of the store.
+    /// The queues in which requests wait, by name, with the times of waits in each: for memory, for decoding threads,
+    /// and those of the store.
     pub fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         self.0.queues()
     }
@@ -186,8 +186,8 @@ async fn plan_read(
     Err(changed.unwrap_or_else(|| ArrayError::TooManyConflicts { path: path.clone() }))
 }
 
-/// Plans a read of a resolved array; `None` if its documents are not current any more when the versions of the chunks are
-/// looked up.
+/// Plans a read of a resolved array; `None` if its documents are not current any more when the versions of the chunks
+/// are looked up.
 async fn plan_on(
     context: &Arc<Context>,
     resolved: &ResolvedArray,

@@ -22,7 +22,7 @@ pub(crate) struct CacheKey {
     pub(crate) version: Version,
     /// The offset of the chunk or the index in the value, in bytes.
     pub(crate) start: u64,
-    /// Tells a chunk from an index that begins at the same offset.
+    /// Distinguishes a chunk from an index that begins at the same offset.
     pub(crate) kind: CacheKind,
     /// The hash of the metadata that the chunk is decoded by.
     pub(crate) metadata: u128,

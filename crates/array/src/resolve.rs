@@ -269,7 +269,7 @@ impl Resolver<'_> {
             .map(|array| DialectMatch::Array(Box::new(array), own))
     }
 
-    /// Begins to read documents that nobody has looked at, all at a time, since each takes a round trip.
+    /// Begins to read documents of unknown versions, all at a time, since each takes a round trip.
     async fn open(&mut self, snapshot: &dyn Snapshot, keys: &[&Key]) -> Result<(), ArrayError> {
         let mut unknown = Vec::new();
         for &key in keys {
@@ -290,7 +290,7 @@ impl Resolver<'_> {
         let info = match (&opened, snapshot.peek(key)?) {
             (None, Peek::Known(info)) => info,
             (None, Peek::Unknown) => {
-                // The first read of a key tells its version and size.
+                // Version and size are known after the first read of a key.
                 let value = snapshot.get(key, None).await?;
                 opened.insert(value).as_ref().map(|value| value.meta)
             }

@@ -33,11 +33,11 @@
 //!
 //! - The **route table** ([`ROUTES`]) lists each [`Operation`] once: `Allow`, CORS, rights and the tests of the OpenAPI
 //!   document derive from it. An operation has a [`Safety`]; only unsafe ones need the right to change the store.
-//! - The **caller** is the client's address, resolved behind trusted proxies ([`Network`]). Memory and threads are shared
-//!   fairly among callers.
+//! - The **caller** is the client's address, resolved behind trusted proxies ([`Network`]). Memory and threads are
+//!   shared fairly among callers.
 //! - The **memory claim** of a request is the only source of memory for it. Small bodies and responses need no permit.
-//! - The **access log** and the **audit log** ([`RequestLogs`]) have one JSON line for each request, and for each change
-//!   and denial. A thread writes each of them from a bounded queue, so no request waits for them.
+//! - The **access log** and the **audit log** ([`RequestLogs`]) have one JSON line for each request, and for each
+//!   change and denial. A thread writes each of them from a bounded queue, so no request waits for them.
 //! - **Limits** ([`Limits`]) bound everything that a client controls before it is allocated or looped over.
 //! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
 //!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.

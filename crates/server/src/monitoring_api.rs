@@ -28,8 +28,8 @@ pub(crate) async fn health() -> Json<Health> {
 /// `GET /readyz`: the server can serve requests.
 ///
 /// A read-only server is ready, and so is one whose store cannot be changed. A server without space is ready but not
-/// writable, and recovers by itself. A store that is read-only until a restart is an error, and so is an access directory
-/// that cannot be read.
+/// writable, and recovers by itself. A store that is read-only until a restart is an error, and so is an access
+/// directory that cannot be read.
 pub(crate) async fn ready(State(app): State<App>, extensions: Extensions) -> Result<Json<Readiness>, ApiError> {
     app.settings().access.directory.status()?;
     let problem = obstacle(&app).await?;

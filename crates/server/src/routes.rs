@@ -290,8 +290,8 @@ fn is_listed(app: &App, prefix: Option<&Prefix>) -> bool {
     listing == Listing::Sorted
 }
 
-/// The prefix of the first segment of what a path names in the store, which is what a store can be mounted below; `None`
-/// for the root, and for what is not in the store.
+/// The prefix of the first segment of what a path names in the store, which is what a store can be mounted below;
+/// `None` for the root, and for what is not in the store.
 fn first_segment(path: &str) -> Option<Prefix> {
     let roots = [routes::STORE_ROOT, routes::ARRAY_ROOT, routes::NODE_ROOT];
     let rest = roots.iter().find_map(|root| path.strip_prefix(root))?;

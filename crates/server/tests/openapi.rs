@@ -85,7 +85,8 @@ fn rights_of_routes_and_document_agree() {
     for (route, operation) in ROUTES.iter().flat_map(|route| route.operations.iter().map(move |of| (route, of))) {
         let required = routed.entry((route.template.to_owned(), operation.method.to_string())).or_default();
         required.extend(roles(operation.requires).iter().map(|&role| role.to_owned()));
-        // Operations that change the store, or need the right to, are unsafe; those that need the right to read are safe.
+        // Operations that change the store, or need the right to, are unsafe; those that need the right to read are
+        // safe.
         assert!(!operation.changes_store() || operation.safety == Safety::Unsafe, "{operation:?}");
         let reads = matches!(operation.requires, Requirement::Read | Requirement::List | Requirement::Metrics);
         assert!(!reads || operation.safety == Safety::Safe, "{operation:?}");

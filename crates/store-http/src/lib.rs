@@ -1,8 +1,8 @@
 //! A read-only store over the files of a web server that other programs write.
 //!
-//! [`WebStore`] is opened by an [`HttpUrl`] with [`Options`]: the value of the key `c/0` below `https://example.org/data/`
-//! is what a GET of `https://example.org/data/c/0` answers. It reads what nginx, Apache, Caddy, the hosts of static pages
-//! and other zarrds serve. [`Keyed`](::store::Keyed) makes snapshots of it.
+//! [`WebStore`] is opened by an [`HttpUrl`] with [`Options`]: the value of the key `c/0` below
+//! `https://example.org/data/` is what a GET of `https://example.org/data/c/0` answers. It reads what nginx, Apache,
+//! Caddy, the hosts of static pages and other zarrds serve. [`Keyed`](::store::Keyed) makes snapshots of it.
 //!
 //! # Lifecycle of a read
 //!
@@ -22,38 +22,40 @@
 //!   body ── breaks, ends early ──► GET of the rest with If-Match ── 412 ──► StoreError::Changed
 //! ```
 //!
-//! All bytes of one stream are of one value, and as many as announced: an answer without a length is an error, so no body
-//! is endless. A request is repeated at most [`Options::retries`] times, with random delays, within [`Options::deadline`].
-//! A `Retry-After` is honoured. If the server stays busy, the operation fails with
-//! [`StoreError::Busy`](::store::StoreError::Busy). A server that ignores `Range` sends all of a value; the part is cut out
-//! of it, which costs the bytes before.
+//! All bytes of one stream are of one value, and as many as announced: an answer without a length is an error, so no
+//! body is endless. A request is repeated at most [`Options::retries`] times, with random delays, within
+//! [`Options::deadline`]. A `Retry-After` is honoured. If the server stays busy, the operation fails with
+//! [`StoreError::Busy`](::store::StoreError::Busy). A server that ignores `Range` sends all of a value; the part is cut
+//! out of it, which costs the bytes before.
 //!
 //! # Versions
 //!
-//! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. A server that sends no
-//! strong ETag is refused: a time of modification has seconds, and two values of one second and one size would have one
-//! version, so that caches would keep the first one and snapshots would mix both. Programs that set times, such as
+//! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. A server that sends
+//! no strong ETag is refused: a time of modification has seconds, and two values of one second and one size would have
+//! one version, so that caches would keep the first one and snapshots would mix both. Programs that set times, such as
 //! `rsync --times`, `tar` and `cp -p`, make this happen long after that second.
 //!
-//! With `?versions=last-modified` the operator vouches that they do not, as for files that are written once. The version is
-//! then made of `Last-Modified` and the size where there is no strong ETag, for example with `python -m http.server`. A
-//! value is read two seconds after its modification by the server's own clock (`Date`), so no later one has its time.
+//! With `?versions=last-modified` the operator vouches that they do not, as for files that are written once. The
+//! version is then made of `Last-Modified` and the size where there is no strong ETag, for example with `python -m
+//! http.server`. A value is read two seconds after its modification by the server's own clock (`Date`), so no later one
+//! has its time.
 //!
-//! The ETags of the last 65,536 versions are remembered, so that a later read in a snapshot is conditional and a changed
-//! value costs no transfer; what was forgotten is compared after the answer has begun. Requests ask caches on the way to
-//! revalidate (`Cache-Control: no-cache`). A content delivery network that ignores it adds its own lifetime to the time
-//! after which changes are seen.
+//! The ETags of the last 65,536 versions are remembered, so that a later read in a snapshot is conditional and a
+//! changed value costs no transfer; what was forgotten is compared after the answer has begun. Requests ask caches on
+//! the way to revalidate (`Cache-Control: no-cache`). A content delivery network that ignores it adds its own lifetime
+//! to the time after which changes are seen.
 //!
 //! # Absence
 //!
-//! Only 404, and the redirect from a name to the directory of this name, mean that a key has no value. 403 is an error, or
-//! absence with `?absent=403`. An HTML page is an error for every key that does not end as a page does: servers that answer
-//! so with 200 want a login, or have a page for what is missing.
+//! Only 404, and the redirect from a name to the directory of this name, mean that a key has no value. 403 is an error,
+//! or absence with `?absent=403`. An HTML page is an error for every key that does not end as a page does: servers that
+//! answer so with 200 want a login, or have a page for what is missing.
 //!
 //! # Redirects
 //!
 //! They are followed within the origin; to others only with `?redirects=follow`, and never from HTTPS to HTTP. A server
-//! that is not trusted could otherwise make this one read what only its own network shows. Nothing that is sent is secret.
+//! that is not trusted could otherwise make this one read what only its own network shows. Nothing that is sent is
+//! secret.
 //!
 //! # Listings
 //!
@@ -62,7 +64,8 @@
 //! # Limits
 //!
 //! - 64 requests wait for their answer at a time. Bodies do not count, since they are read at their readers' pace.
-//! - Credentials: none are sent, and none are accepted in the URL. Errors and logs have the URL, the key and the status.
+//! - Credentials: none are sent, and none are accepted in the URL. Errors and logs have the URL, the key and the
+//!   status.
 //! - Proxies of the environment (`HTTP_PROXY`) are not used.
 //!
 //! # Modules

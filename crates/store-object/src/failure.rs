@@ -5,8 +5,8 @@ use std::{error::Error, fmt, time::Duration};
 use object_store::client::{HttpError, HttpErrorKind};
 use store_remote::Failed;
 
-/// The failure of one request. Its text has nothing of the request and, of the answer, only a code and a region: requests
-/// have credentials, and answers repeat them.
+/// The failure of one request. Its text has nothing of the request and, of the answer, only a code and a region:
+/// requests have credentials, and answers repeat them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The service refused the request, or failed.

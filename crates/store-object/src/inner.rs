@@ -122,7 +122,7 @@ impl Inner {
 
     /// Notes that the bucket exists.
     pub(crate) fn mark_seen(&self) {
-        // Whoever holds the lock is about to find out.
+        // The holder of the lock is about to find out.
         if let Ok(mut seen) = self.seen.try_lock() {
             *seen = Some(Instant::now());
         }

@@ -1,8 +1,8 @@
 //! A read-only store over a bucket of S3, Google Cloud Storage or Azure Blob Storage that other programs write.
 //!
 //! [`BucketStore`] is opened by a [`BucketUrl`] with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
-//! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or `AZURE_*`, as
-//! the `object_store` crate reads them. [`Keyed`](::store::Keyed) makes snapshots of the store.
+//! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or
+//! `AZURE_*`, as the `object_store` crate reads them. [`Keyed`](::store::Keyed) makes snapshots of the store.
 //!
 //! # Lifecycle of a read
 //!
@@ -17,30 +17,31 @@
 //!   body ── breaks, ends early ──► GET of the rest with If-Match ── 412 ──► StoreError::Changed
 //! ```
 //!
-//! All bytes of one stream are of one value. `object_store` resumes bodies without `If-Match` and takes a body that ends
-//! early for a short value, so its retries are off and the store makes its own: at most [`Options::retries`] for a request,
-//! with random delays, within [`Options::deadline`]. A `Retry-After` is honoured. If the service stays busy, the operation
-//! fails with [`StoreError::Busy`](::store::StoreError::Busy).
+//! All bytes of one stream are of one value. `object_store` resumes bodies without `If-Match` and takes a body that
+//! ends early for a short value, so its retries are off and the store makes its own: at most [`Options::retries`] for a
+//! request, with random delays, within [`Options::deadline`]. A `Retry-After` is honoured. If the service stays busy,
+//! the operation fails with [`StoreError::Busy`](::store::StoreError::Busy).
 //!
 //! # Versions
 //!
-//! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. Without an ETag it is
-//! made of the version id or generation; listings do not have these, so they fail then. An object with neither is not
-//! read: size and time would miss changes. Equal ETags of these services mean equal bytes. The ETags of the last 65,536
-//! versions are remembered, so that a later read in a snapshot is conditional and a changed object costs no transfer;
-//! what was forgotten is compared after the answer has begun.
+//! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. Without an ETag it
+//! is made of the version id or generation; listings do not have these, so they fail then. An object with neither is
+//! not read: size and time would miss changes. Equal ETags of these services mean equal bytes. The ETags of the last
+//! 65,536 versions are remembered, so that a later read in a snapshot is conditional and a changed object costs no
+//! transfer; what was forgotten is compared after the answer has begun.
 //!
 //! # Absence
 //!
-//! Only 404 means that a key has no value. An answer to a HEAD does not tell a missing object from a missing bucket: then
-//! the bucket is listed, unless it was seen in the last ten seconds. 403 is an error, or absence with `?absent=403`: S3
-//! answers so for missing objects to those who may not list. An error that concerns the credentials is never absence.
+//! Only 404 means that a key has no value. An answer to a HEAD does not tell a missing object from a missing bucket:
+//! then the bucket is listed, unless it was seen in the last ten seconds. 403 is an error, or absence with
+//! `?absent=403`: S3 answers so for missing objects to those who may not list. An error that concerns the credentials
+//! is never absence.
 //!
 //! # Listings
 //!
-//! Listings continue after the last name; those of Azure, which cannot, with its marker. Names that are no keys (`a//b`,
-//! markers of directories such as `a/`) are skipped. A prefix with such a marker and nothing else is listed as a prefix.
-//! The order is checked: a service that does not sort by bytes fails the listing.
+//! Listings continue after the last name; those of Azure, which cannot, with its marker. Names that are no keys
+//! (`a//b`, markers of directories such as `a/`) are skipped. A prefix with such a marker and nothing else is listed as
+//! a prefix. The order is checked: a service that does not sort by bytes fails the listing.
 //!
 //! # Limits
 //!

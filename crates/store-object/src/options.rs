@@ -12,7 +12,8 @@ pub struct Options {
     /// The time in which a request has to be answered, including its retries and the wait for its turn. One minute by
     /// default. The time for reading a value after the answer has begun is not limited.
     pub deadline: Duration,
-    /// The number of times that a request is repeated if the service is busy, fails or does not answer. Four by default.
+    /// The number of times that a request is repeated if the service is busy, fails or does not answer. Four by
+    /// default.
     pub retries: usize,
     pub(crate) name: Option<String>,
     pub(crate) variables: Vec<(String, String)>,
@@ -41,8 +42,8 @@ impl Options {
 
     /// Sets the name of the store, which is its URL without options by default.
     ///
-    /// The name is the key of the hash that versions are, and the secret of cursors: servers of one bucket that are given
-    /// the same name have equal versions, and continue the listings of each other.
+    /// The name is the key of the hash that versions are, and the secret of cursors: servers of one bucket that are
+    /// given the same name have equal versions, and continue the listings of each other.
     #[must_use]
     pub fn name(self, name: impl Into<String>) -> Self {
         Self { name: Some(name.into()), ..self }

@@ -167,8 +167,8 @@ async fn absence(inner: &Inner, failure: Failure) -> Result<(), Failure> {
         inner.mark_seen();
         return Ok(());
     }
-    // The answer to a HEAD does not say whether it is the object or the bucket that does not exist, nor whether it is the
-    // object or the credentials that are the reason for a refusal.
+    // The answer to a HEAD does not say whether it is the object or the bucket that does not exist, nor whether it is
+    // the object or the credentials that are the reason for a refusal.
     inner.check_bucket().await
 }
 

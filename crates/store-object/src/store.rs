@@ -26,10 +26,11 @@ pub struct BucketStore {
 }
 
 impl BucketStore {
-    /// Opens a prefix of a bucket, with the credentials of the options' variables. Fails if the bucket does not exist or
-    /// may not be listed.
+    /// Opens a prefix of a bucket, with the credentials of the options' variables. Fails if the bucket does not exist
+    /// or may not be listed.
     ///
-    /// With `?absent=403`, what may not be read has no value, and a bucket that may not be listed opens without listings.
+    /// With `?absent=403`, what may not be read has no value, and a bucket that may not be listed opens without
+    /// listings.
     pub async fn open(url: &BucketUrl, options: Options) -> Result<Self, OpenError> {
         let bucket = connect(&url.location, &options)?;
         Self::open_bucket(url, bucket, options).await

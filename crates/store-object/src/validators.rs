@@ -32,8 +32,8 @@ impl Validators {
 
     /// The metadata of a value, and what pins it.
     ///
-    /// The version is made of the entity tag, and only without one of the version id or generation: listings do not have
-    /// these, and have to agree.
+    /// The version is made of the entity tag, and only without one of the version id or generation: listings do not
+    /// have these, and have to agree.
     pub(crate) fn meta(&self, key: &Key, object: &ObjectMeta) -> Result<(ValueMeta, Pin), Failure> {
         let etag = object.e_tag.as_deref().filter(|etag| is_strong(etag));
         let (version, pin) = match (etag, object.version.as_deref()) {

@@ -84,7 +84,7 @@ impl Guarantees {
     pub const READ_ONLY: Self =
         Self { reads: Reads::Key, writes: Writes::None, conditions: Conditions::None, checked: false, ..Self::COMMITS };
 
-    /// What both stores guarantee.
+    /// The guarantees that both stores have.
     #[must_use]
     pub fn weaker(self, other: Self) -> Self {
         Self {

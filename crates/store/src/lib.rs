@@ -14,8 +14,8 @@
 //! | [`TransactionalStore`] | `stage` values, `commit` many changes atomically |
 //!
 //! Data that other programs own, such as the files of a directory, have no commits. A store of them is readable and
-//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`Rechecked`] between the two remembers for some seconds what was
-//! read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
+//! listable, and [`Keyed`] makes it a [`SnapshotStore`]. [`Rechecked`] between the two remembers for some seconds what
+//! was read. [`ServedStore`] is a store of either kind, and [`Mounts`] shows several stores as one.
 //!
 //! # Lifecycle of a value
 //!
@@ -41,8 +41,8 @@
 //!
 //! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
 //! `zarrd-store-object`, that of a web server in `zarrd-store-http`, and the store of a server in `zarrd-client`.
-//! [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that checks the contract of
-//! each method on every implementation.
+//! [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that checks the
+//! contract of each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.

@@ -26,10 +26,10 @@ const MAX_DOCUMENT_LEN: u64 = 64 << 10;
 /// A store that remembers what it read of another one, whose values other programs may change at any time: of a key its
 /// version and size, or that it has no value, and of documents of up to 64 KiB the bytes as well.
 ///
-/// - Within the time of [`Recheck`] it answers from memory, so it may miss the changes of that time. The time begins when
-///   the request is sent.
-/// - Afterwards it looks at the key again. Bytes that are remembered are returned if their version is still the same, so
-///   an unchanged document costs a request without a body.
+/// - Within the time of [`Recheck`] it answers from memory, so it may miss the changes of that time. The time begins
+///   when the request is sent.
+/// - Afterwards it looks at the key again. Bytes that are remembered are returned if their version is still the same,
+///   so an unchanged document costs a request without a body.
 /// - Bytes are always returned with the version that they were read with.
 /// - A read that finds another version than the one that is remembered replaces it, or removes it if it fails with
 ///   [`StoreError::Changed`]. All that was asked before is looked at again then, since a value seldom changes alone: so a
@@ -46,15 +46,15 @@ pub struct Rechecked<S> {
     looks: KeyTurns,
 }
 
-/// What is remembered, by key.
+/// The remembered values, by key.
 struct Memory {
     entries: Cache<Key, Remembered, ByteWeighter>,
-    /// The last time at which a value was found to have changed before its time was over. What was asked before may have
-    /// changed as well.
+    /// The last time at which a value was found to have changed before its time was over. What was asked before may
+    /// have changed as well.
     changed: Mutex<Option<Instant>>,
 }
 
-/// What is remembered of a key.
+/// A remembered value.
 #[derive(Clone, Debug)]
 struct Remembered {
     /// The metadata; `None` if it has no value.
@@ -90,7 +90,7 @@ impl<S: ReadableStore> Rechecked<S> {
         Guarantees { staleness: inner.staleness.saturating_add(self.recheck.staleness()), ..inner }
     }
 
-    /// What is remembered of a key and need not be asked again.
+    /// The remembered value of a key, if it need not be asked for again.
     fn fresh(&self, key: &Key) -> Option<Remembered> {
         self.memory.entries.get(key).filter(|found| self.is_fresh(found))
     }
@@ -205,8 +205,8 @@ impl<S: ReadableStore> Rechecked<S> {
 }
 
 impl Memory {
-    /// Remembers what was found, unless a later request found something else. Bytes are kept as long as their version is
-    /// the same.
+    /// Remembers what was found, unless a later request found something else. Bytes are kept as long as their version
+    /// is the same.
     fn put(&self, key: &Key, mut found: Remembered) {
         if let Some(before) = self.entries.get(key) {
             let is_same = before.meta.map(|meta| meta.version) == found.meta.map(|meta| meta.version);

@@ -17,7 +17,8 @@ impl ReadError for StoreError {
     }
 }
 
-/// Runs attempts to read until no value changes meanwhile. After [`MAX_READ_ATTEMPTS`], the error is that of the last one.
+/// Runs attempts to read until no value changes meanwhile. After [`MAX_READ_ATTEMPTS`], the error is that of the last
+/// one.
 ///
 /// Values that only this program changes need one attempt. Attempts must not be nested, since their numbers multiply.
 pub async fn until_unchanged<T, E: ReadError, F: Future<Output = Result<T, E>>>(

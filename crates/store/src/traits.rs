@@ -31,9 +31,9 @@ pub trait ReadableStore: Send + Sync {
     /// Returns the value of `key`, or a byte range of it; `None` if the key has no value, even if it is a prefix of
     /// others.
     ///
-    /// - The size and version of the result belong to the value that its stream yields, whatever is set meanwhile. Where
-    ///   another program can change the value in its place, the stream fails with [`StoreError::Changed`] instead of
-    ///   yielding bytes of two values.
+    /// - The size and version of the result belong to the value that its stream yields, whatever is set meanwhile.
+    ///   Where another program can change the value in its place, the stream fails with [`StoreError::Changed`] instead
+    ///   of yielding bytes of two values.
     /// - Memory does not grow with the size of the value.
     ///
     /// # Errors
@@ -49,8 +49,8 @@ pub trait ReadableStore: Send + Sync {
 
     /// Returns the value of `key` like [`get`](Self::get), for a caller that can only use it at this version.
     ///
-    /// If the value has another version, the store may fail with [`StoreError::Changed`], which saves reading it. It may
-    /// as well return the value: callers compare the version. By default it is that of `get`.
+    /// If the value has another version, the store may fail with [`StoreError::Changed`], which saves reading it. It
+    /// may as well return the value: callers compare the version. By default it is that of `get`.
     async fn get_at(
         &self,
         key: &Key,
@@ -63,13 +63,13 @@ pub trait ReadableStore: Send + Sync {
     /// The metadata of the value of `key` as far as the store remembers them and need not ask again, within its
     /// [`Guarantees::staleness`]. By default it remembers nothing.
     ///
-    /// What it says belongs together with what [`get_at`](Self::get_at) reads: if the value has changed meanwhile, that
+    /// The metadata go together with [`get_at`](Self::get_at): if the value has changed meanwhile, that method
     /// fails with [`StoreError::Changed`] or returns another version, and the store no longer remembers the old one.
     fn remembered(&self, _key: &Key) -> Peek {
         Peek::Unknown
     }
 
-    /// True if the store [remembers](Self::remembered) what it reads, so that two who look at a key one after the other
+    /// True if the store [remembers](Self::remembered) what it reads, so that two looks at a key, one after the other,
     /// cost one request.
     fn remembers(&self) -> bool {
         false
@@ -82,8 +82,8 @@ pub trait WriteableStore: Send + Sync {
     /// Sets the value of `key`, replacing an existing one.
     ///
     /// - The value is durable on return: it survives a loss of power (except in a store in memory).
-    /// - The precondition is checked atomically with the write, after the payload has arrived. It may be checked before as
-    ///   well, to fail early.
+    /// - The precondition is checked atomically with the write, after the payload has arrived. It may be checked before
+    ///   as well, to fail early.
     /// - Concurrent sets of one key are serialized.
     /// - Memory does not grow with the size of the value.
     ///
@@ -92,7 +92,8 @@ pub trait WriteableStore: Send + Sync {
     /// The key keeps its value if this fails.
     ///
     /// - [`StoreError::PreconditionFailed`] if the precondition does not hold.
-    /// - [`StoreError::Upload`], or any error that the payload's stream yields, if the payload does not arrive completely.
+    /// - [`StoreError::Upload`], or any error that the payload's stream yields, if the payload does not arrive
+    ///   completely.
     /// - [`StoreError::OutOfSpace`] if the value does not fit.
     async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError>;
 
@@ -116,7 +117,8 @@ pub trait WriteableStore: Send + Sync {
 /// without keys has an empty listing.
 ///
 /// Every method fails with [`StoreError::InvalidCursor`] if the cursor was not issued by this store for the same
-/// listing, and with [`StoreError::Unsupported`] if the store has no listings ([`Listing::None`](crate::Listing::None)).
+/// listing, and with [`StoreError::Unsupported`] if the store has no listings
+/// ([`Listing::None`](crate::Listing::None)).
 #[async_trait]
 pub trait ListableStore: Send + Sync {
     /// Lists the keys below `prefix`, at any depth.
@@ -143,8 +145,8 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
         self.guarantees()
     }
 
-    /// The guarantees of each store that is shown, with the name below which it is mounted: that at the root first, which
-    /// has none.
+    /// The guarantees of each store that is shown, with the name below which it is mounted: that at the root first,
+    /// which has none.
     fn parts(&self) -> Vec<(Option<String>, Guarantees)> {
         vec![(None, self.guarantees())]
     }
@@ -171,14 +173,14 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
     /// - It is `None` if, and only if, the store has no commits ([`Reads::Key`](crate::Reads::Key)). Nothing can be
     ///   concluded from two calls that return `None`.
     /// - Of several stores that are shown as one, it is that of the store at the root.
-    /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the call.
-    ///   Reads between two calls that return the same number have therefore seen one commit.
+    /// - The number belongs to some moment of the call. It includes every commit that a read saw which ended before the
+    ///   call. Reads between two calls that return the same number have therefore seen one commit.
     /// - Without commits it does not change, except when the store is opened.
     /// - The call is cheap.
     async fn watermark(&self) -> Result<Option<Watermark>, StoreError>;
 
-    /// Returns a number that identifies the visible state below a prefix, like [`watermark`](Self::watermark): `None` if not
-    /// all of it is of one store with commits.
+    /// Returns a number that identifies the visible state below a prefix, like [`watermark`](Self::watermark): `None`
+    /// if not all of it is of one store with commits.
     async fn watermark_below(&self, prefix: &Prefix) -> Result<Option<Watermark>, StoreError> {
         match self.guarantees_below(prefix).reads {
             Reads::Commit => self.watermark().await,
@@ -195,8 +197,8 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
 /// Changes many keys in one commit, and reads many keys as of one commit.
 ///
 /// Its guarantees are those of [`Guarantees::COMMITS`], except that a store may leave values unchecked: in particular,
-/// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true below
-/// each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
+/// its [watermark](SnapshotStore::watermark) is never `None`. Of several stores that are shown as one, this is true
+/// below each prefix where [`SnapshotStore::guarantees_below`] says so; what names or covers anything else fails with
 /// [`StoreError::Unsupported`], and changes nothing.
 #[async_trait]
 pub trait TransactionalStore: SnapshotStore + WriteableStore {
@@ -216,11 +218,11 @@ pub trait TransactionalStore: SnapshotStore + WriteableStore {
     ///
     /// - Outcomes are in the order of the changes. They describe the state before the commit: a set or an erase reports
     ///   whether its key had a value then, even if the key is below a prefix that the same commit erases.
-    /// - All preconditions, including [`Change::CheckEmpty`], are checked against the state before the commit, atomically
-    ///   with it.
-    /// - [`Change::ErasePrefix`] erases every key that is below its prefix when the commit is made. It is applied before all
-    ///   other changes of the commit, wherever it is in the list, so that a commit can replace everything below a prefix. It
-    ///   counts as one change, and its cost does not depend on the number of keys.
+    /// - All preconditions, including [`Change::CheckEmpty`], are checked against the state before the commit,
+    ///   atomically with it.
+    /// - [`Change::ErasePrefix`] erases every key that is below its prefix when the commit is made. It is applied
+    ///   before all other changes of the commit, wherever it is in the list, so that a commit can replace everything
+    ///   below a prefix. It counts as one change, and its cost does not depend on the number of keys.
     /// - Prefixes may be repeated and nested, and keys below them may be changed in the same commit.
     /// - Existing snapshots are not affected.
     ///
@@ -228,7 +230,8 @@ pub trait TransactionalStore: SnapshotStore + WriteableStore {
     ///
     /// A commit that fails changes nothing and leaves its staged values unchanged: their clones can be committed again.
     ///
-    /// - [`StoreError::PreconditionFailed`] or [`StoreError::NotEmpty`] for the first change whose condition does not hold.
+    /// - [`StoreError::PreconditionFailed`] or [`StoreError::NotEmpty`] for the first change whose condition does not
+    ///   hold.
     /// - [`StoreError::TooManyChanges`] if there are more than
     ///   [`MAX_COMMIT_CHANGES`](crate::MAX_COMMIT_CHANGES) changes.
     /// - [`StoreError::DuplicateKey`] if two changes name one key.

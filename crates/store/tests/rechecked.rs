@@ -1,4 +1,4 @@
-//! What a store remembers of the data of other programs.
+//! A store that remembers the data of other programs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

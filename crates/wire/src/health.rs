@@ -14,9 +14,9 @@ pub struct Health {
 
 /// The response of `/readyz` if requests can be served.
 ///
-/// A read-only server is ready, and reports that it is not writable. So is one whose store does not support changes, and
-/// a store on a full disk, which reads and erases and recovers by itself. A store that is read-only until it is reopened, or is being closed, is not ready: the
-/// response is a problem document with status 503.
+/// A read-only server is ready, and reports that it is not writable. So is one whose store does not support changes,
+/// and a store on a full disk, which reads and erases and recovers by itself. A store that is read-only until it is
+/// reopened, or is being closed, is not ready: the response is a problem document with status 503.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
     /// True if a value would be accepted now.

@@ -345,8 +345,8 @@ pub(crate) struct EndpointArgs {
 /// The arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Directory, URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`, or of a bucket, such as
-    /// `s3://bucket/exp1`
+    /// Directory, URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`, or of a bucket, such
+    /// as `s3://bucket/exp1`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
     /// Prefix to import into, such as lab/exp1 [default: the root]

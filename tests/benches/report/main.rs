@@ -5,11 +5,11 @@
 //! ```
 //!
 //! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`
-//! and `stores`, which only run if they are named. The report goes to stdout, progress to stderr. `--write` replaces the
-//! generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything,
-//! to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below `target/`;
-//! the tables name peers that are not installed. Data for the measurements is stored below `target/` and removed at the
-//! end. No result fails the benchmark by its time.
+//! and `stores`, which only run if they are named. The report goes to stdout, progress to stderr. `--write` replaces
+//! the generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of
+//! everything, to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below
+//! `target/`; the tables name peers that are not installed. Data for the measurements is stored below `target/` and
+//! removed at the end. No result fails the benchmark by its time.
 
 #![allow(
     clippy::unwrap_used,

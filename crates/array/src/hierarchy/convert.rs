@@ -214,8 +214,8 @@ pub(crate) fn broken_as_losses(node: BrokenNode) -> (NodePath, Loss) {
     (path, Loss { pointer: String::new(), property })
 }
 
-/// The documents of the other dialect, and of consolidated metadata of v2, below a path; `None` if there are too many keys
-/// to look at all.
+/// The documents of the other dialect, and of consolidated metadata of v2, below a path; `None` if there are too many
+/// keys to look at all.
 async fn existing_keys(
     context: &Context,
     path: &NodePath,

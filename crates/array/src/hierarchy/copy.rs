@@ -378,8 +378,8 @@ impl CopiedChunks {
     }
 }
 
-/// A tree in the model of its dialect, with what that, or another dialect, cannot represent. What planning it reports too
-/// is left out.
+/// A tree in the model of its dialect, with what that, or another dialect, cannot represent. What planning it reports
+/// too is left out.
 fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
     let format = ZomFormat::for_dialect(source.dialect);
     let mut conversions = Vec::new();

@@ -19,8 +19,8 @@ use crate::{
 /// The number of nodes that are looked up in one snapshot.
 const BATCH: usize = 4096;
 
-/// The number of keys that are scanned for each node, at most, before all nodes are looked up: about as expensive as one
-/// of the four lookups.
+/// The number of keys that are scanned for each node, at most, before all nodes are looked up: about as expensive as
+/// one of the four lookups.
 const SCANNED_PER_NODE: usize = 8;
 
 /// The versions of the documents of all dialects at the paths of some nodes, except for the main documents of existing

@@ -19,8 +19,8 @@ pub(crate) struct CoalesceLimits {
     gap: u64,
     /// The most bytes of one fetch.
     fetch: u64,
-    /// The longest range that is fetched together with others. A longer one is worth a fetch of its own, and is in place
-    /// sooner that way.
+    /// The longest range that is fetched together with others. A longer one is worth a fetch of its own, and is in
+    /// place sooner that way.
     part: u64,
     /// The bytes that one job decodes, unless a single unit has more.
     decoded: u64,

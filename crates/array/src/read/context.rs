@@ -90,8 +90,8 @@ impl ReadContext {
         Ok(bytes)
     }
 
-    /// Waits until no other read looks at the key for the first time: afterwards its version may be known, and its chunk
-    /// may be cached. Does not wait if the store forgets what it saw at once.
+    /// Waits until no other read looks at the key for the first time: afterwards its version may be known, and its
+    /// chunk may be cached. Does not wait if the store forgets what it saw at once.
     pub(crate) async fn first_look(&self, key: &Key) -> Option<KeyTurn> {
         match self.context.first_looks() {
             Some(turns) => Some(turns.take(key).await),

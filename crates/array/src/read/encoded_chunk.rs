@@ -8,7 +8,7 @@ use store::{Key, ValueMeta, Version};
 #[derive(Clone, Debug)]
 pub(crate) struct EncodedChunk {
     pub(crate) key: Key,
-    /// The version of the value; `None` if nobody has looked at it, so that the first read tells it.
+    /// The version of the value; `None` until the first read, which returns it.
     pub(crate) version: Option<Version>,
     pub(crate) range: Range<u64>,
 }

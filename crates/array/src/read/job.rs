@@ -29,7 +29,7 @@ const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 pub(crate) enum Job {
     /// Write the fill value for a missing chunk.
     Fill(ElementSelection),
-    /// Fetch a range of a value, decode the units in it and write them. If nobody has looked at the value yet, it may be
+    /// Fetch a range of a value, decode the units in it and write them. If its version is unknown, the value may be
     /// missing; a chunk that is decoded in full then has no range.
     Decode {
         /// The range to fetch.
@@ -129,8 +129,8 @@ impl Job {
     }
 
     /// True if the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
-    /// own, or it would hold a permit or a cache entry for as long as this read's client is slow. So would a request to a
-    /// distant store, which serves few at a time.
+    /// own, or it would hold a permit or a cache entry for as long as this read's client is slow. So would a request to
+    /// a distant store, which serves few at a time.
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
@@ -138,8 +138,8 @@ impl Job {
         }
     }
 
-    /// The memory that the job takes in addition to the slab, in bytes, at most: what it fetches, and what it decodes at
-    /// a time. `most` is that of a chunk whose encoded size is not known.
+    /// The memory that the job takes in addition to the slab, in bytes, at most: what it fetches, and what it decodes
+    /// at a time. `most` is that of a chunk whose encoded size is not known.
     pub(crate) fn memory(&self, most: u64) -> u64 {
         let Self::Decode { part, units } = self else { return 0 };
         if part.version.is_none() && is_whole(units) {
@@ -176,8 +176,8 @@ async fn fill(
     source.context.run_blocking(steps, move || writer.write_fill_value(&work, &selection)).await
 }
 
-/// Decodes the units of a value that nobody has looked at: the request for it tells its version as well, or that there
-/// is none.
+/// Decodes the units of a value of unknown version, which the request for the value returns as well, or finds that
+/// there is none.
 async fn look(
     source: Arc<ReadContext>,
     writer: Arc<SlabWriter>,

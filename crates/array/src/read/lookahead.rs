@@ -25,8 +25,8 @@ pub(crate) struct Piece {
     pub(crate) shard: Option<PendingShard>,
 }
 
-/// The next chunks of an array. In a distant store the indexes of as many shards are read at a time as there are jobs, if
-/// [`LOOKAHEAD_MEMORY`] suffices for them; otherwise nothing is read ahead.
+/// The next chunks of an array. In a distant store the indexes of as many shards are read at a time as there are jobs,
+/// if [`LOOKAHEAD_MEMORY`] suffices for them; otherwise nothing is read ahead.
 pub(crate) struct Lookahead {
     source: Arc<ReadContext>,
     most: usize,

@@ -5,8 +5,8 @@
 //! slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each as soon as it is
 //! full.
 //!
-//! A [distant](crate::context::Context::is_distant) store takes a round trip for each answer, so as much as memory allows
-//! is asked for at a time: chunks that nobody has looked at are read without being looked up, the indexes of shards are
+//! A [distant](crate::context::Context::is_distant) store takes a round trip for each answer, so as much as memory
+//! allows is asked for at a time: chunks of unknown version are read without being looked up, the indexes of shards are
 //! read ahead ([`lookahead`]), and neighbouring parts are [fetched together](coalesce) over larger gaps.
 
 pub(crate) mod array_read;

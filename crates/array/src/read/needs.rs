@@ -12,8 +12,8 @@ use crate::{context::Context, error::ArrayError, node::array::Array, options::Op
 /// The memory of a job of small chunks of unknown size, encoded and decoded, in bytes.
 const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;
 
-/// The memory of concurrent jobs up to which a read decodes several chunks at a time, in bytes, unless its elements take
-/// more: a few elements of many large chunks are worth no more memory than a chunk.
+/// The memory of concurrent jobs up to which a read decodes several chunks at a time, in bytes, unless its elements
+/// take more: a few elements of many large chunks are worth no more memory than a chunk.
 const JOBS_MEMORY: u64 = 64 << 20;
 
 /// The memory that a read can use, and its minimum.
@@ -25,11 +25,11 @@ pub(crate) struct MemoryNeeds {
     /// Bytes for a job, and the number of concurrent jobs.
     pub(crate) job: u64,
     pub(crate) jobs: u64,
-    /// How jobs share their memory.
+    /// The division of memory among jobs.
     pub(crate) sharing: JobSharing,
 }
 
-/// How jobs share their memory.
+/// The division of memory among jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobSharing {
     /// Each has the memory of the largest one, since it keeps a core busy.

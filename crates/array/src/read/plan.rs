@@ -30,7 +30,8 @@ const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 /// all are stored, and has no fingerprint.
 const MAX_LEARNT_CHUNKS: u64 = 64;
 
-/// The memory of a planned chunk, in bytes: the end of its key, and its entry in the snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
+/// The memory of a planned chunk, in bytes: the end of its key, and its entry in the snapshot. A point takes as much:
+/// its coordinates in the request, in the plan, and in that of its chunk.
 const CHUNK_PLAN_SIZE: u64 = 512;
 
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
@@ -54,8 +55,8 @@ pub(crate) struct ReadPlan {
     pub(crate) memory: ReadMemory,
 }
 
-/// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would take
-/// most of a plan's memory.
+/// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would
+/// take most of a plan's memory.
 #[derive(Clone, Debug)]
 struct ChunkKeys {
     array: Array,
@@ -80,8 +81,8 @@ pub(crate) struct StoredChunks {
     unknown: u64,
     /// The encoded size of those that are known, in bytes.
     bytes: u64,
-    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks, or if the
-    /// metadata of some are not known.
+    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks, or if
+    /// the metadata of some are not known.
     pub(crate) fingerprint: Option<u128>,
 }
 

@@ -301,7 +301,7 @@ enum Progress {
     Descend(Vec<TraversalFrame>),
 }
 
-/// What is stored at a position of the grid.
+/// The chunk at a position of the grid.
 enum FoundChunk {
     Missing,
     Shard(IndexedShard),

@@ -68,7 +68,7 @@ pub(crate) async fn read(
     index_of(source.cached(key, read).await?)
 }
 
-/// Reads the index of a shard that nobody has looked at: the request for it tells the version and size of the shard as
+/// Reads the index of a shard of unknown version: the answer has the version and size of the shard as
 /// well, or that there is none.
 async fn look(
     source: &Arc<ReadContext>,

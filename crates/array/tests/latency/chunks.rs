@@ -134,7 +134,8 @@ async fn fetches_run_ahead_within_the_memory_of_jobs() {
     let select = format!("0:{}:{chunk}", 100 * chunk);
     let (elements, trips, _) = store.measure(read(&arrays, &select)).await;
     assert_eq!(elements.unwrap(), (0..100).collect::<Vec<u8>>());
-    // A chunk takes 192 KiB and some bytes, encoded, decoded and in between, and all jobs together a quarter of the memory.
+    // A chunk takes 192 KiB and some bytes, encoded, decoded and in between, and all jobs together a quarter of the
+    // memory.
     assert_eq!(trips, 1 + 100_u128.div_ceil(6));
 }
 

@@ -1,4 +1,4 @@
-//! What is remembered of a distant store, and for how long.
+//! Reads of data of a distant store that are remembered.
 
 use array::Options;
 use store::Recheck;

@@ -81,7 +81,7 @@ async fn changes_of_a_tree_are_seen() {
     assert_eq!(nodes(&arrays).await, 1_111);
 }
 
-/// What is read ahead is what the walk would have read: the same tree, whatever its dialects.
+/// Reading ahead changes no tree, whatever its dialects.
 #[tokio::test(start_paused = true)]
 async fn trees_of_all_dialects_are_the_same_as_in_a_store_that_answers_at_once() {
     let store = DistantStore::new();

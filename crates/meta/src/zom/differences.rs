@@ -13,8 +13,8 @@ pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Differen
     comparison.into_differences()
 }
 
-/// A comparison in progress: the location of the nodes that are compared, and the differences found so far. [`Zom`]s are
-/// compared by [`Zom::differences`], and other trees node by node.
+/// A comparison in progress: the location of the nodes that are compared, and the differences found so far. [`Zom`]s
+/// are compared by [`Zom::differences`], and other trees node by node.
 #[derive(Debug)]
 pub struct Comparison {
     format: ZomFormat,

@@ -31,8 +31,8 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const CHALLENGES: HeaderValue =
     HeaderValue::from_static("Basic realm=\"zarrd\", charset=\"UTF-8\", Bearer realm=\"zarrd\"");
 
-/// Decides whether the caller has the right that the operation requires. Returns the key or prefix in the store that was
-/// judged, if the decision depends on it.
+/// Decides whether the caller has the right that the operation requires. Returns the key or prefix in the store that
+/// was judged, if the decision depends on it.
 pub(crate) fn authorize(
     app: &App,
     route: &Route,

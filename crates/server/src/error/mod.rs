@@ -173,8 +173,8 @@ impl ApiError {
         response
     }
 
-    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level. Anybody
-    /// can overload a server, so the warnings of each kind are few, and the others are at debug level too.
+    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level.
+    /// Anybody can overload a server, so the warnings of each kind are few, and the others are at debug level too.
     pub(crate) fn log(&self, id: &RequestId) {
         let Parts { problem, cause, .. } = &*self.0;
         let kind = problem.kind.slug();

@@ -8,8 +8,8 @@ const SIZE: usize = 4 << 20;
 /// The groups of a branch, nested.
 const LEVELS: usize = 40;
 
-/// Bounds for trees of as many nodes as 4 MiB can have, about 1.05 times the measured bytes. They include what the store
-/// in memory retains, some 200 bytes for each document, which the embedded store has on disk.
+/// Bounds for trees of as many nodes as 4 MiB can have, about 1.05 times the measured bytes. They include what the
+/// store in memory retains, some 200 bytes for each document, which the embedded store has on disk.
 pub(crate) const BOUNDS: &[Bound] = &[
     ("PUT tree", "wide groups", 201, 62_600_000, 3_500_000),
     ("PUT tree", "wide groups over equal ones", 200, 57_600_000, 5_900_000),

@@ -8,8 +8,8 @@
 //!   "" (the root prefix) ──► both: the names of the mounts among those of the store at the root
 //! ```
 //!
-//! A mount hides what the store at the root has under its name. Mounts are read-only; changes go to the store at the root,
-//! and one that names or covers a mount fails with [`StoreError::Unsupported`] before anything is changed.
+//! A mount hides what the store at the root has under its name. Mounts are read-only; changes go to the store at the
+//! root, and one that names or covers a mount fails with [`StoreError::Unsupported`] before anything is changed.
 
 mod listing;
 mod name;

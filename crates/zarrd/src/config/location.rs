@@ -12,8 +12,8 @@ use store_dir::Symlinks;
 use store_http::HttpUrl;
 use store_object::BucketUrl;
 
-/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket or of a web server; a bare path
-/// is a sled store.
+/// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket or of a web server; a bare
+/// path is a sled store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A directory with a sled index.

@@ -5,11 +5,11 @@ use tracing_subscriber::filter::{EnvFilter, LevelFilter, Targets};
 /// The beginnings of the targets of crates that log what requests contain.
 const CAPPED: [&str; 5] = ["h2", "hyper", "reqwest", "rustls", "tower"];
 
-/// Returns the most detailed level for each target: `info` for those of crates that log what requests contain, that of the
-/// filter for others and for targets that its text names.
+/// Returns the most detailed level for each target: `info` for those of crates that log what requests contain, that of
+/// the filter for others and for targets that its text names.
 ///
-/// No level is more detailed than the filter's own: if one were, the `log` crate's events of every level, which sled has
-/// in each access to a page, would be passed to the filter.
+/// No level is more detailed than the filter's own: if one were, the `log` crate's events of every level, which sled
+/// has in each access to a page, would be passed to the filter.
 pub(super) fn caps(filter: &EnvFilter, text: &str) -> Targets {
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let named = text.split(',').filter_map(|directive| directive.split(['=', '[']).next());

@@ -20,9 +20,9 @@ pub(crate) struct LogOptions {
     /// Format of the log on stderr [default: human]
     #[arg(long, env = "ZARRD_LOG", value_enum, global = true, help_heading = "Log and configuration")]
     pub(crate) log: Option<LogFormat>,
-    /// Filter of the log, such as `info` or `server=debug,warn`; RUST_LOG works too. h2, hyper, rustls, tower and reqwest
-    /// log at most `info` unless the filter names them: `h2=debug` logs the paths of malformed requests [default: info
-    /// for serve, else warn]
+    /// Filter of the log, such as `info` or `server=debug,warn`; RUST_LOG works too. h2, hyper, rustls, tower and
+    /// reqwest log at most `info` unless the filter names them: `h2=debug` logs the paths of malformed requests
+    /// [default: info for serve, else warn]
     #[arg(long, env = "ZARRD_LOG_LEVEL", value_name = "FILTER", global = true, help_heading = "Log and configuration")]
     pub(crate) log_level: Option<String>,
 }
@@ -32,11 +32,11 @@ pub(crate) struct LogOptions {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct StoreOptions {
     /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), `memory:` (not persistent),
-    /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after DIR
-    /// follows symbolic links that lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that other
-    /// programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH` or
-    /// `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets for how
-    /// long what was read is remembered, `5s` by default, `0` for `dir:`; a bare DIR means `sled:DIR` [default:
+    /// `dir:DIR` (a directory of files that other programs write, which `serve` only reads; `?symlinks=follow` after
+    /// DIR follows symbolic links that lead out of it), or `s3://BUCKET/PREFIX`, `gs://…` or `az://…` (a bucket that
+    /// other programs write, which `serve` only reads, with the credentials of the environment), or `http://HOST/PATH`
+    /// or `https://…` (the files of a web server, which `serve` only reads); `?recheck=TIME` after one of these sets
+    /// for how long what was read is remembered, `5s` by default, `0` for `dir:`; a bare DIR means `sled:DIR` [default:
     /// sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]
@@ -92,9 +92,9 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) read_only: Option<bool>,
-    /// Rights of clients without a token: `none`, `read`, `write`, or a right on a prefix such as `read:public/`; may be
-    /// repeated [default: write on a loopback address until the first token is made, unless there is a --behind-proxy;
-    /// else none]
+    /// Rights of clients without a token: `none`, `read`, `write`, or a right on a prefix such as `read:public/`; may
+    /// be repeated [default: write on a loopback address until the first token is made, unless there is a
+    /// --behind-proxy; else none]
     #[arg(long, env = "ZARRD_ANONYMOUS", value_name = "RIGHT", value_delimiter = ',')]
     #[serde(deserialize_with = "from_text_or_texts")]
     pub(crate) anonymous: Vec<AnonymousRight>,
@@ -154,7 +154,8 @@ pub(crate) struct ServeOptions {
     /// 503 if none is idle [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
-    /// Time limit for a TLS handshake, for receiving a request head, and for an idle connection, such as 30s [default: 1m]
+    /// Time limit for a TLS handshake, for receiving a request head, and for an idle connection, such as 30s [default:
+    /// 1m]
     #[arg(long, env = "ZARRD_HEADER_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) header_timeout: Option<humantime::Duration>,

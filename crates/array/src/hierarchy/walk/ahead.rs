@@ -1,4 +1,4 @@
-//! What a walk has read before it asks for it.
+//! Listings and documents that were read ahead of a walk.
 
 use std::collections::{HashMap, HashSet};
 

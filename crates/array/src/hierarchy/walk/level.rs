@@ -28,7 +28,8 @@ struct OpenGroup {
 }
 
 impl Walker<'_> {
-    /// Reads the listings of the groups of a level, and the documents of their members, unless the store answers at once.
+    /// Reads the listings of the groups of a level, and the documents of their members, unless the store answers at
+    /// once.
     pub(crate) async fn read_ahead(&mut self, level: Range<usize>) -> Result<(), NodeError> {
         if !self.context.is_distant() || self.window.is_some() {
             return Ok(());
@@ -89,8 +90,8 @@ impl SnapshotReader<'_> {
         }
     }
 
-    /// Reads the documents of members, each of a group in a dialect: first those of v3, then the others where these do not
-    /// say all that the walk asks for.
+    /// Reads the documents of members, each of a group in a dialect: first those of v3, then the others where these do
+    /// not say all that the walk asks for.
     async fn documents_ahead(&mut self, members: &[(NodePath, Dialect)], mode: DialectMode) -> Result<(), NodeError> {
         let named: Vec<_> = members.iter().map(|(path, wanted)| (path, *wanted, self.keys_of(path))).collect();
         self.fetch_ahead(named.iter().filter_map(|(.., [v3, ..])| v3.clone()).collect()).await?;

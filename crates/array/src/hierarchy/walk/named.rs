@@ -1,7 +1,7 @@
 //! The children of groups in a store without listings: those that documents of groups name.
 //!
-//! Consolidated metadata of a group names everything below it, and `multiscales` of OME-Zarr names the levels of an image.
-//! Both may be out of date: a name that has no documents is no node, and a node that is not named is not found.
+//! Consolidated metadata of a group names everything below it, and `multiscales` of OME-Zarr names the levels of an
+//! image. Both may be out of date: a name that has no documents is no node, and a node that is not named is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -62,7 +62,7 @@ pub(super) const CONCURRENT_REQUESTS: usize = 64;
 /// A reader that records everything it reads.
 pub(crate) struct SnapshotReader<'a> {
     pub(super) context: &'a Context,
-    /// What was read before it is asked for.
+    /// Listings and documents that were read ahead.
     pub(super) ahead: ReadAhead,
     /// The versions of all documents that were read.
     pub(crate) versions_read: Vec<(Key, Option<Version>)>,
@@ -206,8 +206,8 @@ impl<'a> SnapshotReader<'a> {
         self.context.run_lookups(keys.len(), read).await?
     }
 
-    /// Reads documents like [`read`](Self::read), many at a time. The first read of a key tells its size, so the memory for
-    /// documents is reserved when their answers have begun.
+    /// Reads documents like [`read`](Self::read), many at a time. A size is known after the first read of a key, so the
+    /// memory for documents is reserved when their answers have begun.
     pub(super) async fn fetch(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
         let mut values = Vec::with_capacity(keys.len());
