@@ -36,11 +36,11 @@ impl Walker<'_> {
         }
         let purpose = self.items.get(level.start).map_or(Purpose::FirstNode, |item| self.purpose_at(item.level));
         let groups: Vec<OpenGroup> = level.filter_map(|index| self.open_group(index)).collect();
-        let prefixes: Vec<&Prefix> = groups.iter().map(|group| &group.prefix).collect();
-        self.reader.list_ahead(&prefixes, purpose).await?;
+        let prefixes = groups.iter().map(|group| &group.prefix).filter(|prefix| !self.reader.is_unlisted(prefix));
+        self.reader.list_ahead(&prefixes.collect::<Vec<_>>(), purpose).await?;
         let mut members = Vec::new();
         for group in &groups {
-            let names = self.reader.names(&group.prefix);
+            let names = self.reader.names(&group.prefix).await;
             let found = paths(group.prefix.as_str(), &names, group.reserved);
             members.extend(found.into_iter().map(|path| (path, group.dialect)));
         }
@@ -82,8 +82,12 @@ impl SnapshotReader<'_> {
         Ok(())
     }
 
-    /// The names directly below a prefix that was scanned or listed.
-    fn names(&self, prefix: &Prefix) -> Vec<String> {
+    /// The names directly below a prefix that was scanned or listed, or that documents name. An error of reading these
+    /// documents is that of the visit, which reads them again.
+    async fn names(&mut self, prefix: &Prefix) -> Vec<String> {
+        if self.is_unlisted(prefix) {
+            return self.named_children(prefix).await.map(|named| named.prefixes).unwrap_or_default();
+        }
         match self.ahead.listed(prefix) {
             Some(listed) => listed.prefixes.clone(),
             None => self.scans.listed(prefix).map(|listed| listed.prefixes).unwrap_or_default(),
