@@ -11,6 +11,8 @@
 //!   `cargo test -p zarrd-tests --test readme --test module_graph`.
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `zarrs_slices`, `document_patches` and
 //!   `unmodified_clients`: `cargo test -p zarrd-tests --test foreign_clients`.
+//! - Data of other programs, `foreign_bucket`, `foreign_directory`, `foreign_site`, `foreign_mounts` and
+//!   `foreign_commands`: `cargo test -p zarrd-tests --test foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
 //!   `cargo test -p zarrd-tests --test proxies --test token_rotation`.
 //! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
