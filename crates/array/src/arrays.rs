@@ -6,7 +6,7 @@ use meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::{Precondition, ReadError, ServedStore, Version, WaitTimes, until_unchanged};
+use store::{MAX_READ_TIME, Precondition, ReadError, ServedStore, Version, WaitTimes, until_unchanged};
 
 use crate::{
     context::Context,
@@ -165,9 +165,14 @@ async fn plan_read(
     request: &ReadRequest,
     limit: u64,
 ) -> Result<ArrayRead, ArrayError> {
+    let begun = Instant::now();
     let mut cached = context.nodes.get(path, dialect);
     let mut changed = None;
-    for _ in 0..MAX_ATTEMPTS {
+    for attempt in 0..MAX_ATTEMPTS {
+        // Other programs may change documents for ever.
+        if attempt > 0 && context.is_distant() && begun.elapsed() >= MAX_READ_TIME {
+            break;
+        }
         let resolved = match cached.take() {
             Some(resolved) => Ok(resolved),
             None => context.resolve_array(path, dialect).await,

@@ -96,7 +96,7 @@ pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_P
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};
 pub use rechecked::Rechecked;
-pub use retry::{MAX_READ_ATTEMPTS, ReadError, until_unchanged};
+pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{

@@ -12,7 +12,8 @@ use meta::{
     zom::{MAX_NODES, Members},
 };
 use operations::{Depth, NodeRejection};
-use store::{Key, Prefix, ReadError, Version};
+use store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
+use tokio::time::Instant;
 
 use super::{
     documents::{Check, Documents},
@@ -126,6 +127,7 @@ impl<'a> Walker<'a> {
         how: (Depth, DialectMode, Top),
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
+        let begun = Instant::now();
         let (mut attempts, mut expected) = (0, 0);
         while attempts < MAX_ATTEMPTS {
             let mut walker = Self::begin(context, path, how).await?;
@@ -135,7 +137,7 @@ impl<'a> Walker<'a> {
                 // Another program changed a document while it was read.
                 if error.is_changed() {
                     attempts += 1;
-                    if attempts < MAX_ATTEMPTS {
+                    if attempts < MAX_ATTEMPTS && begun.elapsed() < MAX_READ_TIME {
                         continue;
                     }
                     return Err(error);
