@@ -91,7 +91,12 @@ impl<'h> Head<'h> {
         let modified = last_modified.and_then(|text| httpdate::parse_http_date(text).ok());
         let etag = self.text(&ETAG).filter(|etag| is_strong(etag));
         let (version, pin) = match (etag, last_modified.zip(modified)) {
-            (Some(etag), _) => (pins.version(key, "etag", etag, size), Pin::ETag(etag.into())),
+            (Some(etag), modified) => {
+                if let Some((_, modified)) = modified.filter(|(_, modified)| is_time(etag, *modified)) {
+                    self.check_quiet(modified)?;
+                }
+                (pins.version(key, "etag", etag, size), Pin::ETag(etag.into()))
+            }
             (None, Some((text, modified))) if versions == Versions::LastModified => {
                 self.check_quiet(modified)?;
                 (pins.version(key, "last-modified", text, size), Pin::Modified(text.into()))
@@ -130,6 +135,14 @@ impl<'h> Head<'h> {
     fn text(self, name: &HeaderName) -> Option<&'h str> {
         self.headers.get(name)?.to_str().ok()
     }
+}
+
+/// True if an entity tag is made of the time of modification in seconds, and the size, as nginx does (`"6a0f1c2d-400"`).
+/// Two values of one second and one size have the same.
+fn is_time(etag: &str, modified: SystemTime) -> bool {
+    let time = etag.trim_matches('"').split_once('-').and_then(|(time, _)| u64::from_str_radix(time, 16).ok());
+    let modified = modified.duration_since(UNIX_EPOCH).ok().map(|modified| modified.as_secs());
+    time.is_some() && time == modified
 }
 
 /// True if a value of this key may be a page.
@@ -231,6 +244,24 @@ mod tests {
         assert_eq!(timed("Mon, 02 Nov 2026 09:00:00 GMT", time.1), young(2));
         assert_eq!(timed("", time.1), Err(Failure::NoValidator));
         assert_eq!(timed("Mon, 02 Nov 2026 10:00:02 GMT", "yesterday"), Err(Failure::NoValidator));
+    }
+
+    #[test]
+    fn a_tag_of_nginx_tells_values_apart_once_they_are_quiet() {
+        let judged = |etag: &'static str, date: &'static str| {
+            let modified = (LAST_MODIFIED, "Mon, 02 Nov 2026 10:00:00 GMT");
+            let headers = [(ETAG, etag), (CONTENT_LENGTH, "1024"), modified, (DATE, date)];
+            judge(200, &headers, None).map(|found| found.pin)
+        };
+        let of_time = format!("\"{:x}-400\"", 1_793_613_600);
+        let of_time: &'static str = of_time.leak();
+        let young = |seconds| Err(Failure::Young { remaining: Duration::from_secs(seconds) });
+        assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:00 GMT"), young(2));
+        assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:02 GMT"), Ok(Pin::ETag(of_time.into())));
+        assert_eq!(judged(of_time, ""), Err(Failure::NoValidator));
+        for other in ["\"6ae72a1f-400\"", "\"x\"", "\"-\"", "\"d41d8cd98f00b204e9800998ecf8427e-2\""] {
+            assert_eq!(judged(other, "Mon, 02 Nov 2026 10:00:00 GMT"), Ok(Pin::ETag(other.into())), "{other}");
+        }
     }
 
     #[test]

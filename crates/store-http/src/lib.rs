@@ -33,7 +33,8 @@
 //! A version is a hash of the key, the strong ETag and the size, keyed with the name of the store. A server that sends
 //! no strong ETag is refused: a time of modification has seconds, and two values of one second and one size would have
 //! one version, so that caches would keep the first one and snapshots would mix both. Programs that set times, such as
-//! `rsync --times`, `tar` and `cp -p`, make this happen long after that second.
+//! `rsync --times`, `tar` and `cp -p`, make this happen long after that second. nginx makes its strong ETag of that
+//! time and the size, so such a value is read once it was not modified for two seconds by the server's clock.
 //!
 //! With `?versions=last-modified` the operator vouches that they do not, as for files that are written once. The
 //! version is then made of `Last-Modified` and the size where there is no strong ETag, for example with `python -m
