@@ -10,7 +10,8 @@ use std::{
 use array::Arrays;
 use client::HttpStore;
 use store::{
-    Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Rechecked, SnapshotStore, StoreError,
+    Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck, Rechecked,
+    SnapshotStore, StoreError,
 };
 use store_dir::DirStore;
 use store_http::{HttpUrl, WebStore};
@@ -205,9 +206,9 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
 /// Opens a store that other programs write, for reading.
 pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     match location {
-        Location::Files(files) => Ok(Arc::new(open_files(files).await?)),
-        Location::Bucket(url) => Ok(Arc::new(open_bucket(url).await?)),
-        Location::Web(url) => Ok(Arc::new(open_web(url).await?)),
+        Location::Files(files) => open_files(files).await,
+        Location::Bucket(url) => open_bucket(url).await,
+        Location::Web(url) => open_web(url).await,
         Location::Sled(_) | Location::Redb(_) | Location::Memory => {
             Err(OpenStoreError::NotFound { location: location.clone() })
         }
@@ -215,34 +216,43 @@ pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn Snapshot
 }
 
 /// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
-async fn open_files(files: &FilesLocation) -> Result<Keyed<Rechecked<DirStore>>, OpenStoreError> {
+async fn open_files(files: &FilesLocation) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
     let FilesLocation { directory, symlinks, recheck } = files;
     let absolute = std::path::absolute(directory)
         .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
     let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
-    let store = Rechecked::new(DirStore::open(&absolute, options).await.map_err(failed)?, *recheck);
-    let guarantees = store.guarantees(store.inner().guarantees());
-    Ok(Keyed::new(store, guarantees))
+    let store = DirStore::open(&absolute, options).await.map_err(failed)?;
+    let guarantees = store.guarantees();
+    Ok(rechecked(store, guarantees, *recheck))
 }
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
-async fn open_bucket(url: &BucketUrl) -> Result<Keyed<Rechecked<BucketStore>>, OpenStoreError> {
+async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
-    let store = Rechecked::new(store, url.recheck());
-    let guarantees = store.guarantees(store.inner().guarantees());
-    Ok(Keyed::new(store, guarantees))
+    let guarantees = store.guarantees();
+    Ok(rechecked(store, guarantees, url.recheck()))
 }
 
 /// Opens the files of a web server. Servers that have it by the same URL agree on versions.
-async fn open_web(url: &HttpUrl) -> Result<Keyed<Rechecked<WebStore>>, OpenStoreError> {
+async fn open_web(url: &HttpUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let opened = WebStore::open(url, store_http::Options::default()).await;
     let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
-    let store = Rechecked::new(store, url.recheck());
-    let guarantees = store.guarantees(store.inner().guarantees());
-    Ok(Keyed::new(store, guarantees))
+    let guarantees = store.guarantees();
+    Ok(rechecked(store, guarantees, url.recheck()))
+}
+
+/// Snapshots of a store whose values are remembered for some time.
+fn rechecked<S: ReadableStore + ListableStore + 'static>(
+    store: S,
+    guarantees: Guarantees,
+    recheck: Recheck,
+) -> Arc<dyn SnapshotStore> {
+    let store = Rechecked::new(store, recheck);
+    let guarantees = store.guarantees(guarantees);
+    Arc::new(Keyed::new(store, guarantees))
 }
 
 impl From<WriteLimits> for Options {
