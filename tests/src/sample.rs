@@ -13,9 +13,11 @@ use std::{
     time::Duration,
 };
 
+use http::StatusCode;
 use reqwest::{Client, RequestBuilder};
 use tempfile::TempDir;
 use tokio::{runtime::Builder, time::sleep};
+use wire::routes::encode;
 
 use crate::{
     binary::target_dir,
@@ -29,6 +31,9 @@ const SCRIPT: &str = "unmodified/write_sample.py";
 
 /// The number of files below `lab`.
 pub const FILES: usize = 353;
+
+/// The number of arrays below `lab`.
+const ARRAYS: usize = 37;
 
 /// The extent of both dimensions of the array that [`BackgroundWriter`] fills.
 const BUSY_EXTENT: usize = 500;
@@ -132,6 +137,26 @@ impl SampleServer {
     /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
         self.server.url(path)
+    }
+
+    /// Asserts that another server has the same values, and elements of arrays, below a prefix (`""`, or such as `a/`).
+    ///
+    /// # Panics
+    ///
+    /// If any differs, or if it is not served.
+    pub async fn assert_served_by(&self, other: &Server, prefix: &str) {
+        let (mut values, mut arrays) = (0, 0);
+        for (key, bytes) in self.sample.values() {
+            let found = other.answer(&format!("/store/{prefix}{}", encode(&key))).await;
+            assert!(found == (StatusCode::OK, bytes), "{prefix}{key}");
+            values += 1;
+            let Some((path, "zarr.json" | ".zarray")) = key.rsplit_once('/') else { continue };
+            let path = encode(path);
+            let found = other.answer(&format!("/array/{prefix}{path}")).await;
+            assert!(found == self.server.answer(&format!("/array/lab/{path}")).await, "{prefix}{path}");
+            arrays += usize::from(found.0 == StatusCode::OK);
+        }
+        assert_eq!((values, arrays), (FILES, ARRAYS), "{prefix}");
     }
 
     /// Runs a script of `tests/clients/unmodified` with the server's URL and the directory of the files; returns its

@@ -19,7 +19,7 @@ use std::{
 
 use client::{BaseUrl, HttpStore, Retries};
 use futures::TryStreamExt;
-use http::Method;
+use http::{Method, StatusCode};
 use reqwest::{Body, Client, RequestBuilder, Response};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
@@ -180,6 +180,14 @@ impl Server {
     /// Sends a GET request.
     pub async fn get(&self, path: &str) -> Response {
         self.request(Method::GET, path).send().await.expect("an answer")
+    }
+
+    /// The status of the answer to a GET request, and its body if that is 200.
+    pub async fn answer(&self, path: &str) -> (StatusCode, Vec<u8>) {
+        let response = self.get(path).await;
+        let status = response.status();
+        let body = response.bytes().await.expect("a complete answer").to_vec();
+        (status, if status == StatusCode::OK { body } else { Vec::new() })
     }
 
     /// Sends a PUT request.

@@ -8,25 +8,14 @@ use http::{
     Method, StatusCode,
     header::{ETAG, IF_NONE_MATCH},
 };
-use wire::{problem::ProblemType, routes::encode};
+use wire::problem::ProblemType;
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer, SECRET},
     problem::assert_problem,
     python::python_with_clients,
-    sample::{FILES, Sample},
+    sample::Sample,
     server::{Launch, Server},
 };
-
-/// The number of arrays of the sample.
-const ARRAYS: usize = 37;
-
-/// The status, and the body if that is 200.
-async fn answer(server: &Server, path: &str) -> (StatusCode, Vec<u8>) {
-    let response = server.get(path).await;
-    let status = response.status();
-    let body = response.bytes().await.unwrap().to_vec();
-    (status, if status == StatusCode::OK { body } else { Vec::new() })
-}
 
 #[tokio::test]
 async fn buckets_and_directories_are_served_like_a_store() {
@@ -40,27 +29,13 @@ async fn buckets_and_directories_are_served_like_a_store() {
     let launches = buckets.iter().map(|bucket| bucket.launch(bucket.url, ACCESS_KEY)).chain([directory]);
     let foreign: Vec<Server> = launches.map(|launch| launch.start()).collect();
     let embedded = sample.clone().serve();
-    let (mut values, mut arrays) = (0, 0);
-    for (key, bytes) in sample.values() {
-        let expected = (StatusCode::OK, bytes);
-        let array = match key.rsplit_once('/') {
-            Some((path, "zarr.json" | ".zarray")) => Some(encode(path).to_string()),
-            _ => None,
-        };
-        for server in &foreign {
-            assert!(answer(server, &format!("/store/{}", encode(&key))).await == expected, "{key}");
-            let Some(path) = &array else { continue };
-            let found = answer(server, &format!("/array/{path}")).await;
-            assert!(found == answer(&embedded.server, &format!("/array/lab/{path}")).await, "{path}");
-            arrays += usize::from(found.0 == StatusCode::OK);
-        }
-        values += 1;
-    }
-    assert_eq!((values, arrays), (FILES, foreign.len() * ARRAYS));
-    let tree = |server| async move { answer(server, "/node/?depth=all").await };
-    let expected = tree(&foreign[0]).await;
     for server in &foreign {
-        assert!(tree(server).await == expected);
+        embedded.assert_served_by(server, "").await;
+    }
+    let tree = "/node/?depth=all";
+    let expected = foreign[0].answer(tree).await;
+    for server in &foreign {
+        assert!(server.answer(tree).await == expected);
     }
 }
 
