@@ -161,13 +161,13 @@ async fn readiness_tells_the_guarantees_of_each_store_that_the_caller_may_read()
     let server = serve(Settings::default()).await;
     let ready = server.get("/readyz", &[]).await.json();
     assert_eq!(ready["writable"], true);
-    let told: Vec<_> = ready["guarantees"].as_array().unwrap().iter().map(|of| (&of["name"], &of["reads"])).collect();
-    assert_eq!(told, [(&json!(null), &json!("commit")), (&json!("lab"), &json!("key"))]);
+    let found: Vec<_> = ready["guarantees"].as_array().unwrap().iter().map(|of| (&of["name"], &of["reads"])).collect();
+    assert_eq!(found, [(&json!(null), &json!("commit")), (&json!("lab"), &json!("key"))]);
     let readable = Grants::new(["read:own/".parse::<Grant>().unwrap()]).unwrap();
     let access = AccessPolicy { anonymous: AnonymousAccess::Granted(readable), ..AccessPolicy::default() };
     let server = serve(Settings { access, ..Settings::default() }).await;
-    let told = server.get("/readyz", &[]).await.json()["guarantees"].as_array().unwrap().len();
-    assert_eq!(told, 1);
+    let found = server.get("/readyz", &[]).await.json()["guarantees"].as_array().unwrap().len();
+    assert_eq!(found, 1);
     server.get("/store/lab/a/c/0", &[]).await.problem(ProblemType::Unauthorized);
     assert_eq!(server.get("/array/own/a", &[]).await.status, StatusCode::OK);
 }

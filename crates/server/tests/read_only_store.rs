@@ -104,7 +104,7 @@ async fn a_server_that_cannot_write_is_ready() {
 }
 
 #[tokio::test]
-async fn answers_with_several_values_tell_to_which_moment_they_belong() {
+async fn answers_with_several_values_have_their_consistency() {
     let (server, plain) = both().await;
     for (method, target, body) in [
         (Method::GET, "/array/g/a?select=0:4", ""),

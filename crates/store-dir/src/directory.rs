@@ -58,7 +58,7 @@ impl Drop for CancelOnDrop {
 
 /// Reads the first children of a part, in one pass and with memory for these children only.
 ///
-/// `kind_of` returns what a symbolic link leads to, or what a name is if the directory does not tell; `None` for
+/// `kind_of` returns what a symbolic link leads to, or what a name is if the directory does not contain that; `None` for
 /// nothing.
 pub(crate) fn read_children(
     directory: &Opened,

@@ -65,7 +65,7 @@
 //!
 //! - Names that are no segments of a [`Key`](::store::Key) (not UTF-8, with control characters, too long), and those of
 //!   temporary files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read.
-//!   What rsync appends cannot be told from an extension of six letters or digits, so `.a.backup` is such a name as well.
+//!   The end that rsync appends looks like an extension of six letters or digits, so `.a.backup` is such a name as well.
 //! - FIFOs, sockets and devices are no values and are not opened. If one takes the place of a file between the check and
 //!   the opening, it is opened without blocking, and closed.
 //! - A key is not also a prefix of keys, as the names of a directory are unique. A directory is a prefix, even an empty

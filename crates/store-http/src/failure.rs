@@ -24,13 +24,13 @@ pub enum Failure {
     /// A redirect is not followed.
     #[error("the server answered with a redirect {0}")]
     Redirect(RedirectFailure),
-    /// Nothing tells one value from another.
+    /// The answer has no validator, so two values cannot be distinguished.
     #[error(
         "the server sends no strong ETag, so a change of the value could not be noticed; add `?versions=last-modified` to the URL if all changes of a file change its time or its size"
     )]
     NoValidator,
     /// The value was modified at the moment of the answer.
-    #[error("the value was modified within the last two seconds, so its time does not tell it from the next one")]
+    #[error("the value was modified within the last two seconds, so the next one may have the same time")]
     Young {
         /// The time after which it may tell.
         remaining: Duration,
