@@ -1,0 +1,33 @@
+//! CF conventions and labels, without I/O.
+//!
+//! ```text
+//!  attributes, data type, fill value ── Decoding::of ──► Decoding ── decode ──► decoded elements, chunk by chunk
+//!                                                            │
+//!  elements of a 1-D array ──────────────────────── Coordinate::new ──► Coordinate
+//!                                                                          │
+//!  "2020-01..2020-03", "52.5~" ── LabelSelection::parse ──────────────── select ──► indices of the dimension
+//! ```
+//!
+//! - [`Decoding`] follows the conventions as xarray does: fill values become NaN or "not a time", packed numbers are
+//!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it.
+//! - [`LabelSelection`] is the selection along a dimension by the labels of its coordinate, as text or JSON.
+//! - [`Coordinate`] has the decoded labels of a dimension in memory, with an order for searches.
+//!
+//! Attributes, elements and labels are untrusted: their sizes and numbers are checked before they are looped over.
+
+mod attributes;
+mod decoding;
+mod error;
+mod kernel;
+mod label;
+mod plan;
+mod time;
+
+pub use attributes::is_undecoded;
+pub use decoding::Decoding;
+pub use error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
+pub use label::{
+    Coordinate, Label, LabelError, LabelSelection, LabelText, MAX_LABEL_SIZE, MAX_LABELS, MAX_SELECTION_SIZE, Match,
+    NearLabels, TextSource,
+};
+pub use time::calendar::Calendar;
