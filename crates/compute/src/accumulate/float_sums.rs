@@ -1,0 +1,322 @@
+//! `sum`, `mean`, `std` and `var` of floats and of complex numbers.
+
+use std::{any::Any, ops::Range};
+
+use num_bigint::BigInt;
+
+use super::{Accumulator, Computation, Orders, downcast, integer_sums::variance};
+use crate::{
+    element::Real,
+    error::ComputeError,
+    exact::{
+        ratio::Precision,
+        sums::ExactSums,
+        term::{Plain, Square},
+        total::{Total, add_scaled},
+    },
+    function::Operation,
+    lanes::sums::{BLOCK, BlockSums, COLUMNS, Specials},
+    rows::Rows,
+};
+
+/// The elements of a block of which some are not finite, or whose exponents are far apart, that are added at a time.
+const SMALL_BLOCK: usize = 256;
+
+/// The memory of a sum and a count.
+pub(super) const SIZE: u64 = ExactSums::SIZE + 8;
+/// The memory of these and of a sum of squares.
+pub(super) const SIZE_OF_MOMENTS: u64 = 2 * ExactSums::SIZE + 8;
+
+/// Exact sums of floats, or of the parts of complex numbers, and of their squares.
+struct FloatSums<R, const PARTS: usize, const SKIP: bool> {
+    parts: [PartSums; PARTS],
+    counts: Vec<u64>,
+    computation: Computation,
+    element: std::marker::PhantomData<fn(R)>,
+}
+
+/// The sums of one part.
+#[derive(Debug)]
+struct PartSums {
+    sums: ExactSums,
+    /// The sums of squares, if they are needed.
+    squares: Option<ExactSums>,
+}
+
+pub(super) fn real<R: Float>(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
+    match computation.skips() {
+        true => Box::new(FloatSums::<R, 1, true>::new(computation, groups)),
+        false => Box::new(FloatSums::<R, 1, false>::new(computation, groups)),
+    }
+}
+
+pub(super) fn complex<R: Float>(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
+    match computation.skips() {
+        true => Box::new(FloatSums::<R, 2, true>::new(computation, groups)),
+        false => Box::new(FloatSums::<R, 2, false>::new(computation, groups)),
+    }
+}
+
+/// A float with its precision.
+pub(super) trait Float: Real {
+    const PRECISION: Precision;
+}
+
+impl Float for half::f16 {
+    const PRECISION: Precision = Precision::HALF;
+}
+
+impl Float for f32 {
+    const PRECISION: Precision = Precision::SINGLE;
+}
+
+impl Float for f64 {
+    const PRECISION: Precision = Precision::DOUBLE;
+}
+
+impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
+    fn new(computation: &Computation, groups: usize) -> Self {
+        let needs_squares = matches!(computation.function.operation, Operation::Std | Operation::Var);
+        let sums = || ExactSums::new(groups, computation.spill);
+        let part = |_| PartSums { sums: sums(), squares: needs_squares.then(sums) };
+        Self {
+            parts: std::array::from_fn(part),
+            counts: vec![0; groups],
+            computation: computation.clone(),
+            element: std::marker::PhantomData,
+        }
+    }
+
+    /// The parts of the elements, and the number of those that count. Those that are left out become zeros.
+    fn split(values: &[u8]) -> ([Vec<R::Bytes>; PARTS], u64) {
+        let (elements, _) = R::all(values).as_chunks::<PARTS>();
+        let is_counted = |element: &[R::Bytes; PARTS]| !SKIP || !element.iter().any(|&part| is_nan::<R>(part));
+        let zero = R::from_f64(0.0).write();
+        let part = |part: usize| {
+            let of = |element: &[R::Bytes; PARTS]| element.get(part).copied().unwrap_or(zero);
+            elements.iter().map(|element| if is_counted(element) { of(element) } else { zero }).collect()
+        };
+        let counted = elements.iter().filter(|element| is_counted(element)).count();
+        (std::array::from_fn(part), counted as u64)
+    }
+
+    fn count(&mut self, group: usize, count: u64) {
+        if let Some(counted) = self.counts.get_mut(group) {
+            *counted = counted.saturating_add(count);
+        }
+    }
+
+    /// Adds each window of `width` elements of some rows if their sums are exact; else changes nothing and returns false.
+    fn add_exact_windows(&mut self, first: usize, rows: Rows<'_>, width: usize) -> bool {
+        let [part, ..] = self.parts.as_mut_slice() else { return false };
+        let mut sums = [[0_u8; 8]; COLUMNS];
+        if part.squares.is_some() || R::sums_of_windows(rows.iter().map(R::all), width, &mut sums).is_none() {
+            return false;
+        }
+        let windows = rows.width() / (width * size_of::<R::Bytes>()).max(1);
+        part.sums.add_to_each::<Plain<f64>, false>(first, sums.get(..windows).unwrap_or_default());
+        let counted = (width as u64).saturating_mul(rows.count() as u64);
+        self.counts.iter_mut().skip(first).take(windows).for_each(|count| *count = count.saturating_add(counted));
+        true
+    }
+
+    /// The sum of the squared distances from the mean times the count, as an integer times a power of two, and the
+    /// count; the first is an error if it is not finite.
+    fn variance(&self, computation: &Computation, group: usize) -> f64 {
+        let count = self.counts.get(group).copied().unwrap_or(0);
+        let mut spread = (BigInt::ZERO, 0);
+        for part in &self.parts {
+            let (sum, squares) = (part.sums.total(group), part.squares.as_ref().map(|squares| squares.total(group)));
+            let Some(squares @ Total::Finite(..)) = squares else { return f64::NAN };
+            let ((sum, exponent), (squares, of_squares)) = (sum.exact(), squares.exact());
+            spread = add_scaled(spread, (squares * count, of_squares));
+            spread = add_scaled(spread, (-(&sum * &sum), exponent.saturating_mul(2)));
+        }
+        variance(&spread.0, spread.1, count, computation)
+    }
+
+    fn finish_one(&self, computation: &Computation, group: usize, out: &mut Vec<u8>) {
+        let count = self.counts.get(group).copied().unwrap_or(0);
+        let results: [f64; PARTS] = match computation.function.operation {
+            Operation::Std | Operation::Var => return self.finish_variance(self.variance(computation, group), out),
+            operation => {
+                let divisor = if operation == Operation::Sum { 1 } else { count };
+                self.parts.each_ref().map(|part| part.sums.total(group).divided_by(divisor, R::PRECISION))
+            }
+        };
+        results.into_iter().for_each(|value| out.extend_from_slice(R::from_f64(value).write().as_ref()));
+    }
+
+    fn finish_variance(&self, value: f64, out: &mut Vec<u8>) {
+        out.extend_from_slice(R::from_f64(value).write().as_ref());
+    }
+}
+
+impl<R: Float, const PARTS: usize, const SKIP: bool> Accumulator for FloatSums<R, PARTS, SKIP> {
+    fn add_to_one(&mut self, group: usize, values: &[u8], _order: u64, _order_step: u64) {
+        if PARTS == 1 {
+            let values = R::all(values);
+            let nan: u64 = self.parts.iter_mut().map(|part| part.add_to_one::<R, SKIP>(group, values)).sum();
+            let all = values.len() as u64;
+            return self.count(group, if SKIP { all.saturating_sub(nan) } else { all });
+        }
+        let (parts, counted) = Self::split(values);
+        self.count(group, counted);
+        for (part, values) in self.parts.iter_mut().zip(&parts) {
+            part.add_to_one::<R, false>(group, values);
+        }
+    }
+
+    fn add_windows(&mut self, first: usize, values: &[u8], len: usize, orders: Orders) {
+        self.add_rows(first, Rows::one(values), len, orders);
+    }
+
+    fn add_rows(&mut self, first: usize, rows: Rows<'_>, len: usize, _orders: Orders) {
+        let width = len / size_of::<R::Bytes>().max(1);
+        let has_windows = PARTS == 1 && width > 0 && width <= COLUMNS;
+        // Whole windows of some columns at a time.
+        let at_a_time = if has_windows { COLUMNS / width * len } else { usize::MAX };
+        let per_part = at_a_time / len.max(1);
+        for (number, part) in rows.columns(at_a_time).enumerate() {
+            let first = first.saturating_add(number.saturating_mul(per_part));
+            if has_windows && self.add_exact_windows(first, part, width) {
+                continue;
+            }
+            for row in part.iter() {
+                let windows = (first..).zip(row.chunks_exact(len.max(1)));
+                windows.for_each(|(group, window)| self.add_to_one(group, window, 0, 0));
+            }
+        }
+    }
+
+    fn add_to_each(&mut self, first: usize, values: &[u8], _order: u64) {
+        if PARTS > 1 {
+            let size = size_of::<R::Bytes>() * PARTS;
+            for (group, value) in (first..).zip(values.chunks_exact(size)) {
+                self.add_to_one(group, value, 0, 0);
+            }
+            return;
+        }
+        let values = R::all(values);
+        for (count, &value) in self.counts.iter_mut().skip(first).zip(values) {
+            *count += u64::from(!SKIP || !is_nan::<R>(value));
+        }
+        self.parts.iter_mut().for_each(|part| part.add_to_each::<R, SKIP>(first, values));
+    }
+
+    fn add_repeated(&mut self, group: usize, value: &[u8], count: u64, _order: u64) {
+        let (parts, counted) = Self::split(value);
+        self.count(group, counted.saturating_mul(count));
+        let values = parts.iter().map(|values| values.first().map_or(0.0, |&value| R::read(value).to_f64()));
+        for (part, value) in self.parts.iter_mut().zip(values) {
+            part.sums.add_repeated::<Plain<R>, false>(group, value, count);
+            if let Some(squares) = &mut part.squares {
+                squares.add_repeated::<Square<R>, false>(group, value, count);
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>) {
+        let Some(other) = downcast::<Self>(other) else { return };
+        self.counts.iter_mut().zip(other.counts).for_each(|(one, other)| *one = one.saturating_add(other));
+        for (one, other) in self.parts.iter_mut().zip(other.parts) {
+            one.sums.merge(other.sums);
+            if let (Some(one), Some(other)) = (&mut one.squares, other.squares) {
+                one.merge(other);
+            }
+        }
+    }
+
+    fn finish(&self, groups: Range<usize>, out: &mut Vec<u8>) -> Result<(), ComputeError> {
+        self.finish_as(&self.computation, groups, out)
+    }
+
+    fn finish_as(&self, other: &Computation, groups: Range<usize>, out: &mut Vec<u8>) -> Result<(), ComputeError> {
+        groups.for_each(|group| self.finish_one(other, group, out));
+        Ok(())
+    }
+
+    fn is_exceeded(&self) -> bool {
+        let of = |part: &PartSums| part.sums.is_exceeded() || part.squares.as_ref().is_some_and(ExactSums::is_exceeded);
+        self.parts.iter().any(of)
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl PartSums {
+    /// Adds elements to one sum; returns the number of those that are NaN.
+    fn add_to_one<R: Real, const SKIP: bool>(&mut self, group: usize, values: &[R::Bytes]) -> u64 {
+        values.chunks(BLOCK).map(|block| self.add_block::<R, SKIP>(group, block)).sum()
+    }
+
+    fn add_block<R: Real, const SKIP: bool>(&mut self, group: usize, block: &[R::Bytes]) -> u64 {
+        if self.add_exact::<R>(group, block) {
+            return 0;
+        }
+        if !R::HAS_BLOCK_SUMS || block.len() < SMALL_BLOCK {
+            self.add_each::<R, SKIP>(group, block);
+            return if SKIP { block.iter().filter(|&&value| is_nan::<R>(value)).count() as u64 } else { 0 };
+        }
+        let mut finite = [R::Bytes::default(); BLOCK];
+        let finite = finite.get_mut(..block.len()).unwrap_or_default();
+        let specials = R::copy_finite(block, finite);
+        self.add_specials::<SKIP>(group, specials);
+        for block in finite.chunks(SMALL_BLOCK) {
+            if !self.add_exact::<R>(group, block) {
+                self.add_each::<R, SKIP>(group, block);
+            }
+        }
+        specials.nan
+    }
+
+    /// Adds elements if their sums are exact; else changes nothing and returns false.
+    #[inline]
+    fn add_exact<R: Real>(&mut self, group: usize, block: &[R::Bytes]) -> bool {
+        let sums = match self.squares {
+            Some(_) => R::block_sums::<true>(block),
+            None => R::block_sums::<false>(block),
+        };
+        let Some(BlockSums { sum, squares }) = sums else { return false };
+        self.sums.add_sum(group, sum);
+        if let Some(all) = &mut self.squares {
+            squares.into_iter().for_each(|sum| all.add_sum(group, sum));
+        }
+        true
+    }
+
+    fn add_specials<const SKIP: bool>(&mut self, group: usize, specials: Specials) {
+        let values = [
+            (!SKIP && specials.nan > 0, f64::NAN),
+            (specials.has_infinity, f64::INFINITY),
+            (specials.has_negative_infinity, f64::NEG_INFINITY),
+        ];
+        for (_, value) in values.into_iter().filter(|(is_there, _)| *is_there) {
+            self.sums.add_special(group, value);
+            if let Some(squares) = &mut self.squares {
+                squares.add_special(group, value * value);
+            }
+        }
+    }
+
+    fn add_each<R: Real, const SKIP: bool>(&mut self, group: usize, values: &[R::Bytes]) {
+        self.sums.add_to_one::<Plain<R>, SKIP>(group, values);
+        if let Some(squares) = &mut self.squares {
+            squares.add_to_one::<Square<R>, SKIP>(group, values);
+        }
+    }
+
+    fn add_to_each<R: Real, const SKIP: bool>(&mut self, first: usize, values: &[R::Bytes]) {
+        self.sums.add_to_each::<Plain<R>, SKIP>(first, values);
+        if let Some(squares) = &mut self.squares {
+            squares.add_to_each::<Square<R>, SKIP>(first, values);
+        }
+    }
+}
+
+#[inline]
+fn is_nan<R: Real>(value: R::Bytes) -> bool {
+    R::read(value).to_f64().is_nan()
+}

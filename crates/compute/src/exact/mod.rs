@@ -1,0 +1,7 @@
+//! Sums without rounding errors.
+
+pub(crate) mod ratio;
+pub(crate) mod sums;
+pub(crate) mod superaccumulator;
+pub(crate) mod term;
+pub(crate) mod total;

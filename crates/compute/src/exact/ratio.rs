@@ -1,0 +1,189 @@
+//! Quotients of large integers, rounded once.
+
+use num_bigint::{BigInt, BigUint, Sign};
+use num_traits::{ToPrimitive, Zero};
+
+/// A binary floating-point format.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Precision {
+    /// The bits of the significand, including the leading one.
+    bits: i64,
+    /// The exponent of the smallest subnormal number.
+    least_exponent: i64,
+    /// The exponent of the largest power of two.
+    largest_exponent: i64,
+    /// The magnitudes between which numbers are normal, and their neighbours too.
+    normal: (f64, f64),
+}
+
+impl Precision {
+    /// `float16`.
+    pub(crate) const HALF: Self =
+        Self { bits: 11, least_exponent: -24, largest_exponent: 15, normal: (1.3e-4, 32_768.0) };
+    /// `float32`.
+    pub(crate) const SINGLE: Self =
+        Self { bits: 24, least_exponent: -149, largest_exponent: 127, normal: (1e-37, 1e38) };
+    /// `float64`.
+    pub(crate) const DOUBLE: Self =
+        Self { bits: 53, least_exponent: -1074, largest_exponent: 1023, normal: (1e-307, 8e307) };
+}
+
+impl Precision {
+    /// Rounds a number that was rounded to an `f64` before. `None` if that could differ from rounding once: halfway
+    /// between two numbers, or near the ends of the range.
+    pub(crate) fn round_again(self, value: f64) -> Option<f64> {
+        let dropped = u32::try_from(53_i64.saturating_sub(self.bits)).ok()?;
+        let magnitude = value.abs();
+        if !(magnitude >= self.normal.0 && magnitude < self.normal.1) {
+            return None;
+        }
+        if dropped == 0 {
+            return Some(value);
+        }
+        let bits = value.to_bits();
+        let half = 1_u64 << (dropped - 1);
+        let rest = bits & ((half << 1) - 1);
+        // The carry of rounding up may reach the exponent, which makes the next power of two.
+        let kept = bits - rest;
+        match rest.cmp(&half) {
+            std::cmp::Ordering::Less => Some(f64::from_bits(kept)),
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => Some(f64::from_bits(kept + (half << 1))),
+        }
+    }
+}
+
+/// The value nearest to `numerator` × 2^`exponent` ÷ `denominator` in a format, ties to even, as an `f64`, which has
+/// every value of all formats. Zero for a denominator of zero.
+pub(crate) fn quotient(numerator: &BigInt, exponent: i64, denominator: &BigUint, precision: Precision) -> f64 {
+    let (sign, magnitude) = (numerator.sign(), numerator.magnitude());
+    if magnitude.is_zero() || denominator.is_zero() {
+        return 0.0;
+    }
+    // Shift the numerator so that the quotient has at least 64 bits.
+    let [upper, lower] = [magnitude, denominator].map(|number| i64::try_from(number.bits()).unwrap_or(i64::MAX));
+    let shift = 65_i64.saturating_sub(upper.saturating_sub(lower)).max(0);
+    let shifted = magnitude << shift.unsigned_abs();
+    let whole = &shifted / denominator;
+    let is_exact = &whole * denominator == shifted;
+    let rounded = round(&whole, is_exact, exponent.saturating_sub(shift), precision);
+    if sign == Sign::Minus { -rounded } else { rounded }
+}
+
+/// The square root of `numerator` × 2^`exponent` ÷ `denominator`, which need not be within the range of an `f64`.
+pub(crate) fn root(numerator: &BigInt, exponent: i64, denominator: &BigUint) -> f64 {
+    let [upper, lower] =
+        [numerator.magnitude(), denominator].map(|number| i64::try_from(number.bits()).unwrap_or(i64::MAX));
+    let half = upper.saturating_add(exponent).saturating_sub(lower).div_euclid(2);
+    let near_one = quotient(numerator, exponent.saturating_sub(half.saturating_mul(2)), denominator, Precision::DOUBLE);
+    scale(near_one.sqrt(), half)
+}
+
+/// Rounds `whole` × 2^`exponent`, and a bit more than that unless it is exact. `whole` has more bits than the format.
+fn round(whole: &BigUint, is_exact: bool, exponent: i64, precision: Precision) -> f64 {
+    let bits = i64::try_from(whole.bits()).unwrap_or(i64::MAX);
+    // Drop the bits that the format does not have: all beyond its significand, or below its smallest number.
+    let least = precision.least_exponent.saturating_sub(exponent);
+    let dropped = bits.saturating_sub(precision.bits).max(least);
+    if dropped <= 0 {
+        return scale(whole.to_f64().unwrap_or(f64::INFINITY), exponent);
+    }
+    if dropped > bits.saturating_add(1) {
+        return 0.0;
+    }
+    let dropped = dropped.unsigned_abs();
+    let mut kept = (whole >> dropped).to_u64().unwrap_or(u64::MAX);
+    let is_half_or_more = whole.bit(dropped.saturating_sub(1));
+    let is_more_than_half =
+        is_half_or_more && (!is_exact || whole.trailing_zeros().is_some_and(|zeros| zeros < dropped.saturating_sub(1)));
+    if is_more_than_half || is_half_or_more && kept & 1 == 1 {
+        kept = kept.saturating_add(1);
+    }
+    let exponent = exponent.saturating_add_unsigned(dropped);
+    let magnitude = 64_i64.saturating_sub(i64::from(kept.leading_zeros())).saturating_sub(1).saturating_add(exponent);
+    if kept != 0 && magnitude > precision.largest_exponent {
+        return f64::INFINITY;
+    }
+    scale(kept as f64, exponent)
+}
+
+/// `value` × 2^`exponent`, which is exact for the values of a format.
+fn scale(value: f64, exponent: i64) -> f64 {
+    let (mut value, mut exponent) = (value, exponent);
+    while exponent != 0 && value != 0.0 && value.is_finite() {
+        let step = exponent.clamp(-1022, 1023);
+        // Steps down end with the one that may round to a subnormal number.
+        value *= f64::from_bits(u64::try_from(step.saturating_add(1023)).unwrap_or(1) << 52);
+        exponent = exponent.saturating_sub(step);
+    }
+    value
+}
+
+/// A finite number as an integer times a power of two.
+pub(crate) fn parts(value: f64) -> (i64, i64) {
+    let bits = value.to_bits();
+    let biased = i64::try_from((bits >> 52) & 0x7ff).unwrap_or(0);
+    let fraction = i64::try_from(bits & ((1 << 52) - 1)).unwrap_or(0);
+    let (significand, exponent) = match biased {
+        0 => (fraction, -1074),
+        _ => (fraction | 1 << 52, biased.saturating_sub(1075)),
+    };
+    (if value.is_sign_negative() { -significand } else { significand }, exponent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quotients_round_as_the_hardware_does() {
+        proptest!(ProptestConfig::with_cases(4000), |(one in any::<f64>(), other in 1_u64..=u64::MAX >> 11)| {
+            prop_assume!(one.is_finite());
+            let (significand, exponent) = parts(one);
+            let big = BigInt::from(significand);
+            let found = quotient(&big, exponent, &BigUint::from(other), Precision::DOUBLE);
+            prop_assert_eq!(found, one / other as f64);
+            let single = one as f32;
+            let found = quotient(&big, exponent, &BigUint::from(1_u8), Precision::SINGLE);
+            prop_assert_eq!(found, f64::from(single));
+            let found = quotient(&big, exponent, &BigUint::from(1_u8), Precision::HALF);
+            prop_assert_eq!(found, half::f16::from_f64(one).to_f64());
+        });
+    }
+
+    #[test]
+    fn rounding_again_is_rounding_once() {
+        proptest!(ProptestConfig::with_cases(4000), |(number in any::<f64>(), divisor in 1_u64..1000)| {
+            prop_assume!(number.is_finite());
+            let (significand, exponent) = parts(number);
+            for precision in [Precision::HALF, Precision::SINGLE, Precision::DOUBLE] {
+                // Near the range of the format, where most numbers of all magnitudes are not.
+                let exponent = if precision == Precision::DOUBLE { exponent } else { exponent % 20 - 50 };
+                let exact = scale(significand as f64, exponent);
+                if let Some(rounded) = precision.round_again(exact / divisor as f64) {
+                    let once = quotient(&BigInt::from(significand), exponent, &BigUint::from(divisor), precision);
+                    prop_assert_eq!(rounded, once);
+                }
+            }
+        });
+        assert_eq!(Precision::SINGLE.round_again(1.0 + 2_f64.powi(-24)), None, "halfway");
+        assert_eq!(Precision::SINGLE.round_again(2.0 - 2_f64.powi(-40)), Some(2.0));
+        assert_eq!(Precision::HALF.round_again(1e-7), None, "a subnormal number");
+        assert_eq!(Precision::HALF.round_again(65_519.0), None, "near the largest number");
+    }
+
+    #[test]
+    fn values_around_the_smallest_numbers_round_to_even() {
+        let quotient = |numerator: i64, exponent| {
+            quotient(&BigInt::from(numerator), exponent, &BigUint::from(1_u8), Precision::SINGLE)
+        };
+        assert_eq!(quotient(1, -150), 0.0, "half of the smallest number");
+        assert_eq!(quotient(3, -151), 2_f64.powi(-149));
+        assert_eq!(quotient(3, -150), 2_f64.powi(-148), "ties to even");
+        assert_eq!(quotient(-1, -149), -(2_f64.powi(-149)));
+        assert_eq!(quotient((1 << 25) - 1, 103), f64::INFINITY, "rounds beyond the largest number");
+        assert_eq!(quotient((1 << 24) - 1, 104), f64::from(f32::MAX));
+        assert_eq!(quotient(0, 5), 0.0);
+    }
+}

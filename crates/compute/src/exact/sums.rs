@@ -1,0 +1,420 @@
+//! Exact sums of floats, group by group.
+
+use std::collections::HashMap;
+
+use super::{
+    superaccumulator::SuperAccumulator,
+    term::{Term, product},
+    total::{Total, two_sum},
+};
+use crate::element::{Element, Real};
+
+/// The elements that are added at a time.
+const BLOCK: usize = 256;
+/// The partial sums of one group that are computed side by side.
+const LANES: usize = 8;
+
+/// The value of NaN in [`ExactSums::special`], and those of the infinities.
+const NOT_A_NUMBER: u8 = 1;
+const POSITIVE: u8 = 2;
+const NEGATIVE: u8 = 4;
+
+/// An exact sum for each group.
+///
+/// A sum is three floats, none of which has lost anything: what an addition rounds off is added to the next one. What
+/// the third rounds off, which takes numbers whose exponents are far apart, goes to a fixed-point number instead. All
+/// results are therefore the same whatever the order of additions.
+#[derive(Debug)]
+pub(crate) struct ExactSums {
+    sums: [Vec<f64>; 3],
+    /// The special values that were added, as bits.
+    special: Vec<u8>,
+    spilled: HashMap<usize, SuperAccumulator>,
+    /// The most fixed-point numbers that there may be.
+    most_spilled: usize,
+    /// True if there would be more of them. The sums are then not valid.
+    is_exceeded: bool,
+}
+
+impl ExactSums {
+    /// The memory of one sum, in bytes.
+    pub(crate) const SIZE: u64 = 3 * size_of::<f64>() as u64 + 1;
+
+    /// The memory of one fixed-point number, in bytes.
+    const SPILLED_SIZE: u64 = SuperAccumulator::SIZE + 64;
+
+    /// Sums of zero, whose fixed-point numbers take at most `spill` bytes.
+    pub(crate) fn new(groups: usize, spill: u64) -> Self {
+        Self {
+            sums: std::array::from_fn(|_| vec![0.0; groups]),
+            special: vec![0; groups],
+            spilled: HashMap::new(),
+            most_spilled: usize::try_from(spill / Self::SPILLED_SIZE).unwrap_or(usize::MAX).max(1),
+            is_exceeded: false,
+        }
+    }
+
+    /// True if the fixed-point numbers would take more memory than they may. The sums are then not valid.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.is_exceeded
+    }
+
+    /// Adds the terms of all elements to one sum. With `SKIP`, NaN is left out.
+    pub(crate) fn add_to_one<T: Term, const SKIP: bool>(
+        &mut self,
+        group: usize,
+        values: &[<T::Value as Element>::Bytes],
+    ) {
+        for block in values.chunks(BLOCK) {
+            let mut lanes = [[0.0_f64; LANES]; 2];
+            let (rows, rest) = block.as_chunks::<LANES>();
+            let mut residue = 0.0_f64;
+            for row in rows {
+                let mut residues = [0.0_f64; LANES];
+                let [first, second] = &mut lanes;
+                for lane in 0..LANES {
+                    let (Some(first), Some(second), Some(residue), Some(&value)) =
+                        (first.get_mut(lane), second.get_mut(lane), residues.get_mut(lane), row.get(lane))
+                    else {
+                        continue;
+                    };
+                    let (term, rest) = term::<T, SKIP>(value);
+                    let (sum, error) = two_sum(*first, term);
+                    *first = sum;
+                    let (sum, error) = two_sum(*second, error);
+                    *second = sum;
+                    *residue = error.abs();
+                    if T::HAS_REST {
+                        let (sum, error) = two_sum(*second, rest);
+                        *second = sum;
+                        *residue += error.abs();
+                    }
+                }
+                residue += residues.iter().sum::<f64>();
+            }
+            // NaN is not zero either.
+            if residue == 0.0 {
+                lanes.iter().flatten().for_each(|&sum| self.add_sum(group, sum));
+            } else {
+                rows.iter().flatten().for_each(|&value| self.add::<T, SKIP>(group, value));
+            }
+            rest.iter().for_each(|&value| self.add::<T, SKIP>(group, value));
+        }
+    }
+
+    /// Adds the term of each element to a sum of its own, from that of `first` on.
+    pub(crate) fn add_to_each<T: Term, const SKIP: bool>(
+        &mut self,
+        first: usize,
+        values: &[<T::Value as Element>::Bytes],
+    ) {
+        for (number, block) in values.chunks(BLOCK).enumerate() {
+            let start = first + number * BLOCK;
+            if !self.add_block::<T, SKIP>(start, block) {
+                block.iter().zip(start..).for_each(|(&value, group)| self.add::<T, SKIP>(group, value));
+            }
+        }
+    }
+
+    /// Adds a block if nothing of it is spilled; else changes nothing and returns false.
+    fn add_block<T: Term, const SKIP: bool>(&mut self, start: usize, block: &[<T::Value as Element>::Bytes]) -> bool {
+        let [first, second, third] = &mut self.sums;
+        let range = start..start + block.len();
+        let (Some(first), Some(second), Some(third)) =
+            (first.get_mut(range.clone()), second.get_mut(range.clone()), third.get_mut(range))
+        else {
+            return true;
+        };
+        let mut new = [[0.0_f64; BLOCK]; 3];
+        let [new_first, new_second, new_third] = &mut new;
+        // What the second sum rounds off is mostly nothing, so that the third one stays.
+        let old = first.iter().zip(&*second).zip(block);
+        let mut residue = 0.0_f64;
+        for (((&first, &second), &value), (new_first, new_second)) in
+            old.zip(new_first.iter_mut().zip(new_second.iter_mut()))
+        {
+            let (term, rest) = term::<T, SKIP>(value);
+            let (sum, error) = two_sum(first, term);
+            *new_first = sum;
+            let (sum, error) = two_sum(second, error);
+            *new_second = sum;
+            residue += error.abs();
+            if T::HAS_REST {
+                let (sum, error) = two_sum(sum, rest);
+                *new_second = sum;
+                residue += error.abs();
+            }
+        }
+        if residue == 0.0 {
+            let len = block.len();
+            for (sums, new) in [(first, &*new_first), (second, &*new_second)] {
+                if let Some(new) = new.get(..len) {
+                    sums.copy_from_slice(new);
+                }
+            }
+            return true;
+        }
+        let old = first.iter().zip(&*second).zip(&*third).zip(block);
+        let new_sums = new_first.iter_mut().zip(new_second).zip(new_third);
+        let mut residue = 0.0_f64;
+        for ((((&first, &second), &third), &value), ((new_first, new_second), new_third)) in old.zip(new_sums) {
+            let (term, rest) = term::<T, SKIP>(value);
+            let (sums, error) = add_term([first, second, third], term);
+            residue += error.abs();
+            let (sums, error) = if T::HAS_REST { add_term(sums, rest) } else { (sums, 0.0) };
+            residue += error.abs();
+            [*new_first, *new_second, *new_third] = sums;
+        }
+        if residue != 0.0 || residue.is_nan() {
+            return false;
+        }
+        let len = block.len();
+        for (sums, new) in [first, second, third].into_iter().zip(&new) {
+            if let Some(new) = new.get(..len) {
+                sums.copy_from_slice(new);
+            }
+        }
+        true
+    }
+
+    /// Adds the term of one element.
+    fn add<T: Term, const SKIP: bool>(&mut self, group: usize, value: <T::Value as Element>::Bytes) {
+        let element = T::Value::read(value);
+        let (first, rest) = term::<T, SKIP>(value);
+        let Some(sums) = self.get(group) else { return };
+        let (sums, error) = add_term(sums, first);
+        let (sums, other) = add_term(sums, rest);
+        if error == 0.0 && other == 0.0 {
+            self.set(group, sums);
+        } else {
+            self.add_repeated::<T, SKIP>(group, element.to_f64(), 1);
+        }
+    }
+
+    /// Adds the term of an element `count` times.
+    pub(crate) fn add_repeated<T: Term, const SKIP: bool>(&mut self, group: usize, value: f64, count: u64) {
+        if count == 0 || SKIP && value.is_nan() {
+            return;
+        }
+        if !value.is_finite() {
+            return self.add_special(group, T::special(value));
+        }
+        if value != 0.0 && !self.add_product::<T>(group, value, count) {
+            self.spill(group, |sum| T::add_to(sum, value, count));
+        }
+    }
+
+    /// Adds the product of a term and a count if it is the sum of a few floats; else changes nothing and returns false.
+    fn add_product<T: Term>(&mut self, group: usize, value: f64, count: u64) -> bool {
+        let element = T::Value::from_f64(value);
+        let Some(mut sums) = self.get(group).filter(|_| count < 1 << 53 && element.to_f64() == value) else {
+            return false;
+        };
+        let (first, rest) = T::of(element);
+        for factor in [first, rest] {
+            let (product, error) = product(factor, count as f64);
+            for part in [product, error] {
+                let (new, rounded) = add_term(sums, part);
+                if rounded != 0.0 || rounded.is_nan() {
+                    return false;
+                }
+                sums = new;
+            }
+        }
+        self.set(group, sums);
+        true
+    }
+
+    /// Adds a sum of terms, which is one float.
+    pub(crate) fn add_sum(&mut self, group: usize, value: f64) {
+        let Some(sums) = self.get(group) else { return };
+        match add_term(sums, value) {
+            (sums, 0.0) => self.set(group, sums),
+            _ => self.spill(group, |sum| sum.add(value)),
+        }
+    }
+
+    /// Adds NaN or an infinity.
+    pub(crate) fn add_special(&mut self, group: usize, value: f64) {
+        let bit = match value {
+            f64::INFINITY => POSITIVE,
+            f64::NEG_INFINITY => NEGATIVE,
+            _ => NOT_A_NUMBER,
+        };
+        if let Some(special) = self.special.get_mut(group) {
+            *special |= bit;
+        }
+    }
+
+    /// Adds all sums of another one.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for group in 0..self.special.len() {
+            let sums = other.get(group).unwrap_or_default();
+            sums.into_iter().for_each(|value| self.add_sum(group, value));
+        }
+        self.special.iter_mut().zip(&other.special).for_each(|(one, other)| *one |= other);
+        for (group, sum) in other.spilled {
+            self.spill(group, |own| own.merge(&sum));
+        }
+        self.is_exceeded |= other.is_exceeded;
+    }
+
+    /// Adds to the fixed-point number of a group, if it has one or there may be one more.
+    fn spill(&mut self, group: usize, add: impl FnOnce(&mut SuperAccumulator)) {
+        if self.spilled.len() < self.most_spilled {
+            return add(self.spilled.entry(group).or_insert_with(SuperAccumulator::new));
+        }
+        match self.spilled.get_mut(&group) {
+            Some(sum) => add(sum),
+            None => self.is_exceeded = true,
+        }
+    }
+
+    /// The sum of a group.
+    pub(crate) fn total(&self, group: usize) -> Total<'_> {
+        let special = self.special.get(group).copied().unwrap_or(0);
+        match special {
+            0 => Total::Finite(self.get(group).unwrap_or_default(), self.spilled.get(&group)),
+            POSITIVE => Total::Special(f64::INFINITY),
+            NEGATIVE => Total::Special(f64::NEG_INFINITY),
+            _ => Total::Special(f64::NAN),
+        }
+    }
+
+    fn get(&self, group: usize) -> Option<[f64; 3]> {
+        let [first, second, third] = &self.sums;
+        Some([*first.get(group)?, *second.get(group)?, *third.get(group)?])
+    }
+
+    fn set(&mut self, group: usize, sums: [f64; 3]) {
+        for (all, sum) in self.sums.iter_mut().zip(sums) {
+            if let Some(slot) = all.get_mut(group) {
+                *slot = sum;
+            }
+        }
+    }
+}
+
+#[inline]
+fn term<T: Term, const SKIP: bool>(value: <T::Value as Element>::Bytes) -> (f64, f64) {
+    let value = T::Value::read(value);
+    let (first, rest) = T::of(value);
+    if SKIP && value.to_f64().is_nan() { (0.0, 0.0) } else { (first, rest) }
+}
+
+/// Adds a float to a sum; the second result is what was rounded off, or NaN.
+#[inline]
+fn add_term([first, second, third]: [f64; 3], value: f64) -> ([f64; 3], f64) {
+    let (first, error) = two_sum(first, value);
+    let (second, error) = two_sum(second, error);
+    let (third, error) = two_sum(third, error);
+    ([first, second, third], error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exact::{
+        ratio::{Precision, quotient},
+        term::{Plain, Square},
+    };
+    use num_bigint::BigUint;
+    use proptest::prelude::*;
+
+    const SPILL: u64 = 1 << 20;
+
+    fn bytes<R: Real>(values: &[R]) -> Vec<R::Bytes> {
+        values.iter().map(|value| value.write()).collect()
+    }
+
+    fn sum_of(values: &[f64]) -> f64 {
+        let mut sums = ExactSums::new(1, SPILL);
+        sums.add_to_one::<Plain<f64>, false>(0, &bytes(values));
+        sums.total(0).divided_by(1, Precision::DOUBLE)
+    }
+
+    #[test]
+    fn sums_are_those_of_a_wide_fixed_point_number() {
+        let floats = prop_oneof![any::<f64>(), -1e3..1e3_f64, Just(0.0), (-40..40_i32).prop_map(|e| 2_f64.powi(e))];
+        proptest!(|(values in proptest::collection::vec(floats, 0..700), at in 0_usize..700)| {
+            let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+            let (mut wide, mut squares) = (SuperAccumulator::new(), SuperAccumulator::new());
+            for &value in &values {
+                wide.add(value);
+                squares.add_square(value, 1);
+            }
+            let at = at.min(values.len());
+            let (one, other) = values.split_at(at);
+            let expected = [wide, squares].map(|sum| {
+                let (value, exponent) = sum.value();
+                quotient(&value, exponent, &BigUint::from(7_u8), Precision::DOUBLE)
+            });
+            let (mut sums, mut more) = (ExactSums::new(3, SPILL), ExactSums::new(3, SPILL));
+            sums.add_to_one::<Plain<f64>, false>(1, &bytes(one));
+            more.add_to_one::<Plain<f64>, true>(1, &bytes(other));
+            sums.merge(more);
+            prop_assert_eq!(sums.total(1).divided_by(7, Precision::DOUBLE), expected[0]);
+            let (mut sums, mut more) = (ExactSums::new(2, SPILL), ExactSums::new(2, SPILL));
+            sums.add_to_one::<Square<f64>, true>(0, &bytes(one));
+            // One at a time, as when groups are neighbours.
+            bytes(other).iter().for_each(|value| more.add_to_each::<Square<f64>, false>(0, &[*value]));
+            sums.merge(more);
+            prop_assert_eq!(sums.total(0).divided_by(7, Precision::DOUBLE), expected[1]);
+        });
+    }
+
+    #[test]
+    fn fixed_point_numbers_take_no_more_memory_than_they_may() {
+        let wide: Vec<f64> = (-3..4).map(|exponent| 2_f64.powi(exponent * 300)).collect();
+        let all = |sums: &mut ExactSums| {
+            let groups = sums.special.len();
+            wide.iter().for_each(|&value| sums.add_to_each::<Plain<f64>, false>(0, &bytes(&vec![value; groups])));
+        };
+        let mut sums = ExactSums::new(1000, 10 * ExactSums::SPILLED_SIZE);
+        all(&mut sums);
+        assert_eq!((sums.spilled.len(), sums.is_exceeded()), (10, true));
+        let mut fits = ExactSums::new(10, 10 * ExactSums::SPILLED_SIZE);
+        all(&mut fits);
+        assert_eq!((fits.spilled.len(), fits.is_exceeded()), (10, false));
+        let (mut one, mut other) = (ExactSums::new(11, 10 * ExactSums::SPILLED_SIZE), ExactSums::new(11, SPILL));
+        for &value in &wide {
+            one.add_to_one::<Plain<f64>, false>(10, &bytes(&[value]));
+            other.add_to_each::<Plain<f64>, false>(0, &bytes(&[value; 10]));
+        }
+        assert!(!one.is_exceeded() && !other.is_exceeded());
+        one.merge(other);
+        assert!(one.is_exceeded(), "11 after merging");
+    }
+
+    #[test]
+    fn groups_are_summed_apart() {
+        let values: Vec<f32> = (0..1000).map(|index| index as f32 * 0.1).collect();
+        let mut sums = ExactSums::new(1001, SPILL);
+        for _ in 0..3 {
+            sums.add_to_each::<Plain<f32>, false>(1, &bytes(&values));
+        }
+        sums.add_repeated::<Plain<f32>, false>(1000, 0.5, u64::MAX);
+        for (index, &value) in values.iter().enumerate().take(999) {
+            assert_eq!(sums.total(index + 1).divided_by(3, Precision::SINGLE), f64::from(value));
+        }
+        let last = 3.0 * f64::from(99.9_f32) + 0.5 * 18_446_744_073_709_551_615.0;
+        assert_eq!(sums.total(1000).divided_by(1, Precision::DOUBLE), last);
+        assert_eq!(sums.total(0).divided_by(1, Precision::DOUBLE), 0.0);
+    }
+
+    #[test]
+    fn special_values_follow_ieee_754() {
+        assert!(sum_of(&[1.0, f64::NAN]).is_nan());
+        assert!(sum_of(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        assert_eq!(sum_of(&[f64::NEG_INFINITY, 1e308]), f64::NEG_INFINITY);
+        assert_eq!(sum_of(&[f64::MAX, f64::MAX, -f64::MAX]), f64::MAX, "partial sums do not overflow");
+        assert_eq!(sum_of(&[f64::MAX, f64::MAX]), f64::INFINITY);
+        let mut sums = ExactSums::new(1, SPILL);
+        sums.add_to_one::<Square<f32>, true>(0, &bytes(&[f32::NAN, 2.0, f32::NEG_INFINITY, f32::NAN]));
+        assert_eq!(sums.total(0).divided_by(1, Precision::DOUBLE), f64::INFINITY);
+        let mut sums = ExactSums::new(2, SPILL);
+        sums.add_to_each::<Plain<f32>, true>(0, &bytes(&[f32::NAN, 2.0]));
+        assert_eq!(sums.total(0).divided_by(1, Precision::SINGLE), 0.0);
+        assert!(sums.total(0).divided_by(0, Precision::SINGLE).is_nan(), "no elements");
+    }
+}

@@ -1,0 +1,4 @@
+//! Loops over blocks of floats in lanes, which the compiler turns into vector instructions.
+
+pub(crate) mod extremes;
+pub(crate) mod sums;

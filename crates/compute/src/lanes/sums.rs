@@ -1,0 +1,353 @@
+//! Sums of blocks of `f32` and of their squares, without rounding.
+//!
+//! Numbers whose exponents are near each other are multiples of a power of two that is not much smaller than they are.
+//! An `f64` has all sums of a block of them, in any order. So it is enough to know the smallest and the largest
+//! magnitude before they are added.
+
+use super::extremes::count_single;
+
+/// The numbers of a block, at most.
+pub(crate) const BLOCK: usize = 1024;
+/// The numbers of a row of windows, at most.
+pub(crate) const COLUMNS: usize = 256;
+
+/// The bits of the significand of an `f32`.
+const SIGNIFICAND: i32 = 24;
+/// The bits of the significand of an `f64`.
+const WIDE_SIGNIFICAND: i32 = 53;
+
+/// The numbers that are read at a time.
+const LANES: usize = 8;
+/// The partial sums that are computed side by side.
+const SUMS: usize = 8;
+
+/// The exact sum of a block, and that of the squares as two floats.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct BlockSums {
+    pub(crate) sum: f64,
+    pub(crate) squares: [f64; 2],
+}
+
+/// The numbers of a block that are not finite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Specials {
+    /// The number of those that are NaN.
+    pub(crate) nan: u64,
+    pub(crate) has_infinity: bool,
+    pub(crate) has_negative_infinity: bool,
+}
+
+/// The exponents of some finite numbers that are not zero, as an `f32` has them: 127 for 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exponents {
+    smallest: i32,
+    largest: i32,
+}
+
+/// The sum of at most [`BLOCK`] numbers, and with `SQUARES` that of their squares; `None` if one is not finite, or if
+/// the exponents are too far apart.
+#[inline]
+pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<BlockSums> {
+    let Some(exponents) = exponents(values).filter(|_| values.len() <= BLOCK)? else {
+        return Some(BlockSums::default()).filter(|_| count_single(values) == values.len());
+    };
+    if !exponents.allow(values.len()) {
+        return None;
+    }
+    if !SQUARES {
+        let sum = sum(values);
+        return (!sum.is_nan()).then_some(BlockSums { sum, squares: [0.0; 2] });
+    }
+    // See `moments`.
+    let count_bits = count_bits(values.len());
+    if exponents.largest - exponents.smallest > 28 - count_bits {
+        return None;
+    }
+    let sums = moments(values, power_of_two(2 * (exponents.largest - 127) + 3 + count_bits));
+    (!sums.sum.is_nan()).then_some(sums)
+}
+
+/// The bytes of the sum of each window of `len` numbers of some rows of the same length; `None` as in [`block_sums`]. The numbers of
+/// a row are at most [`COLUMNS`].
+pub(crate) fn sums_of_windows<'a>(
+    rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
+    len: usize,
+    sums: &mut [[u8; 8]; COLUMNS],
+) -> Option<()> {
+    let (mut all, mut count) = (None, 0_usize);
+    for row in rows.clone() {
+        if let Some(own) = exponents(row)? {
+            let Exponents { smallest, largest } = all.unwrap_or(own);
+            all = Some(Exponents { smallest: smallest.min(own.smallest), largest: largest.max(own.largest) });
+        }
+        count = count.saturating_add(len);
+    }
+    if !all.is_none_or(|exponents| exponents.allow(count)) {
+        return None;
+    }
+    let mut columns = [0.0_f64; COLUMNS];
+    let mut width = 0;
+    for row in rows {
+        width = row.len();
+        columns.iter_mut().zip(row).for_each(|(column, &value)| *column += wide(value));
+    }
+    let columns = columns.get(..width)?;
+    match len {
+        2 => sum_windows::<2>(columns, sums),
+        4 => sum_windows::<4>(columns, sums),
+        8 => sum_windows::<8>(columns, sums),
+        16 => sum_windows::<16>(columns, sums),
+        _ => {
+            let windows = sums.iter_mut().zip(columns.chunks_exact(len.max(1)));
+            windows.for_each(|(sum, window)| *sum = window.iter().fold(0.0, |all, one| all + one).to_le_bytes());
+        }
+    }
+    let is_nan = columns.iter().fold(0.0, |all, column| all + column).is_nan();
+    (!is_nan).then_some(())
+}
+
+/// Copies a block with zeros in place of what is not finite. Nothing beyond the shorter of the two is copied.
+pub(crate) fn copy_finite(values: &[[u8; 4]], finite: &mut [[u8; 4]]) -> Specials {
+    const INFINITY: u32 = f32::INFINITY.to_bits();
+    let (mut nan, mut infinity, mut negative) = (0_u32, 0_u32, 0_u32);
+    for (finite, &value) in finite.iter_mut().zip(values) {
+        let bits = u32::from_le_bytes(value);
+        let magnitude = bits & (u32::MAX >> 1);
+        *finite = if magnitude < INFINITY { bits } else { 0 }.to_le_bytes();
+        nan += u32::from(magnitude > INFINITY);
+        infinity |= u32::from(bits == INFINITY);
+        negative |= u32::from(bits == f32::NEG_INFINITY.to_bits());
+    }
+    Specials { nan: nan.into(), has_infinity: infinity != 0, has_negative_infinity: negative != 0 }
+}
+
+impl Exponents {
+    /// True if an `f64` has every sum of `count` such numbers, all of which are multiples of the smallest one's lowest
+    /// bit.
+    #[inline]
+    fn allow(self, count: usize) -> bool {
+        self.largest - self.smallest + SIGNIFICAND + count_bits(count) <= WIDE_SIGNIFICAND
+    }
+}
+
+/// The least exponent of a power of two that is more than a count.
+#[inline]
+fn count_bits(count: usize) -> i32 {
+    i32::try_from(usize::BITS - count.leading_zeros()).unwrap_or(WIDE_SIGNIFICAND)
+}
+
+#[inline]
+fn wide(value: [u8; 4]) -> f64 {
+    f32::from_le_bytes(value).into()
+}
+
+/// The exponents of the numbers that are neither zero nor NaN, if there are any; `None` if one is infinite.
+#[inline]
+fn exponents(values: &[[u8; 4]]) -> Option<Option<Exponents>> {
+    let (smallest, largest) = match magnitudes(values, |magnitude| magnitude) {
+        // NaN is not less than anything, so zeros are left out.
+        (0.0, _) => magnitudes(values, |magnitude| if magnitude == 0.0 { f32::NAN } else { magnitude }),
+        magnitudes => magnitudes,
+    };
+    // The exponents of subnormal numbers are that of the smallest normal one.
+    let exponent = |magnitude: f32| i32::try_from(magnitude.to_bits() >> 23).unwrap_or(0).max(1);
+    match largest {
+        0.0 => Some(None),
+        f32::INFINITY => None,
+        _ => Some(Some(Exponents { smallest: exponent(smallest), largest: exponent(largest) })),
+    }
+}
+
+/// The smallest and the largest magnitude, of those that are not NaN.
+#[inline]
+fn magnitudes(values: &[[u8; 4]], map: impl Fn(f32) -> f32) -> (f32, f32) {
+    let (mut smallest, mut largest) = ([f32::INFINITY; LANES], [0.0_f32; LANES]);
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    let mut last = [rest.first().copied().unwrap_or_default(); LANES];
+    last.iter_mut().zip(rest).for_each(|(slot, &value)| *slot = value);
+    for block in blocks.iter().chain((!rest.is_empty()).then_some(&last)) {
+        let block = block.map(|value| map(f32::from_le_bytes(value).abs()));
+        smallest.iter_mut().zip(block).for_each(|(best, one)| *best = lesser(one, *best));
+        largest.iter_mut().zip(block).for_each(|(best, one)| *best = greater(one, *best));
+    }
+    (folded(&smallest, lesser), folded(&largest, greater))
+}
+
+/// The first number if it is less, else the second one, also if one is NaN.
+#[inline]
+fn lesser(one: f32, other: f32) -> f32 {
+    if one < other { one } else { other }
+}
+
+/// The first number if it is greater, else the second one, also if one is NaN.
+#[inline]
+fn greater(one: f32, other: f32) -> f32 {
+    if one > other { one } else { other }
+}
+
+/// The best of some lanes. If this was inlined, the lanes would be kept apart instead of in vectors.
+#[inline(never)]
+fn folded(lanes: &[f32; LANES], better: fn(f32, f32) -> f32) -> f32 {
+    lanes.iter().copied().reduce(better).unwrap_or(0.0)
+}
+
+/// The sum of numbers whose sums are exact.
+#[inline]
+fn sum(values: &[[u8; 4]]) -> f64 {
+    let mut sums = [0.0_f64; SUMS];
+    let (blocks, rest) = values.as_chunks::<SUMS>();
+    for block in blocks {
+        for (sum, &value) in sums.iter_mut().zip(block) {
+            *sum += wide(value);
+        }
+    }
+    sums.iter_mut().zip(rest).for_each(|(sum, &value)| *sum += wide(value));
+    sums.into_iter().fold(0.0, |all, sum| all + sum)
+}
+
+/// The sum of numbers whose sums are exact, and that of their squares.
+///
+/// The square of an `f32` is an `f64`. It is added to a sum that begins with `large`, so that all of its values have the
+/// same lowest bit `u`; what is rounded off, at most `u/2`, is added to a second sum. Nothing of that is rounded off as
+/// long as it has 53 bits. Let the numbers be less than 2^(e+1) and multiples of 2^(s-23), and fewer than 2^n. Their
+/// squares add up to less than 2^(2e+2+n), so the first sum stays between `large` = 2^(2e+3+n) and twice that, and `u` =
+/// 2^(2e+n-49). What is rounded off adds up to less than 2^(2e+2n-50), in multiples of 2^(2s-46), which is exact if
+/// e - s <= 28 - n.
+#[inline]
+fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
+    let (mut sums, mut high, mut low) = ([0.0_f64; SUMS], [large; SUMS], [0.0_f64; SUMS]);
+    let mut add = |block: &[[u8; 4]]| {
+        for (((sum, high), low), &value) in sums.iter_mut().zip(&mut high).zip(&mut low).zip(block) {
+            let value = wide(value);
+            *sum += value;
+            let square = value * value;
+            let next = *high + square;
+            *low += square - (next - *high);
+            *high = next;
+        }
+    };
+    let (blocks, rest) = values.as_chunks::<SUMS>();
+    blocks.iter().for_each(|block| add(block));
+    add(rest);
+    let total = |sums: [f64; SUMS]| sums.into_iter().fold(0.0, |all, sum| all + sum);
+    BlockSums { sum: total(sums), squares: [total(high.map(|high| high - large)), total(low)] }
+}
+
+fn sum_windows<const LEN: usize>(columns: &[f64], sums: &mut [[u8; 8]; COLUMNS]) {
+    for (sum, window) in sums.iter_mut().zip(columns.as_chunks::<LEN>().0) {
+        *sum = window.iter().fold(0.0, |all, column| all + column).to_le_bytes();
+    }
+}
+
+/// A power of two within the range of normal numbers.
+#[inline]
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use num_bigint::BigInt;
+    use proptest::prelude::*;
+
+    fn bytes(values: &[f32]) -> Vec<[u8; 4]> {
+        values.iter().map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// A float as a multiple of 2^-298, the lowest bit of squares; only for multiples of it.
+    fn scaled(value: f64) -> BigInt {
+        let bits = value.to_bits();
+        let (biased, fraction) = (bits >> 52 & 0x7ff, bits & ((1 << 52) - 1));
+        if biased == 0 {
+            assert_eq!(fraction, 0);
+            return BigInt::ZERO;
+        }
+        let (significand, shift) = (BigInt::from(fraction | 1 << 52), biased as i64 - 1075 + 298);
+        let magnitude = if shift >= 0 { significand << shift } else { significand >> -shift };
+        if value < 0.0 { -magnitude } else { magnitude }
+    }
+
+    #[test]
+    fn sums_of_near_exponents_are_exact() {
+        proptest!(ProptestConfig::with_cases(1000), |(
+            bits in proptest::collection::vec(any::<u32>(), 0..=BLOCK),
+            shift in 0_u32..230,
+            spread in 1_u32..22,
+            zeros in any::<bool>(),
+        )| {
+            let value = |bits: u32| match bits % 9 {
+                0 if zeros => 0.0,
+                _ => f32::from_bits(bits & 0x807f_ffff | ((bits >> 23 & 31) % spread + shift) << 23),
+            };
+            let values: Vec<f32> = bits.into_iter().map(value).collect();
+            let (plain, moments) = (block_sums::<false>(&bytes(&values)), block_sums::<true>(&bytes(&values)));
+            prop_assert!(spread > 18 || plain.is_some(), "exponents are near");
+            prop_assert!(spread > 18 || moments.is_some(), "exponents are near");
+            let wide = values.iter().map(|&value| f64::from(value));
+            let sum: BigInt = wide.clone().map(scaled).sum();
+            let squares: BigInt = wide.map(|value| scaled(value * value)).sum();
+            if let Some(plain) = plain {
+                prop_assert_eq!(&scaled(plain.sum), &sum);
+            }
+            if let Some(moments) = moments {
+                prop_assert_eq!(scaled(moments.sum), sum);
+                prop_assert_eq!(moments.squares.into_iter().map(scaled).sum::<BigInt>(), squares);
+            }
+        });
+    }
+
+    #[test]
+    fn largest_sums_of_squares_are_exact() {
+        for (large, small) in [(1.999_999_9_f32, 2_f32.powi(-17) * 1.999_999_9), (f32::MAX, f32::MAX / 131_072.0)] {
+            let values: Vec<f32> = (0..BLOCK).map(|at| if at % 128 == 0 { small } else { large }).collect();
+            let moments = block_sums::<true>(&bytes(&values)).unwrap();
+            let squares: BigInt = values.iter().map(|&value| scaled(f64::from(value) * f64::from(value))).sum();
+            assert_eq!(moments.squares.into_iter().map(scaled).sum::<BigInt>(), squares);
+        }
+    }
+
+    #[test]
+    fn blocks_that_may_be_rounded_are_refused() {
+        assert_eq!(block_sums::<true>(&[]), Some(BlockSums::default()));
+        assert_eq!(block_sums::<false>(&bytes(&[0.0, -0.0])), Some(BlockSums::default()));
+        let smallest = f32::from_bits(1);
+        let sums = block_sums::<true>(&bytes(&[smallest; 3])).unwrap();
+        let squares: f64 = sums.squares.into_iter().sum();
+        assert_eq!((sums.sum, squares), (3.0 * f64::from(smallest), 3.0 * f64::from(smallest).powi(2)));
+        for refused in [[1.0, 1e-12], [1.0, f32::NAN], [f32::INFINITY, 1.0], [1.0, f32::NEG_INFINITY], [1e30, 1e-30]] {
+            assert_eq!(block_sums::<false>(&bytes(&refused)), None, "{refused:?}");
+            assert_eq!(block_sums::<true>(&bytes(&refused)), None, "{refused:?}");
+        }
+        assert_eq!(block_sums::<false>(&[[0; 4]; BLOCK + 1]), None);
+    }
+
+    #[test]
+    fn what_is_not_finite_becomes_zero() {
+        let values = [1.0, f32::NAN, -0.0, -f32::NAN, f32::NEG_INFINITY, f32::MAX];
+        let mut finite = [[1; 4]; 7];
+        let specials = copy_finite(&bytes(&values), &mut finite);
+        assert_eq!(specials, Specials { nan: 2, has_infinity: false, has_negative_infinity: true });
+        assert_eq!(finite.map(f32::from_le_bytes)[..6], [1.0, 0.0, 0.0, 0.0, 0.0, f32::MAX]);
+        let specials = copy_finite(&bytes(&[f32::INFINITY]), &mut finite);
+        assert_eq!(specials, Specials { nan: 0, has_infinity: true, has_negative_infinity: false });
+    }
+
+    #[test]
+    fn windows_of_rows_are_summed() {
+        let values: Vec<f32> = (0..3 * 50).map(|at| at as f32 - 20.0).collect();
+        let all = bytes(&values);
+        for len in [1, 2, 3, 4, 8, 16] {
+            let width = 50 - 50 % len;
+            let rows = all.chunks_exact(50).map(|row| &row[..width]);
+            let mut sums = [[0; 8]; COLUMNS];
+            sums_of_windows(rows, len, &mut sums).unwrap();
+            for (window, sum) in sums[..width / len].iter().enumerate() {
+                let column = |at: usize| (0..3).map(|row| f64::from(values[row * 50 + window * len + at])).sum::<f64>();
+                assert_eq!(f64::from_le_bytes(*sum), (0..len).map(column).sum::<f64>());
+            }
+        }
+        let nan = bytes(&[1.0, f32::NAN, 2.0, 3.0]);
+        assert_eq!(sums_of_windows([nan.as_slice()].into_iter(), 2, &mut [[0; 8]; COLUMNS]), None);
+    }
+}
