@@ -180,14 +180,17 @@ fn check(text: &str) -> Result<(), KeyError> {
     if text.len() > MAX_KEY_LEN {
         return Err(KeyError::TooLong { len: text.len() });
     }
-    if let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control()) {
+    // Most keys are printable ASCII, which is found out without decoding characters.
+    if !text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        && let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control())
+    {
         return Err(KeyError::ControlCharacter { offset: at });
     }
     let mut at = 0;
-    for segment in text.split('/') {
+    for segment in text.as_bytes().split(|byte| *byte == b'/') {
         match segment {
-            "" => return Err(KeyError::EmptySegment { offset: at }),
-            "." | ".." => return Err(KeyError::DotSegment { offset: at }),
+            b"" => return Err(KeyError::EmptySegment { offset: at }),
+            b"." | b".." => return Err(KeyError::DotSegment { offset: at }),
             _ => at += segment.len() + 1,
         }
     }

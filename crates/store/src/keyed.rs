@@ -77,6 +77,10 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
     fn remembers(&self) -> bool {
         self.store.remembers()
     }
+
+    fn recheck(&self) {
+        self.store.recheck();
+    }
 }
 
 #[async_trait]

@@ -35,6 +35,7 @@ const MAX_DOCUMENT_LEN: u64 = 64 << 10;
 ///   [`StoreError::Changed`]. All that was asked before is looked at again then, since a value seldom changes alone: so a
 ///   second attempt of a read that failed has the new values, however many there are.
 /// - Those who look at a key at the same time wait for one request.
+/// - So is all that was asked before a [`recheck`](ReadableStore::recheck).
 /// - Listings are not remembered. The versions that they have are, unless something is known of the key.
 /// - It takes at most 32 MiB.
 ///
@@ -52,6 +53,8 @@ struct Memory {
     /// The last time at which a value was found to have changed before its time was over. What was asked before may
     /// have changed as well.
     changed: Mutex<Option<Instant>>,
+    /// The last time at which everything had to be looked at again.
+    rechecked: Mutex<Option<Instant>>,
 }
 
 /// A remembered value.
@@ -75,7 +78,7 @@ impl<S: ReadableStore> Rechecked<S> {
         Self {
             store: Arc::new(store),
             recheck,
-            memory: Arc::new(Memory { entries, changed: Mutex::default() }),
+            memory: Arc::new(Memory { entries, changed: Mutex::default(), rechecked: Mutex::default() }),
             looks: KeyTurns::default(),
         }
     }
@@ -97,6 +100,9 @@ impl<S: ReadableStore> Rechecked<S> {
 
     fn is_fresh(&self, found: &Remembered) -> bool {
         if self.memory.changed.lock().is_some_and(|changed| found.asked < changed) {
+            return false;
+        }
+        if self.memory.rechecked.lock().is_some_and(|rechecked| found.asked <= rechecked) {
             return false;
         }
         match self.recheck {
@@ -336,6 +342,10 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
 
     fn remembers(&self) -> bool {
         self.recheck != Recheck::Always
+    }
+
+    fn recheck(&self) {
+        *self.memory.rechecked.lock() = Some(Instant::now());
     }
 }
 

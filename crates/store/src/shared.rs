@@ -35,6 +35,10 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
     fn remembers(&self) -> bool {
         (**self).remembers()
     }
+
+    fn recheck(&self) {
+        (**self).recheck();
+    }
 }
 
 #[async_trait]

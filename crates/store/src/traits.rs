@@ -74,6 +74,9 @@ pub trait ReadableStore: Send + Sync {
     fn remembers(&self) -> bool {
         false
     }
+
+    /// Looks at everything again that is [remembered](Self::remembered) now, before it is used.
+    fn recheck(&self) {}
 }
 
 /// Sets and erases values.

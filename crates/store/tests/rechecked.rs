@@ -254,6 +254,7 @@ enum Step {
     GetRange(usize),
     Head(usize),
     List,
+    Recheck,
     Pass(u64),
 }
 
@@ -268,6 +269,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => at().prop_map(Step::GetRange),
         2 => at().prop_map(Step::Head),
         1 => Just(Step::List),
+        1 => Just(Step::Recheck),
         2 => (1..6_000_u64).prop_map(Step::Pass),
     ]
 }
@@ -325,6 +327,10 @@ async fn check(steps: Vec<Step>) {
                 assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
             }
             Step::List => drop(rechecked.list(PageRequest::first(10)).await.unwrap()),
+            Step::Recheck => {
+                rechecked.recheck();
+                model.past.clear();
+            }
             Step::Pass(milliseconds) => advance(Duration::from_millis(milliseconds)).await,
         }
     }

@@ -161,6 +161,11 @@ impl ReadableStore for Mounts {
     fn remembers(&self) -> bool {
         self.root.reads().remembers() || self.mounts.iter().any(|mount| mount.store.remembers())
     }
+
+    fn recheck(&self) {
+        self.root.reads().recheck();
+        self.mounts.iter().for_each(|mount| mount.store.recheck());
+    }
 }
 
 #[async_trait]
