@@ -1,5 +1,10 @@
 //! Chunk key encodings.
 
+use std::iter::repeat;
+
+/// The length of most indices with a separator, in bytes.
+const TYPICAL_INDEX_LEN: usize = 4;
+
 /// The encoding of chunk indices as a key below [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
@@ -58,14 +63,31 @@ impl ChunkKeyDecoder {
 impl ChunkKeyEncoding {
     /// The key of a chunk.
     pub fn key(self, chunk: &[u64]) -> String {
-        let separator = self.separator.as_str();
-        let indices = chunk.iter().map(u64::to_string).collect::<Vec<_>>().join(separator);
-        match (self.form, chunk.is_empty()) {
-            (ChunkKeyForm::Default | ChunkKeyForm::Draft, true) => "c".to_owned(),
-            (ChunkKeyForm::V2, true) => "0".to_owned(),
-            (ChunkKeyForm::Default, false) => format!("c{separator}{indices}"),
-            (ChunkKeyForm::V2, false) => indices,
-            (ChunkKeyForm::Draft, false) => format!("c{indices}"),
+        let (start, before_first) = match self.form {
+            ChunkKeyForm::Default => ("c", self.separator.as_str()),
+            ChunkKeyForm::Draft => ("c", ""),
+            ChunkKeyForm::V2 if chunk.is_empty() => ("0", ""),
+            ChunkKeyForm::V2 => ("", ""),
+        };
+        let mut key = String::with_capacity(start.len() + chunk.len() * TYPICAL_INDEX_LEN);
+        key.push_str(start);
+        let separators = [before_first].into_iter().chain(repeat(self.separator.as_str()));
+        for (index, separator) in chunk.iter().zip(separators) {
+            key.push_str(separator);
+            key.push_str(&index.to_string());
+        }
+        key
+    }
+
+    /// The prefix of the keys of all chunks that begin with these indices, of an array of `rank` dimensions: `c/5/`.
+    /// `None` if their keys do not have one.
+    pub fn prefix(self, indices: &[u64], rank: usize) -> Option<String> {
+        // A key with all indices is that of a chunk, and below it there is nothing.
+        let indices = indices.get(..indices.len().min(rank.checked_sub(1)?))?;
+        match (self.separator, self.form, indices) {
+            (Separator::Dot, ..) | (Separator::Slash, ChunkKeyForm::V2 | ChunkKeyForm::Draft, []) => None,
+            (Separator::Slash, ChunkKeyForm::Default, []) => Some("c/".to_owned()),
+            (Separator::Slash, _, indices) => Some(format!("{}/", self.key(indices))),
         }
     }
 
@@ -131,6 +153,22 @@ mod tests {
         for (form, zero_d) in [(ChunkKeyForm::Default, "c"), (ChunkKeyForm::V2, "0"), (ChunkKeyForm::Draft, "c")] {
             assert_eq!(key(form, Separator::Slash, &[]), zero_d);
         }
+    }
+
+    #[test]
+    fn prefixes_are_those_of_keys() {
+        for form in [ChunkKeyForm::Default, ChunkKeyForm::V2, ChunkKeyForm::Draft] {
+            let encoding = ChunkKeyEncoding { form, separator: Separator::Slash };
+            for fixed in [&[5][..], &[5, 7], &[5, 7, 9]] {
+                let prefix = encoding.prefix(fixed, 3).unwrap();
+                assert!(encoding.key(&[5, 7, 9]).starts_with(&prefix), "{prefix}");
+                assert!(!encoding.key(&[55, 7, 9]).starts_with(&prefix), "{prefix}");
+            }
+            assert_eq!(encoding.prefix(&[], 0), None);
+            assert_eq!(ChunkKeyEncoding { form, separator: Separator::Dot }.prefix(&[5], 3), None);
+        }
+        let default = ChunkKeyEncoding { form: ChunkKeyForm::Default, separator: Separator::Slash };
+        assert_eq!((default.prefix(&[], 2), default.prefix(&[3], 2)), (Some("c/".into()), Some("c/3/".into())));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl NodePath {
 
     /// The prefix of the node's keys: `lab/exp1/foo/`; empty for the root.
     pub fn key_prefix(&self) -> String {
-        if self.is_root() { String::new() } else { format!("{}/", self.inner) }
+        if self.is_root() { String::new() } else { [&self.inner, "/"].concat() }
     }
 
     /// The last segment; `None` for the root.

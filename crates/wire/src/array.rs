@@ -3,10 +3,18 @@
 use std::{fmt, str::FromStr};
 
 use http::HeaderValue;
+use meta::selection::{Item, Selection};
+use serde_json::{Map, Value};
 
 /// The maximum length in bytes of each header that describes the elements. A longer one (for a struct of a thousand
 /// fields) is left out, since many clients reject heads that long.
 pub const MAX_DESCRIPTION: usize = 4096;
+
+/// The maximum length of the header with selected indices in bytes.
+const MAX_SELECTED: usize = 2048;
+
+/// The maximum number of indices of a list in it.
+const MAX_SHOWN_INDICES: usize = 16;
 
 /// A format of elements in C order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +30,8 @@ pub enum Format {
     Csv,
     /// A grey image of two dimensions, the first downwards.
     Png,
+    /// The JSON that `xarray.DataArray.from_dict` takes: elements like [`Json`](Self::Json), with coordinates.
+    Xarray,
 }
 
 /// The presence of a CSV header line with column names.
@@ -31,16 +41,18 @@ pub enum CsvHeader {
     Present,
     /// All lines are data.
     Absent,
+    /// The first line and the first column have labels.
+    Labels,
 }
 
 /// A text that is not the name of a [`Format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown format: use json, raw, npy, csv or png")]
+#[error("unknown format: use json, raw, npy, csv, png or xarray")]
 pub struct FormatError;
 
 impl Format {
     /// All formats; the first is the default.
-    pub const ALL: [Self; 5] = [Self::Json, Self::Raw, Self::Npy, Self::Csv, Self::Png];
+    pub const ALL: [Self; 6] = [Self::Json, Self::Raw, Self::Npy, Self::Csv, Self::Png, Self::Xarray];
 
     /// The name in queries.
     pub fn name(self) -> &'static str {
@@ -50,13 +62,14 @@ impl Format {
             Self::Npy => "npy",
             Self::Csv => "csv",
             Self::Png => "png",
+            Self::Xarray => "xarray",
         }
     }
 
     /// The media type without parameters, for `Accept`.
     pub fn media_type(self) -> &'static str {
         match self {
-            Self::Json => "application/json",
+            Self::Json | Self::Xarray => "application/json",
             Self::Raw => "application/octet-stream",
             Self::Npy => "application/x-npy",
             Self::Csv => "text/csv",
@@ -74,10 +87,19 @@ impl Format {
 }
 
 impl CsvHeader {
+    /// The value of the query's parameter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Present => "true",
+            Self::Absent => "false",
+            Self::Labels => "labels",
+        }
+    }
+
     /// The `Content-Type` of CSV (RFC 4180, section 3).
     pub fn content_type(self) -> HeaderValue {
         match self {
-            Self::Present => HeaderValue::from_static("text/csv; charset=utf-8; header=present"),
+            Self::Present | Self::Labels => HeaderValue::from_static("text/csv; charset=utf-8; header=present"),
             Self::Absent => HeaderValue::from_static("text/csv; charset=utf-8; header=absent"),
         }
     }
@@ -112,6 +134,17 @@ pub fn parse_shape(text: &str) -> Option<Vec<u64>> {
     text.split(',').map(|extent| extent.parse().ok().filter(|_| digits(extent))).collect()
 }
 
+/// The value of [`READ`](crate::headers::READ): the number of chunks or shards that an answer needs, and of those that
+/// are stored, with their size in bytes, if these are known before any is read: `chunks=12, stored=10, bytes=40960`.
+pub fn read_cost(chunks: u64, stored: Option<(u64, u64)>) -> HeaderValue {
+    let text = match stored {
+        Some((stored, bytes)) => format!("chunks={chunks}, stored={stored}, bytes={bytes}"),
+        None => format!("chunks={chunks}"),
+    };
+    // Digits, letters and commas are a valid header value.
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("chunks"))
+}
+
 /// The value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES): a JSON array of strings and nulls, in ASCII.
 /// `None` where no dimension has a name.
 pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
@@ -124,6 +157,23 @@ pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
 /// Parses a value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES).
 pub fn parse_dimension_names(text: &str) -> Option<Vec<Option<String>>> {
     serde_json::from_str(text).ok()
+}
+
+/// The value of [`SELECTED`](crate::headers::SELECTED): names of dimensions with their items, an index as a number and
+/// others as text, in ASCII. Lists of more than 16 indices are counts: `"24 indices"`. `None` without items, or if the
+/// value would exceed 2 KiB.
+pub fn selected(dimensions: &[(String, Item)]) -> Option<HeaderValue> {
+    if dimensions.is_empty() {
+        return None;
+    }
+    let value = |item: &Item| match item {
+        Item::Index(index) => Value::from(*index),
+        Item::List(indices) if indices.len() > MAX_SHOWN_INDICES => Value::from(format!("{} indices", indices.len())),
+        other => Value::from(Selection { items: vec![other.clone()] }.to_string()),
+    };
+    let members: Map<String, Value> =
+        dimensions.iter().map(|(dimension, item)| (dimension.clone(), value(item))).collect();
+    described(ascii(&Value::Object(members).to_string())).filter(|value| value.len() <= MAX_SELECTED)
 }
 
 /// The value of [`DATA_TYPE`](crate::headers::DATA_TYPE): the type's name as Zarr v3 has it. What is not ASCII (in the

@@ -25,8 +25,12 @@ enum Comparison {
 
 /// The strong entity tag of a version: its text in double quotes.
 pub fn render(version: Version) -> HeaderValue {
+    let mut tag = [b'"'; 34];
+    let [_, digits @ .., _] = &mut tag;
+    // 16 bytes have 32 digits.
+    let _ = hex::encode_to_slice(version.as_u128().to_be_bytes(), digits);
     // Hexadecimal digits and quotes are always a header value.
-    HeaderValue::try_from(text(version)).unwrap_or(HeaderValue::from_static("\"\""))
+    HeaderValue::from_bytes(&tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// The strong entity tag of a version, as text.

@@ -28,6 +28,11 @@ pub const OTHER_DIALECTS: HeaderName = HeaderName::from_static("zarr-other-diale
 pub const CONSISTENCY: HeaderName = HeaderName::from_static("zarr-consistency");
 /// The cursor for the next page of a group's members; not there on the last page.
 pub const CURSOR: HeaderName = HeaderName::from_static("zarr-cursor");
+/// The selected indices of the dimensions that were selected by name: a JSON object, see
+/// [`array::selected`](crate::array::selected).
+pub const SELECTED: HeaderName = HeaderName::from_static("zarr-selected");
+/// The stored values that an answer needs, see [`array::read_cost`](crate::array::read_cost).
+pub const READ: HeaderName = HeaderName::from_static("zarr-read");
 /// The time that parts of a request took, in milliseconds (W3C Server Timing).
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use meta::NodePath;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 
 use crate::node::{Difference, Loss, Violation};
 
@@ -73,6 +74,33 @@ problem_types! {
     /// An index lies outside of its `dimension`: `index` is the index, `extent` the number of elements along the
     /// dimension.
     IndexOutOfBounds = "index-out-of-bounds", BAD_REQUEST, "Index out of bounds";
+    /// `name` is no dimension of the array, and no array of that name is over one; `known` lists its dimensions.
+    UnknownDimension = "unknown-dimension", BAD_REQUEST, "Unknown dimension";
+    /// The dimension `name` is selected twice.
+    DimensionRepeated = "dimension-repeated", BAD_REQUEST, "Dimension selected twice";
+    /// The request selects both by position and by name.
+    SelectionConflict = "selection-conflict", BAD_REQUEST, "Selection both by position and by name";
+    /// The dimension `name` has no coordinate that the caller may read.
+    NoCoordinate = "no-coordinate", BAD_REQUEST, "No coordinate";
+    /// The label of the dimension `name` is malformed, or has another type than its coordinate; `label` is the label.
+    InvalidLabel = "invalid-label", BAD_REQUEST, "Invalid label";
+    /// The coordinate of the dimension `name` does not have the `label`; `nearest`, `first` and `last` are labels that
+    /// it has.
+    LabelNotFound = "label-not-found", BAD_REQUEST, "Label not found";
+    /// The coordinate of the dimension `name` has the `label` more than once.
+    AmbiguousLabel = "ambiguous-label", BAD_REQUEST, "Ambiguous label";
+    /// The array has packed or missing elements, and a computation depends on whether they are decoded; `parameter` names
+    /// the parameter that says so.
+    DecodeUnspecified = "decode-unspecified", BAD_REQUEST, "Decoding not specified";
+    /// The function, or the statistics, are not defined for the data type or the selection.
+    UnsuitableReduction = "unsuitable-reduction", BAD_REQUEST, "Unsuitable reduction";
+    /// Windows do not divide the dimension `name`, and `edge=exact` was asked for; `extent` is the number of selected
+    /// elements along it.
+    UnevenWindow = "uneven-window", BAD_REQUEST, "Windows do not divide the dimension";
+    /// The function has no result without elements.
+    EmptyReduction = "empty-reduction", BAD_REQUEST, "Reduction of no elements";
+    /// A sum of integers exceeds its data type.
+    SumOverflow = "sum-overflow", BAD_REQUEST, "Sum overflows";
     /// The body violates the schema of the ZOM; `violations` lists the errors, `pointer` is the location of the first.
     InvalidZom = "invalid-zom", BAD_REQUEST, "Invalid ZOM";
     /// The dialect does not allow the name of the node at `path`.
@@ -194,6 +222,9 @@ problem_types! {
     /// The store does not support the operation at all; `unsupported` names it. What the resource supports is in
     /// `Allow`.
     Unsupported = "unsupported", NOT_IMPLEMENTED, "Not supported by the store";
+    /// The times of the array or of a coordinate are of a calendar that is unknown, or that the format cannot represent,
+    /// or outside of the range of `datetime64[ns]`; `unsupported` names it.
+    UnsupportedCalendar = "unsupported-calendar", NOT_IMPLEMENTED, "Unsupported calendar";
     /// Other writers kept changing what the request reads or changes, so it was given up after several attempts;
     /// nothing was changed.
     TooManyConflicts = "too-many-conflicts", SERVICE_UNAVAILABLE, "Too many conflicts";
@@ -276,6 +307,21 @@ pub struct Members {
     /// The dimension concerned, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimension: Option<u64>,
+    /// The name of the dimension concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A label, as it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The label of the coordinate that is nearest to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<Value>,
+    /// The first label of the coordinate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<Value>,
+    /// The last label of the coordinate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Value>,
     /// An index, as it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,

@@ -3,17 +3,30 @@
 //! Names and values are encoded as those of forms: a `+` is a space, as `requests`, `httpx` and browsers write it. What
 //! is rendered here writes `%20` and `%2B`, which mean the same to everyone.
 
+mod chunks;
+mod compute;
 mod elements;
 mod node;
+mod picture;
 
+pub use chunks::{CHUNKS, CHUNKS_PARAMETERS, ChunksForm, ChunksQuery, MAX_CHUNK_BINS};
+pub use compute::{
+    ASTYPE, AXIS, BINS, COARSEN, COMPUTE_PARAMETERS, ComputeQuery, DDOF, EDGE, Edge, KEEPDIMS, Keepdims, MAX_BINS,
+    MAX_FUNCTIONS, MAX_QUANTILES, QUANTILES, RANGE, REDUCE, STATS, StatsQuery,
+};
 pub use elements::{
-    APPEND, APPEND_PARAMETERS, AppendQuery, DIALECT, ELEMENTS_PARAMETERS, ELEMENTS_POST_PARAMETERS, ElementsQuery,
-    FORMAT, HEADER, MAX, MIN, READ, SELECT, WRITE_PARAMETERS, WriteQuery,
+    APPEND, APPEND_PARAMETERS, AppendQuery, DECODE, DIALECT, Decode, DimensionParameter, ELEMENTS_PARAMETERS,
+    ELEMENTS_POST_PARAMETERS, ElementsQuery, FORMAT, HEADER, ISEL, LABELS, READ, SEL, SELECT, SelectBy,
+    WRITE_PARAMETERS, WriteQuery,
 };
 pub use node::{
     ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NODE_DELETE_PARAMETERS,
     NODE_PARAMETERS, NODE_PATCH_PARAMETERS, NODE_POST_PARAMETERS, NODE_PUT_PARAMETERS, NodeDeleteQuery, NodePatchQuery,
     NodePostQuery, NodePutQuery, NodeQuery, OVERWRITE, TARGET, VALIDATE,
+};
+pub use picture::{
+    CMAP, Channels, LIMITS, LINTHRESH, MAX, MIN, NAN, OVER, PICTURE_PARAMETERS, PictureAnswer, PictureQuery, RGB,
+    SCALE, THRESHOLDS, UNDER,
 };
 
 use std::borrow::Cow;
@@ -191,10 +204,12 @@ pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
 
 /// True if a query has a parameter, with or without a value, as the parsers of the same query see it.
 pub fn names(query: &str, parameter: &str) -> bool {
-    query
-        .split('&')
-        .filter(|one| !one.is_empty())
-        .any(|one| name_of(one.split_once('=').map_or(one, |(name, _)| name)) == parameter)
+    parameters(query).any(|one| name_of(one.split_once('=').map_or(one, |(name, _)| name)) == parameter)
+}
+
+/// The parameters of a query, encoded.
+fn parameters(query: &str) -> impl Iterator<Item = &str> {
+    query.split('&').filter(|parameter| !parameter.is_empty())
 }
 
 /// The values of the parameters `wanted`, which are all that the resource knows.
@@ -204,8 +219,18 @@ fn parse<const N: usize>(
     wanted: [&'static str; N],
     unknown: UnknownParameters,
 ) -> Result<[Option<String>; N], QueryError> {
+    values(parameters(query), known, wanted, unknown)
+}
+
+/// The values of the parameters `wanted`, which are all that the resource knows besides those that were taken before.
+fn values<'q, const N: usize>(
+    parameters: impl IntoIterator<Item = &'q str>,
+    known: &'static [&'static str],
+    wanted: [&'static str; N],
+    unknown: UnknownParameters,
+) -> Result<[Option<String>; N], QueryError> {
     let mut found = [const { None }; N];
-    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+    for parameter in parameters {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let name = name_of(name);
         let Some((slot, name)) = found.iter_mut().zip(wanted).find(|(_, wanted)| *wanted == name) else {
@@ -282,6 +307,9 @@ fn parse_limit(text: &str) -> Result<usize, QueryError> {
 /// A name or a value, decoded once, as forms encode it (the URL standard's `application/x-www-form-urlencoded`): a `+`
 /// is a space, and a plus is `%2B`.
 fn text(encoded: &str) -> Option<Cow<'_, str>> {
+    if !encoded.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(encoded));
+    }
     if encoded.contains('+') {
         let spaced = encoded.replace('+', " ");
         return String::from_utf8(decode(&spaced).ok()?.into_owned()).ok().map(Cow::Owned);

@@ -16,6 +16,18 @@ pub const READY: &str = "/readyz";
 pub const METRICS: &str = "/metrics";
 /// The description of the HTTP contract.
 pub const OPENAPI: &str = "/openapi.yaml";
+/// The page, for clients that prefer HTML.
+pub const PAGE: &str = "/";
+/// The path of the page on the root node, as is [`BROWSE_ROOT`].
+pub const BROWSE: &str = "/browse";
+/// The start of the paths of the page on a node.
+pub const BROWSE_ROOT: &str = "/browse/";
+/// The template of the path of the page on a node. The path may be empty, which is the root's.
+pub const BROWSE_PATH: &str = "/browse/{path}";
+/// The start of the paths of the page's files.
+pub const ASSETS_ROOT: &str = "/assets/";
+/// The template of the path of a file of the page.
+pub const ASSET: &str = "/assets/{file}";
 /// The path of the store without its slash, which redirects to [`STORE_ROOT`].
 pub const STORE: &str = "/store";
 /// The path of the root prefix, with which the path of each key begins.
@@ -49,11 +61,39 @@ pub const SHARE_LINK_ROOT: &str = "/s/";
 /// The template of the path of the JSON Schema of a ZOM.
 pub const SCHEMA_ZOM: &str = "/schema/zom/{version}";
 
+/// The paths of all resources, and their templates.
+pub const TEMPLATES: &[&str] = &[
+    HEALTH,
+    READY,
+    METRICS,
+    OPENAPI,
+    PAGE,
+    BROWSE_PATH,
+    ASSET,
+    STORE,
+    STORE_ROOT,
+    STORE_KEY,
+    STORE_PREFIX,
+    ARRAY_PATH,
+    NODE_PATH,
+    TOKENS,
+    TOKEN,
+    SHARES,
+    SHARE,
+    SCHEMA_ZOM,
+];
+
 /// The start of the paths of the ZOM's JSON Schemas.
 const SCHEMA_ZOM_ROOT: &str = "/schema/zom/";
 
 /// Everything but the unreserved characters and `/`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// True for the first segments of the paths of resources and of those with a share link.
+pub fn is_first_segment(segment: &str) -> bool {
+    let templates = TEMPLATES.iter().chain([&SHARE_LINK_ROOT]);
+    templates.filter_map(|path| path.split('/').nth(1)).any(|first| first == segment)
+}
 
 /// The target of a path below [`STORE_ROOT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +204,11 @@ pub fn parse_credential_id(path: &str) -> Option<&str> {
     below(TOKENS).or_else(|| below(SHARES)).filter(|id| !id.is_empty() && !id.contains('/'))
 }
 
+/// The name in the path of a file of the page.
+pub fn parse_asset(path: &str) -> Option<&str> {
+    path.strip_prefix(ASSETS_ROOT).filter(|name| !name.is_empty() && !name.contains('/'))
+}
+
 /// The model whose JSON Schema a path names.
 pub fn parse_schema(path: &str) -> Option<zom::ZomFormat> {
     let name = path.strip_prefix(SCHEMA_ZOM_ROOT)?;
@@ -187,6 +232,9 @@ fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> 
 /// Percent-decodes a text once. Unlike browsers, rejects a `%` that is not an escape.
 pub fn decode(text: &str) -> Result<Cow<'_, [u8]>, PathError> {
     let bytes = text.as_bytes();
+    if !bytes.contains(&b'%') {
+        return Ok(Cow::Borrowed(bytes));
+    }
     for (at, _) in text.match_indices('%') {
         let is_hex = |offset: usize| bytes.get(at + offset).is_some_and(u8::is_ascii_hexdigit);
         if !(is_hex(1) && is_hex(2)) {

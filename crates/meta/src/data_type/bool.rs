@@ -15,6 +15,11 @@ struct Bool;
 /// `bool` (v3, draft), `|b1` (v2).
 pub(super) struct BoolFamily;
 
+/// The data type.
+pub(super) fn data_type() -> DataType {
+    DataType::new(Bool)
+}
+
 impl DataTypeFamily for BoolFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;

@@ -40,6 +40,12 @@ struct Complex {
 /// `complex64` (v3), `<c8` (v2, draft).
 pub(super) struct ComplexFamily;
 
+/// The data type of complex numbers.
+pub(super) fn data_type(number: Number) -> DataType {
+    let [single, double] = COMPLEX;
+    DataType::new(if number == Number::Complex64 { single } else { double })
+}
+
 impl DataTypeFamily for ComplexFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;

@@ -28,6 +28,16 @@ pub(super) struct Float {
 /// `float32` (v3), `<f4` (v2, draft).
 pub(super) struct FloatFamily;
 
+/// The data type of floats.
+pub(super) fn data_type(number: Number) -> DataType {
+    let [half, single, double] = FLOATS;
+    DataType::new(match number {
+        Number::Float16 => half,
+        Number::Float32 => single,
+        _ => double,
+    })
+}
+
 impl DataTypeFamily for FloatFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;

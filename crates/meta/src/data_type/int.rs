@@ -53,6 +53,12 @@ impl DataTypeFamily for IntegerFamily {
     }
 }
 
+/// The data type of integers.
+pub(super) fn data_type(number: Number) -> DataType {
+    let [.., widest] = INTEGERS;
+    DataType::new(INTEGERS.into_iter().find(|integer| integer.number == number).unwrap_or(widest))
+}
+
 /// The integer in a JSON value such as `3` or `3.0`.
 pub(super) fn exact_integer(json: &Value) -> Option<i128> {
     if let Some(value) = json.as_i64() {

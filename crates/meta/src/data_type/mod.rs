@@ -38,7 +38,11 @@ pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
 /// The type of an array's elements. Clones share one value.
 #[derive(Clone)]
-pub struct DataType(Arc<dyn ElementType>);
+pub struct DataType {
+    element_type: Arc<dyn ElementType>,
+    /// The size of an element in bytes, from its layout.
+    fixed_size: Option<usize>,
+}
 
 /// A data type and the operations on its elements.
 ///
@@ -267,15 +271,21 @@ pub struct UnsupportedInFormat {
 impl DataType {
     /// Wraps an element type.
     pub fn new(element_type: impl ElementType + 'static) -> Self {
-        Self(Arc::new(element_type))
+        let fixed_size = match element_type.layout() {
+            Layout::Fixed(layout) => Some(layout.size),
+            Layout::Variable => None,
+        };
+        Self { element_type: Arc::new(element_type), fixed_size }
+    }
+
+    /// The data type of plain numbers.
+    pub fn of_number(number: Number) -> Self {
+        registry::of_number(number)
     }
 
     /// The size of an element in bytes; `None` for variable length.
     pub fn fixed_size(&self) -> Option<usize> {
-        match self.layout() {
-            Layout::Fixed(layout) => Some(layout.size),
-            Layout::Variable => None,
-        }
+        self.fixed_size
     }
 }
 
@@ -283,13 +293,13 @@ impl Deref for DataType {
     type Target = dyn ElementType;
 
     fn deref(&self) -> &Self::Target {
-        &*self.0
+        &*self.element_type
     }
 }
 
 impl PartialEq for DataType {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.name() == other.name()
+        Arc::ptr_eq(&self.element_type, &other.element_type) || self.name() == other.name()
     }
 }
 

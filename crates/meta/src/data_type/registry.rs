@@ -3,10 +3,22 @@
 use serde_json::Value;
 
 use super::{
-    DataType, DataTypeFamily, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
-    complex::ComplexFamily, fixed_bytes::FixedBytesFamily, fixed_text::FixedTextFamily, float::FloatFamily,
-    int::IntegerFamily, json_value::JsonValueFamily, object::OtherObjectFamily, raw::RawFamily, structs::StructFamily,
-    text::truncated, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
+    DataType, DataTypeFamily, Number, StoredOrder, TypeError, V2Context,
+    bfloat16::BFloat16Family,
+    bool::{self, BoolFamily},
+    complex::{self, ComplexFamily},
+    fixed_bytes::FixedBytesFamily,
+    fixed_text::FixedTextFamily,
+    float::{self, FloatFamily},
+    int::{self, IntegerFamily},
+    json_value::JsonValueFamily,
+    object::OtherObjectFamily,
+    raw::RawFamily,
+    structs::StructFamily,
+    text::truncated,
+    time::TimeFamily,
+    variable_array::VariableArrayFamily,
+    variable_bytes::VariableBytesFamily,
     variable_text::VariableTextFamily,
 };
 
@@ -28,6 +40,16 @@ pub static FAMILIES: &[&dyn DataTypeFamily] = &[
     &JsonValueFamily,
     &OtherObjectFamily,
 ];
+
+/// The data type of plain numbers.
+pub(super) fn of_number(number: Number) -> DataType {
+    match number {
+        Number::Bool => bool::data_type(),
+        Number::Complex64 | Number::Complex128 => complex::data_type(number),
+        Number::Float16 | Number::Float32 | Number::Float64 => float::data_type(number),
+        _ => int::data_type(number),
+    }
+}
 
 /// Reads the `dtype` of a v2 document.
 pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {

@@ -45,6 +45,21 @@ impl Region {
         self
     }
 
+    /// The region in the view that starts at `offset`; inverts [`shifted`](Self::shifted).
+    #[must_use]
+    pub fn unshifted(&self, offset: &[u64]) -> Self {
+        let unshifted = |(dimension, &offset): (&DimensionSelection, &u64)| match dimension {
+            DimensionSelection::Index(index) => DimensionSelection::Index(index.saturating_sub(offset)),
+            DimensionSelection::Range { start, step, len } => {
+                DimensionSelection::Range { start: start.saturating_sub(offset), step: *step, len: *len }
+            }
+            DimensionSelection::List(indices) => {
+                DimensionSelection::List(indices.iter().map(|index| index.saturating_sub(offset)).collect())
+            }
+        };
+        Self { dimensions: self.dimensions.iter().zip(offset).map(unshifted).collect() }
+    }
+
     /// The selection that resolves to this region in the same shape.
     pub fn to_selection(&self) -> Selection {
         Selection { items: self.dimensions.iter().map(DimensionSelection::to_item).collect() }

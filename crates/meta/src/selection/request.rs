@@ -33,6 +33,13 @@ pub enum ResolvedSelection {
     Stack(Vec<Region>),
 }
 
+impl Item {
+    /// Parses the JSON of one item: an index, a list of indices, a text, or an object with `start`, `stop` and `step`.
+    pub fn from_json(json: &[u8]) -> Result<Self, RequestError> {
+        item(json::document(json)?)
+    }
+}
+
 impl ReadRequest {
     /// Parses the JSON of a request: an object with one of the members `select`, `points` and `stack`.
     ///

@@ -112,7 +112,7 @@ impl Selection {
 
 impl Item {
     /// Parses a single item.
-    pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         let mut scanner = Scanner::new(text)?;
         scanner.skip_spaces();
         let item = scanner.item()?;

@@ -1,8 +1,11 @@
 //! The queries of elements.
 
-use meta::Dialect;
+use meta::{Dialect, limits::MAX_RANK};
 
-use super::{QueryError, UnknownParameters, dialect_of, flag, parse};
+use super::{
+    ComputeQuery, PictureQuery, QueryError, UnknownParameters, dialect_of, flag, name_of, parameters, parse, text,
+    values,
+};
 use crate::{
     array::{CsvHeader, Format},
     routes::encode,
@@ -14,12 +17,16 @@ pub const SELECT: &str = "select";
 pub const FORMAT: &str = "format";
 /// The dialect of the node.
 pub const DIALECT: &str = "dialect";
-/// The value that a PNG shows black, and all below it.
-pub const MIN: &str = "min";
-/// The value that a PNG shows white, and all above it.
-pub const MAX: &str = "max";
 /// True if CSV has a header line with the columns' names: `true` or `false`.
 pub const HEADER: &str = "header";
+/// The prefix of parameters that select indices of a dimension: `isel.time`.
+pub const ISEL: &str = "isel";
+/// The prefix of parameters that select labels of a dimension: `sel.time`.
+pub const SEL: &str = "sel";
+/// The conventions by which elements are decoded: `none` or `cf`.
+pub const DECODE: &str = "decode";
+/// The dimension whose labels are returned instead of the elements.
+pub const LABELS: &str = "labels";
 /// Reads the selection in the body of a `POST`.
 pub const READ: &str = "read";
 
@@ -27,9 +34,71 @@ pub const READ: &str = "read";
 pub const APPEND: &str = "append";
 
 /// The parameters of reading elements.
-pub const ELEMENTS_PARAMETERS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX, HEADER];
+pub const ELEMENTS_PARAMETERS: &[&str] = &[
+    SELECT,
+    "isel.DIM",
+    "sel.DIM",
+    DECODE,
+    LABELS,
+    "reduce",
+    "axis",
+    "keepdims",
+    "ddof",
+    "coarsen.DIM",
+    "edge",
+    "astype",
+    "stats",
+    "quantiles",
+    "bins",
+    "range",
+    FORMAT,
+    DIALECT,
+    HEADER,
+    "min",
+    "max",
+    "cmap",
+    "scale",
+    "linthresh",
+    "limits",
+    "under",
+    "over",
+    "nan",
+    "rgb",
+    "thresholds",
+];
 /// The parameters of reading elements by `POST`; the body has the selection.
-pub const ELEMENTS_POST_PARAMETERS: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX, HEADER];
+pub const ELEMENTS_POST_PARAMETERS: &[&str] = &[
+    READ,
+    "isel.DIM",
+    "sel.DIM",
+    DECODE,
+    LABELS,
+    "reduce",
+    "axis",
+    "keepdims",
+    "ddof",
+    "coarsen.DIM",
+    "edge",
+    "astype",
+    "stats",
+    "quantiles",
+    "bins",
+    "range",
+    FORMAT,
+    DIALECT,
+    HEADER,
+    "min",
+    "max",
+    "cmap",
+    "scale",
+    "linthresh",
+    "limits",
+    "under",
+    "over",
+    "nan",
+    "rgb",
+    "thresholds",
+];
 /// The parameters of writing elements.
 pub const WRITE_PARAMETERS: &[&str] = &[SELECT, DIALECT];
 /// The parameters of appending.
@@ -43,16 +112,52 @@ const POSTS: &[&str] = &[READ, APPEND];
 pub struct ElementsQuery {
     /// The text of the selection. A `POST` has it in its body.
     pub select: Option<String>,
+    /// The selections along dimensions, in the order of the query.
+    pub dimensions: Vec<DimensionParameter>,
+    /// The conventions by which elements are decoded. Without any, they are not; what depends on them is an error.
+    pub decode: Option<Decode>,
+    /// The parameters that compute with the elements.
+    pub compute: ComputeQuery,
+    /// The dimension whose labels are returned instead of the elements.
+    pub labels: Option<String>,
     /// The format; takes precedence over `Accept`.
     pub format: Option<Format>,
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
-    /// The value that a PNG shows black; finite.
-    pub min: Option<f64>,
-    /// The value that a PNG shows white; finite, and above `min` where both are given.
-    pub max: Option<f64>,
+    /// The parameters of a picture.
+    pub picture: PictureQuery,
     /// True if CSV has a header line; by default it has one if the columns have names.
     pub header: Option<CsvHeader>,
+}
+
+/// A selection along one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DimensionParameter {
+    /// The name or number of the dimension, or the name of a coordinate over it.
+    pub dimension: String,
+    /// The kind of the selection.
+    pub by: SelectBy,
+    /// Its text.
+    pub text: String,
+}
+
+/// The kind of a selection along a dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectBy {
+    /// `isel.DIM`: an item of a selection.
+    Index,
+    /// `sel.DIM`: labels of the coordinate.
+    Label,
+}
+
+/// The conventions by which elements are decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decode {
+    /// Elements are returned as they are stored.
+    #[default]
+    None,
+    /// The CF conventions, as xarray reads them.
+    Cf,
 }
 
 /// The query of writing elements.
@@ -107,23 +212,25 @@ impl AppendQuery {
 impl ElementsQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [select, rest @ ..] =
-            parse(query, ELEMENTS_PARAMETERS, [SELECT, FORMAT, DIALECT, MIN, MAX, HEADER], UnknownParameters::Reject)?;
-        Self { select, ..Self::default() }.with(rest)
+        let (dimensions, others) = dimension_parameters(query)?;
+        let (compute, others) = ComputeQuery::take(others, ELEMENTS_PARAMETERS)?;
+        let (picture, others) = PictureQuery::take(others, ELEMENTS_PARAMETERS)?;
+        let wanted = [SELECT, FORMAT, DIALECT, HEADER, DECODE, LABELS];
+        let [select, rest @ ..] = values(others, ELEMENTS_PARAMETERS, wanted, UnknownParameters::Reject)?;
+        Self { select, dimensions, compute, picture, ..Self::default() }.with(rest)
     }
 
     /// Parses the query of a `POST`, which has to say that it reads.
     pub fn parse_post(query: &str) -> Result<Self, QueryError> {
-        let [read, rest @ ..] = parse(
-            query,
-            ELEMENTS_POST_PARAMETERS,
-            [READ, FORMAT, DIALECT, MIN, MAX, HEADER],
-            UnknownParameters::Reject,
-        )?;
+        let (dimensions, others) = dimension_parameters(query)?;
+        let (compute, others) = ComputeQuery::take(others, ELEMENTS_POST_PARAMETERS)?;
+        let (picture, others) = PictureQuery::take(others, ELEMENTS_POST_PARAMETERS)?;
+        let wanted = [READ, FORMAT, DIALECT, HEADER, DECODE, LABELS];
+        let [read, rest @ ..] = values(others, ELEMENTS_POST_PARAMETERS, wanted, UnknownParameters::Reject)?;
         if !flag(READ, read)? {
             return Err(QueryError::Missing { names: POSTS, known: ELEMENTS_POST_PARAMETERS });
         }
-        Self::default().with(rest)
+        Self { dimensions, compute, picture, ..Self::default() }.with(rest)
     }
 
     /// The text of the query of a `GET`, without `?`; empty if everything is the default.
@@ -136,31 +243,97 @@ impl ElementsQuery {
         self.rendered(Some(READ.to_owned()))
     }
 
-    fn with(self, [format, dialect, min, max, header]: [Option<String>; 5]) -> Result<Self, QueryError> {
+    fn with(self, [format, dialect, header, decode, labels]: [Option<String>; 5]) -> Result<Self, QueryError> {
         let format = format.map(|text| text.parse()).transpose();
-        let query = Self {
+        Ok(Self {
             format: format
-                .map_err(|_| QueryError::Invalid { name: FORMAT, expected: "is json, raw, npy, csv or png" })?,
+                .map_err(|_| QueryError::Invalid { name: FORMAT, expected: "is json, raw, npy, csv, png or xarray" })?,
             dialect: dialect_of(dialect)?,
-            min: min.map(|text| limit(MIN, &text)).transpose()?,
-            max: max.map(|text| limit(MAX, &text)).transpose()?,
             header: header.map(|text| csv_header(&text)).transpose()?,
+            decode: decode.map(|text| decode_of(&text)).transpose()?,
+            labels,
             ..self
-        };
-        match (query.min, query.max) {
-            (Some(min), Some(max)) if min >= max => {
-                Err(QueryError::Invalid { name: MAX, expected: "is larger than \"min\"" })
-            }
-            _ => Ok(query),
-        }
+        })
     }
 
     fn rendered(&self, first: Option<String>) -> String {
         let format = self.format.map(|format| format!("{FORMAT}={format}"));
         let dialect = self.dialect.map(|dialect| format!("{DIALECT}={dialect}"));
-        let [min, max] = [(MIN, self.min), (MAX, self.max)].map(|(name, limit)| Some(format!("{name}={}", limit?)));
-        let header = self.header.map(|header| format!("{HEADER}={}", header == CsvHeader::Present));
-        [first, format, dialect, min, max, header].into_iter().flatten().collect::<Vec<_>>().join("&")
+        let header = self.header.map(|header| format!("{HEADER}={}", header.name()));
+        let decode = self.decode.map(|decode| format!("{DECODE}={}", decode.name()));
+        let labels = self.labels.as_ref().map(|labels| format!("{LABELS}={}", encode(labels)));
+        let dimensions = self.dimensions.iter().map(|parameter| Some(parameter.rendered()));
+        let picture = self.picture.rendered().map(Some);
+        let others = [format, dialect, header, decode, labels];
+        let compute = self.compute.rendered().into_iter().map(Some);
+        [first]
+            .into_iter()
+            .chain(dimensions)
+            .chain(compute)
+            .chain(others)
+            .chain(picture)
+            .flatten()
+            .collect::<Vec<_>>()
+            .join("&")
+    }
+}
+
+impl Decode {
+    /// The value of the parameter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Cf => "cf",
+        }
+    }
+}
+
+impl DimensionParameter {
+    /// The parameter, rendered.
+    pub(super) fn rendered(&self) -> String {
+        format!("{}.{}={}", self.by.name(), encode(&self.dimension), encode(&self.text))
+    }
+}
+
+impl SelectBy {
+    /// The name of parameters, before the dot.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Index => ISEL,
+            Self::Label => SEL,
+        }
+    }
+}
+
+/// Takes the parameters `isel.DIM` and `sel.DIM` out of a query, and returns the others as they were encoded.
+pub(super) fn dimension_parameters(query: &str) -> Result<(Vec<DimensionParameter>, Vec<&str>), QueryError> {
+    let (mut dimensions, mut rest) = (Vec::new(), Vec::new());
+    for parameter in parameters(query) {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let name = name_of(name);
+        let found = name.split_once('.').and_then(|(kind, dimension)| {
+            let by = [SelectBy::Index, SelectBy::Label].into_iter().find(|by| by.name() == kind)?;
+            Some((by, dimension))
+        });
+        let Some((by, dimension)) = found else {
+            rest.push(parameter);
+            continue;
+        };
+        let invalid = |expected| QueryError::Invalid { name: by.name(), expected };
+        if dimensions.len() >= MAX_RANK {
+            return Err(invalid("is given for at most 64 dimensions"));
+        }
+        let text = text(value).ok_or_else(|| invalid("is not percent-encoded UTF-8"))?.into_owned();
+        dimensions.push(DimensionParameter { dimension: dimension.to_owned(), by, text });
+    }
+    Ok((dimensions, rest))
+}
+
+fn decode_of(text: &str) -> Result<Decode, QueryError> {
+    match text {
+        "none" => Ok(Decode::None),
+        "cf" => Ok(Decode::Cf),
+        _ => Err(QueryError::Invalid { name: DECODE, expected: "is none or cf" }),
     }
 }
 
@@ -168,13 +341,9 @@ fn csv_header(text: &str) -> Result<CsvHeader, QueryError> {
     match text {
         "true" => Ok(CsvHeader::Present),
         "false" => Ok(CsvHeader::Absent),
-        _ => Err(QueryError::Invalid { name: HEADER, expected: "is true or false" }),
+        "labels" => Ok(CsvHeader::Labels),
+        _ => Err(QueryError::Invalid { name: HEADER, expected: "is true, false or labels" }),
     }
-}
-
-fn limit(name: &'static str, text: &str) -> Result<f64, QueryError> {
-    let limit = text.parse().ok().filter(|limit: &f64| limit.is_finite());
-    limit.ok_or(QueryError::Invalid { name, expected: "is a finite number" })
 }
 
 #[cfg(test)]
@@ -187,13 +356,19 @@ mod tests {
             select: Some("0:10,::-2, [1]".into()),
             format: Some(Format::Png),
             dialect: Some(Dialect::Draft),
-            min: Some(-0.5),
-            max: Some(1e300),
+            picture: PictureQuery { min: Some(-0.5), max: Some(1e300), ..PictureQuery::default() },
             header: Some(CsvHeader::Present),
+            dimensions: vec![
+                DimensionParameter { dimension: "my.time ~+".into(), by: SelectBy::Label, text: "2020-01..".into() },
+                DimensionParameter { dimension: "0".into(), by: SelectBy::Index, text: "::2".into() },
+            ],
+            decode: Some(Decode::Cf),
+            compute: ComputeQuery { reduce: vec!["mean".into(), "max".into()], ..ComputeQuery::default() },
+            labels: Some("x&y".into()),
         };
-        assert!(
-            full.render().starts_with("select=0%3A10%2C%3A%3A-2%2C%20%5B1%5D&format=png&dialect=draft&min=-0.5&max=1")
-        );
+        assert!(full.render().starts_with(
+            "select=0%3A10%2C%3A%3A-2%2C%20%5B1%5D&sel.my.time%20~%2B=2020-01..&isel.0=%3A%3A2&reduce=mean%2Cmax&format=png"
+        ));
         assert_eq!(ElementsQuery::parse(&full.render()), Ok(full.clone()));
         assert_eq!(ElementsQuery::parse_post(&full.render_post()), Ok(ElementsQuery { select: None, ..full }));
         assert_eq!(ElementsQuery::parse(""), Ok(ElementsQuery::default()));
@@ -213,11 +388,6 @@ mod tests {
             ("format=npz", FORMAT),
             ("format=", FORMAT),
             ("dialect=v4", DIALECT),
-            ("min=x", MIN),
-            ("min=nan", MIN),
-            ("max=inf", MAX),
-            ("max=1e999", MAX),
-            ("min=1&max=1", MAX),
             ("header=", HEADER),
             ("header=1", HEADER),
             ("header=TRUE", HEADER),
