@@ -4,22 +4,35 @@ use std::{sync::Arc, time::Instant};
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    selection::{ReadRequest, Selection},
+    selection::{ReadRequest, ResolvedSelection, Selection},
 };
-use store::{MAX_READ_TIME, Precondition, ReadError, ServedStore, Version, WaitTimes, until_unchanged};
+use store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
 
 use crate::{
+    chunk_map::ChunkMap,
     context::Context,
+    coordinates::{
+        error::CoordinateError,
+        find::locate,
+        select::{
+            CoordinateVersion, DimensionCoordinate, LabelledDimension, NamedSelection, Selected, are_current,
+            coordinate, labels_of, select,
+        },
+    },
     error::ArrayError,
     hierarchy::hierarchies::Hierarchies,
     memory::{
         caller::Usage,
         claim::{Claim, MemoryBudget},
     },
-    node::resolved::ResolvedArray,
     options::Options,
-    read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
-    retry::MAX_ATTEMPTS,
+    read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
+    reduce::{
+        request::{ReduceConsumer, ReduceRequest},
+        run::ReducedRead,
+        statistics::{StatisticsOf, StatisticsRead},
+    },
+    result::ArrayResult,
     rights::NodeRights,
     write::{
         append::Append,
@@ -85,6 +98,16 @@ impl Arrays {
         self.0.cache.capacity()
     }
 
+    /// The size of the remembered results of reductions, in bytes of memory.
+    pub fn result_cache_used(&self) -> u64 {
+        self.0.results.used()
+    }
+
+    /// The capacity of the cache of results of reductions, in bytes.
+    pub fn result_cache_capacity(&self) -> u64 {
+        self.0.results.capacity()
+    }
+
     /// The hierarchies that contain the arrays, on behalf of the same request.
     pub fn hierarchies(&self) -> Hierarchies {
         Hierarchies(self.0.clone())
@@ -104,9 +127,103 @@ impl Arrays {
     ) -> Result<ArrayRead, ArrayError> {
         let start = Instant::now();
         let context = self.0.for_operation();
-        let read = plan_read(&context, (path, dialect), request, limit).await?;
+        let read = plan_read(&context, (path, dialect), request, &ElementLimit(limit)).await?;
         read.source.metrics.planned(start.elapsed());
         Ok(read)
+    }
+
+    /// Plans a reduction of what `request` selects from the array at `path`; see [`read`](Self::read). The result may
+    /// have at most `limit` bytes.
+    pub async fn reduce(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        (request, reduce): (&ReadRequest, &ReduceRequest),
+        limit: u64,
+    ) -> Result<ArrayResult, ArrayError> {
+        let start = Instant::now();
+        let context = self.0.for_operation();
+        let consumer = ReduceConsumer { request: reduce, options: &context.options, limit };
+        let read = plan_read(&context, (path, dialect), request, &consumer).await?;
+        read.source.metrics.planned(start.elapsed());
+        ReducedRead::new(read, reduce, limit).map(ArrayResult::from)
+    }
+
+    /// Plans statistics of what `request` selects from the array at `path`; see [`read`](Self::read).
+    pub async fn statistics(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        (request, statistics): (&ReadRequest, &StatisticsOf),
+    ) -> Result<StatisticsRead, ArrayError> {
+        let start = Instant::now();
+        let context = self.0.for_operation();
+        let read = plan_read(&context, (path, dialect), request, statistics).await?;
+        read.source.metrics.planned(start.elapsed());
+        StatisticsRead::new(read, statistics)
+    }
+}
+
+impl Arrays {
+    /// Makes a selection from the array at `path` by the names of dimensions, and by labels of their coordinates, which
+    /// are read as far as they are not cached.
+    ///
+    /// The coordinates and the array may change before the selection is read; see [`are_current`](Self::are_current).
+    pub async fn select(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        dimensions: &[NamedSelection],
+    ) -> Result<Selected, CoordinateError> {
+        let context = self.0.for_operation();
+        let (model, _) = self.model(path, dialect).await?;
+        select(&context, (path, &model), dimensions).await
+    }
+
+    /// The coordinate of a dimension of the array at `path`, given the name or number of the dimension, or the name of
+    /// another one-dimensional array over it.
+    pub async fn coordinate(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        name: &str,
+    ) -> Result<DimensionCoordinate, CoordinateError> {
+        let context = self.0.for_operation();
+        let (model, _) = self.model(path, dialect).await?;
+        coordinate(&context, (path, &model), name).await
+    }
+
+    /// The labels of a result along all dimensions that have a name, and the versions of the coordinates that have
+    /// them; none for points and stacks. Fails if those of the selected elements have more than `limit` bytes.
+    pub async fn labels_of(
+        &self,
+        result: &ArrayResult,
+        limit: u64,
+    ) -> Result<(Vec<LabelledDimension>, Vec<CoordinateVersion>), CoordinateError> {
+        let ResolvedSelection::Region(region) = result.input() else { return Ok(Default::default()) };
+        let model = result.model();
+        // Labels are those of the view.
+        let region = region.unshifted(&model.view_offset);
+        let selected = (&region, result.reduction());
+        labels_of(&self.0.for_operation(), (result.path(), model), selected, limit).await
+    }
+
+    /// The dimension of a name, as [`coordinate`](Self::coordinate) takes it, and the path of its coordinate.
+    pub async fn locate_coordinate(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        name: &str,
+    ) -> Result<(usize, NodePath), CoordinateError> {
+        let (model, _) = self.model(path, dialect).await?;
+        let located = locate(&self.0.for_operation(), path, &model, name).await?;
+        Ok((located.dimension, located.coordinate))
+    }
+
+    /// True if coordinates are still as they were used. A read that was planned before then has the elements of the
+    /// labels, as of one commit.
+    pub async fn are_current(&self, coordinates: &[CoordinateVersion]) -> Result<bool, CoordinateError> {
+        are_current(&self.0.for_operation(), coordinates).await
     }
 }
 
@@ -150,68 +267,23 @@ impl Arrays {
         Append::new(context, place, resolved, dimension)
     }
 
+    /// The chunks that a selection of the array at a path touches. No chunk is looked up yet.
+    pub async fn chunk_map(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        selection: &Selection,
+    ) -> Result<ChunkMap, ArrayError> {
+        let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
+        let context = self.0.for_operation();
+        let resolved = until_unchanged(|| place.resolve_current(&context)).await?;
+        ChunkMap::new(context, &resolved, selection)
+    }
+
     /// The model and version of the array at a path.
     pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
         let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
         let resolved = until_unchanged(|| place.resolve_current(&self.0)).await?;
         Ok((resolved.array.model().clone(), resolved.version()))
     }
-}
-
-/// Plans a read, until nothing changes while it is planned.
-async fn plan_read(
-    context: &Arc<Context>,
-    (path, dialect): (&NodePath, Option<Dialect>),
-    request: &ReadRequest,
-    limit: u64,
-) -> Result<ArrayRead, ArrayError> {
-    let begun = Instant::now();
-    let mut cached = context.nodes.get(path, dialect);
-    let mut changed = None;
-    for attempt in 0..MAX_ATTEMPTS {
-        // Other programs may change documents for ever.
-        if attempt > 0 && context.is_distant() && begun.elapsed() >= MAX_READ_TIME {
-            break;
-        }
-        let resolved = match cached.take() {
-            Some(resolved) => Ok(resolved),
-            None => context.resolve_array(path, dialect).await,
-        };
-        let planned = match resolved {
-            Ok(resolved) => plan_on(context, &resolved, request, limit).await,
-            Err(error) => Err(error),
-        };
-        match planned {
-            Ok(Some(read)) => return Ok(read),
-            Ok(None) => {}
-            Err(error) if error.is_changed() => changed = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(changed.unwrap_or_else(|| ArrayError::TooManyConflicts { path: path.clone() }))
-}
-
-/// Plans a read of a resolved array; `None` if its documents are not current any more when the versions of the chunks
-/// are looked up.
-async fn plan_on(
-    context: &Arc<Context>,
-    resolved: &ResolvedArray,
-    request: &ReadRequest,
-    limit: u64,
-) -> Result<Option<ArrayRead>, ArrayError> {
-    let array = &resolved.array;
-    // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
-    let prepared = ReadPlan::new(context, array, request, limit).await;
-    let documents = resolved.read_set.keys().cloned().collect();
-    let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
-    if !resolved.read_set.is_current(&*snapshot).await? {
-        return Ok(None);
-    }
-    let mut prepared = prepared?;
-    let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
-    let shape = prepared.resolved.shape();
-    let work = prepared.work_budget(&context.options, array, &found)?;
-    let fingerprint = found.fingerprint;
-    let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None }))
 }

@@ -6,7 +6,7 @@ use codec::{Elements, ShardIndex};
 use quick_cache::{Weighter, sync::Cache};
 use store::{Key, Version};
 
-/// An LRU cache of decoded chunks and shard indexes. Concurrent requests for one entry decode it once.
+/// A cache of decoded chunks and shard indexes that evicts what was used once before what was used again. Concurrent requests for one entry decode it once.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
     entries: Cache<CacheKey, Cached, ByteWeighter>,
@@ -67,6 +67,14 @@ impl ChunkCache {
         self.capacity
     }
 
+    /// The decoded chunks of a read that are cached, in bytes, at most.
+    ///
+    /// Entries that were used again stay when others are read once, so this bound does not protect them. But if a read
+    /// takes more than is left beside them, each of its chunks is evicted before it is read again.
+    pub(crate) fn largest_read(&self) -> u64 {
+        self.capacity / 2
+    }
+
     /// The memory of all entries, in bytes.
     pub(crate) fn used(&self) -> u64 {
         self.entries.weight()
@@ -100,5 +108,53 @@ impl Weighter<CacheKey, Cached> for ByteWeighter {
             Cached::Index(index) => index.memory_size(),
         };
         memory.saturating_add(ENTRY_OVERHEAD).saturating_add(key.key.as_str().len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    const CAPACITY: u64 = 192 << 20;
+    const ENTRY: usize = 64 << 10;
+
+    fn key(array: &str, number: u64) -> CacheKey {
+        let key = Key::parse(&format!("{array}/{number}")).unwrap();
+        CacheKey { key, version: Version::from_u128(1), start: 0, kind: CacheKind::Chunk, metadata: 0 }
+    }
+
+    /// Reads an array of so many bytes; returns the number of entries that were cached, and of all.
+    fn read(cache: &ChunkCache, array: &str, bytes: u64) -> (u64, u64) {
+        // All entries share one buffer.
+        let chunk = Cached::Chunk(Elements::Fixed(Bytes::from(vec![0; ENTRY])));
+        let all = bytes / ENTRY as u64;
+        let mut found = 0;
+        for key in (0..all).map(|number| key(array, number)) {
+            match cache.get(&key) {
+                Some(_) => found += 1,
+                None => cache.insert(key, chunk.clone()),
+            }
+        }
+        (found, all)
+    }
+
+    #[test]
+    fn what_was_read_again_stays_when_others_are_read_once() {
+        let cache = ChunkCache::new(CAPACITY);
+        for _ in 0..3 {
+            read(&cache, "again", CAPACITY / 2);
+        }
+        for once in 0..20 {
+            read(&cache, &format!("once{once}"), cache.largest_read());
+        }
+        let (found, all) = read(&cache, "again", CAPACITY / 2);
+        assert!(found > all * 3 / 4, "{found} of {all}");
+        for _ in 0..5 {
+            read(&cache, "again too", cache.largest_read());
+        }
+        let (found, all) = read(&cache, "again too", cache.largest_read());
+        assert!(found > all / 2, "{found} of {all}");
+        assert!(cache.used() <= CAPACITY);
     }
 }

@@ -12,6 +12,7 @@ use tokio::{
 use crate::{
     background,
     cache::ChunkCache,
+    coordinate_cache::CoordinateCache,
     error::ArrayError,
     locks::{
         path::{PathGuard, PathLocks, Scope},
@@ -26,6 +27,7 @@ use crate::{
     },
     node::cache::NodeCache,
     options::Options,
+    result_cache::ResultCache,
     rights::NodeRights,
 };
 
@@ -58,6 +60,10 @@ pub(crate) struct Context {
     pub(crate) cache: Arc<ChunkCache>,
     /// Resolved arrays, so that documents are parsed once for each version.
     pub(crate) nodes: Arc<NodeCache>,
+    /// Results of reductions.
+    pub(crate) results: Arc<ResultCache>,
+    /// Decoded coordinates.
+    pub(crate) coordinates: Arc<CoordinateCache>,
     /// Locks on paths, held while a change of structure is planned and committed.
     path_locks: Arc<PathLocks>,
     /// The targets of running copies, where nothing else may create nodes.
@@ -88,6 +94,8 @@ impl Context {
             options,
             cache: Arc::new(ChunkCache::new(options.cache_capacity)),
             nodes: Arc::default(),
+            results: Arc::new(ResultCache::new(options.result_cache)),
+            coordinates: Arc::default(),
             path_locks: Arc::default(),
             copy_targets: Arc::default(),
             shrinking: Arc::default(),
@@ -208,6 +216,16 @@ impl Context {
             RequestSize::Large => background::spawn_blocking(work),
         };
         job.await.map_err(|_| ArrayError::ShuttingDown)?
+    }
+
+    /// Runs a job of `steps`: at once if it is short, else on the blocking pool as
+    /// [`run_blocking`](Self::run_blocking) does.
+    pub(crate) async fn run_measured<T: Send + 'static>(
+        &self,
+        steps: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        if steps <= INLINE_JOB_STEPS { Ok(work()) } else { self.run_blocking(steps, || Ok(work())).await }
     }
 
     /// Runs a job on `bytes` bytes of documents: at once if there are few, else on the blocking pool as

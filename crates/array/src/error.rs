@@ -1,5 +1,6 @@
 //! Errors of reading arrays.
 
+use cf::CfError;
 use codec::{ChainError, CodecError};
 use meta::{
     NodePath,
@@ -108,11 +109,38 @@ pub enum ArrayError {
         /// The memory that the read has for them, in bytes.
         budget: u64,
     },
+    /// The attributes of an array do not follow the conventions by which its elements are to be decoded, or its elements
+    /// cannot be represented.
+    #[error("the elements of {path} cannot be decoded by convention: {source}")]
+    Convention {
+        /// The array's path.
+        path: NodePath,
+        /// The error.
+        #[source]
+        source: CfError,
+    },
     /// An element was written to the wrong place: a bug in this crate, detected before wrong elements are returned.
     #[error("the elements of {path} were assembled wrongly")]
     Misplaced {
         /// The array's path.
         path: NodePath,
+    },
+    /// A reduction cannot be computed.
+    #[error(transparent)]
+    Compute(#[from] compute::ComputeError),
+    /// The array's attributes say that elements have to be decoded, and the request does not say whether.
+    #[error(
+        "the array has packed or missing elements (attributes such as `scale_factor` or `_FillValue`), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"
+    )]
+    DecodeUnspecified,
+    /// Points and stacks are not reduced.
+    #[error("points and stacks of selections cannot be reduced: use one selection")]
+    ReducesPoints,
+    /// The name is none of a number type.
+    #[error("`{name}` is no number type: use a name such as `float32` or `int64`")]
+    UnknownNumberType {
+        /// The name.
+        name: String,
     },
     /// Memory is not available.
     #[error(transparent)]

@@ -26,22 +26,30 @@
 //! # Modules
 //!
 //! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
-//! ← `metadata` ← `read`, `write`, `hierarchy` ← `arrays`.
+//! ← `metadata` ← `read`, `write`, `hierarchy`, `chunk_map` ← `map` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
 mod background;
 mod cache;
+mod chunk_map;
 mod context;
+mod convention;
+mod coordinate_cache;
+mod coordinates;
 mod error;
 mod grid;
 mod hierarchy;
 mod locks;
+mod map;
 mod memory;
 mod metadata;
 mod node;
 mod options;
 mod read;
+mod reduce;
 mod resolve;
+mod result;
+mod result_cache;
 mod retry;
 mod rights;
 mod work;
@@ -49,6 +57,14 @@ mod write;
 
 pub use arrays::Arrays;
 pub use background::run_request;
+pub use chunk_map::{BinAxis, ChunkBins, ChunkEntry, ChunkMap, MAX_BINS};
+pub use coordinates::{
+    error::CoordinateError,
+    select::{
+        CoordinateVersion, DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected,
+        hash_versions,
+    },
+};
 pub use error::ArrayError;
 pub use hierarchy::{
     hierarchies::Hierarchies,
@@ -56,6 +72,7 @@ pub use hierarchy::{
     members::{MAX_MEMBERS, MemberPage, Members},
     options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
 };
+pub use map::{Decode, ElementMap};
 pub use memory::{
     caller::{Caller, Usage},
     claim::{Claim, MemoryBudget, Permit},
@@ -70,7 +87,13 @@ pub use operations::{
 pub use options::{EmptyChunks, Options};
 pub use read::{
     array_read::ArrayRead,
+    cost::{ReadCost, StoredCost},
     metrics::{ReadMetrics, ReadStats},
 };
+pub use reduce::{
+    request::ReduceRequest,
+    statistics::{StatisticsOf, StatisticsRead},
+};
+pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};

@@ -9,6 +9,8 @@ pub struct Options {
     pub max_memory: u64,
     /// The capacity of the cache of decoded chunks, in bytes; 0 disables it.
     pub cache_capacity: u64,
+    /// The capacity of the cache of results of reductions, in bytes; 0 disables it.
+    pub result_cache: u64,
     /// The most chunks that one read may touch.
     pub max_chunks: u64,
     /// The memory in which the output of one read is assembled, in bytes. A larger output is returned slab by slab.
@@ -43,6 +45,7 @@ impl Default for Options {
         Self {
             max_memory: 1 << 30,
             cache_capacity: 192 << 20,
+            result_cache: 8 << 20,
             max_chunks: 1 << 18,
             slab_memory: 128 << 20,
             parallelism: cores.saturating_mul(4),

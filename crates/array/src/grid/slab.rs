@@ -166,7 +166,7 @@ fn full_chunks(dimension: &DimensionSelection, grid: &DimensionGrid, fits: u64) 
 }
 
 /// A range of a dimension's indices, in the order of the selection.
-pub(super) fn slice_dimension(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
+pub(crate) fn slice_dimension(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
     Some(match dimension {
         DimensionSelection::Index(index) => DimensionSelection::Index(*index),
         DimensionSelection::Range { start, step, .. } => {

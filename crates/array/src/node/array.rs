@@ -1,6 +1,9 @@
 //! Arrays as of one commit.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use codec::{ChunkRepresentation, CodecChain};
 use meta::{
@@ -27,6 +30,8 @@ struct Inner {
     metadata_hash: u128,
     /// The codec chains by chunk shape; a regular grid has one.
     chains: Mutex<HashMap<Vec<u64>, Arc<CodecChain>>>,
+    /// The chain of the largest chunk, which is that of all chunks of a regular grid; `None` without chunks.
+    largest_chain: OnceLock<Option<Arc<CodecChain>>>,
 }
 
 /// The number of chunk shapes whose chains are cached.
@@ -38,18 +43,19 @@ impl Array {
     pub(crate) fn new(model: ArrayModel, path: NodePath, hierarchy: &Prefix, stamp: u128) -> Result<Self, ArrayError> {
         let prefix = format!("{}{}", hierarchy.as_str(), model.chunk_prefix);
         let grid = Arc::new(model.grid.clone());
-        let array = Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: stamp, chains: Mutex::default() }));
+        let (chains, largest_chain) = (Mutex::default(), OnceLock::new());
+        let array = Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: stamp, chains, largest_chain }));
         array.largest_chain()?;
         Ok(array)
     }
 
     /// The same array with another shape.
     pub(crate) fn reshaped(&self, shape: Vec<u64>) -> Self {
-        let Inner { model, grid, path, prefix, metadata_hash: stamp, chains } = &*self.0;
+        let Inner { model, grid, path, prefix, metadata_hash: stamp, chains, largest_chain } = &*self.0;
         let model = ArrayModel { shape, ..model.clone() };
         let chains = Mutex::new(chains.lock().clone());
-        let (grid, path, prefix) = (grid.clone(), path.clone(), prefix.clone());
-        Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains }))
+        let (grid, path, prefix, largest_chain) = (grid.clone(), path.clone(), prefix.clone(), largest_chain.clone());
+        Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains, largest_chain }))
     }
 
     /// The array's path.
@@ -81,11 +87,16 @@ impl Array {
         let encoding = self.0.model.chunk_keys;
         let names = [Some(encoding.key(position)), encoding.fallback_key(position).map(str::to_owned)];
         let prefix = &self.0.prefix;
-        names.into_iter().flatten().filter_map(move |name| Key::parse(&format!("{prefix}{name}")).ok())
+        names.into_iter().flatten().filter_map(move |name| Key::parse(&[prefix, &*name].concat()).ok())
     }
 
     /// The codec chain of chunks with this shape.
     pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
+        if let Some(Some(largest)) = self.0.largest_chain.get()
+            && largest.representation().shape() == shape
+        {
+            return Ok(largest.clone());
+        }
         let mut chains = self.0.chains.lock();
         if let Some(chain) = chains.get(shape) {
             return Ok(chain.clone());
@@ -104,6 +115,9 @@ impl Array {
 
     /// The codec chain of the largest chunk; `None` if the grid has no chunks.
     pub(crate) fn largest_chain(&self) -> Result<Option<Arc<CodecChain>>, ArrayError> {
+        if let Some(chain) = self.0.largest_chain.get() {
+            return Ok(chain.clone());
+        }
         let longest = |grid: &DimensionGrid| match grid {
             DimensionGrid::Regular { length } => Some(*length),
             DimensionGrid::Rectilinear { ends } => {
@@ -112,6 +126,7 @@ impl Array {
             }
         };
         let shape: Option<Vec<u64>> = self.0.grid.dimensions().iter().map(longest).collect();
-        shape.map(|shape| self.chain(&shape)).transpose()
+        let chain = shape.map(|shape| self.chain(&shape)).transpose()?;
+        Ok(self.0.largest_chain.get_or_init(|| chain).clone())
     }
 }

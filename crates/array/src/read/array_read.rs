@@ -9,7 +9,7 @@ use meta::{
     selection::{Region, ResolvedSelection, Selection},
 };
 
-use super::{assemble, context::ReadContext, metrics::ReadMetrics, plan::ReadPlan};
+use super::{assemble, context::ReadContext, cost::ReadCost, metrics::ReadMetrics, plan::ReadPlan};
 use crate::{
     error::ArrayError,
     grid::{
@@ -27,6 +27,7 @@ pub struct ArrayRead {
     pub(crate) prepared: ReadPlan,
     pub(crate) shape: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
+    pub(crate) cost: ReadCost,
     /// The only parts to read, one after the other; `None` for everything.
     pub(crate) parts: Option<Vec<Region>>,
 }
@@ -92,6 +93,11 @@ impl ArrayRead {
     /// chunks.
     pub fn fingerprint(&self) -> Option<u128> {
         self.fingerprint
+    }
+
+    /// The stored values that the read needs.
+    pub fn cost(&self) -> ReadCost {
+        self.cost
     }
 
     /// The metrics of the read, which are updated while [`into_stream`](Self::into_stream) is consumed.

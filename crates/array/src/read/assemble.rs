@@ -24,6 +24,7 @@ use super::{
     job::{Job, SlabWriter},
     memory::{GrantedMemory, JobMemory, ReadMemory},
     scheduler::ChunkScheduler,
+    sink::ElementSink,
     slab_buffer::{BufferResources, PERMIT_UNIT, ScatterError, SegmentLayout, SlabBuffer},
 };
 use crate::{
@@ -53,6 +54,23 @@ pub(crate) fn stream_slabs(
     })
 }
 
+/// Passes the elements of a slab to a sink, in any order, with `parallel` jobs at a time.
+pub(crate) async fn pass_elements(
+    source: Arc<ReadContext>,
+    slab: Slab,
+    sink: Arc<dyn ElementSink>,
+    (parallel, memory): (usize, JobMemory),
+) -> Result<(), ArrayError> {
+    let (mut sender, fed) = mpsc::channel(parallel);
+    let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, slab.strides(), parallel);
+    let feeder = async move { schedule_jobs(&mut feed, &sink, &mut sender).await.map(|_| ()) }.boxed();
+    let mut jobs = Assembly::new(source.clone(), (feeder, fed), parallel, memory);
+    match jobs.next().await? {
+        None => Ok(()),
+        Some(_) => Err(source.scatter_error(ScatterError::Internal)),
+    }
+}
+
 enum AssemblyState {
     Waiting(Arc<ReadContext>, Slabs, ReadMemory),
     Running(Box<Assembly>),
@@ -73,7 +91,7 @@ struct Assembly {
     /// The memory that jobs take, in bytes.
     taken: u64,
     /// The next job, if it waits for memory of others.
-    next: Option<(Job, Arc<SlabWriter>)>,
+    next: Option<(Job, Arc<dyn ElementSink>)>,
     /// The slabs being assembled, and the segment of the first that is returned next.
     open_slabs: VecDeque<Arc<SlabWriter>>,
     next_segment: usize,
@@ -82,7 +100,7 @@ struct Assembly {
 /// An item of the schedule.
 enum Scheduled {
     Slab(Arc<SlabWriter>),
-    Job(Job, Arc<SlabWriter>),
+    Job(Job, Arc<dyn ElementSink>),
 }
 
 impl Assembly {
@@ -96,19 +114,28 @@ impl Assembly {
             memory: memory.map(Arc::new),
         };
         let feeder = schedule_slabs(source.clone(), slabs, (assembly, parallel), supplies, sender).boxed();
-        Ok(Self {
+        Ok(Self::new(source, (feeder, fed), parallel, jobs))
+    }
+
+    fn new(
+        source: Arc<ReadContext>,
+        (feeder, fed): (BoxFuture<'static, Result<(), ArrayError>>, mpsc::Receiver<Scheduled>),
+        parallel: usize,
+        memory: JobMemory,
+    ) -> Self {
+        Self {
             source,
             scheduler: Some(feeder),
             scheduled: fed,
             scheduling: true,
             jobs: FuturesUnordered::new(),
             parallel,
-            memory: jobs,
+            memory,
             taken: 0,
             next: None,
             open_slabs: VecDeque::new(),
             next_segment: 0,
-        })
+        }
     }
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
@@ -152,13 +179,13 @@ impl Assembly {
                     cx.waker().wake_by_ref();
                     return Ok(());
                 };
-                if let Some((job, slab)) = self.next.take() {
+                if let Some((job, sink)) = self.next.take() {
                     if self.must_wait(&job) {
-                        self.next = Some((job, slab));
+                        self.next = Some((job, sink));
                         break;
                     }
                     starts = left;
-                    self.start(job, slab)?;
+                    self.start(job, sink)?;
                     moved = true;
                     continue;
                 }
@@ -166,7 +193,7 @@ impl Assembly {
                     Poll::Pending => break,
                     Poll::Ready(None) => self.scheduling = false,
                     Poll::Ready(Some(Scheduled::Slab(slab))) => self.open_slabs.push_back(slab),
-                    Poll::Ready(Some(Scheduled::Job(job, slab))) => self.next = Some((job, slab)),
+                    Poll::Ready(Some(Scheduled::Job(job, sink))) => self.next = Some((job, sink)),
                 }
                 moved = true;
             }
@@ -202,14 +229,14 @@ impl Assembly {
         if self.memory.all.is_some() { job.memory(self.memory.most) } else { 0 }
     }
 
-    fn start(&mut self, job: Job, slab: Arc<SlabWriter>) -> Result<(), ArrayError> {
-        if let Some(done) = job.try_run_inline(&self.source, &slab) {
+    fn start(&mut self, job: Job, sink: Arc<dyn ElementSink>) -> Result<(), ArrayError> {
+        if let Some(done) = job.try_run_inline(&self.source, &*sink) {
             return done;
         }
         let needed = self.needed(&job);
         self.taken = self.taken.saturating_add(needed);
         let light = job.is_cheap(&self.source);
-        let run = job.run(self.source.clone(), slab);
+        let run = job.run(self.source.clone(), sink);
         self.jobs.push(match light {
             true => run.map_ok(move |()| needed).boxed(),
             false => {
@@ -245,15 +272,27 @@ async fn schedule_slabs(
             return Ok(());
         }
         let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone(), jobs);
-        while let Some(jobs) = feed.next().await? {
-            for job in jobs {
-                if found.send(Scheduled::Job(job, writer.clone())).await.is_err() {
-                    return Ok(());
-                }
-            }
+        if !schedule_jobs(&mut feed, &(writer as Arc<dyn ElementSink>), &mut found).await? {
+            return Ok(());
         }
     }
     Ok(())
+}
+
+/// Schedules the jobs of a slab; returns false if nobody waits for them any more.
+async fn schedule_jobs(
+    feed: &mut ChunkScheduler,
+    sink: &Arc<dyn ElementSink>,
+    found: &mut mpsc::Sender<Scheduled>,
+) -> Result<bool, ArrayError> {
+    while let Some(jobs) = feed.next().await? {
+        for job in jobs {
+            if found.send(Scheduled::Job(job, sink.clone())).await.is_err() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn layout(source: &ReadContext, slab: &Slab) -> SegmentLayout {

@@ -30,7 +30,7 @@ pub(crate) struct ReadContext {
     pub(crate) metrics: ReadMetrics,
     /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
-    /// True if decoded chunks are cached: not if this read would evict everything else.
+    /// True if decoded chunks are cached: not if they could not be there when the read is repeated.
     pub(crate) caching: bool,
     /// The work that the read may do.
     pub(crate) work_budget: WorkBudget,
@@ -46,25 +46,26 @@ impl ReadContext {
         (found, work): (&StoredChunks, WorkBudget),
     ) -> Result<Self, ArrayError> {
         let chunks = found.touched;
-        let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.capacity() / 4);
+        let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.largest_read());
         Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
     }
 
     /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.
     pub(crate) async fn locate_chunk(&self, position: &[u64]) -> Result<LocatedChunk, ArrayError> {
-        let mut keys = self.array.chunk_keys(position);
-        let Some(mut key) = keys.next() else { return Ok(LocatedChunk::Missing) };
-        let mut other = keys.next();
-        if other.is_none() && self.snapshot.peek(&key)? == Peek::Unknown {
-            return Ok(LocatedChunk::Unknown(key));
-        }
-        loop {
-            if let Some(meta) = self.snapshot.meta(&key).await? {
+        let mut keys = self.array.chunk_keys(position).peekable();
+        let mut is_first = true;
+        while let Some(key) = keys.next() {
+            let meta = match self.snapshot.peek(&key)? {
+                Peek::Known(meta) => meta,
+                Peek::Unknown if is_first && keys.peek().is_none() => return Ok(LocatedChunk::Unknown(key)),
+                Peek::Unknown => self.snapshot.head(&key).await?,
+            };
+            if let Some(meta) = meta {
                 return Ok(LocatedChunk::Stored(EncodedChunk::of_value(key, meta)));
             }
-            let Some(next) = other.take() else { return Ok(LocatedChunk::Missing) };
-            key = next;
+            is_first = false;
         }
+        Ok(LocatedChunk::Missing)
     }
 
     /// Fetches a range of a value, in bytes.

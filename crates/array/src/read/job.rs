@@ -10,6 +10,7 @@ use super::{
     context::ReadContext,
     encoded_chunk::EncodedChunk,
     scatter,
+    sink::ElementSink,
     slab_buffer::{ScatterError, SlabBuffer},
 };
 use crate::{
@@ -111,19 +112,22 @@ impl DecodeUnit {
 
 impl Job {
     /// Runs the job at once, if it is small and waits for nothing.
-    pub(crate) fn try_run_inline(&self, source: &ReadContext, writer: &SlabWriter) -> Option<Result<(), ArrayError>> {
+    pub(crate) fn try_run_inline(
+        &self,
+        source: &ReadContext,
+        sink: &dyn ElementSink,
+    ) -> Option<Result<(), ArrayError>> {
         match self {
-            Self::Fill(selection) => {
-                (source.bytes_of(selection) <= INLINE_COPY_LIMIT).then(|| writer.write_fill_value(source, selection))
-            }
+            Self::Fill(selection) => (sink.fill_work(source, selection) <= INLINE_COPY_LIMIT)
+                .then(|| sink.write_fill_value(source, selection)),
             Self::Decode { part, units: leaves } => {
                 let [leaf] = leaves.as_slice() else { return None };
-                if source.bytes_of(&leaf.selection) > INLINE_COPY_LIMIT {
+                if sink.write_work(source, &leaf.selection) > INLINE_COPY_LIMIT {
                     return None;
                 }
                 let elements = leaf.cached(source, part)?;
                 source.metrics.cached();
-                Some(writer.write(source, leaf, &elements))
+                Some(sink.write(source, &leaf.shape, &leaf.selection, &elements))
             }
         }
     }
@@ -154,33 +158,33 @@ impl Job {
     }
 
     /// Runs the job.
-    pub(crate) async fn run(self, source: Arc<ReadContext>, writer: Arc<SlabWriter>) -> Result<(), ArrayError> {
+    pub(crate) async fn run(self, source: Arc<ReadContext>, sink: Arc<dyn ElementSink>) -> Result<(), ArrayError> {
         match self {
-            Self::Fill(selection) => fill(source, writer, selection).await,
-            Self::Decode { part, units } if part.version.is_none() => Box::pin(look(source, writer, part, units)).await,
-            Self::Decode { part, units } => decode(source, writer, part, units, None).await,
+            Self::Fill(selection) => fill(source, sink, selection).await,
+            Self::Decode { part, units } if part.version.is_none() => Box::pin(look(source, sink, part, units)).await,
+            Self::Decode { part, units } => decode(source, sink, part, units, None).await,
         }
     }
 }
 
 async fn fill(
     source: Arc<ReadContext>,
-    writer: Arc<SlabWriter>,
+    sink: Arc<dyn ElementSink>,
     selection: ElementSelection,
 ) -> Result<(), ArrayError> {
-    let steps = source.bytes_of(&selection);
+    let steps = sink.fill_work(&source, &selection);
     if steps <= INLINE_COPY_LIMIT {
-        return writer.write_fill_value(&source, &selection);
+        return sink.write_fill_value(&source, &selection);
     }
     let work = source.clone();
-    source.context.run_blocking(steps, move || writer.write_fill_value(&work, &selection)).await
+    source.context.run_blocking(steps, move || sink.write_fill_value(&work, &selection)).await
 }
 
 /// Decodes the units of a value of unknown version, which the request for the value returns as well, or finds that
 /// there is none.
 async fn look(
     source: Arc<ReadContext>,
-    writer: Arc<SlabWriter>,
+    sink: Arc<dyn ElementSink>,
     mut part: EncodedChunk,
     mut units: Vec<DecodeUnit>,
 ) -> Result<(), ArrayError> {
@@ -192,10 +196,10 @@ async fn look(
     let range = if is_whole(&units) { None } else { ByteRange::bounded(part.range.start, part.range.end).ok() };
     let (meta, opened) = match source.snapshot.peek(&part.key)? {
         Peek::Known(Some(meta)) => (meta, None),
-        Peek::Known(None) => return fill_all(source, writer, units).await,
+        Peek::Known(None) => return fill_all(source, sink, units).await,
         Peek::Unknown => match source.open(&part.key, range).await {
             Ok(Some(value)) => (value.meta, Some(value)),
-            Ok(None) => return fill_all(source, writer, units).await,
+            Ok(None) => return fill_all(source, sink, units).await,
             Err(StoreError::RangeNotSatisfiable { meta }) => (meta, None),
             Err(error) => return Err(error.into()),
         },
@@ -209,7 +213,7 @@ async fn look(
             (unit.range, part.range) = (value.range.clone(), value.range.clone());
         }
     }
-    decode(source, writer, part, units, opened).await
+    decode(source, sink, part, units, opened).await
 }
 
 /// True if one of the units of a value is all of it.
@@ -217,9 +221,13 @@ fn is_whole(units: &[DecodeUnit]) -> bool {
     units.iter().any(|unit| matches!(unit.kind, DecodeKind::Chunk(_)))
 }
 
-async fn fill_all(source: Arc<ReadContext>, writer: Arc<SlabWriter>, units: Vec<DecodeUnit>) -> Result<(), ArrayError> {
+async fn fill_all(
+    source: Arc<ReadContext>,
+    sink: Arc<dyn ElementSink>,
+    units: Vec<DecodeUnit>,
+) -> Result<(), ArrayError> {
     for unit in units {
-        fill(source.clone(), writer.clone(), unit.selection).await?;
+        fill(source.clone(), sink.clone(), unit.selection).await?;
     }
     Ok(())
 }
@@ -227,15 +235,15 @@ async fn fill_all(source: Arc<ReadContext>, writer: Arc<SlabWriter>, units: Vec<
 /// Decodes the units of a range, of which `opened` is the value if it is being fetched already.
 async fn decode(
     source: Arc<ReadContext>,
-    writer: Arc<SlabWriter>,
+    sink: Arc<dyn ElementSink>,
     part: EncodedChunk,
     units: Vec<DecodeUnit>,
     opened: Option<GetResult>,
 ) -> Result<(), ArrayError> {
     match <[DecodeUnit; 1]>::try_from(units) {
-        Ok([unit]) if unit.is_cacheable(&source) => decode_cached(source, writer, (part, opened), unit).await,
-        Ok(one) => decode_all(source, writer, (part, opened), one.into()).await,
-        Err(units) => decode_all(source, writer, (part, opened), units).await,
+        Ok([unit]) if unit.is_cacheable(&source) => decode_cached(source, sink, (part, opened), unit).await,
+        Ok(one) => decode_all(source, sink, (part, opened), one.into()).await,
+        Err(units) => decode_all(source, sink, (part, opened), units).await,
     }
 }
 
@@ -249,7 +257,7 @@ fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
 /// Decodes a chunk and caches it; waits for another read that is decoding it already.
 async fn decode_cached(
     source: Arc<ReadContext>,
-    writer: Arc<SlabWriter>,
+    sink: Arc<dyn ElementSink>,
     (part, opened): (EncodedChunk, Option<GetResult>),
     leaf: DecodeUnit,
 ) -> Result<(), ArrayError> {
@@ -273,27 +281,29 @@ async fn decode_cached(
         work.context.run_blocking(steps, decode).await
     });
     let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::ShuttingDown) };
-    if source.bytes_of(&leaf.selection) <= INLINE_COPY_LIMIT {
-        return writer.write(&source, &leaf, &elements);
+    let steps = sink.write_work(&source, &leaf.selection);
+    if steps <= INLINE_COPY_LIMIT {
+        return sink.write(&source, &leaf.shape, &leaf.selection, &elements);
     }
     let work = source.clone();
-    source.context.run_blocking(source.bytes_of(&leaf.selection), move || writer.write(&work, &leaf, &elements)).await
+    source.context.run_blocking(steps, move || sink.write(&work, &leaf.shape, &leaf.selection, &elements)).await
 }
 
 /// Decodes all units of a range.
 async fn decode_all(
     source: Arc<ReadContext>,
-    writer: Arc<SlabWriter>,
+    sink: Arc<dyn ElementSink>,
     (part, opened): (EncodedChunk, Option<GetResult>),
     leaves: Vec<DecodeUnit>,
 ) -> Result<(), ArrayError> {
-    let leaves = write_cached(&source, &writer, &part, leaves)?;
+    let leaves = write_cached(&source, &sink, &part, leaves).await?;
     let Some(range) = span(&leaves) else { return Ok(()) };
     let encoded = match opened {
         Some(value) => source.receive(value).await?,
         None => source.fetch(&part.key, range.clone()).await?,
     };
-    let light = is_cheap(&source, &leaves);
+    let write_work = leaves.iter().map(|leaf| sink.write_work(&source, &leaf.selection)).fold(0, u64::saturating_add);
+    let light = is_cheap(&source, &leaves) && write_work <= INLINE_SINGLE_COPY_LIMIT;
     let steps = leaves.iter().map(DecodeUnit::decode_work).fold(0, u64::saturating_add);
     let work = source.clone();
     let all = move || {
@@ -315,28 +325,38 @@ async fn decode_all(
                 let shared = shared.as_ref().is_some_and(|fetched| is_part_of(&elements, fetched));
                 work.cache().insert(key, Cached::Chunk(if shared { copied(&elements) } else { elements.clone() }));
             }
-            writer.write(&work, leaf, &elements)
+            sink.write(&work, &leaf.shape, &leaf.selection, &elements)
         })
     };
     if light { all() } else { source.context.run_blocking(steps, all).await }
 }
 
 /// Writes the units that are cached; returns the others.
-fn write_cached(
-    source: &ReadContext,
-    writer: &SlabWriter,
+async fn write_cached(
+    source: &Arc<ReadContext>,
+    sink: &Arc<dyn ElementSink>,
     part: &EncodedChunk,
     leaves: Vec<DecodeUnit>,
 ) -> Result<Vec<DecodeUnit>, ArrayError> {
-    let mut left = Vec::with_capacity(leaves.len());
+    let (mut left, mut cached, mut steps) = (Vec::with_capacity(leaves.len()), Vec::new(), 0_u64);
     for leaf in leaves {
         match leaf.cached(source, part) {
             Some(elements) => {
                 source.metrics.cached();
-                writer.write(source, &leaf, &elements)?;
+                steps = steps.saturating_add(sink.write_work(source, &leaf.selection));
+                cached.push((leaf, elements));
             }
             None => left.push(leaf),
         }
+    }
+    let (work, sink) = (source.clone(), sink.clone());
+    let write = move || {
+        cached.iter().try_for_each(|(leaf, elements)| sink.write(&work, &leaf.shape, &leaf.selection, elements))
+    };
+    if steps <= INLINE_SINGLE_COPY_LIMIT {
+        write()?
+    } else {
+        source.context.run_blocking(steps, write).await?
     }
     Ok(left)
 }
@@ -386,11 +406,16 @@ fn out_of_bounds() -> CodecError {
     CodecError::Malformed { codec: "sharding_indexed", reason: "a part lies outside what was fetched" }
 }
 
-impl SlabWriter {
-    fn write(&self, source: &ReadContext, leaf: &DecodeUnit, elements: &Elements) -> Result<(), ArrayError> {
-        let from = scatter::CopySource::Elements { elements, shape: &leaf.shape };
-        scatter::scatter(&self.buffer, &self.strides, &leaf.selection, from)
-            .map_err(|error| source.scatter_error(error))
+impl ElementSink for SlabWriter {
+    fn write(
+        &self,
+        source: &ReadContext,
+        shape: &[u64],
+        selection: &ElementSelection,
+        elements: &Elements,
+    ) -> Result<(), ArrayError> {
+        let from = scatter::CopySource::Elements { elements, shape };
+        scatter::scatter(&self.buffer, &self.strides, selection, from).map_err(|error| source.scatter_error(error))
     }
 
     fn write_fill_value(&self, source: &ReadContext, selection: &ElementSelection) -> Result<(), ArrayError> {

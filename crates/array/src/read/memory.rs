@@ -23,13 +23,13 @@ pub(crate) struct ReadMemory {
 /// The memory granted to an assembly.
 pub(crate) struct GrantedMemory {
     /// Bytes for slabs.
-    pub(super) assembly: u64,
+    pub(crate) assembly: u64,
     /// The number of concurrent jobs.
-    pub(super) parallel: usize,
+    pub(crate) parallel: usize,
     /// Bytes for jobs that take what they need.
-    pub(super) jobs: JobMemory,
+    pub(crate) jobs: JobMemory,
     /// The permit for all of it.
-    pub(super) memory: Option<Permit>,
+    pub(crate) memory: Option<Permit>,
 }
 
 /// The memory that the jobs of a read share.

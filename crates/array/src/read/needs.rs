@@ -1,9 +1,11 @@
 //! The memory needs of a read.
 
 use codec::CodecChain;
+use compute::SPILL_MEMORY;
 use meta::selection::ResolvedSelection;
 
 use super::{
+    consumer::ResultCost,
     limits::{LOOKAHEAD_MEMORY, MAX_DISTANT_FETCH, MAX_DISTANT_GAP, MAX_DISTANT_JOBS, MAX_PARTIAL_FETCH},
     slab_buffer::{PERMIT_UNIT, VARIABLE_SLOT_SIZE},
 };
@@ -11,6 +13,9 @@ use crate::{context::Context, error::ArrayError, node::array::Array, options::Op
 
 /// The memory of a job of small chunks of unknown size, encoded and decoded, in bytes.
 const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;
+
+/// The memory of a result's state up to which each job has one of its own, in bytes.
+pub(crate) const SMALL_STATE: u64 = 1 << 20;
 
 /// The memory of concurrent jobs up to which a read decodes several chunks at a time, in bytes, unless its elements
 /// take more: a few elements of many large chunks are worth no more memory than a chunk.
@@ -68,6 +73,17 @@ impl MemoryNeeds {
         let jobs = (jobs_memory / job.max(1)).clamp(1, most);
         let slab = assembled(options.slab_memory / 2 + PERMIT_UNIT * 64);
         Ok(Self { assembly, slab, job, jobs, sharing })
+    }
+
+    /// Needs the memory of a state instead of that of the elements.
+    pub(super) fn reduce_to(&mut self, cost: &ResultCost, options: &Options) {
+        let slots = self.job.saturating_mul(self.jobs);
+        let own_state = if cost.state <= SMALL_STATE + SPILL_MEMORY { cost.state } else { 0 };
+        self.job = self.job.saturating_mul(cost.decoded_per_byte.saturating_add(1)).saturating_add(own_state);
+        self.slab = cost.state;
+        let free = options.max_read_memory().saturating_sub(self.slab).saturating_sub(self.job);
+        self.assembly = cost.state.saturating_mul(if own_state > 0 { 1 } else { 2 }).min(free.max(self.slab));
+        self.jobs = (slots.max(JOBS_MEMORY) / self.job.max(1)).clamp(1, self.jobs.max(1));
     }
 
     /// Needs no more than `bytes` bytes of elements do.

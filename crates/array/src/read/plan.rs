@@ -8,19 +8,25 @@ use std::{
 use codec::{CodecChain, PartialAccess};
 use meta::{
     grid::ChunkGrid,
-    selection::{ReadRequest, Region, ResolvedSelection, Selection},
+    selection::{ReadRequest, Region, ResolvedSelection},
 };
 use store::{Key, KeySource, Peek, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{limits::MAX_PARTIAL_FETCH, memory::ReadMemory, needs::MemoryNeeds};
+use super::{
+    consumer::{Consumer, Consumption, ConsumptionCost},
+    cost::{ReadCost, StoredCost},
+    limits::MAX_PARTIAL_FETCH,
+    memory::ReadMemory,
+    needs::MemoryNeeds,
+};
 use crate::{
     context::Context,
     error::ArrayError,
     grid::projection::{EdgePolicy, ElementSelection, IndexedPoint},
     node::array::Array,
     options::Options,
-    work::{NOMINAL_ELEMENT_SIZE, STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
+    work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 
 /// The most chunks whose versions are hashed into a fingerprint.
@@ -53,6 +59,8 @@ pub(crate) struct ReadPlan {
     keys: ChunkKeys,
     /// The memory of the plan, and of the read that follows.
     pub(crate) memory: ReadMemory,
+    /// The cost of what becomes of the elements.
+    cost: ConsumptionCost,
 }
 
 /// The keys of the chunks that a selection touches. Many are listed when they are needed: with long paths, they would
@@ -86,17 +94,25 @@ pub(crate) struct StoredChunks {
     pub(crate) fingerprint: Option<u128>,
 }
 
+impl StoredChunks {
+    /// The values that are read.
+    pub(crate) fn cost(&self) -> ReadCost {
+        let stored = StoredCost { chunks: self.stored, bytes: self.bytes };
+        ReadCost { chunks: self.touched, stored: (self.unknown == 0).then_some(stored) }
+    }
+}
+
 impl ReadPlan {
     /// Resolves a request against an array. Fails if it exceeds a limit.
     pub(crate) async fn new(
         context: &Context,
         array: &Array,
         request: &ReadRequest,
-        limit: u64,
+        consumer: &dyn Consumer,
     ) -> Result<Self, ArrayError> {
         let in_view = request.resolve(&array.model().view_shape())?;
-        check_size(array, &in_view, limit)?;
-        let resolved = Arc::new(in_view.shifted(&array.model().view_offset));
+        let Consumption { selection, cost } = consumer.plan(array, in_view)?;
+        let resolved = Arc::new(selection.shifted(&array.model().view_offset));
         let most = max_chunks(array.grid(), &resolved);
         // The plan may take only a part of the memory, so that some is left for the read.
         let options = &context.options;
@@ -110,11 +126,14 @@ impl ReadPlan {
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
-        let needs = MemoryNeeds::of(array, context, &resolved, chunks)?;
+        let mut needs = MemoryNeeds::of(array, context, &resolved, chunks)?;
+        if let ConsumptionCost::Result(cost) = &cost {
+            needs.reduce_to(cost, options);
+        }
         let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
         let keys = ChunkKeys::new(array.clone(), resolved.clone(), chunks);
         if chunks <= INLINE_PLAN_LIMIT {
-            return Ok(Self { resolved, keys, memory });
+            return Ok(Self { resolved, keys, memory, cost });
         }
         memory.plan = chunks.saturating_mul(per_chunk);
         // In one step, so that no request that has a plan waits for another that has one.
@@ -127,7 +146,7 @@ impl ReadPlan {
                 return Err(ArrayError::TooManyChunks { chunks: chunks.into(), limit: options.max_chunks });
             }
         }
-        Ok(Self { resolved, keys, memory })
+        Ok(Self { resolved, keys, memory, cost })
     }
 
     /// A snapshot of documents, and of the chunks of a plan.
@@ -173,41 +192,58 @@ impl ReadPlan {
         array: &Array,
         chunks: &StoredChunks,
     ) -> Result<WorkBudget, ArrayError> {
-        let elements = self.resolved.elements().unwrap_or(u64::MAX);
-        let allowance = WorkBudget::new(elements, array.model().data_type.fixed_size(), options.max_work);
+        let model = array.model();
+        let budget = |selection: &ResolvedSelection| match &self.cost {
+            ConsumptionCost::Elements => {
+                let elements = selection.elements().unwrap_or(u64::MAX);
+                WorkBudget::new(elements, model.data_type.fixed_size(), options.max_work)
+            }
+            ConsumptionCost::Result(cost) => WorkBudget::new(cost.size, Some(1), options.max_work),
+            ConsumptionCost::Kept { .. } => WorkBudget::new(0, Some(1), options.max_work),
+        };
+        let allowance = budget(&self.resolved);
         let Some(chain) = array.largest_chain()? else { return Ok(allowance) };
-        let visited = chunks.touched.saturating_mul(STEPS_PER_KEY);
-        let StoredChunks { stored: existing, bytes: stored, .. } = *chunks;
+        let StoredChunks { touched, stored: existing, bytes: stored, .. } = *chunks;
         if existing == 0 {
             self.memory.needs.expect_no_chunks();
         }
-        let decoded = max_decode_work(&chain, &self.resolved, existing, stored);
-        match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
-            (Err(ArrayError::WorkTooLarge { work, limit, .. }), ResolvedSelection::Region(region)) => {
-                let fits = |part: &Region| {
-                    let part = ResolvedSelection::Region(part.clone());
-                    let chunks = u64::try_from(max_chunks(array.grid(), &part)).unwrap_or(u64::MAX);
-                    let free = WorkBudget::new(
-                        part.elements().unwrap_or(u64::MAX),
-                        array.model().data_type.fixed_size(),
-                        limit,
-                    );
-                    let work = max_decode_work(&chain, &part, chunks, stored)
-                        .saturating_add(chunks.saturating_mul(STEPS_PER_KEY));
-                    free.check(work).is_ok()
-                };
-                // A client can select a part only in the coordinates of the array's own shape.
-                let selectable = |selection: Selection| {
-                    (array.model().view_offset.iter().all(|&origin| origin == 0)).then_some(selection)
-                };
-                Err(ArrayError::WorkTooLarge {
-                    work,
-                    limit,
-                    smaller: largest_fitting_part(region, fits).and_then(selectable),
-                })
+        let (ResolvedSelection::Region(region), Err(error)) =
+            (&*self.resolved, allowance.check(self.work(&chain, &self.resolved, [touched, existing, stored])))
+        else {
+            allowance.check(self.work(&chain, &self.resolved, [touched, existing, stored]))?;
+            return Ok(allowance);
+        };
+        let ArrayError::WorkTooLarge { work, limit, .. } = error else { return Err(error) };
+        let fits = |part: &Region| {
+            let part = ResolvedSelection::Region(part.clone());
+            let chunks = u64::try_from(max_chunks(array.grid(), &part)).unwrap_or(u64::MAX);
+            budget(&part).check(self.work(&chain, &part, [chunks, chunks, stored])).is_ok()
+        };
+        // A client can select a part only in the coordinates of the array's own shape.
+        let is_selectable = model.view_offset.iter().all(|&origin| origin == 0);
+        let is_selected = !matches!(self.cost, ConsumptionCost::Kept { .. });
+        let smaller = if is_selectable && is_selected { largest_fitting_part(region, fits) } else { None };
+        Err(ArrayError::WorkTooLarge { work, limit, smaller })
+    }
+
+    /// The work of reading a selection, at most, in steps: of `touched` chunks, of which `existing` are stored, with
+    /// `stored` bytes.
+    fn work(&self, chain: &CodecChain, selection: &ResolvedSelection, [touched, existing, stored]: [u64; 3]) -> u64 {
+        let decoded = max_decode_work(chain, selection, existing, stored);
+        let read = decoded.saturating_add(touched.saturating_mul(STEPS_PER_KEY));
+        let cost = match &self.cost {
+            ConsumptionCost::Elements => return read,
+            ConsumptionCost::Kept { work_per_element } => {
+                let elements = selection.elements().unwrap_or(u64::MAX);
+                return read.saturating_add(elements.saturating_mul(*work_per_element));
             }
-            (checked, _) => checked.map(|()| allowance),
-        }
+            ConsumptionCost::Result(cost) => cost,
+        };
+        let in_chunks = existing.saturating_mul(chain.representation().num_elements());
+        let elements = selection.elements().unwrap_or(u64::MAX).min(in_chunks);
+        let missing = touched.saturating_sub(existing).saturating_mul(cost.work_per_missing_chunk);
+        let consumed = elements.saturating_mul(cost.work_per_element).saturating_add(missing);
+        read.saturating_add(consumed).saturating_mul(cost.passes)
     }
 
     /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched.
@@ -309,24 +345,6 @@ impl KeySource for AllKeys {
             chunks.for_each(visit);
         }
     }
-}
-
-fn check_size(array: &Array, resolved: &ResolvedSelection, limit: u64) -> Result<(), ArrayError> {
-    let extents = resolved.shape();
-    let empty = extents.contains(&0);
-    let elements = extents.into_iter().fold(1_u128, |product, extent| product.saturating_mul(u128::from(extent)));
-    let per_element =
-        array.model().data_type.fixed_size().filter(|&size| size > 0).map_or(NOMINAL_ELEMENT_SIZE, |size| size as u64);
-    let size = elements.saturating_mul(u128::from(per_element));
-    if empty || size <= u128::from(limit) {
-        return Ok(());
-    }
-    let fits = limit / per_element;
-    let smaller = match resolved {
-        ResolvedSelection::Region(region) => region.shrunk_to(fits).map(|region| region.to_selection()),
-        ResolvedSelection::Points(_) | ResolvedSelection::Stack(_) => None,
-    };
-    Err(ArrayError::SelectionTooLarge { size, limit, smaller })
 }
 
 /// The most work of decoding `chunks` chunks that have `stored` bytes, as far as they are touched, in steps.

@@ -1,0 +1,112 @@
+//! From names to dimensions and coordinates.
+
+use std::sync::Arc;
+
+use meta::{ArrayModel, Dialect, NodePath};
+use store::Precondition;
+
+use super::error::CoordinateError;
+use crate::{
+    context::Context,
+    error::ArrayError,
+    node::{broken::Broken, resolved::ResolvedArray},
+    write::commit::WriteTarget,
+};
+
+/// A dimension of an array, and its coordinate.
+pub(crate) struct Located {
+    pub(crate) dimension: usize,
+    /// The path of the coordinate.
+    pub(crate) coordinate: NodePath,
+}
+
+/// The number of a dimension, given its name or number; the first of several with one name.
+pub(super) fn dimension_of(model: &ArrayModel, name: &str) -> Option<usize> {
+    let named = model.dimension_names.iter().position(|dimension| dimension.as_deref() == Some(name));
+    named.or_else(|| {
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        name.parse().ok().filter(|number| is_number && *number < model.shape.len())
+    })
+}
+
+/// The name of a dimension, or its number.
+pub(super) fn name_of(model: &ArrayModel, dimension: usize) -> String {
+    let name = model.dimension_names.get(dimension).cloned().flatten();
+    name.unwrap_or_else(|| dimension.to_string())
+}
+
+/// The error for a name that is none of a dimension.
+pub(super) fn unknown_dimension(model: &ArrayModel, name: &str) -> CoordinateError {
+    let known = (0..model.shape.len()).map(|dimension| name_of(model, dimension)).collect();
+    CoordinateError::UnknownDimension { name: name.chars().take(64).collect(), known }
+}
+
+/// Finds the coordinate of a name: that of a dimension, or another array over one dimension.
+pub(crate) async fn locate(
+    context: &Context,
+    path: &NodePath,
+    model: &ArrayModel,
+    name: &str,
+) -> Result<Located, CoordinateError> {
+    let dimension = dimension_of(model, name);
+    let array_name = dimension.and_then(|dimension| model.dimension_names.get(dimension).cloned().flatten());
+    // A dimension without a name has no coordinate.
+    let array_name = match (dimension, array_name) {
+        (Some(dimension), None) => return Err(no_coordinate(model, dimension)),
+        (_, array_name) => array_name.unwrap_or_else(|| name.to_owned()),
+    };
+    let groups = path.parent().into_iter().flat_map(|group| [group.clone()].into_iter().chain(group.ancestors()));
+    for group in groups {
+        let Ok(coordinate) = group.member(&array_name) else { break };
+        if !context.can_read(&coordinate) {
+            continue;
+        }
+        let Some(found) = resolve(context, &coordinate, model.dialect).await? else { continue };
+        if let Some(over) = over_dimension(found.array.model(), model, &array_name, dimension) {
+            return Ok(Located { dimension: over, coordinate });
+        }
+    }
+    Err(match dimension {
+        Some(dimension) => no_coordinate(model, dimension),
+        None => unknown_dimension(model, name),
+    })
+}
+
+fn no_coordinate(model: &ArrayModel, dimension: usize) -> CoordinateError {
+    CoordinateError::NoCoordinate { dimension: name_of(model, dimension) }
+}
+
+/// The array at a path; `None` if there is none.
+async fn resolve(
+    context: &Context,
+    path: &NodePath,
+    dialect: Dialect,
+) -> Result<Option<Arc<ResolvedArray>>, CoordinateError> {
+    let target = WriteTarget { path: path.clone(), dialect: Some(dialect), condition: Precondition::none() };
+    match target.resolve_current(context).await {
+        Ok(resolved) => Ok(Some(resolved)),
+        Err(ArrayError::NoSuchNode { .. } | ArrayError::NotAnArray { .. } | ArrayError::Broken(Broken { .. })) => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The dimension of an array that another, one-dimensional array is over; `None` for other arrays.
+///
+/// A coordinate of the dimension's own name may lack dimension names.
+fn over_dimension(coordinate: &ArrayModel, model: &ArrayModel, name: &str, dimension: Option<usize>) -> Option<usize> {
+    let [extent] = coordinate.view_shape().try_into().ok()?;
+    let own_name = coordinate.dimension_names.first().cloned().flatten();
+    let over = match (own_name, dimension) {
+        (Some(own_name), _) => dimension_of_name(model, &own_name)?,
+        (None, Some(dimension)) => dimension,
+        (None, None) => return None,
+    };
+    let is_coordinate = dimension.is_none_or(|dimension| dimension == over || name_of(model, over) == name);
+    (is_coordinate && model.view_shape().get(over) == Some(&extent)).then_some(over)
+}
+
+fn dimension_of_name(model: &ArrayModel, name: &str) -> Option<usize> {
+    model.dimension_names.iter().position(|dimension| dimension.as_deref() == Some(name))
+}

@@ -1,0 +1,292 @@
+//! Selections by dimension names and labels.
+
+use std::sync::Arc;
+
+use cf::{Coordinate, LabelSelection};
+use codec::{Elements, VariableBuilder};
+use compute::{
+    AxisPositions, Edge, FUNCTION_DIMENSION, Function, GroupGrid, Input, Missing, Operation, ReducedDimensions,
+    Reduction, ReductionRequest,
+};
+use meta::{
+    ArrayModel, Dialect, NodePath,
+    data_type::{DataType, parse_v3},
+    json::Json,
+    selection::{DimensionSelection, Item, Region, Selection, Slice},
+};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{
+    error::CoordinateError,
+    find::{dimension_of, locate, name_of, unknown_dimension},
+    read::{current_fingerprint, read},
+};
+use crate::{context::Context, memory::claim::Permit};
+
+/// The selection along one dimension, by its name or number, or by the name of another coordinate over it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedSelection {
+    /// The name.
+    pub name: String,
+    /// The indices.
+    pub indices: Indices,
+}
+
+/// Indices along a dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Indices {
+    /// As numbers.
+    Item(Item),
+    /// By labels of the coordinate.
+    Labels(LabelSelection),
+}
+
+/// A selection that was made by names and labels, with the versions of the coordinates that it was made with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selected {
+    /// The selection.
+    pub selection: Selection,
+    /// The dimensions that were named, in the order of the array, with their items.
+    pub dimensions: Vec<(String, Item)>,
+    /// The coordinates that were used.
+    pub coordinates: Vec<CoordinateVersion>,
+}
+
+/// A coordinate as it was used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoordinateVersion {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
+    pub(crate) fingerprint: Option<u128>,
+}
+
+/// The labels of a result along a dimension of the array.
+#[derive(Debug)]
+pub struct LabelledDimension {
+    /// The name of the dimension.
+    pub name: String,
+    /// The number of the result's dimension; `None` if it was dropped.
+    pub dimension: Option<usize>,
+    /// The labels; `None` if there is no coordinate.
+    pub labels: Option<Labels>,
+}
+
+/// Labels, decoded.
+#[derive(Debug)]
+pub struct Labels {
+    /// Their data type.
+    pub data_type: DataType,
+    /// The labels.
+    pub elements: Elements,
+    /// The attributes of the coordinate.
+    pub attributes: Json,
+    _memory: Option<Permit>,
+}
+
+/// The decoded coordinate of a dimension.
+#[derive(Debug)]
+pub struct DimensionCoordinate {
+    /// The number of the dimension.
+    pub dimension: usize,
+    /// The path of the coordinate.
+    pub path: NodePath,
+    /// The labels.
+    pub labels: Arc<Coordinate>,
+    /// The attributes of the coordinate.
+    pub attributes: Json,
+    /// The version of the coordinate.
+    pub version: CoordinateVersion,
+    /// The memory of the labels, unless they are cached.
+    _memory: Option<Permit>,
+}
+
+impl Selected {
+    /// A hash that differs whenever one of the coordinates does; `None` if the version of one is not known.
+    pub fn fingerprint(&self) -> Option<u128> {
+        hash_versions(&self.coordinates)
+    }
+}
+
+/// A hash that differs whenever one of the coordinates does; `None` if the version of one is not known.
+pub fn hash_versions(coordinates: &[CoordinateVersion]) -> Option<u128> {
+    let mut hash = Xxh3::new();
+    for coordinate in coordinates {
+        hash.update(&coordinate.fingerprint?.to_le_bytes());
+    }
+    Some(hash.digest128())
+}
+
+/// Makes a selection by names and labels.
+pub(crate) async fn select(
+    context: &Arc<Context>,
+    (path, model): (&NodePath, &ArrayModel),
+    dimensions: &[NamedSelection],
+) -> Result<Selected, CoordinateError> {
+    let mut items: Vec<Option<Item>> = vec![None; model.shape.len()];
+    let mut selected = Selected::default();
+    for NamedSelection { name, indices } in dimensions {
+        let (dimension, item) = match indices {
+            Indices::Item(item) => {
+                (dimension_of(model, name).ok_or_else(|| unknown_dimension(model, name))?, item.clone())
+            }
+            Indices::Labels(labels) => {
+                let coordinate = coordinate(context, (path, model), name).await?;
+                let item = coordinate.labels.select(labels);
+                let item = item.map_err(|source| CoordinateError::Label { dimension: name.clone(), source })?;
+                selected.coordinates.push(coordinate.version);
+                (coordinate.dimension, item)
+            }
+        };
+        let repeated = || CoordinateError::DimensionRepeated { dimension: name_of(model, dimension) };
+        match items.get_mut(dimension) {
+            Some(place) if place.is_none() => *place = Some(item),
+            _ => return Err(repeated()),
+        }
+    }
+    for (dimension, item) in items.iter().enumerate() {
+        selected.dimensions.extend(item.clone().map(|item| (name_of(model, dimension), item)));
+    }
+    let last = items.iter().rposition(Option::is_some).map_or(0, |last| last.saturating_add(1));
+    let all = || Item::Slice(Slice::default());
+    selected.selection.items = items.into_iter().take(last).map(|item| item.unwrap_or_else(all)).collect();
+    Ok(selected)
+}
+
+/// Reads the coordinate of a dimension, or another one over one dimension.
+pub(crate) async fn coordinate(
+    context: &Arc<Context>,
+    (path, model): (&NodePath, &ArrayModel),
+    name: &str,
+) -> Result<DimensionCoordinate, CoordinateError> {
+    let located = locate(context, path, model, name).await?;
+    let found = read(context, &located.coordinate, model.dialect).await?;
+    let extent = model.view_shape().get(located.dimension).copied();
+    if extent != Some(found.coordinate.len() as u64) {
+        return Err(CoordinateError::NoCoordinate { dimension: name_of(model, located.dimension) });
+    }
+    let (path, fingerprint) = (located.coordinate, found.fingerprint);
+    let version = CoordinateVersion { path: path.clone(), dialect: model.dialect, fingerprint };
+    let (dimension, labels, attributes) = (located.dimension, found.coordinate, found.attributes);
+    Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: found.memory })
+}
+
+/// The steps of taking a label, or of adding it to a mean.
+const STEPS_PER_LABEL: u64 = 16;
+
+/// The labels of a region, or of results of its reduction, along all dimensions that have a name, and the versions of
+/// the coordinates that have them. Fails if those of the region have more than `limit` bytes.
+pub(crate) async fn labels_of(
+    context: &Arc<Context>,
+    (path, model): (&NodePath, &ArrayModel),
+    (region, reduction): (&Region, Option<&Reduction>),
+    mut limit: u64,
+) -> Result<(Vec<LabelledDimension>, Vec<CoordinateVersion>), CoordinateError> {
+    let (mut labelled, mut versions) = (Vec::new(), Vec::new());
+    let functions = reduction.and_then(function_labels);
+    let mut kept = usize::from(functions.is_some());
+    labelled.extend(functions);
+    let shown = reduction.map(Reduction::shown_windows);
+    for (axis, (selected, name)) in region.dimensions.iter().zip(&model.dimension_names).enumerate() {
+        let window = match &shown {
+            None => 1,
+            Some(shown) => match (shown.get(axis).copied().flatten(), selected.extent()) {
+                (Some(window), _) => window,
+                // What is reduced has no labels.
+                (None, Some(_)) => continue,
+                (None, None) => 1,
+            },
+        };
+        let dimension = selected.extent().is_some().then_some(kept);
+        kept = kept.saturating_add(usize::from(dimension.is_some()));
+        let Some(name) = name.clone() else { continue };
+        let labels = match coordinate(context, (path, model), &name).await {
+            Ok(found) => {
+                versions.push(found.version.clone());
+                let (labels, size) = taken(context, found, (selected, window), limit).await?;
+                limit = limit.saturating_sub(size);
+                labels
+            }
+            Err(CoordinateError::NoCoordinate { .. } | CoordinateError::UnknownDimension { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        labelled.push(LabelledDimension { name, dimension, labels });
+    }
+    Ok((labelled, versions))
+}
+
+/// The labels of a selection, in windows, and their size before. Labels may be selected many times, so their size is
+/// compared with a limit, and reserved, before they are copied.
+async fn taken(
+    context: &Context,
+    found: DimensionCoordinate,
+    (selected, window): (&DimensionSelection, u64),
+    limit: u64,
+) -> Result<(Option<Labels>, u64), CoordinateError> {
+    let (labels, selection) = (found.labels.clone(), selected.clone());
+    let steps = selected.len().saturating_mul(STEPS_PER_LABEL);
+    let size = context.run_measured(steps, move || labels.taken_size(&selection)).await?;
+    if size > limit {
+        return Err(CoordinateError::LabelsTooLarge { size, limit });
+    }
+    // A vector grows to twice its size, and means are beside the labels.
+    let memory = context.reserve_memory(&[], size.saturating_mul(2)).await?;
+    let (labels, selection) = (found.labels.clone(), selected.clone());
+    let steps = steps.saturating_add(size);
+    let means = move || means(&labels.take(&selection), labels.data_type(), window);
+    let means = context.run_measured(steps, means).await?;
+    let labels =
+        |(elements, data_type)| Labels { data_type, elements, attributes: found.attributes, _memory: Some(memory) };
+    Ok((means.map(labels), size))
+}
+
+/// The labels of the results of several functions: their names.
+pub(crate) fn function_labels(reduction: &Reduction) -> Option<LabelledDimension> {
+    let mut names = VariableBuilder::new(u64::MAX);
+    if reduction.functions().len() < 2 {
+        return None;
+    }
+    for function in reduction.functions() {
+        names.push(function.name().as_bytes()).ok()?;
+    }
+    let data_type = parse_v3(&"string".into()).ok()?;
+    let elements = Elements::Variable(names.finish());
+    let labels = Labels { data_type, elements, attributes: Json::default(), _memory: None };
+    Some(LabelledDimension { name: FUNCTION_DIMENSION.to_owned(), dimension: Some(0), labels: Some(labels) })
+}
+
+/// The labels of windows: the mean of those of their positions; `None` if they have no mean.
+fn means(labels: &Elements, data_type: &DataType, window: u64) -> Option<(Elements, DataType)> {
+    if window == 1 {
+        return Some((labels.clone(), data_type.clone()));
+    }
+    let Elements::Fixed(bytes) = labels else { return None };
+    let count = (bytes.len() / data_type.fixed_size()?.max(1)) as u64;
+    let request = ReductionRequest {
+        functions: vec![Function { operation: Operation::Mean, missing: Missing::Propagate }],
+        axes: None,
+        windows: vec![("0".to_owned(), window)],
+        edge: Edge::Partial,
+        reduced_dimensions: ReducedDimensions::Drop,
+        ddof: 0,
+    };
+    let input = Input { data_type: data_type.clone(), extents: vec![Some(count)], names: vec![None] };
+    let reduction = Reduction::new(&request, &input, None).ok()?;
+    let grid = Arc::new(GroupGrid::new(&reduction.windows())?);
+    let mut partial = reduction.partial(grid.clone()).ok()?;
+    let positions = AxisPositions::Strided { first: 0, step: 1, len: count, out: 0 };
+    partial.add(&[count], &[positions], labels).ok()?;
+    Some((reduction.finish(&partial, grid.groups()).ok()?, reduction.data_type().clone()))
+}
+
+/// True if coordinates are still those that were used, as far as their versions are known.
+pub(crate) async fn are_current(
+    context: &Arc<Context>,
+    coordinates: &[CoordinateVersion],
+) -> Result<bool, CoordinateError> {
+    for CoordinateVersion { path, dialect, fingerprint } in coordinates {
+        if fingerprint.is_some() && current_fingerprint(context, path, *dialect).await? != *fingerprint {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

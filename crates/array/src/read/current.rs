@@ -1,0 +1,67 @@
+//! Plans of what is current.
+
+use std::{sync::Arc, time::Instant};
+
+use meta::{Dialect, NodePath, selection::ReadRequest};
+use store::{MAX_READ_TIME, ReadError};
+
+use super::{array_read::ArrayRead, consumer::Consumer, context::ReadContext, plan::ReadPlan};
+use crate::{context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};
+
+/// Plans a read, until nothing changes while it is planned.
+pub(crate) async fn plan_read(
+    context: &Arc<Context>,
+    (path, dialect): (&NodePath, Option<Dialect>),
+    request: &ReadRequest,
+    consumer: &dyn Consumer,
+) -> Result<ArrayRead, ArrayError> {
+    let begun = Instant::now();
+    let mut cached = context.nodes.get(path, dialect);
+    let mut changed = None;
+    for attempt in 0..MAX_ATTEMPTS {
+        // Other programs may change documents for ever.
+        if attempt > 0 && context.is_distant() && begun.elapsed() >= MAX_READ_TIME {
+            break;
+        }
+        let resolved = match cached.take() {
+            Some(resolved) => Ok(resolved),
+            None => context.resolve_array(path, dialect).await,
+        };
+        let planned = match resolved {
+            Ok(resolved) => plan_on(context, &resolved, request, consumer).await,
+            Err(error) => Err(error),
+        };
+        match planned {
+            Ok(Some(read)) => return Ok(read),
+            Ok(None) => {}
+            Err(error) if error.is_changed() => changed = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(changed.unwrap_or_else(|| ArrayError::TooManyConflicts { path: path.clone() }))
+}
+
+/// Plans a read of a resolved array; `None` if its documents are not current any more when the versions of the chunks
+/// are looked up.
+async fn plan_on(
+    context: &Arc<Context>,
+    resolved: &ResolvedArray,
+    request: &ReadRequest,
+    consumer: &dyn Consumer,
+) -> Result<Option<ArrayRead>, ArrayError> {
+    let array = &resolved.array;
+    // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
+    let prepared = ReadPlan::new(context, array, request, consumer).await;
+    let documents = resolved.read_set.keys().cloned().collect();
+    let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
+    if !resolved.read_set.is_current(&*snapshot).await? {
+        return Ok(None);
+    }
+    let mut prepared = prepared?;
+    let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
+    let shape = prepared.resolved.shape();
+    let work = prepared.work_budget(&context.options, array, &found)?;
+    let (fingerprint, cost) = (found.fingerprint, found.cost());
+    let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
+    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, parts: None }))
+}

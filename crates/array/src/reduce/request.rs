@@ -1,0 +1,186 @@
+//! Requests for reductions, and their plans.
+
+use std::sync::Arc;
+
+use compute::{GroupGrid, Input, Reduction, ReductionRequest, SPILL_MEMORY, Windows};
+use meta::{
+    ArrayModel, NodePath,
+    data_type::DataType,
+    grid::{ChunkGrid, DimensionGrid},
+    selection::{DimensionSelection, Region, ResolvedSelection},
+};
+
+use super::slabs::Slabs;
+use crate::{
+    convention::decode_map,
+    error::ArrayError,
+    grid::slab::slice_dimension,
+    map::{Decode, ElementMap, stable_hash},
+    node::array::Array,
+    options::Options,
+    read::consumer::{Consumer, Consumption, ConsumptionCost, ResultCost},
+};
+
+/// The steps of adding an element to a group, for each function.
+const STEPS_PER_ELEMENT: u64 = 2;
+
+/// The steps of adding a number of fill values to a group, for each function.
+const STEPS_PER_FILLED_GROUP: u64 = 32;
+
+/// A reduction of selected elements: they are decoded, reduced, and the results are cast.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ReduceRequest {
+    /// The reduction.
+    pub reduction: ReductionRequest,
+    /// The decoding; `None` if it was not specified, which is an error if it would change the results.
+    pub decode: Option<Decode>,
+    /// The number type of the results, by its name.
+    pub astype: Option<String>,
+}
+
+/// The plan of a reduction.
+#[derive(Clone, Debug)]
+pub(crate) struct ReducePlan {
+    pub(crate) reduction: Reduction,
+    pub(crate) maps: Vec<Arc<dyn ElementMap>>,
+    /// The selected elements: those of windows that are left out are not.
+    pub(crate) region: Region,
+    /// The number of groups of a slab, at most.
+    pub(crate) max_groups: u64,
+}
+
+/// A consumer that reduces.
+pub(crate) struct ReduceConsumer<'a> {
+    pub(crate) request: &'a ReduceRequest,
+    pub(crate) options: &'a Options,
+    /// The size of the result in bytes, at most.
+    pub(crate) limit: u64,
+}
+
+impl ReduceRequest {
+    /// A hash of the request that is the same in every process.
+    pub(crate) fn fingerprint(&self) -> u128 {
+        /// Changes whenever results do.
+        const VERSION: u32 = 1;
+        stable_hash(&(VERSION, self))
+    }
+
+    /// The plan of the reduction of a selection; `limit` is the size of its result in bytes.
+    pub(crate) fn plan(
+        &self,
+        (path, model): (&NodePath, &ArrayModel),
+        selection: &ResolvedSelection,
+        (options, limit): (&Options, u64),
+    ) -> Result<ReducePlan, ArrayError> {
+        let ResolvedSelection::Region(region) = selection else { return Err(ArrayError::ReducesPoints) };
+        let depends = self.reduction.functions.iter().any(|function| function.depends_on_decoding());
+        let maps: Vec<_> = decode_map((path, model), self.decode, depends)?.into_iter().collect();
+        let data_type = maps.last().map_or(&model.data_type, |map| map.data_type());
+        let astype = self.astype.as_deref().map(number_type).transpose()?;
+        let input = input(model, data_type, region);
+        let reduction = Reduction::new(&self.reduction, &input, astype.as_ref())?;
+        let windows = reduction.windows();
+        let region = trimmed(region, &windows);
+        let size = reduction.shape().into_iter().map(u128::from).fold(1, u128::saturating_mul);
+        let size = size.saturating_mul(reduction.data_type().fixed_size().unwrap_or(0) as u128);
+        if size > limit.into() {
+            return Err(ArrayError::SelectionTooLarge { size, limit, smaller: None });
+        }
+        let per_group = reduction.size_per_group().saturating_add(reduction.result_size()).max(1);
+        let max_groups = (max_state(options) / per_group).max(1);
+        let groups = windows.iter().map(|windows| windows.count().max(1)).fold(1, u64::saturating_mul);
+        if reduction.functions().len() > 1 && groups > max_groups {
+            let size = groups.saturating_mul(per_group);
+            let limit = max_state(options);
+            return Err(compute::ComputeError::TooManyGroups { groups, size, limit }.into());
+        }
+        Ok(ReducePlan { reduction, maps, region, max_groups })
+    }
+}
+
+impl ReducePlan {
+    /// The memory of the state for the groups of a slab, in bytes.
+    pub(crate) fn state(&self) -> u64 {
+        let windows = self.reduction.windows();
+        let groups = GroupGrid::new(&windows).map_or(u64::MAX, |grid| grid.groups() as u64).min(self.max_groups);
+        groups.saturating_mul(self.reduction.size_per_group())
+    }
+
+    /// The memory of a slab's state and results, in bytes.
+    fn slab_memory(&self) -> u64 {
+        let windows = self.reduction.windows();
+        let groups = GroupGrid::new(&windows).map_or(u64::MAX, |grid| grid.groups() as u64).min(self.max_groups);
+        self.state().saturating_add(groups.saturating_mul(self.reduction.result_size())).saturating_add(SPILL_MEMORY)
+    }
+
+    /// The number of groups that a chunk touches, at most.
+    fn groups_per_chunk(&self, grid: &ChunkGrid) -> u64 {
+        let windows = self.reduction.windows();
+        let touched = windows.iter().zip(grid.dimensions()).map(|(windows, dimension)| match dimension {
+            // Windows at both ends may be cut.
+            DimensionGrid::Regular { length } => (length / windows.window.max(1)).saturating_add(2).min(*length),
+            DimensionGrid::Rectilinear { .. } => u64::MAX,
+        });
+        let touched = touched.zip(&windows).map(|(touched, windows)| touched.min(windows.count()).max(1));
+        touched.fold(1, u64::saturating_mul).min(self.max_groups)
+    }
+
+    /// The slabs, for an array with this grid.
+    pub(crate) fn slabs(&self, array: &Array) -> Slabs {
+        Slabs::new(self.region.clone(), self.reduction.windows(), array.grid().clone(), self.max_groups)
+    }
+}
+
+impl Consumer for ReduceConsumer<'_> {
+    fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
+        let plan = self.request.plan((array.path(), array.model()), &selection, (self.options, self.limit))?;
+        let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
+        let decoded_size = plan.maps.last().map_or(0, |map| map.data_type().fixed_size().unwrap_or(0) as u64);
+        let cost = ResultCost {
+            size: plan.reduction.shape().into_iter().fold(plan.reduction.result_size(), u64::saturating_mul),
+            state: plan.slab_memory(),
+            decoded_per_byte: decoded_size.div_ceil(stored),
+            passes: plan.slabs(array).passes(),
+            work_per_element: STEPS_PER_ELEMENT
+                .saturating_mul((self.request.reduction.functions.len() as u64).saturating_add(plan.maps.len() as u64)),
+            work_per_missing_chunk: STEPS_PER_FILLED_GROUP
+                .saturating_mul(self.request.reduction.functions.len() as u64)
+                .saturating_mul(plan.groups_per_chunk(array.grid())),
+        };
+        Ok(Consumption { selection: ResolvedSelection::Region(plan.region), cost: ConsumptionCost::Result(cost) })
+    }
+}
+
+/// The memory of the state and results of a slab, in bytes, at most.
+fn max_state(options: &Options) -> u64 {
+    options.max_read_memory() / 4
+}
+
+/// The elements of a region as the input of a reduction.
+pub(crate) fn input(model: &ArrayModel, data_type: &DataType, region: &Region) -> Input {
+    let mut names = model.dimension_names.clone();
+    names.resize(region.dimensions.len(), None);
+    Input {
+        data_type: data_type.clone(),
+        extents: region.dimensions.iter().map(DimensionSelection::extent).collect(),
+        names,
+    }
+}
+
+/// The data type of numbers with a name.
+pub(crate) fn number_type(name: &str) -> Result<DataType, ArrayError> {
+    let data_type = meta::data_type::parse_v3(&serde_json::Value::from(name)).ok();
+    data_type
+        .filter(|data_type| data_type.number().is_some())
+        .ok_or_else(|| ArrayError::UnknownNumberType { name: name.chars().take(100).collect() })
+}
+
+/// The leading part of a region that has these windows.
+fn trimmed(region: &Region, windows: &[Windows]) -> Region {
+    let dimensions =
+        region.dimensions.iter().zip(windows).map(|(dimension, windows)| match windows.extent < dimension.len() {
+            true => slice_dimension(dimension, 0..windows.extent).unwrap_or_else(|| dimension.clone()),
+            false => dimension.clone(),
+        });
+    Region { dimensions: dimensions.collect() }
+}

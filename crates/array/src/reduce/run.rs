@@ -1,0 +1,173 @@
+//! Running reductions.
+
+use std::sync::Arc;
+
+use codec::Elements;
+use compute::{GroupGrid, Partial};
+use futures::{Stream, stream};
+use meta::selection::{DimensionSelection, Region};
+
+use super::{
+    request::{ReducePlan, ReduceRequest},
+    sink::{MakePartial, ReductionSink},
+    slabs::{ReductionSlab, Slabs},
+};
+use crate::{
+    error::ArrayError,
+    grid::{projection::ElementSelection, slab::Slab},
+    map::{Decode, ElementMap},
+    memory::claim::Permit,
+    read::{
+        array_read::ArrayRead,
+        assemble::pass_elements,
+        buffer_pool::with_permit,
+        context::ReadContext,
+        memory::{GrantedMemory, JobMemory},
+        needs::SMALL_STATE,
+    },
+    result_cache::ResultKey,
+};
+
+/// The steps up to which partial results are merged on the async thread.
+const INLINE_MERGE_STEPS: u64 = 1 << 16;
+
+/// A planned reduction of a read.
+#[derive(Debug)]
+pub(crate) struct ReducedRead {
+    pub(crate) read: ArrayRead,
+    pub(crate) plan: Arc<ReducePlan>,
+    /// The identity of the result, if it is known before it is made.
+    pub(crate) key: Option<ResultKey>,
+    pub(crate) decode: Decode,
+}
+
+/// Passes over the elements of a read, with the memory that it was granted.
+pub(crate) struct Reducer {
+    source: Arc<ReadContext>,
+    parallel: usize,
+    jobs: JobMemory,
+    partials: usize,
+    memory: Option<Arc<Permit>>,
+}
+
+impl Reducer {
+    /// Waits for the memory of a read whose state takes `state` bytes.
+    pub(crate) async fn new(read: ArrayRead, state: u64) -> Result<Self, ArrayError> {
+        let source = read.source;
+        let GrantedMemory { assembly, parallel, jobs, memory } =
+            read.prepared.memory.take(&source.context.options).await?;
+        let partials = match state <= SMALL_STATE {
+            true => parallel,
+            false => usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, parallel),
+        };
+        Ok(Self { source, parallel, jobs, partials, memory: memory.map(Arc::new) })
+    }
+
+    /// Adds the elements of a region to partial results, and merges them.
+    pub(crate) async fn pass(
+        &self,
+        region: &Region,
+        grid: Arc<GroupGrid>,
+        maps: Vec<Arc<dyn ElementMap>>,
+        make: Box<MakePartial>,
+    ) -> Result<Partial, ArrayError> {
+        let fill = &self.source.array.model().fill_value;
+        let sink = Arc::new(ReductionSink::new(make, maps, fill, (grid, self.partials))?);
+        if let Some(selection) = ElementSelection::of(region) {
+            let extents = region.dimensions.iter().map(DimensionSelection::len).collect();
+            let slab = Slab { extents, selection };
+            pass_elements(self.source.clone(), slab, sink.clone(), (self.parallel, self.jobs)).await?;
+        }
+        let steps = sink.merge_work();
+        if steps <= INLINE_MERGE_STEPS { sink.merged() } else { self.run(steps, move || sink.merged()).await }
+    }
+
+    /// Runs work on a partial result off the async threads.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        steps: u64,
+        work: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        self.source.context.run_blocking(steps, work).await
+    }
+}
+
+/// The state of a stream of results.
+enum Progress {
+    Waiting(Box<ReducedRead>),
+    Running(Box<Running>),
+}
+
+struct Running {
+    reducer: Reducer,
+    plan: Arc<ReducePlan>,
+    slabs: Slabs,
+    /// The key under which the result is remembered, if it is complete after the first slab.
+    key: Option<ResultKey>,
+}
+
+impl ReducedRead {
+    /// The reduction of a read that was planned for it.
+    pub(crate) fn new(read: ArrayRead, request: &ReduceRequest, limit: u64) -> Result<Self, ArrayError> {
+        let options = read.source.context.options;
+        let plan = Arc::new(request.plan((read.path(), read.model()), read.resolved(), (&options, limit))?);
+        let key = read.fingerprint().map(|input| ResultKey { input, computation: request.fingerprint() });
+        Ok(Self { read, plan, key, decode: request.decode.unwrap_or_default() })
+    }
+
+    /// The results in C order.
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
+        stream::unfold(Some(Progress::Waiting(Box::new(self))), |progress| async move {
+            let running = match progress? {
+                Progress::Running(running) => running,
+                Progress::Waiting(read) => match read.begin().await {
+                    Ok(Begun::Known(elements)) => return Some((Ok(elements), None)),
+                    Ok(Begun::Running(running)) => running,
+                    Err(error) => return Some((Err(error), None)),
+                },
+            };
+            match running.next().await {
+                Ok(Some((elements, running))) => Some((Ok(elements), Some(Progress::Running(running)))),
+                Ok(None) => None,
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+    }
+
+    async fn begin(self: Box<Self>) -> Result<Begun, ArrayError> {
+        let Self { read, plan, key, .. } = *self;
+        let results = read.source.context.results.clone();
+        if let Some(known) = key.as_ref().and_then(|key| results.get(key)) {
+            return Ok(Begun::Known(known));
+        }
+        let slabs = plan.slabs(&read.source.array);
+        let reducer = Reducer::new(read, plan.state()).await?;
+        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, key })))
+    }
+}
+
+enum Begun {
+    Known(Elements),
+    Running(Box<Running>),
+}
+
+impl Running {
+    async fn next(mut self: Box<Self>) -> Result<Option<(Elements, Box<Self>)>, ArrayError> {
+        let Some(ReductionSlab { region, windows }) = self.slabs.next() else { return Ok(None) };
+        let grid = Arc::new(GroupGrid::new(&windows).ok_or(compute::ComputeError::Internal)?);
+        let (plan, groups, of_slab) = (self.plan.clone(), grid.groups(), grid.clone());
+        let make = Box::new(move || plan.reduction.partial(of_slab.clone()));
+        let partial = self.reducer.pass(&region, grid, self.plan.maps.clone(), make).await?;
+        let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
+        let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
+        let is_complete = self.slabs.clone().next().is_none();
+        if let Some(key) = self.key.take().filter(|_| is_complete) {
+            self.reducer.source.context.results.insert(key, &results);
+        }
+        let results = match results {
+            Elements::Fixed(bytes) => Elements::Fixed(with_permit(bytes, self.reducer.memory.clone())),
+            other => other,
+        };
+        Ok(Some((results, self)))
+    }
+}

@@ -1,0 +1,178 @@
+//! Statistics of what a read selects.
+
+use std::{hash::Hash, sync::Arc};
+
+use bytes::Bytes;
+use codec::Elements;
+use compute::{Statistics, StatisticsPasses, StatisticsRequest, Windows};
+use meta::{
+    ArrayModel, NodePath,
+    data_type::DataType,
+    selection::{DimensionSelection, Region, ResolvedSelection},
+};
+
+use super::run::Reducer;
+use crate::{
+    convention::decode_map,
+    coordinates::select::Selected,
+    error::ArrayError,
+    map::{Decode, ElementMap, stable_hash},
+    node::array::Array,
+    read::{
+        array_read::ArrayRead,
+        consumer::{Consumer, Consumption, ConsumptionCost, ResultCost},
+        metrics::ReadMetrics,
+    },
+    result_cache::ResultKey,
+};
+
+/// The steps of counting an element, for each pass.
+const STEPS_PER_ELEMENT: u64 = 12;
+
+/// The size of a response without its histogram, in bytes.
+const RESPONSE_SIZE: u64 = 8 << 10;
+
+/// Statistics of the elements that a request selects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatisticsOf {
+    /// The statistics.
+    pub statistics: StatisticsRequest,
+    /// The decoding; `None` if it was not specified, which is an error if it would change the results.
+    pub decode: Option<Decode>,
+}
+
+/// Planned statistics. Nothing is decoded yet.
+#[derive(Debug)]
+pub struct StatisticsRead {
+    read: ArrayRead,
+    request: StatisticsRequest,
+    maps: Vec<Arc<dyn ElementMap>>,
+    key: Option<ResultKey>,
+}
+
+impl StatisticsOf {
+    /// A hash that is the same in every process.
+    fn fingerprint(&self) -> u128 {
+        /// Changes whenever results do.
+        const VERSION: u32 = 1;
+        let StatisticsRequest { quantiles, bins, range } = &self.statistics;
+        let quantiles: Vec<u64> = quantiles.iter().map(|quantile| quantile.to_bits()).collect();
+        let range = range.map(|(low, high)| (low.to_bits(), high.to_bits()));
+        stable_hash(&Identity { version: VERSION, quantiles, bins: *bins, range, decode: self.decode })
+    }
+
+    fn maps(&self, at: (&NodePath, &ArrayModel)) -> Result<Vec<Arc<dyn ElementMap>>, ArrayError> {
+        Ok(decode_map(at, self.decode, true)?.into_iter().collect())
+    }
+}
+
+#[derive(Hash)]
+struct Identity {
+    version: u32,
+    quantiles: Vec<u64>,
+    bins: u64,
+    range: Option<(u64, u64)>,
+    decode: Option<Decode>,
+}
+
+impl Consumer for StatisticsOf {
+    fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
+        let ResolvedSelection::Region(region) = &selection else { return Err(ArrayError::ReducesPoints) };
+        let maps = self.maps((array.path(), array.model()))?;
+        let data_type = decoded_type(&maps, array.model());
+        StatisticsPasses::new(self.statistics.clone(), data_type, &extents(region))?;
+        let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
+        let decoded = if maps.is_empty() { 0 } else { data_type.fixed_size().unwrap_or(0) as u64 };
+        let cost = ResultCost {
+            size: RESPONSE_SIZE.saturating_add(self.statistics.bins.saturating_mul(40)),
+            state: self.statistics.state_size(),
+            decoded_per_byte: decoded.div_ceil(stored),
+            passes: self.statistics.passes(data_type),
+            work_per_element: STEPS_PER_ELEMENT,
+            // There is one group.
+            work_per_missing_chunk: 0,
+        };
+        Ok(Consumption { selection, cost: ConsumptionCost::Result(cost) })
+    }
+}
+
+impl StatisticsRead {
+    pub(crate) fn new(read: ArrayRead, request: &StatisticsOf) -> Result<Self, ArrayError> {
+        let maps = request.maps((read.path(), read.model()))?;
+        let key = read.fingerprint().map(|input| ResultKey { input, computation: request.fingerprint() });
+        Ok(Self { read, request: request.statistics.clone(), maps, key })
+    }
+
+    /// The statistics of a selection by names.
+    #[must_use]
+    pub fn with_selected(self, selected: &Selected) -> Self {
+        let coordinates = selected.fingerprint();
+        let key = self
+            .key
+            .zip(coordinates)
+            .map(|(key, coordinates)| ResultKey { computation: stable_hash(&(key.computation, coordinates)), ..key });
+        Self { key, ..self }
+    }
+
+    /// The model of the array.
+    pub fn model(&self) -> &ArrayModel {
+        self.read.model()
+    }
+
+    /// The path of the array.
+    pub fn path(&self) -> &NodePath {
+        self.read.path()
+    }
+
+    /// The data type of the elements, decoded.
+    pub fn data_type(&self) -> &DataType {
+        decoded_type(&self.maps, self.model())
+    }
+
+    /// The metrics of the read.
+    pub fn metrics(&self) -> ReadMetrics {
+        self.read.metrics()
+    }
+
+    /// A hash that differs whenever the statistics may; see [`ArrayRead::fingerprint`].
+    pub fn fingerprint(&self) -> Option<u128> {
+        self.key.as_ref().map(stable_hash)
+    }
+
+    /// Computes the statistics and renders them, or returns what was rendered before.
+    pub async fn run(self, render: impl FnOnce(Statistics) -> Vec<u8>) -> Result<Bytes, ArrayError> {
+        let results = self.read.source.context.results.clone();
+        if let Some(Elements::Fixed(known)) = self.key.as_ref().and_then(|key| results.get(key)) {
+            return Ok(known);
+        }
+        let key = self.key;
+        let rendered = Bytes::from(render(self.compute().await?));
+        if let Some(key) = key {
+            results.insert(key, &Elements::Fixed(rendered.clone()));
+        }
+        Ok(rendered)
+    }
+
+    async fn compute(self) -> Result<Statistics, ArrayError> {
+        let ResolvedSelection::Region(region) = self.read.resolved() else { return Err(ArrayError::ReducesPoints) };
+        let region = region.clone();
+        let extents = extents(&region);
+        let windows: Vec<Windows> = extents.iter().map(|&extent| Windows::whole(extent)).collect();
+        let mut passes = StatisticsPasses::new(self.request.clone(), self.data_type(), &extents)?;
+        let reducer = Reducer::new(self.read, self.request.state_size()).await?;
+        while let Some(pass) = passes.next(&windows)? {
+            let grid = pass.grid();
+            let partial = reducer.pass(&region, grid, self.maps.clone(), Box::new(move || pass.partial())).await?;
+            passes.add(partial)?;
+        }
+        Ok(passes.finish()?)
+    }
+}
+
+fn decoded_type<'a>(maps: &'a [Arc<dyn ElementMap>], model: &'a ArrayModel) -> &'a DataType {
+    maps.last().map_or(&model.data_type, |map| map.data_type())
+}
+
+fn extents(region: &Region) -> Vec<u64> {
+    region.dimensions.iter().map(DimensionSelection::len).collect()
+}

@@ -1,0 +1,292 @@
+//! The result of a request for elements.
+
+use std::{ops::Range, sync::Arc};
+
+use codec::Elements;
+use compute::{FUNCTION_DIMENSION, Reduction};
+use futures::{
+    Stream, StreamExt, TryStreamExt, future,
+    stream::{self, BoxStream},
+};
+use meta::{
+    ArrayModel, NodePath,
+    data_type::DataType,
+    selection::{Item, ResolvedSelection, Selection},
+};
+
+use crate::{
+    convention::decode_map,
+    coordinates::{
+        error::CoordinateError,
+        select::{Labels, Selected, function_labels},
+    },
+    error::ArrayError,
+    map::{Decode, ElementMap, stable_hash},
+    memory::claim::Permit,
+    read::{array_read::ArrayRead, cost::ReadCost, metrics::ReadMetrics},
+    reduce::run::ReducedRead,
+    work::NOMINAL_ELEMENT_SIZE,
+};
+
+/// The elements that answer a request: those that a read selects, after the steps that follow the selection. Nothing is
+/// decoded yet.
+#[derive(Debug)]
+pub struct ArrayResult {
+    source: Source,
+    shape: Vec<u64>,
+    data_type: DataType,
+    dimension_names: Vec<Option<String>>,
+    /// That of what is read and computed.
+    fingerprint: Option<u128>,
+    /// The dimensions that were selected by name, and the coordinates that this took.
+    selected: Option<Selected>,
+    decode: Decode,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// Each selected element, after these steps in this order.
+    Selected { read: ArrayRead, maps: Vec<Arc<dyn ElementMap>> },
+    /// Results of groups of elements.
+    Reduced(ReducedRead),
+    /// Labels of the results of a read, which are known without reading.
+    Labels { read: ArrayRead, labels: Elements },
+}
+
+impl From<ArrayRead> for ArrayResult {
+    fn from(read: ArrayRead) -> Self {
+        Self {
+            shape: read.shape().to_vec(),
+            data_type: read.model().data_type.clone(),
+            dimension_names: read.dimension_names(),
+            fingerprint: read.fingerprint(),
+            source: Source::Selected { read, maps: Vec::new() },
+            selected: None,
+            decode: Decode::Stored,
+        }
+    }
+}
+
+impl From<ReducedRead> for ArrayResult {
+    fn from(reduced: ReducedRead) -> Self {
+        let reduction = &reduced.plan.reduction;
+        Self {
+            shape: reduction.shape(),
+            data_type: reduction.data_type().clone(),
+            dimension_names: reduction.dimension_names(),
+            fingerprint: reduced.key.as_ref().map(stable_hash),
+            decode: reduced.decode,
+            source: Source::Reduced(reduced),
+            selected: None,
+        }
+    }
+}
+
+impl ArrayResult {
+    /// The result, decoded.
+    pub fn decoded(mut self, decode: Decode) -> Result<Self, ArrayError> {
+        let map = decode_map((self.path(), self.model()), Some(decode), false)?;
+        self.decode = decode;
+        Ok(match map {
+            Some(map) => self.mapped(map),
+            None => self,
+        })
+    }
+
+    /// The result of a selection by names.
+    #[must_use]
+    pub fn with_selected(self, selected: Selected) -> Self {
+        Self { selected: Some(selected), ..self }
+    }
+
+    /// True if the elements are decoded by the CF conventions.
+    pub fn is_decoded(&self) -> bool {
+        self.decode == Decode::Cf
+    }
+
+    /// The dimensions that were selected by name, with their items.
+    pub fn selected_dimensions(&self) -> &[(String, Item)] {
+        self.selected.as_ref().map_or(&[], |selected| &selected.dimensions)
+    }
+
+    /// The labels of the results of several functions, instead of the results: the names of the functions.
+    pub fn into_function_labels(self) -> Result<Self, CoordinateError> {
+        let missing = || CoordinateError::NoCoordinate { dimension: FUNCTION_DIMENSION.to_owned() };
+        let labelled = self.reduction().and_then(function_labels);
+        let Labels { data_type, elements, .. } = labelled.and_then(|labelled| labelled.labels).ok_or_else(missing)?;
+        Ok(Self {
+            shape: self.shape.first().copied().into_iter().collect(),
+            data_type,
+            dimension_names: vec![Some(FUNCTION_DIMENSION.to_owned())],
+            fingerprint: self.fingerprint.map(|results| stable_hash(&(results, FUNCTION_DIMENSION))),
+            selected: self.selected,
+            decode: Decode::Stored,
+            source: match self.source {
+                Source::Reduced(ReducedRead { read, .. })
+                | Source::Selected { read, .. }
+                | Source::Labels { read, .. } => Source::Labels { read, labels: elements },
+            },
+        })
+    }
+
+    /// The result as numbers of a type.
+    pub fn cast(self, number_type: &str) -> Result<Self, ArrayError> {
+        let data_type = crate::reduce::request::number_type(number_type)?;
+        match data_type == self.data_type {
+            true => Ok(self),
+            false => {
+                let cast = compute::Cast::new(&self.data_type, &data_type)?;
+                Ok(self.mapped(Arc::new(cast)))
+            }
+        }
+    }
+
+    /// The result, if its elements have at most `limit` bytes after all steps: those that were selected may have fewer.
+    pub fn checked(self, limit: u64) -> Result<Self, ArrayError> {
+        let per_element = self.data_type.fixed_size().map_or(NOMINAL_ELEMENT_SIZE, |size| size as u64);
+        let size_of = |shape: &[u64]| {
+            let elements = shape.iter().fold(1_u128, |all, &extent| all.saturating_mul(extent.into()));
+            elements.saturating_mul(per_element.into())
+        };
+        let size = size_of(&self.shape);
+        if size <= limit.into() {
+            return Ok(self);
+        }
+        let smaller = self.smaller(|shape| size_of(shape) <= limit.into());
+        Err(ArrayError::SelectionTooLarge { size, limit, smaller })
+    }
+
+    /// The result with one more step.
+    #[must_use]
+    pub fn mapped(mut self, map: Arc<dyn ElementMap>) -> Self {
+        self.data_type = map.data_type().clone();
+        self.fingerprint = self.fingerprint.map(|before| stable_hash(&(before, self.data_type.name())));
+        if let Source::Selected { maps, .. } = &mut self.source {
+            maps.push(map);
+        }
+        self
+    }
+
+    /// The model of the array.
+    pub fn model(&self) -> &ArrayModel {
+        self.read().model()
+    }
+
+    /// The path of the array.
+    pub fn path(&self) -> &NodePath {
+        self.read().path()
+    }
+
+    /// The shape of the result.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The data type of the result.
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// The names of the result's dimensions.
+    pub fn dimension_names(&self) -> Vec<Option<String>> {
+        self.dimension_names.clone()
+    }
+
+    /// The selection in the array's stored coordinates, if each of its elements is one of the result.
+    pub fn resolved(&self) -> Option<&ResolvedSelection> {
+        match &self.source {
+            Source::Selected { read, .. } => Some(read.resolved()),
+            Source::Reduced(_) | Source::Labels { .. } => None,
+        }
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
+    }
+
+    /// The size of all elements in bytes; `None` if they have variable length.
+    pub fn byte_len(&self) -> Option<u64> {
+        Some(self.elements().saturating_mul(self.data_type().fixed_size()? as u64))
+    }
+
+    /// A leading part of the selection whose result has a shape that fits; see [`ArrayRead::smaller`].
+    pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
+        match &self.source {
+            Source::Selected { read, .. } => read.smaller(fits),
+            Source::Reduced(_) | Source::Labels { .. } => None,
+        }
+    }
+
+    /// A hash that differs whenever the metadata, a chunk, the selection, a step, or a coordinate by whose labels was
+    /// selected does; see [`ArrayRead::fingerprint`].
+    pub fn fingerprint(&self) -> Option<u128> {
+        let read = self.fingerprint?;
+        if self.selected.is_none() && self.decode == Decode::Stored {
+            return Some(read);
+        }
+        let coordinates = self.selected.as_ref().map_or(Some(0), Selected::fingerprint)?;
+        Some(stable_hash(&(read, coordinates, self.decode)))
+    }
+
+    /// The reduction, if the elements are its results.
+    pub(crate) fn reduction(&self) -> Option<&Reduction> {
+        match &self.source {
+            Source::Selected { .. } | Source::Labels { .. } => None,
+            Source::Reduced(reduced) => Some(&reduced.plan.reduction),
+        }
+    }
+
+    /// The selection in the array's stored coordinates, of which each element is one of the result, or is reduced.
+    pub(crate) fn input(&self) -> &ResolvedSelection {
+        self.read().resolved()
+    }
+
+    /// The stored values that the read needs.
+    pub fn cost(&self) -> ReadCost {
+        self.read().cost()
+    }
+
+    /// The metrics of the read.
+    pub fn metrics(&self) -> ReadMetrics {
+        self.read().metrics()
+    }
+
+    /// Reserves the minimum memory of the read, and `bytes` more for its caller; see [`ArrayRead::reserve_with_extra`].
+    pub async fn reserve_with_extra(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
+        match &mut self.source {
+            Source::Selected { read, .. } | Source::Reduced(ReducedRead { read, .. }) | Source::Labels { read, .. } => {
+                read.reserve_with_extra(bytes).await
+            }
+        }
+    }
+
+    /// Narrows the result to a range of its elements, and returns the index of the first one that is read; see
+    /// [`ArrayRead::narrow`]. Results of groups are not narrowed.
+    pub fn narrow(&mut self, elements: Range<u64>) -> u64 {
+        match &mut self.source {
+            Source::Selected { read, .. } => read.narrow(elements),
+            Source::Reduced(_) | Source::Labels { .. } => 0,
+        }
+    }
+
+    /// The elements in C order, in buffers of whole elements. An error ends the stream.
+    pub fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
+        let (read, maps) = match self.source {
+            Source::Selected { read, maps } => (read, maps),
+            Source::Reduced(reduced) => return reduced.into_stream().boxed(),
+            Source::Labels { labels, .. } => return stream::iter([Ok(labels)]).boxed(),
+        };
+        let stored: BoxStream<'static, _> = read.into_stream().boxed();
+        maps.into_iter()
+            .fold(stored, |elements, map| elements.and_then(move |elements| future::ready(map.map(&elements))).boxed())
+    }
+
+    fn read(&self) -> &ArrayRead {
+        match &self.source {
+            Source::Selected { read, .. } | Source::Reduced(ReducedRead { read, .. }) | Source::Labels { read, .. } => {
+                read
+            }
+        }
+    }
+}
