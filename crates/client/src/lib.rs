@@ -149,7 +149,9 @@ pub mod zarrs;
 
 #[cfg(feature = "ndarray")]
 pub use array::NpyElement;
-pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements};
+pub use array::{
+    ArrayClient, ArrayError, Description, Element, ElementStream, Elements, MissingLabel, NewElements, Query,
+};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use connection::{BuildError, ClientBuilder, Connection};
 pub use error::TransportError;
@@ -175,5 +177,9 @@ pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::{
     access::Share,
+    array::Format,
+    chunks,
     health::{Readiness, StoreGuarantees},
+    picture::{ColorMap, Limits, Rgba, Scale},
+    query::{ChunksForm, ChunksQuery, Edge, PictureQuery, StatsQuery},
 };

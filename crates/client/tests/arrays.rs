@@ -8,7 +8,10 @@ mod test_server;
 mod reads {
     use array::Options;
     use bytes::BytesMut;
-    use client::{ArrayClient, ArrayError, Dialect, Element, NodePath, ReadRequest, Selection, select};
+    use client::{
+        ArrayClient, ArrayError, ChunksQuery, Dialect, Element, Format, NodePath, PictureQuery, Query, ReadRequest,
+        Selection, select,
+    };
     use futures::TryStreamExt;
     use half::f16;
     use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
@@ -48,6 +51,28 @@ mod reads {
         set(server, &format!("{name}/zarr.json"), document.to_string()).await;
         let rank = document["shape"].as_array().unwrap().len();
         set(server, &format!("{name}/c{}", "/0".repeat(rank)), chunk).await;
+    }
+
+    #[tokio::test]
+    async fn queries_are_computed_by_the_server() {
+        let server = TestServer::start().await;
+        numbers(&server).await;
+        let (client, path) = (arrays(&server), path("numbers"));
+        let query = Query::new().isel("y", 0..2).reduce(["max"], ["1"]).astype("int64");
+        let read = client.query_as::<i64>(&path, &query).await.unwrap();
+        assert_eq!((read.content, read.description.shape), (vec![4, 9], vec![2]));
+        let stats = client.stats(&path, &Query::new().select(&select![0])).await.unwrap();
+        assert_eq!((&stats["count"], &stats["mean"]), (&json!(5), &json!(2.0)));
+        let picture = PictureQuery { min: Some(0.0), max: Some(29.0), ..PictureQuery::default() };
+        let picture = Query::new().picture(picture);
+        assert_eq!(client.thresholds(&path, &picture).await.unwrap()["colors"].as_array().unwrap().len(), 256);
+        let file: BytesMut =
+            client.query_format(&path, &picture, Format::Png).await.unwrap().try_collect().await.unwrap();
+        assert!(file.starts_with(b"\x89PNG"));
+        let chunks = client.chunks(&path, &ChunksQuery::default()).await.unwrap();
+        assert_eq!((chunks.touched, chunks.chunks.unwrap()[3].index.clone()), (4, vec![1, 1]));
+        let unknown = client.query(&path, &Query::new().reduce(["mean"], ["z"])).await;
+        assert!(unknown.is_err(), "{unknown:?}");
     }
 
     /// Stores `numbers`: a `uint16` array of shape `(6, 5)` and chunks of shape `(4, 3)`, in which each element is its

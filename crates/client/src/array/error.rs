@@ -3,7 +3,9 @@
 use std::fmt;
 
 use meta::{NodePath, selection::Selection};
+use serde_json::Value;
 use store::{StoreError, Version};
+use wire::problem::ProblemType;
 
 use crate::{
     error::{RequestError, TransportError},
@@ -168,6 +170,19 @@ pub enum ArrayError {
         /// Position of the error in bytes.
         position: Option<u64>,
     },
+    /// A selection by names of dimensions or by labels cannot be made.
+    #[error("invalid selection by name or label: {detail}")]
+    InvalidLabels {
+        /// The type of the problem.
+        kind: ProblemType,
+        /// The dimension, if it is about one.
+        dimension: Option<String>,
+        /// Reason.
+        detail: String,
+    },
+    /// A coordinate does not have a label.
+    #[error("label not found: {}", .0.detail)]
+    LabelNotFound(Box<MissingLabel>),
     /// The precondition is false.
     #[error("precondition failed for {path}{}", current.map(|version| format!(": its version is {version}")).unwrap_or_default())]
     PreconditionFailed {
@@ -232,6 +247,23 @@ pub enum ArrayError {
     /// The error does not depend on what was requested.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+}
+
+/// A label that a coordinate does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MissingLabel {
+    /// The dimension.
+    pub dimension: Option<String>,
+    /// The label.
+    pub label: Option<String>,
+    /// The nearest label of the coordinate.
+    pub nearest: Option<Value>,
+    /// Its first label.
+    pub first: Option<Value>,
+    /// Its last label.
+    pub last: Option<Value>,
+    /// Reason.
+    pub detail: String,
 }
 
 impl From<RequestError> for ArrayError {

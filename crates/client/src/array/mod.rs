@@ -6,6 +6,7 @@ mod element;
 mod error;
 mod input;
 mod problem;
+mod query;
 mod request;
 mod stream;
 mod write;
@@ -17,8 +18,10 @@ use meta::{
     selection::{ReadRequest, Selection},
 };
 use operations::WriteReport;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use store::{Precondition, Version};
+use wire::{array::Format, chunks::ChunkMap, query::ChunksQuery, routes};
 
 #[cfg(feature = "ndarray")]
 pub use self::element::NpyElement;
@@ -30,8 +33,9 @@ use self::{
 pub use self::{
     description::{Description, Elements},
     element::Element,
-    error::ArrayError,
+    error::{ArrayError, MissingLabel},
     input::NewElements,
+    query::Query,
     stream::ElementStream,
 };
 use crate::{
@@ -137,6 +141,47 @@ impl ArrayClient {
         Ok(response.into_stream())
     }
 
+    /// Reads what the server computes of elements, as bytes like [`read`](Self::read).
+    pub async fn query(&self, path: &NodePath, query: &Query) -> Result<Elements, ArrayError> {
+        self.collect_answer::<BytesCollector>(path, query, Format::Raw).await
+    }
+
+    /// Reads what the server computes of elements, as numbers like [`read_as`](Self::read_as).
+    pub async fn query_as<T: Element>(&self, path: &NodePath, query: &Query) -> Result<Elements<Vec<T>>, ArrayError> {
+        self.collect_answer::<TypedCollector<T>>(path, query, Format::Raw).await
+    }
+
+    /// Reads what the server computes of elements in any format, such as CSV or a picture, as a stream. An interrupted
+    /// stream is not retried.
+    pub async fn query_format(
+        &self,
+        path: &NodePath,
+        query: &Query,
+        format: Format,
+    ) -> Result<ElementStream, ArrayError> {
+        let request = &ElementsRequest::of_target(path, query.target(path, self.dialect, Some(format)));
+        let transport = &self.transport;
+        let response =
+            transport.retry(Idempotency::Idempotent, |deadline| request.elements(transport, deadline)).await?;
+        Ok(response.into_stream())
+    }
+
+    /// Returns statistics of the elements that a query selects and decodes: the JSON object of the server.
+    pub async fn stats(&self, path: &NodePath, query: &Query) -> Result<Map<String, Value>, ArrayError> {
+        self.json(path, query.with_stats().target(path, self.dialect, None)).await
+    }
+
+    /// Returns the colours of the picture of a query, and the values at which they begin: the JSON object of the server.
+    pub async fn thresholds(&self, path: &NodePath, query: &Query) -> Result<Map<String, Value>, ArrayError> {
+        self.json(path, query.with_thresholds().target(path, self.dialect, None)).await
+    }
+
+    /// Returns the chunks that a selection touches: a page of them, or the numbers of those that are stored.
+    pub async fn chunks(&self, path: &NodePath, query: &ChunksQuery) -> Result<ChunkMap, ArrayError> {
+        let query = ChunksQuery { dialect: self.dialect.or(query.dialect), ..query.clone() };
+        self.json(path, format!("{}?{}", routes::array_path(path), query.render())).await
+    }
+
     /// Writes elements to the selected region of an array. All of them become visible at once, or none. A selection
     /// with repeated indices is an error.
     ///
@@ -224,6 +269,27 @@ impl ArrayClient {
                 request.elements(transport, deadline).await?.collect::<C>().await
             })
             .await
+    }
+
+    async fn collect_answer<C: Collect>(
+        &self,
+        path: &NodePath,
+        query: &Query,
+        format: Format,
+    ) -> Result<Elements<C::Content>, ArrayError> {
+        let request = &ElementsRequest::of_target(path, query.target(path, self.dialect, Some(format)));
+        let transport = &self.transport;
+        transport
+            .retry(Idempotency::Idempotent, |deadline| async move {
+                request.elements(transport, deadline).await?.collect::<C>().await
+            })
+            .await
+    }
+
+    /// The answer to a request, as JSON.
+    async fn json<T: DeserializeOwned>(&self, path: &NodePath, target: String) -> Result<T, ArrayError> {
+        let (transport, request) = (&self.transport, &ElementsRequest::of_target(path, target));
+        transport.retry(Idempotency::Idempotent, |deadline| request.json(transport, deadline)).await
     }
 
     fn request(&self, path: &NodePath, request: ReadRequest) -> ElementsRequest {

@@ -7,7 +7,7 @@ use wire::{
     problem::{Problem, ProblemType},
 };
 
-use super::ArrayError;
+use super::{ArrayError, MissingLabel};
 use crate::{problem::upload_error, remote::RemoteError, response::ErrorResponse, retry::FailedAttempt};
 
 /// Converts an unsuccessful response to a request for the array at `path`.
@@ -42,6 +42,31 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             (Some(dimension), Some(index), Some(extent)) => ArrayError::OutOfBounds { dimension, index, extent },
             _ => selection_mismatch(&problem),
         },
+        (
+            ProblemType::UnknownDimension
+            | ProblemType::DimensionRepeated
+            | ProblemType::SelectionConflict
+            | ProblemType::NoCoordinate
+            | ProblemType::InvalidLabel
+            | ProblemType::AmbiguousLabel
+            | ProblemType::DecodeUnspecified
+            | ProblemType::UnsuitableReduction
+            | ProblemType::UnevenWindow
+            | ProblemType::EmptyReduction
+            | ProblemType::SumOverflow,
+            _,
+        ) => ArrayError::InvalidLabels { kind: *kind, dimension: members.name.clone(), detail: detail() },
+        (ProblemType::LabelNotFound, _) => ArrayError::LabelNotFound(Box::new(MissingLabel {
+            dimension: members.name.clone(),
+            label: members.label.clone(),
+            nearest: members.nearest.clone(),
+            first: members.first.clone(),
+            last: members.last.clone(),
+            detail: detail(),
+        })),
+        (ProblemType::UnsupportedCalendar, _) => {
+            ArrayError::Unsupported { path: path(), needs: members.unsupported.clone().unwrap_or_else(detail) }
+        }
         (ProblemType::SelectionTooLarge, limit) => ArrayError::SelectionTooLarge {
             size: members.size,
             limit,
@@ -179,6 +204,7 @@ mod tests {
     use std::time::Duration;
 
     use meta::select;
+    use serde_json::json;
     use store::{StoreError, UploadError, Version};
     use wire::problem::Members;
 
@@ -206,6 +232,11 @@ mod tests {
             dimension: Some(1),
             index: Some(-5),
             extent: Some(4),
+            name: Some("lat".into()),
+            label: Some("51".into()),
+            nearest: Some(json!(50.0)),
+            first: Some(json!(60.0)),
+            last: Some(json!("x")),
             chunks: Some(9),
             smaller: Some("0:2,...".into()),
             codec: Some("zstd".into()),
@@ -232,6 +263,34 @@ mod tests {
                 (ArrayError::NotAnArray { path }, ProblemType::NotAnArray) => *path == named,
                 (ArrayError::Unsupported { path, needs }, ProblemType::UnsupportedNode) => {
                     *path == named && needs == "the codec x"
+                }
+                (ArrayError::Unsupported { path, needs }, ProblemType::UnsupportedCalendar) => {
+                    *path == named && needs == "the codec x"
+                }
+                (
+                    ArrayError::InvalidLabels { kind: found, dimension, detail },
+                    ProblemType::UnknownDimension
+                    | ProblemType::DimensionRepeated
+                    | ProblemType::SelectionConflict
+                    | ProblemType::NoCoordinate
+                    | ProblemType::InvalidLabel
+                    | ProblemType::AmbiguousLabel
+                    | ProblemType::DecodeUnspecified
+                    | ProblemType::UnsuitableReduction
+                    | ProblemType::UnevenWindow
+                    | ProblemType::EmptyReduction
+                    | ProblemType::SumOverflow,
+                ) => *found == kind && dimension.as_deref() == Some("lat") && detail == "why",
+                (ArrayError::LabelNotFound(missing), ProblemType::LabelNotFound) => {
+                    let expected = MissingLabel {
+                        dimension: Some("lat".into()),
+                        label: Some("51".into()),
+                        nearest: Some(json!(50.0)),
+                        first: Some(json!(60.0)),
+                        last: Some(json!("x")),
+                        detail: "why".into(),
+                    };
+                    **missing == expected
                 }
                 (ArrayError::Metadata { path, key, detail }, ProblemType::InvalidMetadata) => {
                     *path == named && key.as_deref() == Some("a/c/0") && detail == "why"

@@ -6,6 +6,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, IF_NONE_MATCH},
 };
+use serde::de::DeserializeOwned;
 use store::Version;
 use wire::{array::Format, etag, headers, query::ElementsQuery, routes};
 
@@ -14,6 +15,9 @@ use crate::{deadline::Deadline, error::RequestError, response::Response, retry::
 
 /// Maximum length of a query in a URL, in bytes. It is well below the limits of zarrd and of common proxies.
 const MAX_QUERY_BYTES: usize = 4096;
+
+/// The largest JSON document, in bytes: the chunks on a page with the longest keys, or all bins.
+const MAX_JSON_BYTES: usize = 64 << 20;
 
 /// A request for elements, which can be sent any number of times.
 pub(super) struct ElementsRequest {
@@ -32,6 +36,24 @@ impl ElementsRequest {
             return Self { path, target: format!("{url_path}?{query}"), body: None };
         }
         Self { path, target: format!("{url_path}?{}", query.render_post()), body: Some(request.to_json().into()) }
+    }
+
+    /// A request for what a target has.
+    pub(super) fn of_target(path: &NodePath, target: String) -> Self {
+        Self { path: path.clone(), target, body: None }
+    }
+
+    /// Requests a JSON document.
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        transport: &Transport,
+        deadline: Deadline,
+    ) -> Result<T, FailedAttempt<ArrayError>> {
+        let response = transport.send(self.build(transport), deadline).await?;
+        if response.status() != StatusCode::OK {
+            return Err(problem::into_failure(response.into_error_response().await, &self.path));
+        }
+        Ok(response.json(MAX_JSON_BYTES).await?)
     }
 
     /// Requests the elements.

@@ -84,6 +84,19 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::InvalidSelection
             | ProblemType::SelectionRankMismatch
             | ProblemType::IndexOutOfBounds
+            | ProblemType::UnknownDimension
+            | ProblemType::DimensionRepeated
+            | ProblemType::SelectionConflict
+            | ProblemType::NoCoordinate
+            | ProblemType::InvalidLabel
+            | ProblemType::LabelNotFound
+            | ProblemType::AmbiguousLabel
+            | ProblemType::DecodeUnspecified
+            | ProblemType::UnsuitableReduction
+            | ProblemType::UnevenWindow
+            | ProblemType::EmptyReduction
+            | ProblemType::SumOverflow
+            | ProblemType::UnsupportedCalendar
             | ProblemType::InvalidBody
             | ProblemType::BodyShapeMismatch
             | ProblemType::InvalidElement
