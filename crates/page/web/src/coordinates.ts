@@ -1,0 +1,115 @@
+/** Coordinates: the values along a dimension. */
+
+import * as api from "./api";
+import { drawn } from "./elements";
+import { number } from "./format";
+import { member } from "./members";
+import { attributeText, describe, join, parentOf, type ArrayNode, type Node } from "./node";
+import type { Json } from "./json";
+
+export interface Coordinate {
+  /** Numbers to draw with; of times, milliseconds since 1970. */
+  numbers: Float64Array | null;
+  texts: string[];
+  isTime: boolean;
+  units: string | null;
+  /** True if larger values belong on top. */
+  isNorthing: boolean;
+}
+
+/** Longer coordinates are not read as a whole. */
+const MAX_LENGTH = 200_000;
+const UNITS: Record<string, number> = { microsecond: 1e-3, millisecond: 1, msec: 1, second: 1e3, sec: 1e3, s: 1e3, minute: 6e4, min: 6e4, hour: 3.6e6, hr: 3.6e6, h: 3.6e6, day: 8.64e7, d: 8.64e7, week: 6.048e8 };
+
+/** The factor and the origin of a CF time unit, in milliseconds; `null` if a browser's calendar is not the right one. */
+export function timeUnit(units: string | null, calendar: string | null): { factor: number; origin: number } | null {
+  const found = /^\s*(\w+)\s+since\s+(-?\d{1,6})-(\d{1,2})-(\d{1,2})(?:[T\s]+(\d{1,2})(?::(\d{1,2}))?(?::(\d{1,2}(?:\.\d+)?))?)?\s*(?:Z|UTC|[+-]00:?00)?\s*$/i.exec(units ?? "");
+  if (!found || !["standard", "gregorian", "proleptic_gregorian"].includes((calendar ?? "standard").toLowerCase())) return null;
+  const factor = UNITS[found[1]!.toLowerCase()] ?? UNITS[found[1]!.toLowerCase().replace(/s$/, "")];
+  const [year, month, day, hour, minute, second] = found.slice(2).map((part) => Number(part ?? 0));
+  if (!factor || (year! < 1583 && calendar !== "proleptic_gregorian")) return null;
+  return { factor, origin: Date.UTC(year!, month! - 1, day!, hour!, minute!, 0) + second! * 1000 };
+}
+
+export function isoTime(milliseconds: number): string {
+  if (!Number.isFinite(milliseconds) || Math.abs(milliseconds) > 8.64e15) return "NaT";
+  return new Date(milliseconds).toISOString().replace(/\.000Z$/, "").replace(/Z$/, "").replace(/T00:00:00$/, "");
+}
+
+const cache = new Map<string, Promise<Coordinate | null>>();
+
+/** The coordinate along a dimension; `null` if there is none. */
+export function coordinate(array: ArrayNode, at: number): Promise<Coordinate | null> {
+  const name = array.dimensions[at];
+  const length = array.shape[at] ?? 0;
+  if (name == null || length > MAX_LENGTH || length === 0) return Promise.resolve(null);
+  const key = `${array.path}\n${at}\n${length}`;
+  let found = cache.get(key);
+  if (!found) {
+    found = load(array, at, name).catch(() => null);
+    cache.set(key, found);
+  }
+  return found;
+}
+
+async function load(array: ArrayNode, at: number, name: string): Promise<Coordinate | null> {
+  const node = array.path === join(parentOf(array.path), name) && array.shape.length === 1 ? array : await sibling(array, at, name);
+  const select = array.shape.map((_, other) => (other === at ? ":" : "0"));
+  // Without such an array the server would refuse to tell labels.
+  const isEmpty = array.shape.some((length) => length === 0);
+  const told = isEmpty || !node ? null : await api.labels(array.path, name, select, array.shape[at]!);
+  if (told) return fromLabels(told, node);
+  return node ? fromArray(node) : null;
+}
+
+/** The one-dimensional array of a dimension's name, in the group or one above it. */
+async function sibling(array: ArrayNode, at: number, name: string): Promise<ArrayNode | null> {
+  if (name.includes("/")) return null;
+  for (let path = parentOf(array.path); ; path = parentOf(path)) {
+    try {
+      const known = await member(path, name);
+      const node = known === undefined ? describe(join(path, name), (await api.node(join(path, name))).node) : known;
+      if (node && node.type === "array" && node.shape.length === 1 && node.shape[0] === array.shape[at]) return node;
+    } catch (error) {
+      if (!(error instanceof api.Problem)) throw error;
+    }
+    if (!path) return null;
+  }
+}
+
+const isNorth = (node: Node | null) =>
+  !!node && (/^degrees?_?n(orth)?$/i.test(attributeText(node, "units") ?? "") || node.attributes["axis"] === "Y" || /^(latitude|projection_y_coordinate)$/.test(attributeText(node, "standard_name") ?? ""));
+
+const shortTime = (text: string) => text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/T00:00:00$/, "");
+
+function fromLabels(labels: Json[], node: ArrayNode | null): Coordinate | null {
+  const isTime = labels.length > 0 && labels.every((label) => typeof label === "string" && /^-?\d{4,}-\d\d(-\d\d)?/.test(label));
+  const numeric = labels.every((label) => typeof label === "number");
+  const times = () => Float64Array.from(labels, (label) => Date.parse(/[Z+]/.test(String(label)) ? String(label) : `${String(label)}Z`) || Date.parse(String(label)));
+  return {
+    numbers: numeric ? Float64Array.from(labels as number[]) : isTime ? times() : null,
+    texts: labels.map((label) => (typeof label === "number" ? number(label, 8) : isTime ? shortTime(String(label)) : String(label))),
+    isTime,
+    units: isTime || !node ? null : attributeText(node, "units"),
+    isNorthing: isNorth(node),
+  };
+}
+
+async function fromArray(node: ArrayNode): Promise<Coordinate | null> {
+  const units = attributeText(node, "units");
+  if (node.kind === "other" || node.kind === "time") {
+    const { value } = await api.values(node.path, { select: [] });
+    return Array.isArray(value) ? fromLabels(value, node) : null;
+  }
+  const read = await api.elements(node.path, { select: [] });
+  const stored = Float64Array.from(drawn(read, "real"));
+  const time = timeUnit(units, attributeText(node, "calendar"));
+  const numbers = time ? stored.map((value) => value * time.factor + time.origin) : stored;
+  const texts = Array.from(numbers, (value) => (time ? isoTime(value) : number(value, 8)));
+  return { numbers, texts, isTime: !!time, units: time ? null : units, isNorthing: isNorth(node) };
+}
+
+/** True if the values rise. */
+export function isAscending({ numbers }: Coordinate): boolean {
+  return !!numbers && numbers.length > 1 && numbers[numbers.length - 1]! > numbers[0]!;
+}

@@ -1,0 +1,121 @@
+/** Nodes as the page shows them, whatever their dialect. */
+
+import { kindOf, sizeOf, type Kind } from "./elements";
+import { isObject, numbers, type Json, type JsonObject } from "./json";
+
+export interface ArrayNode {
+  type: "array";
+  name: string;
+  path: string;
+  document: JsonObject;
+  attributes: JsonObject;
+  shape: number[];
+  dimensions: (string | null)[];
+  dataType: string;
+  kind: Kind;
+  /** The unit that is decoded: inner chunks where there are shards. */
+  chunks: number[];
+  shards: number[] | null;
+  codecs: string[];
+  /** The coarser levels of the multiscale image that it is a level of. */
+  levels?: ArrayNode[];
+}
+
+export interface GroupNode {
+  type: "group";
+  name: string;
+  path: string;
+  document: JsonObject;
+  attributes: JsonObject;
+}
+
+export type Node = ArrayNode | GroupNode;
+
+export const join = (path: string, name: string) => (path ? `${path}/${name}` : name);
+export const nameOf = (path: string) => path.split("/").pop() ?? "";
+export const parentOf = (path: string) => path.split("/").slice(0, -1).join("/");
+
+export function dialectOf(document: JsonObject): string {
+  return document["zarr_format"] === 2 ? "v2" : document["zarr_format"] === 3 ? "v3" : "";
+}
+
+export function describe(path: string, document: JsonObject): Node {
+  const attributes = isObject(document["attributes"]) ? document["attributes"] : {};
+  const name = nameOf(path);
+  const shape = numbers(document["shape"]);
+  if (!shape || document["node_type"] === "group") return { type: "group", name, path, document, attributes };
+  const dataType = typeName(document["data_type"] ?? document["dtype"]);
+  const { chunks, shards } = chunkShapes(document, shape);
+  return {
+    type: "array",
+    name,
+    path,
+    document,
+    attributes,
+    shape,
+    dimensions: dimensionNames(document, attributes, shape.length),
+    dataType,
+    kind: kindOf(dataType),
+    chunks,
+    shards,
+    codecs: codecNames(document),
+  };
+}
+
+function typeName(type: Json | undefined): string {
+  if (typeof type === "string") return type;
+  if (isObject(type)) {
+    if (typeof type["name"] === "string") return type["name"];
+    if (typeof type["extension"] === "string") return typeof type["type"] === "string" ? type["type"] : type["extension"];
+  }
+  return Array.isArray(type) ? "struct" : "unknown";
+}
+
+function dimensionNames(document: JsonObject, attributes: JsonObject, rank: number): (string | null)[] {
+  const names = document["dimension_names"] ?? attributes["_ARRAY_DIMENSIONS"];
+  const list = Array.isArray(names) && names.length === rank ? names : [];
+  return Array.from({ length: rank }, (_, at) => (typeof list[at] === "string" && list[at] !== "" ? (list[at] as string) : null));
+}
+
+function configuration(extension: Json | undefined): JsonObject {
+  return isObject(extension) && isObject(extension["configuration"]) ? extension["configuration"] : {};
+}
+
+function chunkShapes(document: JsonObject, shape: number[]): { chunks: number[]; shards: number[] | null } {
+  const grid = document["chunk_grid"];
+  const found = numbers(document["chunks"]) ?? numbers(configuration(grid)["chunk_shape"]) ?? (isObject(grid) ? numbers(grid["chunk_shape"]) : null);
+  const outer = (found?.length === shape.length ? found : shape).map((length, at) => Math.max(1, length || (shape[at] ?? 1)));
+  const codecs = Array.isArray(document["codecs"]) ? document["codecs"] : [];
+  const sharding = codecs.find((codec) => isObject(codec) && codec["name"] === "sharding_indexed");
+  const inner = numbers(configuration(sharding)["chunk_shape"]);
+  if (inner && inner.length === shape.length && inner.every((length) => length > 0)) return { chunks: inner, shards: outer };
+  return { chunks: outer, shards: null };
+}
+
+function codecNames(document: JsonObject): string[] {
+  const of = (codec: Json | undefined) => (isObject(codec) ? String(codec["name"] ?? codec["id"] ?? codec["codec"] ?? "") : typeof codec === "string" ? codec : "");
+  const listed = Array.isArray(document["codecs"]) ? document["codecs"] : [];
+  const filters = Array.isArray(document["filters"]) ? document["filters"] : [];
+  return [...listed, ...filters, document["compressor"]].map(of).filter(Boolean);
+}
+
+export const count = (shape: number[]) => shape.reduce((product, length) => product * length, 1);
+export const rawBytes = (array: ArrayNode) => count(array.shape) * sizeOf(array.dataType);
+
+/** A dimension's name, or else its number, for people. */
+export const dimensionLabel = (array: ArrayNode, at: number) => array.dimensions[at] ?? `dimension ${at}`;
+
+/** The name of a dimension in queries: its name where that is the only one, else its number. */
+export function dimensionKey(array: ArrayNode, at: number): string {
+  const name = array.dimensions[at];
+  return name != null && array.dimensions.filter((other) => other === name).length === 1 ? name : String(at);
+}
+
+export const attributeText = (node: Node, name: string) => (typeof node.attributes[name] === "string" ? (node.attributes[name] as string) : null);
+
+export const unitsOf = (node: Node) => attributeText(node, "units");
+
+/** True if the attributes say that stored numbers stand for others. */
+export function isPacked(node: Node): boolean {
+  return ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"].some((name) => node.attributes[name] !== undefined);
+}

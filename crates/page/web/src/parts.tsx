@@ -1,0 +1,139 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Problem } from "./api";
+import { visible } from "./format";
+import type { Json } from "./json";
+import { follow, href } from "./router";
+
+/** A name of strangers: isolated, so that its direction stays its own. */
+export const Name = ({ text }: { text: string }) => <bdi>{visible(text)}</bdi>;
+
+export function Link({ path, children, ...rest }: { path: string; children: ComponentChildren; class?: string; "aria-current"?: "page" }) {
+  return (
+    <a href={href(path)} onClick={(event) => follow(event, path)} {...rest}>
+      {children}
+    </a>
+  );
+}
+
+export function Choice<T extends string>(props: { label: string; value: T; options: readonly (readonly [T, string])[]; onChange: (value: T) => void }) {
+  return (
+    <label class="field">
+      <span>{props.label}</span>
+      <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value as T)}>
+        {props.options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Switch(props: { label: string; on: boolean; onChange: (on: boolean) => void }) {
+  return (
+    <label class="switch">
+      <input type="checkbox" checked={props.on} onChange={(event) => props.onChange(event.currentTarget.checked)} />
+      <span>{props.label}</span>
+    </label>
+  );
+}
+
+export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
+  const [isDone, setDone] = useState(false);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      // Without HTTPS there is no clipboard but the old one.
+      area.current?.select();
+      document.execCommand("copy");
+    }
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => void copy()}>
+        {isDone ? "Copied" : label}
+      </button>
+      <textarea ref={area} class="hidden" tabIndex={-1} aria-hidden="true" readOnly value={text} />
+    </>
+  );
+}
+
+export function Failure({ error, retry, smaller, part }: { error: Error; retry?: () => void; smaller?: (() => void) | undefined; part?: string | null }) {
+  const problem = error instanceof Problem ? error : null;
+  return (
+    <div class="notice bad" role="alert">
+      <strong>{problem ? problem.title : "This cannot be shown"}</strong>
+      <p>
+        <Name text={problem ? problem.detail : error.message} />
+      </p>
+      <p class="actions">
+        {smaller && (
+          <button type="button" onClick={smaller}>
+            {part ? `Show ${part}` : "Show a smaller part"}
+          </button>
+        )}
+        {retry && (
+          <button type="button" class="quiet" onClick={retry}>
+            Try again
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+function Value({ value, depth }: { value: Json; depth: number }) {
+  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null)) return <Name text={value.slice(0, 200).map(String).join(", ") + (value.length > 200 ? ", …" : "")} />;
+  if (typeof value === "object" && value !== null) {
+    const entries = Object.entries(value);
+    if (!entries.length) return <span class="faint">{Array.isArray(value) ? "[]" : "{}"}</span>;
+    return <Attributes entries={entries.slice(0, 200)} depth={depth + 1} />;
+  }
+  return <Name text={String(value)} />;
+}
+
+export function Attributes({ entries, depth = 0 }: { entries: [string, Json][]; depth?: number }) {
+  if (depth > 12) return <span class="faint">…</span>;
+  return (
+    <dl class="attributes">
+      {entries.map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <Name text={name} />
+          </dt>
+          <dd>
+            <Value value={value} depth={depth} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Section(props: { title: string; open?: boolean; children: ComponentChildren; onOpen?: () => void }) {
+  return (
+    <details class="section" open={props.open} onToggle={(event) => event.currentTarget.open && props.onOpen?.()}>
+      <summary>
+        <h2>{props.title}</h2>
+      </summary>
+      {props.children}
+    </details>
+  );
+}
+
+/** Runs an effect each time a duration has passed, while it is on. */
+export function useTicks(isOn: boolean, milliseconds: number, tick: () => void): void {
+  const latest = useRef(tick);
+  latest.current = tick;
+  useEffect(() => {
+    if (!isOn) return;
+    const timer = setInterval(() => latest.current(), milliseconds);
+    return () => clearInterval(timer);
+  }, [isOn, milliseconds]);
+}

@@ -1,0 +1,83 @@
+/** Programs that read a node, for people to copy. */
+
+import { absolute, arrayUrl, elementsUrl, nodeUrl, queryString, storeUrl, type Query } from "./api";
+import { dialectOf, type Node } from "./node";
+import { API, token } from "./session";
+
+export interface Snippet {
+  name: string;
+  language: string;
+  text: string;
+}
+
+/** A string of Python and of JavaScript. */
+const quoted = (text: string) => JSON.stringify(text).replace(/[\u007f-\uffff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+/** An argument of a shell. */
+const argument = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+
+const TOKEN = "zarrd_…";
+
+export function snippets(node: Node): Snippet[] {
+  const store = absolute(storeUrl(node.path));
+  const hasToken = token() !== null;
+  const options = hasToken ? `, storage_options={"client_kwargs": {"headers": {"Authorization": "Bearer ${TOKEN}"}}}` : "";
+  const found: Snippet[] = [];
+  const add = (name: string, language: string, lines: string[]) => found.push({ name, language, text: lines.join("\n") });
+  if (node.type === "group") {
+    add("xarray", "python", ["import xarray as xr", "", `dataset = xr.open_zarr(${quoted(store)}, chunks=None${options})`, "print(dataset)"]);
+    add("zarr-python", "python", ["import zarr", "", `group = zarr.open_group(${quoted(store)}, mode="r"${options})`, "print(group.attrs.asdict())"]);
+    add("curl", "sh", [`curl ${curlOptions(hasToken)}${argument(absolute(nodeUrl(node.path)))}`]);
+    return found;
+  }
+  const rank = node.shape.length;
+  const first = rank ? Array(rank).fill("0").join(", ") : "...";
+  add("zarr-python", "python", ["import zarr", "", `array = zarr.open_array(${quoted(store)}, mode="r"${options})`, "print(array)", `print(array[${first}])`]);
+  if (node.dimensions.every((name) => name !== null) && rank) {
+    const parent = store.slice(0, store.lastIndexOf("/"));
+    add("xarray", "python", ["import xarray as xr", "", `dataset = xr.open_zarr(${quoted(parent)}, chunks=None${options})`, `print(dataset[${quoted(node.name)}])`]);
+  }
+  const driver = dialectOf(node.document) === "v2" ? "zarr" : "zarr3";
+  const headers = hasToken ? [`                "headers": ["Authorization: Bearer ${TOKEN}"],`] : [];
+  add("tensorstore", "python", [
+    "import tensorstore",
+    "",
+    "array = tensorstore.open({",
+    `    "driver": "${driver}",`,
+    `    "kvstore": {"driver": "http", "base_url": ${quoted(absolute(`${API}/store/`))},`,
+    ...headers,
+    // tensorstore encodes it.
+    `                "path": ${quoted(node.path && `${node.path}/`)}},`,
+    "}, open=True).result()",
+    "print(array.domain, array.dtype)",
+  ]);
+  const requestOptions = hasToken ? `, { overrides: { headers: { Authorization: "Bearer ${TOKEN}" } } }` : "";
+  add("zarrita", "javascript", [
+    'import * as zarr from "zarrita";',
+    "",
+    `const store = new zarr.FetchStore(${quoted(store)}${requestOptions});`,
+    'const array = await zarr.open(store, { kind: "array" });',
+    "console.log(array.shape, array.dtype);",
+  ]);
+  add("NumPy", "python", numpy({ select: Array<string>(rank).fill("0:1") }, node.path, hasToken));
+  add("curl", "sh", [`curl ${curlOptions(hasToken)}-g ${argument(absolute(`${arrayUrl(node.path)}?select=${Array(rank).fill("0:1").join(",")}&format=json`))}`]);
+  return found;
+}
+
+const curlOptions = (hasToken: boolean) => (hasToken ? `-H 'Authorization: Bearer ${TOKEN}' ` : "");
+
+function numpy(query: Query, path: string, hasToken: boolean): string[] {
+  const url = absolute(elementsUrl(path, query, "npy"));
+  const open = hasToken ? [`request = urllib.request.Request(url, headers={"Authorization": "Bearer ${TOKEN}"})`, "values = np.load(io.BytesIO(urllib.request.urlopen(request).read()))"] : ["values = np.load(io.BytesIO(urllib.request.urlopen(url).read()))"];
+  return ["import io, urllib.request", "import numpy as np", "", `url = ${quoted(url)}`, ...open, "print(values.shape, values.dtype)"];
+}
+
+/** The request of exactly what is shown, as URL, curl and Python. */
+export function requestSnippets(path: string, query: Query): Snippet[] {
+  const hasToken = token() !== null;
+  const url = absolute(elementsUrl(path, query, "npy"));
+  return [
+    { name: "URL", language: "text", text: `${absolute(arrayUrl(path))}?${queryString(query)}` },
+    { name: "curl", language: "sh", text: `curl ${curlOptions(hasToken)}-g -o selection.npy ${argument(url)}` },
+    { name: "Python", language: "python", text: numpy(query, path, hasToken).join("\n") },
+  ];
+}

@@ -1,0 +1,214 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { integer } from "./format";
+import { useCell, useSize } from "./hooks";
+import { group, more, open, type Group } from "./members";
+import type { Node } from "./node";
+import { Name } from "./parts";
+import { follow, go, href } from "./router";
+import { Cell } from "./session";
+
+const ROW = 30;
+
+interface Row {
+  node: Node;
+  level: number;
+  isOpen: boolean;
+  /** Its position among its siblings. */
+  position: number;
+  size: number;
+  note?: string;
+}
+
+const opened = new Cell<ReadonlySet<string>>(new Set([""]));
+
+export function toggle(path: string, isOpen: boolean): void {
+  const next = new Set(opened.value);
+  if (isOpen) next.add(path);
+  else next.delete(path);
+  opened.set(next);
+  if (isOpen) open(path);
+}
+
+/** Rows below a path, those of open groups with their members. */
+function rowsOf(path: string, level: number, filter: string, into: Row[], watched: Map<string, Group>): void {
+  const known = group(path).value;
+  watched.set(path, known);
+  const { members, cursor, isLoading, error, node } = known;
+  const shown = filter ? members.filter((member) => opened.value.has(member.path) || member.name.toLowerCase().includes(filter)) : members;
+  shown.forEach((member, at) => {
+    const isOpen = member.type === "group" && opened.value.has(member.path);
+    into.push({ node: member, level, isOpen, position: at + 1, size: cursor ? -1 : shown.length });
+    if (isOpen) rowsOf(member.path, level + 1, filter, into, watched);
+  });
+  const note = error ? error.message : cursor || isLoading ? "…" : !members.length && node?.type === "group" && level > 1 ? "empty" : "";
+  if (note) into.push({ node: { type: "group", name: "", path, document: {}, attributes: {} }, level, isOpen: false, position: 0, size: 0, note });
+}
+
+export function Tree({ path, onChoose }: { path: string; onChoose: () => void }) {
+  const [filter, setFilter] = useState("");
+  const [scroll, setScroll] = useState(0);
+  const [active, setActive] = useState(path);
+  const [box, size] = useSize<HTMLDivElement>();
+  const [version, setVersion] = useState(0);
+  const open_ = useCell(opened);
+  const needle = filter.trim().toLowerCase();
+  const watched = useRef(new Map<string, Group>());
+
+  // The groups above the shown node are open.
+  useEffect(() => {
+    const segments = path.split("/").filter(Boolean);
+    for (let length = 0; length < segments.length; length++) toggle(segments.slice(0, length).join("/"), true);
+    open("");
+    setActive(path);
+  }, [path]);
+
+  const rows = useMemo(() => {
+    const found: Row[] = [];
+    watched.current = new Map();
+    rowsOf("", 1, needle, found, watched.current);
+    return found;
+  }, [needle, version, open_]);
+
+  useEffect(() => {
+    const next = () => setVersion((version) => version + 1);
+    const stops = [...watched.current.keys()].map((path) => group(path).subscribe(next));
+    // What changed since the rows were made.
+    if ([...watched.current].some(([path, known]) => group(path).value !== known)) next();
+    return () => stops.forEach((stop) => stop());
+  }, [rows]);
+
+  const first = Math.max(0, Math.floor(scroll / ROW) - 4);
+  const last = Math.min(rows.length, first + Math.ceil(size.height / ROW) + 10);
+  const shown = rows.slice(first, last);
+
+  // Pages are read as they come into sight; a filter reads all.
+  useEffect(() => {
+    for (const row of shown) if (row.note === "…") void more(row.node.path);
+    if (needle) for (const path of watched.current.keys()) if (group(path).value.cursor) void more(path);
+  }, [first, last, rows, needle]);
+
+  const at = Math.max(0, rows.findIndex((row) => row.node.path === active && !row.note));
+  const activate = (index: number) => {
+    const row = rows[Math.max(0, Math.min(rows.length - 1, index))];
+    if (!row || row.note) return;
+    setActive(row.node.path);
+    const top = rows.indexOf(row) * ROW;
+    const element = box.current;
+    if (element && top < element.scrollTop) element.scrollTop = top;
+    else if (element && top + ROW > element.scrollTop + element.clientHeight) element.scrollTop = top + ROW - element.clientHeight;
+  };
+  const key = (event: KeyboardEvent) => {
+    const row = rows[at];
+    if (!row) return;
+    const page = Math.max(1, Math.floor(size.height / ROW) - 1);
+    const isGroup = row.node.type === "group";
+    const parent = () => rows.slice(0, at).map((row) => row.level).lastIndexOf(row.level - 1);
+    const actions: Record<string, () => void> = {
+      ArrowDown: () => activate(at + 1),
+      ArrowUp: () => activate(at - 1),
+      PageDown: () => activate(at + page),
+      PageUp: () => activate(at - page),
+      Home: () => activate(0),
+      End: () => activate(rows.length - 1),
+      ArrowRight: () => (isGroup && !row.isOpen ? toggle(row.node.path, true) : activate(at + 1)),
+      ArrowLeft: () => (row.isOpen ? toggle(row.node.path, false) : parent() >= 0 && activate(parent())),
+      Enter: () => (go(row.node.path), onChoose()),
+      " ": () => (go(row.node.path), onChoose()),
+    };
+    const action = actions[event.key];
+    if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    action();
+  };
+
+  const root = group("").value;
+  return (
+    <nav class="tree" aria-label="Hierarchy">
+      <input
+        type="search"
+        class="filter"
+        placeholder="Filter names"
+        aria-label="Filter names"
+        value={filter}
+        onInput={(event) => setFilter(event.currentTarget.value)}
+      />
+      <div
+        ref={box}
+        class="rows"
+        role="tree"
+        aria-label="Nodes"
+        tabIndex={0}
+        aria-activedescendant={rows[at] && at >= first && at < last ? `row-${at}` : undefined}
+        onKeyDown={key}
+        onScroll={(event) => setScroll(event.currentTarget.scrollTop)}
+      >
+        <div class="space" role="presentation" style={{ height: rows.length * ROW }}>
+          {shown.map((row, offset) => (
+            <TreeRow
+              key={`${row.node.path}${row.note ? "\n" : ""}`}
+              row={row}
+              index={first + offset}
+              isCurrent={row.node.path === path && !row.note}
+              isActive={first + offset === at}
+              onChoose={onChoose}
+            />
+          ))}
+        </div>
+      </div>
+      <p class="faint total" role="status">
+        {summary(root, rows.length, needle)}
+      </p>
+    </nav>
+  );
+}
+
+function summary(root: Group, rows: number, needle: string): string {
+  if (root.error) return "";
+  if (root.isLoading && !root.members.length) return "Reading…";
+  if (needle) return `${integer(rows)} found`;
+  return root.members.length ? "" : "This store is empty.";
+}
+
+function TreeRow(props: { row: Row; index: number; isCurrent: boolean; isActive: boolean; onChoose: () => void }) {
+  const { row, index, isCurrent, isActive } = props;
+  const { node } = row;
+  const style = { top: index * ROW, paddingLeft: 4 + (Math.min(row.level, 12) - 1) * 14 };
+  if (row.note)
+    return (
+      <div class="row note" role="presentation" style={style}>
+        <span class="twist" />
+        <Name text={row.note} />
+      </div>
+    );
+  const choose = (event: MouseEvent) => {
+    follow(event, node.path);
+    if (event.defaultPrevented) props.onChoose();
+  };
+  return (
+    <div
+      id={`row-${index}`}
+      class={`row${isCurrent ? " current" : ""}${isActive ? " active" : ""}`}
+      role="treeitem"
+      aria-level={row.level}
+      aria-posinset={row.position}
+      aria-setsize={row.size}
+      aria-selected={isCurrent}
+      aria-expanded={node.type === "group" ? row.isOpen : undefined}
+      style={style}
+    >
+      {node.type === "group" ? (
+        <span class="twist" aria-hidden="true" onClick={() => toggle(node.path, !row.isOpen)}>
+          {row.isOpen ? "▾" : "▸"}
+        </span>
+      ) : (
+        <span class="twist" />
+      )}
+      <a href={href(node.path)} tabIndex={-1} onClick={choose}>
+        <span class="label">
+          <Name text={node.name} />
+        </span>
+        {node.type === "array" && <span class="faint shape">{node.shape.length ? node.shape.join("×") : "scalar"}</span>}
+      </a>
+    </div>
+  );
+}
