@@ -35,6 +35,7 @@ impl App {
 
     /// Serves `store` with `settings`, and logs requests.
     pub fn with_logs(store: impl Into<ServedStore>, settings: Settings, logs: RequestLogs) -> Self {
+        page::prepare();
         let store = store.into();
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {

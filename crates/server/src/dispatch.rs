@@ -11,7 +11,7 @@ use axum::{
 use bytes::Bytes;
 use futures::{FutureExt, stream};
 use http::{
-    HeaderValue, Method,
+    HeaderValue, Method, Uri,
     header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body::Body as _;
@@ -36,10 +36,13 @@ const UNWATCHED_BODY_LIMIT: u64 = 64 << 10;
 
 /// A service that handles requests without the connection limits of [`serve`](crate::serve()).
 pub fn router(app: App) -> Router {
-    Router::new().fallback(move |request| handle(app, request))
+    Router::new().fallback(move |mut request| {
+        strip_base_path(&app, &mut request);
+        handle(app, request)
+    })
 }
 
-/// Handles any request.
+/// Handles any request whose path has no base path.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
     let (mut request, completion) = BodyCompletion::watch(request);
     authorization::strip_share_link(&mut request);
@@ -57,6 +60,20 @@ pub(crate) async fn handle(app: App, request: Request) -> Response {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Removes the base path from the beginning of a path, if it has one. From here on no part of the server sees it.
+pub(crate) fn strip_base_path(app: &App, request: &mut Request) {
+    let uri = request.uri();
+    let Some(rest) = app.settings().base_path.strip(uri.path()) else { return };
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let Ok(rest) = format!("{rest}{query}").try_into() else { return };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(rest);
+    // A URI with a valid path and no other change is valid.
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
 }
 
 /// Answers a request with an error without handling it. The response has no effect on the metrics of requests.
@@ -115,6 +132,9 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let target = authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
     operation.check_supported(&app, request.uri())?;
+    if guard::asks_for_current(headers) {
+        app.store().recheck();
+    }
     admission::attach(&app, &session, target, &mut request);
     let response = array::run_request(operation.run(request, app)).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })

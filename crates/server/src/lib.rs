@@ -42,7 +42,7 @@
 //! - Work that takes long runs on the blocking pool; the thresholds below which it stays on the async thread are the
 //!   `INLINE_*` constants, and those below which no memory permit is needed are called `UNRESERVED_*`.
 //!
-//! [`router`] is the same service without the connections, for tests and for embedding.
+//! [`router`] is the same service without the connections, for tests and for embedding, and [`get`] one answer of it.
 
 mod access_api;
 mod admission;
@@ -59,10 +59,12 @@ mod extract;
 mod forwarded;
 mod guard;
 mod headers;
+mod local;
 mod metrics;
 mod monitoring_api;
 mod node_api;
 mod observed_body;
+mod page_api;
 mod progress_timeout;
 mod request_body;
 mod request_id;
@@ -79,7 +81,8 @@ pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use authorization::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
+pub use local::{LocalAnswer, get};
 pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOptions, RequestLogs};
 pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::{CertificateError, Certificates, serve, serve_tls};
-pub use settings::{Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{BasePath, BasePathError, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

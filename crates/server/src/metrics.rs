@@ -53,6 +53,8 @@ struct Instruments {
     cached: Counter<u64, AtomicU64>,
     cache_capacity: Gauge<i64, AtomicI64>,
     cache_used: Gauge<i64, AtomicI64>,
+    result_cache_capacity: Gauge<i64, AtomicI64>,
+    result_cache_used: Gauge<i64, AtomicI64>,
 }
 
 /// The times that requests waited in queues, by the queue's name.
@@ -103,6 +105,8 @@ impl Metrics {
             cached: Counter::default(),
             cache_capacity: Gauge::default(),
             cache_used: Gauge::default(),
+            result_cache_capacity: Gauge::default(),
+            result_cache_used: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
         registry.register("http_requests", "Requests by route, method and status", instruments.requests.clone());
@@ -185,6 +189,8 @@ impl Metrics {
     pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
         set_gauge(&self.instruments.cache_capacity, arrays.cache_capacity());
         set_gauge(&self.instruments.cache_used, arrays.cached_bytes());
+        set_gauge(&self.instruments.result_cache_capacity, arrays.result_cache_capacity());
+        set_gauge(&self.instruments.result_cache_used, arrays.result_cache_used());
         self.instruments.memory.set(arrays.memory().usage());
         self.instruments.threads.set(arrays.threads());
         let mut text = String::new();
@@ -222,6 +228,9 @@ impl Instruments {
         let (capacity, used) = (self.cache_capacity.clone(), self.cache_used.clone());
         registry.register_with_unit("chunk_cache", "Capacity of the cache of decoded chunks", Unit::Bytes, capacity);
         registry.register_with_unit("chunk_cache_used", "Size of the cached decoded chunks", Unit::Bytes, used);
+        let (capacity, used) = (self.result_cache_capacity.clone(), self.result_cache_used.clone());
+        registry.register_with_unit("result_cache", "Capacity of the cache of results", Unit::Bytes, capacity);
+        registry.register_with_unit("result_cache_used", "Size of the remembered results", Unit::Bytes, used);
     }
 }
 

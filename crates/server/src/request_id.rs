@@ -1,7 +1,7 @@
 //! Request ids.
 
 use std::{
-    fmt,
+    fmt::{self, Write},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -11,7 +11,8 @@ use wire::headers::{REQUEST_ID, is_request_id};
 
 /// Generates unique ids from a random number for the process and a counter.
 pub(crate) struct RequestIds {
-    run: u32,
+    /// The random number, in 8 hexadecimal digits, and a dash.
+    run: String,
     next: AtomicU64,
 }
 
@@ -21,7 +22,7 @@ pub(crate) struct RequestId(HeaderValue);
 
 impl RequestIds {
     pub(crate) fn new() -> Self {
-        Self { run: rand::random(), next: AtomicU64::new(0) }
+        Self { run: format!("{:08x}-", rand::random::<u32>()), next: AtomicU64::new(0) }
     }
 
     /// Returns the id of the request with these headers.
@@ -35,7 +36,10 @@ impl RequestIds {
     /// Generates an id.
     pub(crate) fn generate(&self) -> RequestId {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
-        let text = format!("{:08x}-{count:x}", self.run);
+        let mut text = String::with_capacity(self.run.len() + 16);
+        text.push_str(&self.run);
+        // Writing to a string does not fail.
+        let _ = write!(text, "{count:x}");
         // Hexadecimal digits and a dash are a valid header value.
         RequestId(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0")))
     }

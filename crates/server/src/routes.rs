@@ -13,7 +13,7 @@ use wire::{
 use crate::{
     access_api,
     app::App,
-    array_api, monitoring_api, node_api,
+    array_api, monitoring_api, node_api, page_api,
     store_api::{erase, get, list, put},
 };
 
@@ -113,7 +113,9 @@ pub static ROUTES: &[Route] = &[
     Route {
         template: routes::ARRAY_PATH,
         operations: &[
+            operation!(GET ? query::CHUNKS, Safe, Read, array_api::chunks),
             operation!(GET, Safe, Read, array_api::get),
+            operation!(HEAD ? query::CHUNKS, Safe, Read, array_api::chunks),
             operation!(HEAD, Safe, Read, array_api::head),
             operation!(PUT, Unsafe, Write, array_api::put),
             operation!(POST ? query::APPEND, Unsafe, Write, array_api::append),
@@ -158,6 +160,24 @@ pub static ROUTES: &[Route] = &[
         ],
     },
     Route {
+        template: routes::PAGE,
+        operations: &[operation!(GET, Safe, Nothing, page_api::root), operation!(HEAD, Safe, Nothing, page_api::root)],
+    },
+    Route {
+        template: routes::BROWSE_PATH,
+        operations: &[
+            operation!(GET, Safe, Nothing, page_api::browse),
+            operation!(HEAD, Safe, Nothing, page_api::browse),
+        ],
+    },
+    Route {
+        template: routes::ASSET,
+        operations: &[
+            operation!(GET, Safe, Nothing, page_api::asset),
+            operation!(HEAD, Safe, Nothing, page_api::asset),
+        ],
+    },
+    Route {
         template: routes::HEALTH,
         operations: &[
             operation!(GET, Safe, Nothing, monitoring_api::health),
@@ -198,6 +218,8 @@ impl Route {
             Some(_) => routes::STORE_KEY,
             None if path == routes::ARRAY || path.starts_with(routes::ARRAY_ROOT) => routes::ARRAY_PATH,
             None if path == routes::NODE || path.starts_with(routes::NODE_ROOT) => routes::NODE_PATH,
+            None if path == routes::BROWSE || path.starts_with(routes::BROWSE_ROOT) => routes::BROWSE_PATH,
+            None if routes::parse_asset(path).is_some() => routes::ASSET,
             None if routes::parse_schema(path).is_some() => routes::SCHEMA_ZOM,
             None if routes::parse_credential_id(path).is_some() => match path.starts_with(routes::TOKENS) {
                 true => routes::TOKEN,
@@ -244,6 +266,9 @@ impl Operation {
 
     /// Fails if the store that has what the URI names does not support the operation.
     pub(crate) fn check_supported(&self, app: &App, uri: &Uri) -> Result<(), StoreError> {
+        if !self.changes_store() && self.requires != Requirement::List {
+            return Ok(());
+        }
         let named = first_segment(uri.path());
         if self.changes_store() {
             app.writes()?;

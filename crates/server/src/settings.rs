@@ -24,6 +24,8 @@ pub struct Settings {
     pub hosts: Hosts,
     /// The networks of trusted proxies, whose forwarding headers name the client.
     pub proxies: Vec<Network>,
+    /// The path at which a proxy serves this server.
+    pub base_path: BasePath,
     /// Limits of sizes, connections and times.
     pub limits: Limits,
     /// Options of the array engine: the memory of all requests together, limits of reads and writes, and the writing of
@@ -88,6 +90,23 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
 
+/// The path at which a proxy serves this server, such as `/lab`: empty, or with a leading and without a trailing slash.
+///
+/// It begins the URLs that the server writes. Requests may have it in their path or not, since some proxies remove it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BasePath(String);
+
+/// The text is not a [`BasePath`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a base path, such as /lab: it has one or more segments of letters, digits, `-`, `_`, `.` and `~`, \
+     and the first is none with which the server's own paths begin"
+)]
+pub struct BasePathError {
+    /// The invalid text.
+    pub text: String,
+}
+
 /// The text is not an [`Origin`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an origin, such as https://viewer.example")]
@@ -114,6 +133,7 @@ impl Default for Settings {
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
             proxies: Vec::new(),
+            base_path: BasePath::default(),
             limits: Limits::default(),
             arrays: array::Options::default(),
         }
@@ -161,6 +181,42 @@ impl Origin {
     /// True if an `Origin` header names this origin.
     pub(crate) fn matches(&self, header: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(header)
+    }
+}
+
+impl BasePath {
+    /// The text, with which URLs begin.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The rest of a path that begins with it, which is never empty; `None` for other paths.
+    pub(crate) fn strip<'p>(&self, path: &'p str) -> Option<&'p str> {
+        match path.strip_prefix(&self.0)? {
+            _ if self.0.is_empty() => None,
+            "" => Some("/"),
+            rest => Some(rest).filter(|rest| rest.starts_with('/')),
+        }
+    }
+}
+
+impl FromStr for BasePath {
+    type Err = BasePathError;
+
+    fn from_str(text: &str) -> Result<Self, BasePathError> {
+        let error = || BasePathError { text: text.to_owned() };
+        let path = text.strip_suffix('/').unwrap_or(text);
+        if path.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut segments = path.strip_prefix('/').ok_or_else(error)?.split('/');
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+        let is_segment = |segment: &str| !["", ".", ".."].contains(&segment) && segment.bytes().all(is_plain);
+        let is_own = segments.clone().next().is_some_and(wire::routes::is_first_segment);
+        match segments.all(is_segment) && !is_own {
+            true => Ok(Self(path.to_owned())),
+            false => Err(error()),
+        }
     }
 }
 
@@ -248,6 +304,27 @@ mod tests {
         ] {
             assert!(!hosts.allow(bad), "{bad}");
             assert!(Hosts::Any.allow(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn base_path_is_stripped_at_slashes() {
+        let base: BasePath = "/lab/zarr/".parse().unwrap();
+        assert_eq!(base.as_str(), "/lab/zarr");
+        for (path, rest) in [
+            ("/lab/zarr", Some("/")),
+            ("/lab/zarr/", Some("/")),
+            ("/lab/zarr/node/a", Some("/node/a")),
+            ("/lab/zarrs", None),
+            ("/lab", None),
+            ("/node/lab/zarr", None),
+        ] {
+            assert_eq!(base.strip(path), rest, "{path}");
+        }
+        assert_eq!(BasePath::default().strip("/node"), None);
+        assert_eq!("/".parse(), Ok(BasePath::default()));
+        for bad in ["lab", "//", "/a//b", "/a b", "/a%20b", "/../a", "/store", "/s/x", "/browse", "/a?b", "/\"><b>"] {
+            assert!(bad.parse::<BasePath>().is_err(), "{bad}");
         }
     }
 

@@ -53,7 +53,7 @@ async fn invalid_queries() {
     let server = matrix_server().await;
     let problem = assert_problem(&server, "/array/m?slect=0", ProblemType::UnknownParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("slect"));
-    assert_eq!(problem.members.known.unwrap(), ["select", "format", "dialect", "min", "max", "header"]);
+    assert_eq!(problem.members.known.unwrap(), wire::query::ELEMENTS_PARAMETERS);
     assert_problem(&server, "/array/m?format=raw&format=raw", ProblemType::DuplicateParameter).await;
     for query in ["format=npz", "dialect=v4", "format=png&min=nan", "format=png&min=2&max=1", "max=1"] {
         assert_problem(&server, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;
@@ -139,19 +139,19 @@ async fn unsupported_formats_name_alternatives() {
     v3_with(&server, "s", json!("string"), &[2, 2], &[2, 2], json!(""), json!([{"name": "vlen-utf8"}])).await;
     v3_with(&server, "b", json!("bytes"), &[2], &[2], json!(""), json!([{"name": "vlen-bytes"}])).await;
     for (path, known) in [
-        ("/array/cube?format=csv", &["json", "raw", "npy"][..]),
-        ("/array/cube?format=png", &["json", "raw", "npy"]),
-        ("/array/s?format=png", &["json", "raw", "npy", "csv"]),
-        ("/array/b?format=npy", &["json", "raw", "csv"]),
-        ("/array/m?select=0&format=png", &["json", "raw", "npy", "csv"]),
-        ("/array/m?select=1:1&format=png", &["json", "raw", "npy", "csv"]),
+        ("/array/cube?format=csv", &["json", "raw", "npy", "xarray"][..]),
+        ("/array/cube?format=png", &["json", "raw", "npy", "xarray"]),
+        ("/array/s?format=png", &["json", "raw", "npy", "csv", "xarray"]),
+        ("/array/b?format=npy", &["json", "raw", "csv", "xarray"]),
+        ("/array/m?select=0&format=png", &["json", "raw", "npy", "csv", "xarray"]),
+        ("/array/m?select=1:1&format=png", &["json", "raw", "npy", "csv", "xarray"]),
     ] {
         let problem = assert_problem(&server, path, ProblemType::UnsuitableFormat).await;
         assert_eq!(problem.members.known.unwrap(), known, "{path}: {}", problem.detail);
     }
     put(&server, "s/c/0/0", b"\x04\0\0\0\x02\0\0\0a\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec()).await;
     let answer = server.get("/array/s?format=npy", &[]).await;
-    assert_eq!(answer.problem(ProblemType::UnsuitableFormat).members.known.unwrap(), ["json", "raw", "csv"]);
+    assert_eq!(answer.problem(ProblemType::UnsuitableFormat).members.known.unwrap(), ["json", "raw", "csv", "xarray"]);
 }
 
 #[tokio::test]

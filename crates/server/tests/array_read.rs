@@ -62,6 +62,8 @@ async fn headers_describe_the_elements() {
         ("zarr-shape", "2,6"),
         ("zarr-dimension-names", r#"["y",null]"#),
         ("zarr-dialect", "v3"),
+        // Two rows of four chunks of six float32.
+        ("zarr-read", "chunks=4, stored=4, bytes=96"),
         ("vary", "accept, accept-encoding"),
         ("cache-control", "no-cache"),
         ("access-control-allow-origin", "*"),
@@ -70,7 +72,7 @@ async fn headers_describe_the_elements() {
     }
     assert!(got.header("server-timing").starts_with("plan;dur="), "{}", got.header("server-timing"));
     let exposed = got.header("access-control-expose-headers");
-    for name in ["zarr-data-type", "zarr-shape", "zarr-dimension-names", "zarr-dialect", "server-timing"] {
+    for name in ["zarr-data-type", "zarr-shape", "zarr-dimension-names", "zarr-dialect", "zarr-read", "server-timing"] {
         assert!(exposed.split(", ").any(|exposed| exposed == name), "{name} in {exposed}");
     }
     let old = server.get("/array/g/old?select=1&format=raw", &[]).await;
@@ -123,6 +125,59 @@ async fn png_scales_values() {
     assert_eq!(given.header("content-length"), given.body.len().to_string());
     let problem = server.get("/array/m?min=1", &[]).await.problem(ProblemType::InvalidParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("min"));
+}
+
+#[tokio::test]
+async fn png_has_the_colors_of_its_thresholds() {
+    let server = matrix_server().await;
+    let select =
+        "select=0:2,0:2&cmap=viridis&scale=symlog&linthresh=2&limits=robust&max=6.5&under=010203&over=ff00ff80";
+    let colors = server.get(&format!("/array/m?{select}&thresholds"), &[("accept", "image/png")]).await;
+    assert_eq!((colors.status, colors.header("content-type")), (StatusCode::OK, "application/json"));
+    let described = colors.json();
+    assert_eq!(
+        json!([described["cmap"], described["scale"], described["linthresh"], described["limits"], described["max"]]),
+        json!(["viridis", "symlog", 2.0, "robust", 6.5])
+    );
+    // 0, 1, 6 and 7, of which 2% are 0.06.
+    assert_eq!(
+        (&described["min"], &described["under"], &described["over"]),
+        (&json!(0.06), &json!("010203"), &json!("ff00ff80"))
+    );
+    let level = |value: f64| {
+        let thresholds = described["thresholds"].as_array().unwrap();
+        let at = thresholds.iter().rposition(|threshold| threshold.as_f64().unwrap() <= value).unwrap();
+        described["colors"][at].as_str().unwrap().to_owned()
+    };
+    let file = server.get(&format!("/array/m?{select}"), &[("accept", "image/png")]).await;
+    let mut decoder = png::Decoder::new(std::io::Cursor::new(&file.body[..]));
+    decoder.set_transformations(png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().unwrap();
+    let mut samples = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut samples).unwrap();
+    let pixels: Vec<_> = samples.chunks(4).map(|pixel| u32::from_be_bytes(pixel.try_into().unwrap())).collect();
+    let expected = ["010203ff".to_owned(), level(1.0) + "ff", level(6.0) + "ff", "ff00ff80".to_owned()];
+    assert_eq!(pixels.iter().map(|pixel| format!("{pixel:08x}")).collect::<Vec<_>>(), expected);
+    assert_ne!(file.header("etag"), colors.header("etag"));
+    let line = server.get("/array/m?select=0&thresholds&format=json&min=1&max=2", &[]).await.json();
+    assert_eq!((&line["min"], &line["nan"]), (&json!(1.0), &json!("00000000")), "of any number of dimensions");
+    for (query, parameter) in
+        [("cmap=grey", "cmap"), ("format=raw&thresholds", "thresholds"), ("format=csv&nan=ffffff", "nan")]
+    {
+        let problem = server.get(&format!("/array/m?{query}"), &[]).await.problem(ProblemType::InvalidParameter);
+        assert_eq!(problem.members.parameter.as_deref(), Some(parameter), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn png_shows_channels_as_they_are() {
+    let server = TestServer::new();
+    v3(&server, "rgb", json!("uint8"), &[1, 2, 3], &[1, 2, 3], json!(0)).await;
+    put(&server, "rgb/c/0/0/0", vec![1, 2, 3, 250, 251, 252]).await;
+    let file = server.get("/array/rgb?format=png&rgb", &[]).await;
+    assert_eq!(pixels(&file.body), (1, 2, vec![1, 2, 3, 250, 251, 252]));
+    server.get("/array/rgb?format=png", &[]).await.problem(ProblemType::UnsuitableFormat);
+    server.get("/array/rgb?select=:,:,:2&format=png&rgb", &[]).await.problem(ProblemType::UnsuitableFormat);
 }
 
 #[tokio::test]

@@ -113,7 +113,24 @@ fn elements_target() -> impl Strategy<Value = String> {
         "/array/m/c",
     ]);
     let parameter = prop::sample::select(vec![
-        "select=", "format=", "dialect=", "min=", "max=", "read", "read=", "append=", "", "x=",
+        "select=",
+        "format=",
+        "dialect=",
+        "min=",
+        "max=",
+        "cmap=viridis",
+        "scale=log",
+        "scale=",
+        "limits=robust",
+        "under=",
+        "nan=",
+        "rgb",
+        "thresholds",
+        "read",
+        "read=",
+        "append=",
+        "",
+        "x=",
     ]);
     let value = prop::sample::select(vec![
         "0",

@@ -1,9 +1,13 @@
 //! Monitoring endpoints.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use common::TestServer;
-use http::StatusCode;
+use http::{Method, StatusCode};
+use serde_json::json;
+use server::Settings;
 
 #[tokio::test]
 async fn health_is_ok() {
@@ -34,4 +38,34 @@ async fn metrics_are_exported() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
+}
+
+/// The value of a metric after one mean, asked for twice.
+async fn results_remembered(capacity: u64) -> (u64, u64) {
+    let mut settings = Settings::default();
+    settings.arrays.result_cache = capacity;
+    let server = TestServer::with(settings);
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 3,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}],
+    });
+    let made = server.json(Method::PUT, "/node/a", &document).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    for _ in 0..2 {
+        assert_eq!(server.get("/array/a?reduce=mean", &[]).await.json(), json!(3.0));
+    }
+    let metrics = server.get("/metrics", &[]).await;
+    let value = |name: &str| {
+        let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().parse().unwrap()
+    };
+    (value("zarrd_result_cache_bytes "), value("zarrd_result_cache_used_bytes "))
+}
+
+#[tokio::test]
+async fn results_are_remembered_within_the_capacity_of_their_cache() {
+    let (capacity, used) = results_remembered(1 << 20).await;
+    assert!(capacity == 1 << 20 && (1..=1024).contains(&used), "{capacity} {used}");
+    assert_eq!(results_remembered(0).await, (0, 0));
 }

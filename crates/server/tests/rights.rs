@@ -207,6 +207,7 @@ fn variants(template: &str, operation: &Operation) -> Vec<Variant> {
         ("/node/{path}", "GET", _) => {
             vec![("", "", None, false), ("?depth=0", "", None, false), ("?limit=1", "", None, false)]
         }
+        ("/array/{path}", "GET" | "HEAD", Some(_)) => vec![("?chunks", "", None, false)],
         ("/array/{path}", "POST", Some(_)) => vec![("?append=0", "[7]", None, false)],
         ("/array/{path}", "POST", None) => vec![("?read", r#"{"select": ""}"#, None, false)],
         ("/array/{path}", "PUT", _) => vec![("", "7", None, false)],

@@ -138,6 +138,9 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
     }
 }
 
+/// The path of a file of the page.
+static ASSET: LazyLock<String> = LazyLock::new(|| format!("/assets/{}", page::files()[0].name));
+
 /// The paths of an operation: existing, missing and broken.
 fn paths(template: &str) -> Vec<&str> {
     match template {
@@ -165,6 +168,7 @@ fn paths(template: &str) -> Vec<&str> {
             "/node/lost",
             "/node/lost/x",
         ],
+        "/assets/{file}" => vec![&**ASSET, "/assets/none"],
         "/schema/zom/{version}" => vec!["/schema/zom/v3", "/schema/zom/v9"],
         path => vec![path],
     }

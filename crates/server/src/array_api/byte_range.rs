@@ -2,25 +2,25 @@
 
 use std::ops::Range;
 
-use array::ArrayRead;
+use array::ArrayResult;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::block_stream::{Blocks, MetricsGuard, passthrough};
 
 /// Streams a byte range of a response that consists of a header and the elements in their memory layout. Reads only the
 /// elements that overlap the range.
-pub(super) fn bytes(mut head: Vec<u8>, mut read: ArrayRead, range: Range<u64>, guard: MetricsGuard) -> Blocks {
+pub(super) fn bytes(mut head: Vec<u8>, mut result: ArrayResult, range: Range<u64>, guard: MetricsGuard) -> Blocks {
     let head_len = head.len() as u64;
-    let size = read.model().data_type.fixed_size().map_or(1, |size| size.max(1) as u64);
+    let size = result.data_type().fixed_size().map_or(1, |size| size.max(1) as u64);
     let element_bytes = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
     let first = match element_bytes.is_empty() {
         true => 0,
-        false => read.narrow(element_bytes.start / size..element_bytes.end.div_ceil(size)),
+        false => result.narrow(element_bytes.start / size..element_bytes.end.div_ceil(size)),
     };
     // The header is cut separately because the elements are addressed from its end.
     head.truncate(usize::try_from(range.end).unwrap_or(usize::MAX));
     let head = head.split_off(usize::try_from(range.start).unwrap_or(usize::MAX).min(head.len()));
-    let elements = passthrough(Vec::new(), read.into_stream().boxed(), guard);
+    let elements = passthrough(Vec::new(), result.into_stream().boxed(), guard);
     let skip = element_bytes.start.saturating_sub(first.saturating_mul(size));
     let elements = take_range(elements, skip, element_bytes.end.saturating_sub(element_bytes.start));
     stream::iter((!head.is_empty()).then(|| Ok(head.into()))).chain(elements).boxed()

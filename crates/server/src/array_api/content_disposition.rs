@@ -13,16 +13,17 @@ const MAX_NAME: usize = 200;
 /// `wget --content-disposition` save both under this name.
 pub(super) fn header(path: &NodePath, format: Format) -> Option<HeaderValue> {
     let disposition_type = match format {
-        Format::Json | Format::Csv | Format::Png => "inline",
+        Format::Json | Format::Csv | Format::Png | Format::Xarray => "inline",
         Format::Raw | Format::Npy => "attachment",
     };
-    let file_name = format!("{}.{format}", file_name(path));
+    let extension = if format == Format::Xarray { Format::Json } else { format };
+    let file_name = [&file_name(path), ".", extension.name()].concat();
+    if file_name.chars().all(is_plain) {
+        return HeaderValue::try_from([disposition_type, "; filename=\"", &file_name, "\""].concat()).ok();
+    }
     let ascii: String = file_name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
-    let text = match ascii == file_name {
-        true => format!("{disposition_type}; filename=\"{file_name}\""),
-        // Clients that do not support `filename*` use `filename`.
-        false => format!("{disposition_type}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&file_name)),
-    };
+    // Clients that do not support `filename*` use `filename`.
+    let text = format!("{disposition_type}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&file_name));
     HeaderValue::try_from(text).ok()
 }
 

@@ -2,13 +2,18 @@
 
 mod block_stream;
 mod byte_range;
+mod chunks;
 mod content_disposition;
 mod decode;
 mod encode;
 mod read;
+mod request;
 mod response;
+mod stats;
+mod steps;
 mod write;
 
+pub(crate) use chunks::chunks;
 pub(crate) use decode::DecodeError;
 pub(crate) use read::{get, head, post};
 pub(crate) use write::{append, put};

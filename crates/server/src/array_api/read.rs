@@ -1,14 +1,15 @@
 //! Handlers that read elements.
 
 use axum::response::Response;
-use meta::{
-    Dialect, NodePath,
-    selection::{ReadRequest, Selection},
-};
+use meta::{Dialect, NodePath};
 use store::{Reads, until_unchanged};
 use wire::query::ElementsQuery;
 
-use super::response::ResponseSpec;
+use super::{
+    request::ElementsRequest,
+    response::ResponseSpec,
+    stats::{self, Content},
+};
 use crate::{
     engine::Engine,
     error::ApiError,
@@ -30,6 +31,13 @@ pub(crate) async fn get(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
+    if let Some(statistics) = stats::requested(&query)? {
+        let request = ElementsRequest::of_query(&query)?;
+        let read =
+            || stats::respond(&engine, (&path, query.dialect), (&request, &statistics), (&conditions, Content::Body));
+        // Rare ways are boxed, so that others do not take their memory.
+        return Box::pin(until_unchanged(|| async { Ok::<_, ApiError>(read().await) })).await?;
+    }
     let (spec, request) = parse(&query, &negotiation, conditions)?;
     respond(&engine, (&path, query.dialect), &spec, &request).await
 }
@@ -42,9 +50,14 @@ pub(crate) async fn head(
     negotiation: ContentNegotiation,
     conditions: TagConditions,
 ) -> Result<Response, ApiError> {
+    if let Some(statistics) = stats::requested(&query)? {
+        let request = ElementsRequest::of_query(&query)?;
+        let conditions = (&conditions, Content::None);
+        return Box::pin(stats::respond(&engine, (&path, query.dialect), (&request, &statistics), conditions)).await;
+    }
     let (spec, request) = parse(&query, &negotiation, conditions)?;
-    let read = spec.read(&engine, &path, query.dialect, &request).await?;
-    spec.head_response(&engine.app, &read)
+    let (result, labels) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
+    spec.labelled(labels).head_response(&engine.app, &result)
 }
 
 /// `POST`: returns the elements selected by the body.
@@ -56,19 +69,29 @@ pub(crate) async fn post(
     conditions: TagConditions,
     ReadRequestDocument(Document { bytes, mut memory }): ReadRequestDocument,
 ) -> Result<Response, ApiError> {
+    let statistics = stats::requested(&query)?;
     let spec = ResponseSpec::new(&query, &negotiation, conditions)?;
-    let parsed_size = (bytes.len() as u64).saturating_mul(PARSED_BYTES_PER_BYTE);
-    let request = match bytes.len() {
-        ..=INLINE_PARSE_LIMIT => ReadRequest::from_json(&bytes)?,
-        len => engine.arrays.run_on_documents(len as u64, move || ReadRequest::from_json(&bytes)).await??,
+    let size = bytes.len();
+    let parsed_size = (size as u64).saturating_mul(PARSED_BYTES_PER_BYTE);
+    let parse = {
+        let query = query.clone();
+        move || ElementsRequest::of_body(&query, &bytes)
+    };
+    let request = match size {
+        ..=INLINE_PARSE_LIMIT => parse()?,
+        len => engine.arrays.run_on_documents(len as u64, parse).await??,
     };
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed_size);
     }
+    if let Some(statistics) = statistics {
+        let conditions = (spec.conditions(), Content::Body);
+        return Box::pin(stats::respond(&engine, (&path, query.dialect), (&request, &statistics), conditions)).await;
+    }
     if guarantees_at(&engine.app, &path).reads == Reads::Commit {
-        let read = spec.read(&engine, &path, query.dialect, &request).await?;
+        let (result, labels) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
         drop((request, memory));
-        return spec.respond(&engine.app, read).await;
+        return spec.labelled(labels).respond(&engine, result).await;
     }
     respond(&engine, (&path, query.dialect), &spec, &request).await
 }
@@ -79,11 +102,11 @@ async fn respond(
     engine: &Engine,
     (path, dialect): (&NodePath, Option<Dialect>),
     spec: &ResponseSpec,
-    request: &ReadRequest,
+    request: &ElementsRequest,
 ) -> Result<Response, ApiError> {
     let attempt = || async {
-        match spec.read(engine, path, dialect, request).await {
-            Ok(read) => spec.respond(&engine.app, read).await.map(Ok),
+        match request.plan(spec, engine, (path, dialect)).await {
+            Ok((result, labels)) => spec.labelled(labels).respond(engine, result).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     };
@@ -95,7 +118,6 @@ fn parse(
     query: &ElementsQuery,
     negotiation: &ContentNegotiation,
     conditions: TagConditions,
-) -> Result<(ResponseSpec, ReadRequest), ApiError> {
-    let request = ReadRequest::Select(Selection::parse(query.select.as_deref().unwrap_or_default())?);
-    Ok((ResponseSpec::new(query, negotiation, conditions)?, request))
+) -> Result<(ResponseSpec, ElementsRequest), ApiError> {
+    Ok((ResponseSpec::new(query, negotiation, conditions)?, ElementsRequest::of_query(query)?))
 }

@@ -1,8 +1,10 @@
 //! Responses with elements: limits, headers and bodies.
 
+mod limits;
+
 use std::{ops::Range, sync::Arc};
 
-use array::{ArrayError, ArrayRead, ReadMetrics};
+use array::{ArrayError, ArrayResult, ReadMetrics};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -21,9 +23,9 @@ use store::Version;
 use wire::{
     array::{self as wire_array, CsvHeader, Format},
     etag,
-    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
+    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE},
     problem::{Members, Problem, ProblemType},
-    query::{ElementsQuery, HEADER, MAX, MIN, QueryError},
+    query::{ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
     range::{ContentRange, RangeRequest},
 };
 use xxhash_rust::xxh3::Xxh3;
@@ -33,11 +35,11 @@ use super::{
         BodyError, BodyStart, ElementInput, MetricsGuard, buffer_start, compress, encode_elements, passthrough,
     },
     byte_range, content_disposition,
-    encode::{self, ArraySlice, BufferedFormat, ColumnNames, Contrast, EncodeError, ResponseEncoding},
+    encode::{self, AnswerLabels, ArraySlice, BufferedFormat, ColumnNames, EncodeError, ResponseEncoding},
+    steps::Steps,
 };
 use crate::{
     app::App,
-    blocking::run_blocking,
     content_encoding::{self, ContentEncoding, MIN_COMPRESS_SIZE},
     engine::Engine,
     error::ApiError,
@@ -46,21 +48,21 @@ use crate::{
     response_body::sized_body,
 };
 
-/// The minimum size charged for an element of variable length, in bytes.
-const VARIABLE_ELEMENT_COST: u64 = 16;
-/// The factor from the limit of elements in memory to the limit of their text.
-const TEXT_PER_BYTE: u64 = 4;
 /// The largest response, in bytes, that is compressed in one step.
 const INLINE_COMPRESS_LIMIT: usize = 128 << 10;
-const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
+pub(super) const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 
 /// The requested form of a response.
+#[derive(Clone)]
 pub(super) struct ResponseSpec {
     format: Format,
-    contrast: Contrast,
+    picture: PictureQuery,
     header: Option<CsvHeader>,
     encoding: ContentEncoding,
     conditions: TagConditions,
+    steps: Steps,
+    /// The labels of the elements, for xarray and CSV with labels.
+    labels: Option<Arc<AnswerLabels>>,
 }
 
 /// The head of a response, known before anything is decoded.
@@ -70,15 +72,8 @@ struct ResponseHead {
     length: Option<u64>,
     /// The version shown as entity tag.
     version: Option<Version>,
-    /// Headers that describe the elements.
+    /// Headers that describe the elements, and validators.
     headers: HeaderMap,
-}
-
-/// A limit that a response would exceed.
-struct LimitExceeded {
-    size: Option<u64>,
-    limit: u64,
-    detail: String,
 }
 
 impl ResponseSpec {
@@ -88,11 +83,20 @@ impl ResponseSpec {
         negotiation: &ContentNegotiation,
         conditions: TagConditions,
     ) -> Result<Self, ApiError> {
-        let format = query.format.or_else(|| negotiation.format()).ok_or_else(ApiError::not_acceptable)?;
-        let contrast = Contrast { min: query.min, max: query.max };
-        if format != Format::Png && contrast != Contrast::default() {
-            let name = if query.min.is_some() { MIN } else { MAX };
-            return Err(QueryError::Invalid { name, expected: "is supported by format=png only" }.into());
+        let picture = query.picture;
+        let format = match (picture.answer, query.format) {
+            (PictureAnswer::Thresholds, None) => Format::Json,
+            (_, format) => format.or_else(|| negotiation.format()).ok_or_else(ApiError::not_acceptable)?,
+        };
+        if picture.answer == PictureAnswer::Thresholds && format != Format::Json {
+            return Err(QueryError::Invalid { name: THRESHOLDS, expected: "is supported by format=json only" }.into());
+        }
+        if picture.answer == PictureAnswer::Pixels
+            && format != Format::Png
+            && let Some(name) = picture.first_given()
+        {
+            let expected = "is supported by format=png and \"thresholds\" only";
+            return Err(QueryError::Invalid { name, expected }.into());
         }
         if format != Format::Csv && query.header.is_some() {
             return Err(QueryError::Invalid { name: HEADER, expected: "is supported by format=csv only" }.into());
@@ -103,7 +107,33 @@ impl ResponseSpec {
             true => ContentEncoding::Identity,
             false => negotiation.encoding(),
         };
-        Ok(Self { format, contrast, header: query.header, encoding, conditions })
+        let steps = Steps::new(query)?;
+        Ok(Self { format, picture, header: query.header, encoding, conditions, steps, labels: None })
+    }
+
+    /// The conditions of the request.
+    pub(super) fn conditions(&self) -> &TagConditions {
+        &self.conditions
+    }
+
+    /// The steps from selected elements to those of the response.
+    pub(super) fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
+    /// The format.
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
+    /// True if the response has labels, which [`labelled`](Self::labelled) adds.
+    pub(super) fn has_labels(&self) -> bool {
+        self.format == Format::Xarray || self.header == Some(CsvHeader::Labels)
+    }
+
+    /// The response with these labels.
+    pub(super) fn labelled(&self, labels: Option<Arc<AnswerLabels>>) -> Self {
+        Self { labels, ..self.clone() }
     }
 
     /// Plans the read, and checks it against the limit of the format.
@@ -113,11 +143,11 @@ impl ResponseSpec {
         path: &NodePath,
         dialect: Option<Dialect>,
         request: &ReadRequest,
-    ) -> Result<ArrayRead, ApiError> {
+    ) -> Result<ArrayResult, ApiError> {
         let (limit, flag) = self.limit(&engine.app);
-        let error = match engine.arrays.read(path, dialect, request, limit).await {
+        let error = match self.steps.plan(engine, (path, dialect), request, limit).await {
             Err(error @ ArrayError::SelectionTooLarge { .. }) => error,
-            read => return Ok(read?),
+            result => return Ok(result?),
         };
         let detail = format!("{error} (`{flag}`)");
         let ArrayError::SelectionTooLarge { size, limit, smaller } = error else { return Err(error.into()) };
@@ -145,26 +175,17 @@ impl ResponseSpec {
         engine.claim.never_wait();
         let (limit, _) = self.limit(&engine.app);
         let request = ReadRequest::Select(selection.clone());
-        let array_read = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
+        let result = ArrayResult::from(engine.arrays.read(path, dialect, &request, limit).await.ok()?);
         let text = engine.app.settings().limits.text_selection;
-        match self.check_size(text, &self.slice_of(&array_read)) {
+        match self.check_size(text, &self.slice_of(&result)) {
             Ok(()) => Some(selection),
-            Err(_) => self.leading_part(text, &array_read),
-        }
-    }
-
-    /// The limit of selected bytes, and its flag.
-    fn limit(&self, app: &App) -> (u64, &'static str) {
-        let limits = &app.settings().limits;
-        match self.format {
-            Format::Raw | Format::Npy => (limits.selection, "--max-selection"),
-            Format::Json | Format::Csv | Format::Png => (limits.text_selection, "--max-text-selection"),
+            Err(_) => self.leading_part(text, &result),
         }
     }
 
     /// Responds without elements.
-    pub(super) fn head_response(&self, app: &App, array_read: &ArrayRead) -> Result<Response, ApiError> {
-        let head = self.build_head(app, array_read)?;
+    pub(super) fn head_response(&self, app: &App, result: &ArrayResult) -> Result<Response, ApiError> {
+        let head = self.build_head(app, result)?;
         if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
@@ -179,34 +200,35 @@ impl ResponseSpec {
             Some(_) => headers.extend(self.encoding.header().map(|encoding| (CONTENT_ENCODING, encoding))),
             None => {}
         }
-        headers.extend(server_timing(&array_read.metrics()));
+        headers.extend(server_timing(&result.metrics()));
         Ok(response)
     }
 
     /// Responds with the elements, or 304 if the client has them.
-    pub(super) async fn respond(&self, app: &App, array_read: ArrayRead) -> Result<Response, ApiError> {
-        let head = self.build_head(app, &array_read)?;
+    pub(super) async fn respond(&self, engine: &Engine, result: ArrayResult) -> Result<Response, ApiError> {
+        let app = &engine.app;
+        let head = self.build_head(app, &result)?;
         if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
         let range = self.requested_range(&head)?;
-        let metrics = array_read.metrics();
+        let metrics = result.metrics();
         let guard = MetricsGuard::new(app, metrics.clone());
-        let start = match encode::response_encoding(self.format, &head.slice, self.contrast) {
+        let start = match encode::response_encoding(self.format, &head.slice, &self.picture) {
             ResponseEncoding::Buffered(format) => {
-                BodyStart::Complete(buffered_body(app, format, head.slice.clone(), array_read, guard).await?)
+                BodyStart::Complete(buffered_body(engine, format, head.slice.clone(), result, guard).await?)
             }
             ResponseEncoding::Passthrough(head) => {
                 buffer_start(match range.clone() {
-                    Some(range) => byte_range::bytes(head, array_read, range, guard),
-                    None => passthrough(head, array_read.into_stream().boxed(), guard),
+                    Some(range) => byte_range::bytes(head, result, range, guard),
+                    None => passthrough(head, result.into_stream().boxed(), guard),
                 })
                 .await?
             }
             ResponseEncoding::PerElement(encoder) => {
                 let source = match self.placeholders(&head.slice) {
                     Some(count) => ElementInput::Placeholders(count),
-                    None => ElementInput::Stream(array_read.into_stream().boxed()),
+                    None => ElementInput::Stream(result.into_stream().boxed()),
                 };
                 buffer_start(encode_elements(encoder, head.slice.data_type.fixed_size(), source, guard)).await?
             }
@@ -241,105 +263,52 @@ impl ResponseSpec {
         Ok((!range.is_empty()).then_some(range))
     }
 
-    fn slice_of(&self, array_read: &ArrayRead) -> ArraySlice {
-        let column_names = match self.format {
-            Format::Csv => ColumnNames::of(array_read, self.header),
-            Format::Json | Format::Raw | Format::Npy | Format::Png => None,
+    fn slice_of(&self, result: &ArrayResult) -> ArraySlice {
+        let column_names = match (self.format, &self.labels) {
+            (Format::Csv, Some(labels)) => Some(ColumnNames::of_labels(labels)),
+            (Format::Csv, None) => ColumnNames::of(result, self.header),
+            (Format::Json | Format::Raw | Format::Npy | Format::Png | Format::Xarray, _) => None,
         };
-        ArraySlice { shape: array_read.shape().to_vec(), data_type: array_read.model().data_type.clone(), column_names }
+        let labels = self.labels.clone();
+        ArraySlice { shape: result.shape().to_vec(), data_type: result.data_type().clone(), column_names, labels }
     }
 
     /// Builds the head, after all checks that need no decoding.
-    fn build_head(&self, app: &App, array_read: &ArrayRead) -> Result<ResponseHead, ApiError> {
-        let slice = self.slice_of(array_read);
-        if let Some(reason) = encode::unsupported_reason(self.format, &slice) {
+    fn build_head(&self, app: &App, result: &ArrayResult) -> Result<ResponseHead, ApiError> {
+        let slice = self.slice_of(result);
+        if let Some(reason) = encode::unsupported_reason(self.format, &slice, &self.picture) {
             return Err(ApiError::format_not_supported(self.format, &reason, &encode::supported_formats(&slice)));
         }
-        self.check_limits(app.settings().limits.text_selection, &slice, array_read)?;
-        let length = match encode::response_encoding(self.format, &slice, self.contrast) {
-            ResponseEncoding::Passthrough(head) => {
-                array_read.byte_len().and_then(|len| len.checked_add(head.len() as u64))
-            }
+        self.check_limits(app.settings().limits.text_selection, &slice, result)?;
+        let length = match encode::response_encoding(self.format, &slice, &self.picture) {
+            ResponseEncoding::Passthrough(head) => result.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
             ResponseEncoding::PerElement(_) | ResponseEncoding::Buffered(_) => None,
         };
         let encoding = match length {
             Some(length) if length < MIN_COMPRESS_SIZE => ContentEncoding::Identity,
             _ => self.encoding,
         };
-        let version = array_read.fingerprint().map(|fingerprint| self.version(fingerprint, encoding, &slice));
-        let mut headers = HeaderMap::with_capacity(16);
+        let version = result.fingerprint().map(|fingerprint| self.version(fingerprint, encoding, &slice));
+        // With those that every response has, there are up to 21 headers.
+        let mut headers = HeaderMap::with_capacity(24);
+        validators(version, &mut headers);
         let content_type = match &slice.column_names {
             Some(_) => CsvHeader::Present.content_type(),
             None => self.format.content_type(),
         };
         headers.insert(CONTENT_TYPE, content_type);
         headers.extend(accept_ranges(length, encoding).map(|accept_ranges| (ACCEPT_RANGES, accept_ranges)));
-        headers.extend(
-            content_disposition::header(array_read.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)),
-        );
-        headers.insert(DIALECT, HeaderValue::from_static(array_read.model().dialect.name()));
-        headers.insert(CONSISTENCY, consistency(app, array_read.path()));
+        headers.extend(content_disposition::header(result.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
+        headers.insert(DIALECT, HeaderValue::from_static(result.model().dialect.name()));
+        headers.insert(CONSISTENCY, consistency(app, result.path()));
+        let cost = result.cost();
+        let stored = cost.stored.map(|stored| (stored.chunks, stored.bytes));
+        headers.insert(READ, wire_array::read_cost(cost.chunks, stored));
         headers.extend(wire_array::data_type(&slice.data_type.name()).map(|name| (DATA_TYPE, name)));
         headers.extend(wire_array::shape(&slice.shape).map(|shape| (SHAPE, shape)));
-        headers
-            .extend(wire_array::dimension_names(&array_read.dimension_names()).map(|names| (DIMENSION_NAMES, names)));
+        headers.extend(wire_array::dimension_names(&result.dimension_names()).map(|names| (DIMENSION_NAMES, names)));
+        headers.extend(wire_array::selected(result.selected_dimensions()).map(|selected| (SELECTED, selected)));
         Ok(ResponseHead { slice, length, version, headers })
-    }
-
-    /// Checks the limits that apply to the encoded response, and suggests a smaller selection in the error.
-    fn check_limits(&self, limit: u64, slice: &ArraySlice, array_read: &ArrayRead) -> Result<(), ApiError> {
-        self.check_size(limit, slice).map_err(|LimitExceeded { size, limit: max_size, detail }| {
-            ApiError::selection_too_large(size, max_size, self.leading_part(limit, array_read).as_ref(), detail)
-        })
-    }
-
-    /// Returns a leading part of the selection within the limits.
-    fn leading_part(&self, limit: u64, array_read: &ArrayRead) -> Option<Selection> {
-        let all = self.slice_of(array_read);
-        let range = |shape: &[u64]| ArraySlice { shape: shape.to_vec(), ..all.clone() };
-        array_read.smaller(|shape| self.check_size(limit, &range(shape)).is_ok())
-    }
-
-    fn check_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
-        if let Some(count) = self.placeholders(slice).filter(|&count| count > limit) {
-            let detail =
-                format!("{count} elements or lists without bytes exceed the limit of {limit} (`--max-text-selection`)");
-            return Err(LimitExceeded { size: None, limit, detail });
-        }
-        self.check_text_size(limit, slice)?;
-        // NumPy strings are encoded at once, so the limit of text applies.
-        let strings = self.format == Format::Npy && slice.is_variable();
-        let min_size = slice.elements().unwrap_or(u64::MAX).saturating_mul(VARIABLE_ELEMENT_COST);
-        if strings && min_size > limit {
-            let detail = format!(
-                "the selection has {min_size} bytes, which exceeds the limit of {limit} for strings in npy (`--max-text-selection`)"
-            );
-            return Err(LimitExceeded { size: Some(min_size), limit, detail });
-        }
-        Ok(())
-    }
-
-    /// Checks the limit of text, assuming the longest text for each element.
-    fn check_text_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
-        let limit = limit.saturating_mul(TEXT_PER_BYTE);
-        let text = match self.format {
-            Format::Json => slice.max_json_len(),
-            Format::Csv => slice.max_csv_len(),
-            Format::Raw | Format::Npy | Format::Png => return Ok(()),
-        };
-        if text <= limit {
-            return Ok(());
-        }
-        let detail = format!(
-            "the selection may have {text} bytes as {}, which exceeds the limit of {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
-            self.format
-        );
-        Err(LimitExceeded { size: Some(text), limit, detail })
-    }
-
-    /// Returns [`ArraySlice::placeholders`] for formats that are encoded element by element.
-    fn placeholders(&self, slice: &ArraySlice) -> Option<u64> {
-        slice.placeholders().filter(|_| matches!(self.format, Format::Json | Format::Csv))
     }
 
     /// Hashes all inputs of the response's bytes into the version shown as entity tag.
@@ -354,11 +323,8 @@ impl ResponseSpec {
         };
         hash.update(self.format.name().as_bytes());
         hash.update(suffix);
-        hash.update(&[u8::from(slice.column_names.is_some())]);
-        for limit in [self.contrast.min, self.contrast.max] {
-            // NaN stands for no limit.
-            hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
-        }
+        hash.update(&[u8::from(slice.column_names.is_some()), u8::from(slice.labels.is_some())]);
+        hash.update(self.picture.render().as_bytes());
         Version::from_u128(hash.digest128())
     }
 
@@ -369,7 +335,7 @@ impl ResponseSpec {
             ConditionOutcome::NotModified => {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
-                head.validators(response.headers_mut());
+                validators(head.version, response.headers_mut());
                 Ok(Some(response))
             }
             ConditionOutcome::PreconditionFailed => {
@@ -408,17 +374,16 @@ impl ResponseSpec {
 impl ResponseHead {
     fn response(self, body: Body) -> Response {
         let mut response = Response::new(body);
-        self.validators(response.headers_mut());
-        response.headers_mut().extend(self.headers);
+        *response.headers_mut() = self.headers;
         response
     }
+}
 
-    /// Adds the headers that a 304 has too.
-    fn validators(&self, headers: &mut HeaderMap) {
-        headers.extend(self.version.map(|version| (ETAG, etag::render(version))));
-        headers.insert(CACHE_CONTROL, REVALIDATE);
-        headers.insert(VARY, VARY_ACCEPT);
-    }
+/// Adds the headers that a 304 has too.
+fn validators(version: Option<Version>, headers: &mut HeaderMap) {
+    headers.extend(version.map(|version| (ETAG, etag::render(version))));
+    headers.insert(CACHE_CONTROL, REVALIDATE);
+    headers.insert(VARY, VARY_ACCEPT);
 }
 
 impl From<BodyError> for ApiError {
@@ -441,15 +406,17 @@ fn accept_ranges(length: Option<u64>, encoding: ContentEncoding) -> Option<Heade
 
 /// Encodes a response from all elements at once.
 async fn buffered_body(
-    app: &App,
+    engine: &Engine,
     format: BufferedFormat,
     slice: ArraySlice,
-    mut array_read: ArrayRead,
+    mut result: ArrayResult,
     guard: MetricsGuard,
 ) -> Result<Bytes, ApiError> {
-    let limit = app.settings().limits.text_selection;
-    let mut permit = array_read.reserve_with_extra(memory_needed(app, &array_read)).await?;
-    let (mut buffers, mut stream, mut memory) = (Vec::new(), array_read.into_stream().boxed(), 0_u64);
+    let limit = engine.app.settings().limits.text_selection;
+    let needed = memory_needed(&engine.app, format, &result);
+    let mut permit = result.reserve_with_extra(needed).await?;
+    let elements = if format.needs_elements() { result.into_stream().boxed() } else { stream::empty().boxed() };
+    let (mut buffers, mut stream, mut memory) = (Vec::new(), elements, 0_u64);
     while let Some(elements) = stream.try_next().await? {
         memory = memory.saturating_add(elements.memory_size());
         buffers.push(elements);
@@ -465,7 +432,8 @@ async fn buffered_body(
         let (slice, buffers) = (slice.clone(), buffers.clone());
         let max_size = limit.min(permit.bytes().saturating_sub(memory));
         let supported = encode::supported_formats(&slice);
-        match run_blocking(move || encode::encode_buffered(format, &slice, &buffers, max_size)).await? {
+        let encode = move || encode::encode_buffered(format, &slice, &buffers, max_size);
+        match engine.arrays.run_on_documents(needed, encode).await? {
             Ok(bytes) => return Ok(permit.attach_to(bytes)),
             // The size is within the limit, but needs a larger permit.
             Err(EncodeError::TooLong { size }) if size > max_size && size <= limit => {
@@ -478,25 +446,26 @@ async fn buffered_body(
                 let others: Vec<_> = supported.into_iter().filter(|&format| format != Format::Npy).collect();
                 return Err(ApiError::format_not_supported(Format::Npy, &error.to_string(), &others));
             }
-            Err(error @ (EncodeError::Count { .. } | EncodeError::Png(_))) => {
+            Err(error @ (EncodeError::Count { .. } | EncodeError::Png(_) | EncodeError::Json(_))) => {
                 return Err(ApiError::with_cause(ProblemType::Internal, error));
             }
         }
     }
 }
 
-/// Estimates the memory for a response encoded at once, in addition to the read itself: the elements and two bytes for
-/// each pixel, or twice the limit for strings of unknown length. Starts with a quarter of the memory per request if
-/// that is less.
-fn memory_needed(app: &App, array_read: &ArrayRead) -> u64 {
-    match array_read.byte_len() {
-        Some(len) => len.saturating_add(array_read.elements().saturating_mul(2)),
+/// Estimates the memory for a response encoded at once, in addition to the read itself: the elements and what encoding
+/// takes, or twice the limit for strings of unknown length. Starts with a quarter of the memory per request if that is
+/// less.
+fn memory_needed(app: &App, format: BufferedFormat, result: &ArrayResult) -> u64 {
+    match result.byte_len() {
+        _ if !format.needs_elements() => 0,
+        Some(len) => len.saturating_add(format.memory_needed(result.elements())),
         None => app.settings().limits.text_selection.saturating_mul(2).min(app.memory().max_per_request() / 4),
     }
 }
 
 /// Returns the time spent so far in each phase, in milliseconds.
-fn server_timing(metrics: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
+pub(super) fn server_timing(metrics: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
     let work = metrics.stats();
     let [plan, fetch, decode] = [work.plan, work.fetch, work.decode].map(|time| time.as_secs_f64() * 1000.0);
     let text = format!("plan;dur={plan:.3}, fetch;dur={fetch:.3}, decode;dur={decode:.3}");

@@ -24,10 +24,11 @@ pub(crate) fn strip_share_link(request: &mut Request) {
     request.extensions_mut().insert(link);
 }
 
-/// Splits a path into a share link and the rest with the query. A path with an empty link has none, and matches no route.
+/// Splits a path into a share link and the rest with the query, which is the root's if nothing follows the link. A path
+/// with an empty link before more has none, and matches no route.
 fn split(uri: &Uri) -> Option<(&str, PathAndQuery)> {
     let path = uri.path().strip_prefix(SHARE_LINK_ROOT).filter(|path| !path.starts_with('/'))?;
-    let (link, rest) = path.split_once('/').unwrap_or_default();
+    let (link, rest) = path.split_once('/').unwrap_or((path, ""));
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     Some((link, format!("/{rest}{query}").try_into().ok()?))
 }
@@ -45,8 +46,8 @@ mod tests {
             ("/s/abc/", Some("abc"), "/"),
             ("/s/abc//store/a", Some("abc"), "//store/a"),
             ("/s/a/s/b/store/", Some("a"), "/s/b/store/"),
-            // Without anything that follows, it is no credential, and matches no route.
-            ("/s/abc", Some(""), "/"),
+            ("/s/abc", Some("abc"), "/"),
+            ("/s/abc?x", Some("abc"), "/?x"),
             ("/s/", Some(""), "/"),
             ("/s//", None, "/s//"),
             ("/s//abc/store/", None, "/s//abc/store/"),

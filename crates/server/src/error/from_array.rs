@@ -11,14 +11,16 @@ use meta::{
 use wire::{
     array::Format,
     problem::{Members, Problem, ProblemType},
+    query::{ASTYPE, DECODE},
 };
 
-use super::{ApiError, path_members};
+use super::{ApiError, from_coordinates::convention_problem, path_members};
 
 impl ApiError {
     /// No supported format is acceptable to the client.
     pub(crate) fn not_acceptable() -> Self {
-        let known = Format::ALL.iter().map(|format| format.media_type().to_owned()).collect();
+        let known = Format::ALL.iter().filter(|format| **format != Format::Xarray);
+        let known = known.map(|format| format.media_type().to_owned()).collect();
         let members = Members { header: Some("Accept".to_owned()), known: Some(known), ..Members::default() };
         Self::new(Problem::new(ProblemType::NotAcceptable).with_members(members))
     }
@@ -62,6 +64,16 @@ impl From<ArrayError> for ApiError {
             ArrayError::TooManyConflicts { .. } | ArrayError::Unfinished { .. } => {
                 return Self::retry_later(ProblemType::TooManyConflicts, detail);
             }
+            ArrayError::Compute(error) => return error.into(),
+            ArrayError::ReducesPoints => (ProblemType::UnsuitableReduction, Members::default()),
+            ArrayError::DecodeUnspecified => {
+                let members = Members { parameter: Some(DECODE.to_owned()), ..Members::default() };
+                (ProblemType::DecodeUnspecified, members)
+            }
+            ArrayError::UnknownNumberType { .. } => {
+                let members = Members { parameter: Some(ASTYPE.to_owned()), ..Members::default() };
+                (ProblemType::InvalidParameter, members)
+            }
             ArrayError::Misplaced { .. } => return Self::with_cause(ProblemType::Internal, error),
             ArrayError::ShuttingDown => return Self::with_cause(ProblemType::ShuttingDown, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, path_members(&path)),
@@ -89,6 +101,7 @@ impl From<ArrayError> for ApiError {
                     Members { size: Some(work), limit: Some(limit), smaller, ..Members::default() },
                 )
             }
+            ArrayError::Convention { path, source } => convention_problem(&path, &source),
             ArrayError::OverBudget { budget } => {
                 (ProblemType::SelectionTooLarge, Members { limit: Some(budget), ..Members::default() })
             }

@@ -31,6 +31,8 @@ use crate::{
 mod from_access;
 pub(crate) use from_access::{BEARER_CHALLENGE, RightsLost};
 mod from_array;
+mod from_compute;
+mod from_coordinates;
 mod from_node;
 mod from_write;
 
@@ -63,6 +65,13 @@ impl ApiError {
     /// An error whose cause is logged, but not sent to the client.
     pub(crate) fn with_cause(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
         Self::build(Problem::new(kind), Vec::new(), Some(cause.into()))
+    }
+
+    /// The same error with other members of its document.
+    pub(crate) fn with_members(self, change: impl FnOnce(&mut Members)) -> Self {
+        let mut problem = self.0.problem.clone();
+        change(&mut problem.members);
+        Self::new(problem)
     }
 
     /// An invalid header.

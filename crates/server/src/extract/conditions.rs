@@ -31,6 +31,7 @@ pub(crate) struct ReadConditions {
 }
 
 /// The conditions and the range of a request for a resource that has an entity tag but no date.
+#[derive(Clone)]
 pub(crate) struct TagConditions {
     precondition: Precondition,
     /// Only `GET` supports ranges (RFC 9110, section 14.2).
@@ -60,6 +61,7 @@ pub(crate) enum ConditionOutcome {
 }
 
 /// The validator in `If-Range`.
+#[derive(Clone)]
 enum IfRange {
     Version(Version),
     Modified(SystemTime),
@@ -165,15 +167,26 @@ impl FromRequestParts<App> for ReadConditions {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let headers = &parts.headers;
         const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
-        let plain = !ALL.iter().any(|name| headers.contains_key(name));
+        let plain = Self {
+            precondition: Precondition::none(),
+            modified_since: None,
+            unmodified_since: None,
+            range: RangeRequest::Whole,
+            if_range: None,
+            plain: true,
+            now: SystemTime::now(),
+        };
+        if !ALL.iter().any(|name| headers.contains_key(name)) {
+            return Ok(plain);
+        }
         Ok(Self {
             precondition: etag::precondition(headers)?,
             modified_since: date_header(headers, IF_MODIFIED_SINCE),
             unmodified_since: date_header(headers, IF_UNMODIFIED_SINCE),
             range: parse_range(headers),
             if_range: parse_if_range(headers),
-            plain,
-            now: SystemTime::now(),
+            plain: false,
+            ..plain
         })
     }
 }

@@ -24,6 +24,28 @@ pub(crate) enum ListingFormat {
     Html,
 }
 
+/// A client's preference among what is at a path for programs and for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DocumentPreference {
+    /// A page in HTML.
+    Html,
+    /// Anything else.
+    Other,
+}
+
+impl FromRequestParts<App> for DocumentPreference {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
+        let accepted = QualityValues::from_headers(&parts.headers, ACCEPT);
+        let quality = |format: ListingFormat| accepted.media_quality(format.media_type());
+        Ok(match quality(ListingFormat::Html) > quality(ListingFormat::Json) {
+            true => Self::Html,
+            false => Self::Other,
+        })
+    }
+}
+
 /// User agents (RFC 9110, section 10.1.5) that list directories by following links, although they accept any type.
 /// fsspec identifies itself by its HTTP library.
 const LINK_FOLLOWERS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclone", "Wget", "Wget2"];

@@ -33,9 +33,12 @@ impl QualityValues {
 
     /// The quality of a media type, from the most specific matching range.
     pub(crate) fn media_quality(&self, media_type: &str) -> u16 {
-        let group = media_type.split_once('/').map_or("", |(group, _)| group);
-        let quality = self.quality(media_type).or_else(|| self.quality(&format!("{group}/*")));
-        quality.or_else(|| self.quality("*/*")).unwrap_or(0)
+        let is_group = |listed: &str| {
+            let rest = listed.strip_suffix("/*").and_then(|group| media_type.strip_prefix(group));
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let of_group = || self.0.iter().find(|(listed, _)| is_group(listed)).map(|(_, quality)| *quality);
+        self.quality(media_type).or_else(of_group).or_else(|| self.quality("*/*")).unwrap_or(0)
     }
 }
 

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use meta::{Dialect, NodePath};
 use wire::query::{
-    AppendQuery, CONVERT, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
+    AppendQuery, CONVERT, ChunksQuery, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
     NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
     parse_key_write,
 };
@@ -61,7 +61,7 @@ macro_rules! impl_parse_query {
 }
 
 impl_parse_query! {
-    AppendQuery, Confirmation, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, PageQuery, WriteQuery
+    AppendQuery, ChunksQuery, Confirmation, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, PageQuery, WriteQuery
 }
 
 impl ParseQuery for NoQuery {

@@ -2,6 +2,7 @@
 
 mod access;
 mod cors;
+mod current;
 mod framing;
 mod host;
 mod proxy;
@@ -9,6 +10,7 @@ mod truncated;
 
 pub(crate) use access::{allowed_methods, check_mutation};
 pub(crate) use cors::{add_common_headers, preflight};
+pub(crate) use current::asks_for_current;
 pub(crate) use framing::{check_framing, is_chunked};
 pub(crate) use host::check_host;
 pub(crate) use proxy::check_proxy_headers;

@@ -48,15 +48,16 @@ impl Requests {
             return pending().await;
         };
         let request = self.identified(request);
-        let is_monitoring = Route::find(request.method(), request.uri().path()).is_some_and(Route::is_monitoring);
         if self.mode == ConnectionMode::Reject {
-            let response =
-                if is_monitoring { dispatch::handle(self.app.clone(), request).await } else { self.busy(&request) };
+            let response = match is_monitoring(&request) {
+                true => dispatch::handle(self.app.clone(), request).await,
+                false => self.busy(&request),
+            };
             return (with_connection_close(response), in_flight);
         }
         match self.permitted(in_flight) {
             Ok(in_flight) => (dispatch::handle(self.app.clone(), request).await, in_flight),
-            Err(in_flight) if is_monitoring => (dispatch::handle(self.app.clone(), request).await, in_flight),
+            Err(in_flight) if is_monitoring(&request) => (dispatch::handle(self.app.clone(), request).await, in_flight),
             Err(in_flight) => (self.busy(&request), in_flight),
         }
     }
@@ -64,6 +65,7 @@ impl Requests {
     /// Attaches the peer and the caller to a request.
     fn identified(&self, request: hyper::Request<Incoming>) -> Request {
         let mut request = request.map(Body::new);
+        dispatch::strip_base_path(&self.app, &mut request);
         let proxies = &self.app.settings().proxies;
         let client = caller::resolve(proxies, self.peer, request.headers());
         request.extensions_mut().insert(caller::for_address(client));
@@ -89,6 +91,10 @@ impl Requests {
     fn busy(&self, request: &Request) -> Response {
         dispatch::reject(&self.app, request, ApiError::busy(None))
     }
+}
+
+fn is_monitoring(request: &Request) -> bool {
+    Route::find(request.method(), request.uri().path()).is_some_and(Route::is_monitoring)
 }
 
 fn with_connection_close(mut response: Response) -> Response {

@@ -132,7 +132,8 @@ impl Listing {
                 return Err(ApiError::no_such_prefix(&prefix));
             }
         }
-        let head = stream::once(ready(Ok(html_listing::head(&self.session.base_path(), &prefix))));
+        let base = format!("{}{}", self.app.settings().base_path.as_str(), self.session.base_path());
+        let head = stream::once(ready(Ok(html_listing::head(&base, &prefix))));
         let pages = self.children().await?;
         let rows = pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)));
         let foot = stream::once(ready(Ok(html_listing::foot())));

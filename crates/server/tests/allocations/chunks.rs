@@ -10,7 +10,7 @@ use crate::{Bound, Case};
 #[rustfmt::skip]
 pub(crate) const BOUNDS: &[Bound] = &[
     ("read elements", "a chunk of 4 MiB and 10 filters", 200, 8_900_000, 1_100),
-    ("read elements", "6 chunks of 16 MiB", 200, 35_300_000, 900),
+    ("read elements", "8 chunks of 16 MiB", 200, 35_300_000, 900),
 ];
 
 /// Each kind of read.
@@ -25,8 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
         Case {
             method: Method::POST,
             target: "/array/a?read".to_owned(),
-            body: br#"{"points":[[0,0],[1,0],[2,0],[3,0],[4,0],[5,0]]}"#.to_vec(),
-            ..case("6 chunks of 16 MiB", 16, 6, vec![filter.clone()])
+            body: br#"{"points":[[0,0],[1,0],[2,0],[3,0],[4,0],[5,0],[6,0],[7,0]]}"#.to_vec(),
+            ..case("8 chunks of 16 MiB", 16, 8, vec![filter.clone()])
         },
     ]
 }

@@ -14,6 +14,7 @@ mod common;
 mod conversions;
 mod counting;
 mod patches;
+mod reductions;
 mod shapes;
 mod trees;
 
@@ -128,6 +129,11 @@ async fn conversions_of_many_nodes_allocate_little() {
 #[tokio::test]
 async fn patches_of_many_members_allocate_little() {
     assert_within_limits(patches::cases, patches::BOUNDS).await;
+}
+
+#[tokio::test]
+async fn results_of_large_arrays_allocate_little() {
+    assert_within_limits(reductions::cases, reductions::BOUNDS).await;
 }
 
 #[tokio::test]

@@ -47,6 +47,9 @@ pub struct Contract {
     validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
+/// The base path of servers in tests that have one.
+pub const BASE_PATH: &str = "/lab/zarr";
+
 /// The method and path of a request, without the query.
 #[derive(Clone, Debug)]
 pub struct RequestInfo {
@@ -56,9 +59,11 @@ pub struct RequestInfo {
 
 impl RequestInfo {
     pub fn new(method: &Method, uri: &Uri) -> Self {
-        // A share link precedes the usual path.
-        let shared = uri.path().strip_prefix("/s/").and_then(|rest| rest.find('/').and_then(|at| rest.get(at..)));
-        Self { method: method.clone(), path: shared.unwrap_or(uri.path()).to_owned() }
+        // The base path of the tests, and a share link, precede the usual path.
+        let path = uri.path().strip_prefix(BASE_PATH).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let path = path.map_or(uri.path(), |rest| if rest.is_empty() { "/" } else { rest });
+        let shared = path.strip_prefix("/s/").map(|rest| rest.find('/').and_then(|at| rest.get(at..)).unwrap_or("/"));
+        Self { method: method.clone(), path: shared.unwrap_or(path).to_owned() }
     }
 
     /// Parses the text of a request; `None` if it is not HTTP.
@@ -80,6 +85,10 @@ impl RequestInfo {
             Some(rest) if is_prefix(rest) => "/store/{prefix}/".to_owned(),
             Some(_) => "/store/{key}".to_owned(),
             None if below("/array") => "/array/{path}".to_owned(),
+            None if below("/browse") => "/browse/{path}".to_owned(),
+            None if self.path.strip_prefix("/assets/").is_some_and(|rest| !rest.is_empty() && !rest.contains('/')) => {
+                "/assets/{file}".to_owned()
+            }
             None if below("/node") => "/node/{path}".to_owned(),
             None if ["/schema/zom/v2", "/schema/zom/v3"].contains(&self.path.as_str()) => {
                 "/schema/zom/{version}".to_owned()

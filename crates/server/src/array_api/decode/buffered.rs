@@ -6,7 +6,6 @@ use futures::TryStreamExt;
 use store::ByteStream;
 
 use super::{DecodeContext, DecodeError};
-use crate::blocking::run_blocking;
 
 /// The largest body, in bytes, that is read without a memory permit and decoded on the async thread.
 pub(super) const INLINE_DECODE_LIMIT: u64 = 64 << 10;
@@ -52,15 +51,16 @@ impl DecodeContext {
     async fn acquire_memory(&self, bytes: u64) -> Result<Permit, DecodeError> {
         self.claim.take(bytes).await.map_err(|error| DecodeError::Api(error.into()))
     }
-}
 
-/// Runs a decoder for `len` bytes: on the async thread if they are few, else on the blocking pool.
-pub(super) async fn run_decoder<T: Send + 'static>(
-    len: u64,
-    decoder: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
-) -> Result<T, DecodeError> {
-    if len <= INLINE_DECODE_LIMIT {
-        return decoder();
+    /// Runs a decoder for `len` bytes: on the async thread if they are few, else with those of other requests in turn.
+    pub(super) async fn run_decoder<T: Send + 'static>(
+        &self,
+        len: u64,
+        decoder: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,
+    ) -> Result<T, DecodeError> {
+        if len <= INLINE_DECODE_LIMIT {
+            return decoder();
+        }
+        self.arrays.run_on_documents(len, decoder).await.map_err(|error| DecodeError::Api(error.into()))?
     }
-    run_blocking(decoder).await.map_err(DecodeError::Api)?
 }

@@ -6,7 +6,7 @@ use wire::elements::json::{Full, JsonError, Parsed, parse};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
-    buffered::{BufferedBody, INLINE_DECODE_LIMIT, run_decoder},
+    buffered::{BufferedBody, INLINE_DECODE_LIMIT},
     ready_stream,
     variable::VariableCollector,
 };
@@ -28,7 +28,7 @@ pub(super) async fn decode(
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
     let len = bytes.len() as u64;
     let work = if memory.is_some() { len.max(INLINE_DECODE_LIMIT + 1) } else { len };
-    let (elements, count) = run_decoder(work, move || decode_text(&bytes, &expected, limit)).await?;
+    let (elements, count) = context.run_decoder(work, move || decode_text(&bytes, &expected, limit)).await?;
     Ok(DecodedBody { elements, count, memory })
 }
 

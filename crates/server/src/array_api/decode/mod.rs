@@ -18,7 +18,7 @@ mod tests;
 
 pub(crate) use error::DecodeError;
 
-use array::{Claim, ElementSource, Permit};
+use array::{Arrays, Claim, ElementSource, Permit};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use meta::{ArrayModel, data_type::DataType};
@@ -54,6 +54,7 @@ struct DecodeContext {
     /// The maximum size, in bytes, of a body that is not streamed, and of its elements.
     text_limit: u64,
     claim: Claim,
+    arrays: Arrays,
 }
 
 /// Decodes the elements of a body. Elements of a fixed size may still be streaming when this returns.
@@ -62,7 +63,8 @@ pub(crate) async fn decode_body(
     body: ElementsBody,
     expected: ExpectedElements,
 ) -> Result<DecodedBody, DecodeError> {
-    let context = DecodeContext { text_limit: app.settings().limits.text_selection, claim: body.claim.clone() };
+    let (text_limit, claim) = (app.settings().limits.text_selection, body.claim.clone());
+    let context = DecodeContext { text_limit, arrays: app.arrays().for_request(claim.clone(), None), claim };
     context.decode(body, expected).await
 }
 

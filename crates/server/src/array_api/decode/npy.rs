@@ -10,11 +10,8 @@ use store::ByteStream;
 use wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
 
 use super::{
-    DecodeContext, DecodeError, DecodedBody, ExpectedElements,
-    buffered::{BufferedBody, run_decoder},
-    indices, ready_stream,
-    transcoder::ElementTranscoder,
-    variable::VariableCollector,
+    DecodeContext, DecodeError, DecodedBody, ExpectedElements, buffered::BufferedBody, indices, ready_stream,
+    transcoder::ElementTranscoder, variable::VariableCollector,
 };
 use crate::request_body::ElementsBody;
 
@@ -79,7 +76,7 @@ pub(super) async fn decode(
     }
     // Elements of size 0 also take time.
     let work = expected.max(byte_len(&head.shape, 1));
-    let elements = run_decoder(work, move || {
+    let elements = context.run_decoder(work, move || {
         let bytes = if is_transposed { to_c_order(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
             Conversion::Fixed => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),

@@ -7,7 +7,7 @@ use codec::{ByteSwap, VariableElements};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
-    buffered::{BufferedBody, run_decoder},
+    buffered::BufferedBody,
     transcoder::ElementTranscoder,
     variable::{VariableCollector, count_steps},
 };
@@ -52,7 +52,7 @@ pub(super) async fn variable(
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
     let limit = context.text_limit;
     let (elements, count) =
-        run_decoder(bytes.len() as u64, move || decode_variable(&bytes, &expected_elements, limit)).await?;
+        context.run_decoder(bytes.len() as u64, move || decode_variable(&bytes, &expected_elements, limit)).await?;
     Ok(DecodedBody { elements: ElementSource::Variable(elements), count, memory })
 }
 

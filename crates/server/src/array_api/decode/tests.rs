@@ -44,8 +44,8 @@ fn test_body<'a>(media_type: &'a str, bytes: &'a [u8]) -> TestBody<'a> {
     TestBody { media_type, bytes, piece_len: 1 << 16, size: Some(bytes.len() as u64) }
 }
 
-fn claim() -> Claim {
-    Arrays::new(Arc::new(MemoryStore::new()), array::Options::default()).memory().claim(array::Caller::UNKNOWN)
+fn arrays() -> Arrays {
+    Arrays::new(Arc::new(MemoryStore::new()), array::Options::default())
 }
 
 async fn decode_test_body(
@@ -53,8 +53,10 @@ async fn decode_test_body(
     data_type: DataType,
     extents: Extents,
 ) -> Result<Decoded, DecodeError> {
-    let claim = claim();
-    let context = DecodeContext { text_limit: LIMIT, claim: claim.clone() };
+    let arrays = arrays();
+    let claim = arrays.memory().claim(array::Caller::UNKNOWN);
+    let context =
+        DecodeContext { text_limit: LIMIT, arrays: arrays.for_request(claim.clone(), None), claim: claim.clone() };
     let piece_len: Vec<_> =
         test_body.bytes.chunks(test_body.piece_len).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let body = ElementsBody {
@@ -388,7 +390,12 @@ fn what_the_client_is_told() {
 #[test]
 fn upload_errors_are_preserved() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
-    let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), claim: claim() };
+    let body = ElementsBody {
+        media_type: None,
+        size: None,
+        stream: failing.boxed(),
+        claim: arrays().memory().claim(array::Caller::UNKNOWN),
+    };
     let Ok(DecodedBody { elements: ElementSource::Fixed(stream), .. }) =
         raw::fixed(body, &ExpectedElements { data_type: data_type_v3("bool"), extents: exactly(&[4]) })
     else {

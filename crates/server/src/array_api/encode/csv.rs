@@ -3,12 +3,15 @@
 //!
 //! Elements are written as in JSON, strings without quotes. A JSON list becomes one field that holds its text.
 
+use std::sync::Arc;
+
 use meta::data_type::DataType;
 
 use super::{
     csv_field::{LINE_END, text_field},
     csv_header::HeaderLine,
     encoder::{ElementEncoder, Progress},
+    labels::AnswerLabels,
     slice::ArraySlice,
 };
 
@@ -23,6 +26,10 @@ pub(super) struct CsvEncoder {
     fields: u64,
     /// The mapping of elements to fields.
     field_source: FieldSource,
+    /// The labels of the rows.
+    labels: Option<Arc<AnswerLabels>>,
+    /// The number of rows that are begun.
+    rows: usize,
     /// A buffer for the JSON of one element, reused.
     json: Vec<u8>,
 }
@@ -55,7 +62,8 @@ impl CsvEncoder {
             false => FieldSource::Elements,
         };
         let column_names = slice.column_names.as_ref().map(|column_names| HeaderLine::new(column_names, &slice.shape));
-        Self { column_names, data_type, columns, fields: 0, field_source, json: Vec::new() }
+        let labels = slice.labels.clone().filter(|labels| !labels.rows.is_empty());
+        Self { column_names, data_type, columns, fields: 0, field_source, labels, rows: 0, json: Vec::new() }
     }
 }
 
@@ -70,6 +78,10 @@ impl ElementEncoder for CsvEncoder {
         }
         if self.fields > 0 {
             out.push(b',');
+        } else if let Some(labels) = &self.labels {
+            text_field(labels.rows.get(self.rows).unwrap_or_default(), out);
+            out.push(b',');
+            self.rows = self.rows.saturating_add(1);
         }
         if let Some(data_type) = &self.data_type {
             self.json.clear();

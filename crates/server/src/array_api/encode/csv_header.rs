@@ -4,13 +4,18 @@
 //! one: `x_3`, or `3`. With fewer dimensions, the only column is named after the array, and those of a struct after its
 //! fields.
 
-use array::ArrayRead;
+use std::sync::Arc;
+
+use array::ArrayResult;
+use codec::VariableElements;
 use meta::selection::{DimensionSelection, ResolvedSelection};
 use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
     csv_field::{LINE_END, text_field},
     encoder::{BLOCK_SIZE, Progress},
+    labels::AnswerLabels,
+    text_list::TextBuilder,
 };
 
 /// The maximum number of digits of an index.
@@ -20,13 +25,13 @@ const DIGITS: u64 = 20;
 #[derive(Clone, Debug)]
 pub(in crate::array_api) enum ColumnNames {
     /// A list of names.
-    Names(Vec<String>),
+    Names(Arc<VariableElements>),
     /// Names made of indices along a dimension.
     Indices {
         /// The name of the dimension.
         name: Option<String>,
         /// The indices in storage, before subtracting `offset`.
-        columns_are_named_by_index: DimensionSelection,
+        indices: DimensionSelection,
         /// The view offset of the dimension.
         offset: u64,
     },
@@ -42,42 +47,50 @@ pub(super) struct HeaderLine {
 }
 
 impl ColumnNames {
+    /// The names that labels give to the columns.
+    pub(in crate::array_api) fn of_labels(labels: &AnswerLabels) -> Self {
+        Self::Names(labels.columns.clone())
+    }
+
+    fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Names(Arc::new(TextBuilder::from_iter(names).finish()))
+    }
+
     /// Returns the column names if a header line is requested, or by default if the columns have meaningful names.
-    pub(in crate::array_api) fn of(reading: &ArrayRead, requested: Option<CsvHeader>) -> Option<Self> {
+    pub(in crate::array_api) fn of(result: &ArrayResult, requested: Option<CsvHeader>) -> Option<Self> {
         // Names too long for the response headers are also too long here.
         let short = |name: Option<String>| name.filter(|name| name.len() <= MAX_DESCRIPTION);
-        let mut dimensions = reading.dimension_names().into_iter().map(short);
-        let fields = reading.model().data_type.field_names();
-        let (column_names, named) = match reading.shape() {
-            [] | [_] if !fields.is_empty() => (Self::Names(fields.into_iter().map(str::to_owned).collect()), true),
+        let mut dimensions = result.dimension_names().into_iter().map(short);
+        let fields = result.data_type().field_names();
+        let (column_names, named) = match result.shape() {
+            [] | [_] if !fields.is_empty() => (Self::of_names(fields), true),
             [] | [_] => {
-                let name = reading.path().name().unwrap_or("array").to_owned();
-                (Self::Names(vec![name]), dimensions.next().flatten().is_some())
+                let name = result.path().name().unwrap_or("array");
+                (Self::of_names([name]), dimensions.next().flatten().is_some())
             }
             [_, columns] => {
                 let name = dimensions.nth(1).flatten();
                 let named = name.is_some();
-                let (columns_are_named_by_index, offset) = columns_of(reading, *columns);
-                (Self::Indices { name, columns_are_named_by_index, offset }, named)
+                let (indices, offset) = columns_of(result, *columns);
+                (Self::Indices { name, indices, offset }, named)
             }
             _ => return None,
         };
         match requested {
             Some(CsvHeader::Absent) => None,
             None if !named => None,
-            Some(CsvHeader::Present) | None => Some(column_names),
+            // Those with labels are known later.
+            Some(CsvHeader::Present | CsvHeader::Labels) | None => Some(column_names),
         }
     }
 
     /// An upper bound of the line's length for `columns` columns, in bytes.
     pub(super) fn max_text_len(&self, columns: u64) -> u64 {
-        let quoted = |name: &String| (name.len() as u64).saturating_mul(2).saturating_add(3);
+        let quoted = |name: &[u8]| (name.len() as u64).saturating_mul(2).saturating_add(3);
         match self {
-            Self::Names(special_names_are_quoted) => {
-                special_names_are_quoted.iter().map(quoted).fold(2, u64::saturating_add)
-            }
+            Self::Names(names) => names.iter().map(quoted).fold(2, u64::saturating_add),
             Self::Indices { name, .. } => {
-                let each = name.as_ref().map_or(1, quoted).saturating_add(DIGITS);
+                let each = name.as_ref().map_or(1, |name| quoted(name.as_bytes())).saturating_add(DIGITS);
                 columns.saturating_mul(each).saturating_add(2)
             }
         }
@@ -85,12 +98,12 @@ impl ColumnNames {
 
     fn write(&self, column: u64, out: &mut Vec<u8>) {
         match self {
-            Self::Names(special_names_are_quoted) => {
-                let name = usize::try_from(column).ok().and_then(|column| special_names_are_quoted.get(column));
-                text_field(name.map_or(&[], |name| name.as_bytes()), out);
+            Self::Names(names) => {
+                let name = usize::try_from(column).ok().and_then(|column| names.get(column));
+                text_field(name.unwrap_or_default(), out);
             }
-            Self::Indices { name, columns_are_named_by_index, offset } => {
-                let index = index(columns_are_named_by_index, column).saturating_sub(*offset);
+            Self::Indices { name, indices, offset } => {
+                let index = index(indices, column).saturating_sub(*offset);
                 match name {
                     Some(name) => text_field(format!("{name}_{index}").as_bytes(), out),
                     None => text_field(index.to_string().as_bytes(), out),
@@ -103,7 +116,7 @@ impl ColumnNames {
 impl HeaderLine {
     pub(super) fn new(column_names: &ColumnNames, shape: &[u64]) -> Self {
         let columns = match column_names {
-            ColumnNames::Names(special_names_are_quoted) => special_names_are_quoted.len() as u64,
+            ColumnNames::Names(names) => names.len() as u64,
             ColumnNames::Indices { .. } => shape.get(1).copied().unwrap_or(0),
         };
         Self { column_names: column_names.clone(), columns, next: 0 }
@@ -128,24 +141,24 @@ impl HeaderLine {
 
 /// Returns the indices of the columns and the view offset of their dimension. Columns of a stacked selection are
 /// numbered.
-fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
+fn columns_of(result: &ArrayResult, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
-    let ResolvedSelection::Region(region) = reading.resolved() else { return counted };
-    let dimensions = region.dimensions.iter().zip(&reading.model().view_offset);
+    let Some(ResolvedSelection::Region(region)) = result.resolved() else { return counted };
+    let dimensions = region.dimensions.iter().zip(&result.model().view_offset);
     let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
     visible.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
 }
 
 /// The index of a column.
-fn index(columns_are_named_by_index: &DimensionSelection, column: u64) -> u64 {
-    match columns_are_named_by_index {
+fn index(indices: &DimensionSelection, column: u64) -> u64 {
+    match indices {
         DimensionSelection::Index(index) => *index,
         DimensionSelection::Range { start, step, .. } => {
             let distance = i128::from(*step).saturating_mul(i128::from(column));
             u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
         }
-        DimensionSelection::List(columns_are_named_by_index) => {
-            usize::try_from(column).ok().and_then(|column| columns_are_named_by_index.get(column).copied()).unwrap_or(0)
+        DimensionSelection::List(indices) => {
+            usize::try_from(column).ok().and_then(|column| indices.get(column).copied()).unwrap_or(0)
         }
     }
 }
@@ -162,16 +175,16 @@ mod tests {
     }
 
     #[test]
-    fn special_names_are_quoted() {
-        let special_names_are_quoted = ["a", "", "x,y", "say \"hi\""].map(str::to_owned).to_vec();
-        assert_eq!(text(&ColumnNames::Names(special_names_are_quoted), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
+    fn names() {
+        let names = ColumnNames::of_names(["a", "", "x,y", "say \"hi\""]);
+        assert_eq!(text(&names, 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
     }
 
     #[test]
-    fn columns_are_named_by_index() {
-        let of = |name: Option<&str>, columns_are_named_by_index, offset| ColumnNames::Indices {
+    fn indices() {
+        let of = |name: Option<&str>, indices, offset| ColumnNames::Indices {
             name: name.map(str::to_owned),
-            columns_are_named_by_index,
+            indices,
             offset,
         };
         let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
@@ -185,7 +198,7 @@ mod tests {
     fn long_lines_come_in_blocks() {
         let column_names = ColumnNames::Indices {
             name: None,
-            columns_are_named_by_index: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
+            indices: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
             offset: 0,
         };
         let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);

@@ -5,24 +5,25 @@ mod csv_field;
 mod csv_header;
 pub(super) mod encoder;
 mod json;
+mod labels;
 mod npy;
-mod png_image;
+mod picture;
 mod raw;
 mod slice;
+mod text_list;
+mod xarray;
 
 use codec::Elements;
 use encoder::ElementEncoder;
-use wire::{array::Format, elements::npy::render_header};
+use wire::{
+    array::Format,
+    elements::npy::render_header,
+    query::{PictureAnswer, PictureQuery},
+};
 
 pub(super) use csv_header::ColumnNames;
+pub(super) use labels::{AnswerLabels, LabelledAnswer};
 pub(super) use slice::ArraySlice;
-
-/// The values that a PNG shows as black and white; `None` stands for the minimum or maximum of the elements.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Contrast {
-    pub(super) min: Option<f64>,
-    pub(super) max: Option<f64>,
-}
 
 /// The way in which a format encodes a response.
 pub(super) enum ResponseEncoding {
@@ -37,8 +38,8 @@ pub(super) enum ResponseEncoding {
 /// Formats that need all elements before the first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BufferedFormat {
-    /// An image.
-    Png(Contrast),
+    /// A picture, or its colours.
+    Picture(PictureQuery),
     /// NumPy strings, all padded to the length of the longest.
     NpyStrings,
 }
@@ -63,31 +64,40 @@ pub(super) enum EncodeError {
     /// A string ends with NUL, which NumPy would strip.
     #[error("cannot represent a string that ends with NUL")]
     TrailingNul,
-    /// Encoding the image failed.
-    #[error("encoding the image failed")]
+    /// Encoding the picture failed.
+    #[error("encoding the picture failed")]
     Png(#[from] png::EncodingError),
+    /// Describing its colours failed.
+    #[error("describing the colours of a picture failed")]
+    Json(#[from] serde_json::Error),
 }
 
 /// Returns the reason why a format cannot represent the elements, worded to follow its name; `None` if it can.
-pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice) -> Option<String> {
+pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice, picture: &PictureQuery) -> Option<String> {
     match format {
-        Format::Json => None,
+        Format::Json if picture.answer == PictureAnswer::Thresholds => picture::unsupported_reason(slice, picture),
+        Format::Json | Format::Xarray => None,
         Format::Raw => raw::unsupported_reason(slice),
         Format::Npy => npy::unsupported_reason(slice),
         Format::Csv => csv::unsupported_reason(slice),
-        Format::Png => png_image::unsupported_reason(slice),
+        Format::Png => picture::unsupported_reason(slice, picture),
     }
 }
 
 /// Returns the formats that can represent the elements.
 pub(super) fn supported_formats(slice: &ArraySlice) -> Vec<Format> {
-    Format::ALL.into_iter().filter(|&format| unsupported_reason(format, slice).is_none()).collect()
+    let picture = PictureQuery::default();
+    Format::ALL.into_iter().filter(|&format| unsupported_reason(format, slice, &picture).is_none()).collect()
 }
 
 /// Returns the encoding of a response in a format that can represent its elements.
-pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Contrast) -> ResponseEncoding {
+pub(super) fn response_encoding(format: Format, slice: &ArraySlice, picture: &PictureQuery) -> ResponseEncoding {
     match format {
+        Format::Json if picture.answer == PictureAnswer::Thresholds => {
+            ResponseEncoding::Buffered(BufferedFormat::Picture(*picture))
+        }
         Format::Json => ResponseEncoding::PerElement(Box::new(json::JsonEncoder::new(slice))),
+        Format::Xarray => ResponseEncoding::PerElement(Box::new(xarray::XarrayEncoder::new(slice))),
         Format::Csv => ResponseEncoding::PerElement(Box::new(csv::CsvEncoder::new(slice))),
         Format::Raw if slice.is_variable() => {
             ResponseEncoding::PerElement(Box::new(raw::LengthPrefixedEncoder::new(slice)))
@@ -97,7 +107,25 @@ pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Co
             Some(descr) => ResponseEncoding::Passthrough(render_header(&descr, &slice.shape)),
             None => ResponseEncoding::Buffered(BufferedFormat::NpyStrings),
         },
-        Format::Png => ResponseEncoding::Buffered(BufferedFormat::Png(contrast)),
+        Format::Png => ResponseEncoding::Buffered(BufferedFormat::Picture(*picture)),
+    }
+}
+
+impl BufferedFormat {
+    /// True if the answer depends on the elements.
+    pub(super) fn needs_elements(&self) -> bool {
+        match self {
+            Self::Picture(picture) => picture::needs_elements(picture),
+            Self::NpyStrings => true,
+        }
+    }
+
+    /// The memory of encoding elements of a fixed size, in bytes, in addition to them.
+    pub(super) fn memory_needed(&self, elements: u64) -> u64 {
+        match self {
+            Self::Picture(picture) => picture::memory_needed(elements, picture),
+            Self::NpyStrings => elements.saturating_mul(2),
+        }
     }
 }
 
@@ -109,7 +137,7 @@ pub(super) fn encode_buffered(
     limit: u64,
 ) -> Result<Vec<u8>, EncodeError> {
     match format {
-        BufferedFormat::Png(contrast) => png_image::image(slice, buffers, contrast),
+        BufferedFormat::Picture(picture) => picture::encode(slice, buffers, &picture),
         BufferedFormat::NpyStrings => npy::strings(slice, buffers, limit),
     }
 }
@@ -121,7 +149,12 @@ pub(super) mod tests {
     use serde_json::json;
 
     pub(crate) fn slice(data_type: &str, shape: &[u64]) -> ArraySlice {
-        ArraySlice { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), column_names: None }
+        ArraySlice {
+            shape: shape.to_vec(),
+            data_type: parse_v3(&json!(data_type)).unwrap(),
+            column_names: None,
+            labels: None,
+        }
     }
 
     /// Encodes these elements.
@@ -135,19 +168,19 @@ pub(super) mod tests {
 
     #[test]
     fn formats_support_shapes_and_types() {
-        use Format::{Csv, Json, Npy, Png, Raw};
+        use Format::{Csv, Json, Npy, Png, Raw, Xarray};
         for (data_type, shape, formats) in [
-            ("float32", &[2, 3][..], &[Json, Raw, Npy, Csv, Png][..]),
-            ("uint8", &[], &[Json, Raw, Npy, Csv]),
-            ("uint8", &[3], &[Json, Raw, Npy, Csv]),
-            ("uint8", &[1, 2, 3], &[Json, Raw, Npy]),
-            ("uint8", &[0, 3], &[Json, Raw, Npy, Csv]),
-            ("uint8", &[1 << 31, 3], &[Json, Raw, Npy, Csv]),
-            ("complex64", &[2, 3], &[Json, Raw, Npy, Csv]),
-            ("bool", &[2, 3], &[Json, Raw, Npy, Csv, Png]),
-            ("string", &[2, 3], &[Json, Raw, Npy, Csv]),
-            ("bytes", &[2, 3], &[Json, Raw, Csv]),
-            ("bytes", &[1 << 32, 1, 1], &[Json]),
+            ("float32", &[2, 3][..], &[Json, Raw, Npy, Csv, Png, Xarray][..]),
+            ("uint8", &[], &[Json, Raw, Npy, Csv, Xarray]),
+            ("uint8", &[3], &[Json, Raw, Npy, Csv, Xarray]),
+            ("uint8", &[1, 2, 3], &[Json, Raw, Npy, Xarray]),
+            ("uint8", &[0, 3], &[Json, Raw, Npy, Csv, Xarray]),
+            ("uint8", &[1 << 31, 3], &[Json, Raw, Npy, Csv, Xarray]),
+            ("complex64", &[2, 3], &[Json, Raw, Npy, Csv, Xarray]),
+            ("bool", &[2, 3], &[Json, Raw, Npy, Csv, Png, Xarray]),
+            ("string", &[2, 3], &[Json, Raw, Npy, Csv, Xarray]),
+            ("bytes", &[2, 3], &[Json, Raw, Csv, Xarray]),
+            ("bytes", &[1 << 32, 1, 1], &[Json, Xarray]),
         ] {
             assert_eq!(supported_formats(&slice(data_type, shape)), formats, "{data_type} {shape:?}");
         }

@@ -1,8 +1,10 @@
 //! The shape and type of a response's elements.
 
+use std::sync::Arc;
+
 use meta::data_type::{DataType, Number};
 
-use super::csv_header::ColumnNames;
+use super::{csv_header::ColumnNames, labels::AnswerLabels};
 
 /// The elements of a response: a data type and a shape, in C order.
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub(in crate::array_api) struct ArraySlice {
     pub(in crate::array_api) data_type: DataType,
     /// The names of the columns, for CSV with a header line.
     pub(in crate::array_api) column_names: Option<ColumnNames>,
+    /// The labels, for xarray and CSV with labels.
+    pub(in crate::array_api) labels: Option<Arc<AnswerLabels>>,
 }
 
 impl ArraySlice {
@@ -50,7 +54,7 @@ impl ArraySlice {
             Some(around)
         });
         let brackets = lists.fold(0_u64, |sum, lists| sum.saturating_add(lists.saturating_mul(3)));
-        self.max_elements_len().saturating_add(brackets)
+        self.max_elements_len().saturating_add(brackets).saturating_add(self.labels_len())
     }
 
     /// An upper bound of the CSV text's length; see [`max_json_len`](Self::max_json_len).
@@ -60,7 +64,11 @@ impl ArraySlice {
         // Each field of a struct may be quoted.
         let quotes = (self.data_type.field_names().len() as u64).saturating_mul(3);
         let quotes = self.elements().unwrap_or(u64::MAX).saturating_mul(quotes);
-        self.max_elements_len().saturating_add(column_names).saturating_add(quotes)
+        self.max_elements_len().saturating_add(column_names).saturating_add(quotes).saturating_add(self.labels_len())
+    }
+
+    fn labels_len(&self) -> u64 {
+        self.labels.as_ref().map_or(0, |labels| labels.max_text_len())
     }
 
     /// An upper bound of the length of all elements as text, each with a separator.

@@ -1,0 +1,98 @@
+//! Pictures of two-dimensional elements, and their colours.
+
+mod color_maps;
+mod coloring;
+mod limits;
+mod png_file;
+mod thresholds;
+mod values;
+
+use codec::Elements;
+use meta::data_type::Number;
+use wire::{
+    picture::{ColorMap, Limits},
+    query::{Channels, PictureAnswer, PictureQuery},
+};
+
+use self::{coloring::Coloring, limits::FoundLimits};
+use super::{EncodeError, slice::ArraySlice};
+
+/// The maximum number of pixels along a side, by the PNG specification.
+const MAX_SIDE: u64 = (1 << 31) - 1;
+
+/// Returns the reason why elements cannot be shown, worded to follow "png"; `None` if they can.
+pub(super) fn unsupported_reason(slice: &ArraySlice, picture: &PictureQuery) -> Option<String> {
+    let data_type = &slice.data_type;
+    let rank = slice.shape.len();
+    match (picture.channels, picture.answer) {
+        (Channels::Rgb, _) if data_type.number() != Some(Number::UInt8) => {
+            return Some(format!("needs uint8 for \"rgb\", but the data type is {data_type}"));
+        }
+        (Channels::Rgb, _) if rank != 3 || !matches!(slice.shape.last(), Some(3 | 4)) => {
+            return Some(format!(
+                "needs 3 dimensions for \"rgb\", the last with 3 or 4 channels, but the shape is {:?}",
+                slice.shape
+            ));
+        }
+        (Channels::Mapped, _) if data_type.to_f64(&data_type.zero()).is_none() => {
+            return Some(format!("needs real numbers, but the data type is {data_type}"));
+        }
+        (Channels::Mapped, PictureAnswer::Thresholds) => return None,
+        (Channels::Mapped, PictureAnswer::Pixels) if rank != 2 => {
+            return Some(format!("needs 2 dimensions, but the selection has {rank}"));
+        }
+        _ => {}
+    }
+    sides(slice)
+        .is_none()
+        .then(|| format!("supports 1 to {MAX_SIDE} pixels along a side, but the shape is {:?}", slice.shape))
+}
+
+/// True if the answer depends on the elements.
+pub(super) fn needs_elements(picture: &PictureQuery) -> bool {
+    picture.answer == PictureAnswer::Pixels || picture.min.is_none() || picture.max.is_none()
+}
+
+/// Encodes all elements as a picture, or describes its colours.
+pub(super) fn encode(slice: &ArraySlice, buffers: &[Elements], picture: &PictureQuery) -> Result<Vec<u8>, EncodeError> {
+    let (height, width) = sides(slice).unwrap_or_default();
+    if picture.channels == Channels::Rgb {
+        return png_file::of_channels((height, width), slice, buffers);
+    }
+    let coloring = Coloring::new(picture, FoundLimits::of(picture, &slice.data_type, buffers));
+    if picture.answer == PictureAnswer::Thresholds {
+        return Ok(coloring.to_json()?);
+    }
+    let mut pixels = Vec::new();
+    buffers.iter().for_each(|elements| coloring.append_colors(&slice.data_type, elements, &mut pixels));
+    check_count(u64::from(height) * u64::from(width), pixels.len() as u64)?;
+    png_file::of_colors((height, width), &pixels, &coloring.colors)
+}
+
+/// The memory of encoding elements, in bytes, in addition to the elements.
+pub(super) fn memory_needed(elements: u64, picture: &PictureQuery) -> u64 {
+    // The number of a colour, up to two or four channels in the file, and for robust limits a value.
+    let channels = if picture.cmap.is_some_and(|map| map != ColorMap::Grey) { 4 } else { 2 };
+    let per_element = match (picture.channels, picture.limits) {
+        (Channels::Rgb, _) => 2,
+        (Channels::Mapped, Some(Limits::Robust)) => 2 + channels + 8,
+        (Channels::Mapped, _) => 2 + channels,
+    };
+    elements.saturating_mul(per_element)
+}
+
+fn check_count(expected: u64, found: u64) -> Result<(), EncodeError> {
+    if found == expected { Ok(()) } else { Err(EncodeError::Count { expected, found }) }
+}
+
+/// The height and width.
+fn sides(slice: &ArraySlice) -> Option<(u32, u32)> {
+    let side = |extent: u64| u32::try_from(extent).ok().filter(|_| (1..=MAX_SIDE).contains(&extent));
+    match slice.shape.as_slice() {
+        &[height, width] | &[height, width, 3 | 4] => Some((side(height)?, side(width)?)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

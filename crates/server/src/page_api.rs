@@ -1,0 +1,77 @@
+//! The page that shows hierarchies and arrays, and its files.
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use http::{
+    Extensions, HeaderName, HeaderValue, Uri,
+    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY},
+};
+use wire::routes;
+
+use crate::{
+    admission,
+    app::App,
+    content_encoding::ContentEncoding,
+    error::ApiError,
+    extract::{ContentNegotiation, DocumentPreference},
+    headers::REVALIDATE,
+};
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+/// The content of a name never changes.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const POLICY: HeaderValue = HeaderValue::from_static(page::CONTENT_SECURITY_POLICY);
+const ACCEPT: HeaderValue = HeaderValue::from_static("Accept");
+const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+
+/// `GET /`: the page, for clients that prefer HTML to JSON. Others find nothing.
+pub(crate) async fn root(
+    State(app): State<App>,
+    extensions: Extensions,
+    preference: DocumentPreference,
+) -> Result<Response, ApiError> {
+    match preference {
+        DocumentPreference::Html => Ok(([(VARY, ACCEPT)], document(&app, &extensions)).into_response()),
+        DocumentPreference::Other => Err(ApiError::not_found()),
+    }
+}
+
+/// `GET /browse/{path}`: the page on a node. Which it is, and whether it exists, is found out by the page's requests.
+pub(crate) async fn browse(State(app): State<App>, extensions: Extensions) -> Response {
+    document(&app, &extensions)
+}
+
+/// `GET /assets/{file}`: a file of the page.
+pub(crate) async fn asset(uri: Uri, negotiation: ContentNegotiation) -> Result<Response, ApiError> {
+    let file = routes::parse_asset(uri.path()).and_then(page::file).ok_or_else(ApiError::not_found)?;
+    let encoding = negotiation.encoding();
+    let content = match encoding {
+        ContentEncoding::Identity => &file.identity,
+        ContentEncoding::Zstd => &file.zstd,
+        ContentEncoding::Gzip => &file.gzip,
+    };
+    let media_type = HeaderValue::from_static(file.media_type);
+    let headers = [(CONTENT_TYPE, media_type), (CACHE_CONTROL, IMMUTABLE), (VARY, ACCEPT_ENCODING)];
+    let encoding: Option<(HeaderName, HeaderValue)> = encoding.header().map(|value| (CONTENT_ENCODING, value));
+    let mut response = (headers, content.clone()).into_response();
+    response.headers_mut().extend(encoding);
+    Ok(response)
+}
+
+/// The document, with the beginnings of the URLs of this server. Files are the same for all callers, so their URLs have
+/// no share link.
+fn document(app: &App, extensions: &Extensions) -> Response {
+    let base = app.settings().base_path.as_str();
+    let session = admission::session_of(extensions, app);
+    let html = page::document(&format!("{base}{}", routes::ASSETS_ROOT), &format!("{base}{}", session.base_path()));
+    let headers = [
+        (CONTENT_TYPE, HTML),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, REVALIDATE),
+        (REFERRER_POLICY, NO_REFERRER),
+    ];
+    (headers, html).into_response()
+}

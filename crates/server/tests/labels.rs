@@ -1,0 +1,250 @@
+//! Selection by names and labels: what the store has at the moment of the answer, rights on coordinates, and limits.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use common::{TestResponse, TestServer, tokens::ServerWithTokens};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use server::Settings;
+use wire::problem::ProblemType;
+
+/// The document of an array over named dimensions.
+fn document(data_type: &str, shape: &[u64], names: &[&str], attributes: Value) -> Value {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "dimension_names": names, "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shape.iter().map(|extent| (*extent).clamp(1, 4)).collect::<Vec<_>>()}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": [{"name": "bytes"}],
+        "attributes": attributes,
+    })
+}
+
+async fn create(server: &TestServer, path: &str, document: &Value, elements: &Value) {
+    let created = server.json(Method::PUT, &format!("/node/{path}"), document).await;
+    assert!(created.status.is_success(), "{path}: {}", created.text());
+    write(server, path, elements).await;
+}
+
+async fn write(server: &TestServer, path: &str, elements: &Value) {
+    let body = elements.to_string();
+    let written = server.put(&format!("/array/{path}"), &[("content-type", "application/json")], body).await;
+    assert!(written.status.is_success(), "{path}: {}", written.text());
+}
+
+/// `lab/t` over `time` and `lat`, with descending latitudes and daily times; `lab/u` over `none`, without a coordinate.
+async fn fill(server: &TestServer) {
+    let times = json!({"units": "days since 2020-01-30"});
+    create(server, "lab/time", &document("int16", &[4], &["time"], times), &json!([0, 1, 2, 3])).await;
+    create(server, "lab/lat", &document("float32", &[3], &["lat"], json!({})), &json!([60.5, 50.1, 40.5])).await;
+    let packed = json!({"scale_factor": 0.5, "_FillValue": -1});
+    let elements = json!([[0, 1, 2], [3, 4, 5], [6, -1, 8], [9, 10, 11]]);
+    create(server, "lab/t", &document("int16", &[4, 3], &["time", "lat"], packed), &elements).await;
+    create(server, "lab/u", &document("int16", &[2], &["none"], json!({})), &json!([1, 2])).await;
+}
+
+async fn server() -> TestServer {
+    let server = TestServer::new();
+    fill(&server).await;
+    server
+}
+
+async fn get(server: &TestServer, path: &str) -> TestResponse {
+    server.get(&format!("/array/{path}"), &[]).await
+}
+
+#[tokio::test]
+async fn names_and_labels_select() {
+    let server = server().await;
+    for (query, elements, selected) in [
+        ("sel.lat=50.1", json!([1, 4, -1, 10]), r#"{"lat":1}"#),
+        ("sel.time=2020-02&isel.lat=0", json!([6, 9]), r#"{"time":"2:4","lat":0}"#),
+        ("sel.time=2020-01-31&isel.1=::2", json!([[3, 5]]), r#"{"time":"1:2","lat":"::2"}"#),
+        ("sel.lat=41..51&sel.time=-P1D..", json!([[-1], [10]]), r#"{"time":"2:4","lat":"1:2"}"#),
+        ("sel.lat=(40.5,60~)&isel.time=0", json!([2, 0]), r#"{"time":0,"lat":"(2,0)"}"#),
+        ("sel.time=2020-02-01T05:00:00+05:00&decode=cf", json!([3.0, "NaN", 4.0]), r#"{"time":2}"#),
+        ("sel.time=2020-02-01T00:00:00%2B00:00&isel.lat=0", json!(6), r#"{"time":2,"lat":0}"#),
+        ("sel.time=2020-01-31T11:59~&labels=time", json!("2020-01-31T00:00:00.000000000"), r#"{"time":1}"#),
+        ("labels=lat&isel.lat=::-2", json!([40.5, 60.5]), r#"{"lat":"::-2"}"#),
+    ] {
+        let answer = get(&server, &format!("lab/t?{query}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text());
+        assert_eq!((answer.json(), answer.header("zarr-selected")), (elements, selected), "{query}");
+        let head = server.head(&format!("/array/lab/t?{query}"), &[]).await;
+        assert_eq!((head.header("zarr-selected"), head.header("etag")), (selected, answer.header("etag")), "{query}");
+    }
+    let body = json!({"sel": {"lat": [40.5, "60~"]}, "isel": {"time": {"start": 2}}});
+    assert_eq!(server.json(Method::POST, "/array/lab/t?read", &body).await.json(), json!([[8, 6], [11, 9]]));
+    let both = server.json(Method::POST, "/array/lab/t?read&sel.lat=50.1", &json!({"isel": {"time": 0}})).await;
+    assert_eq!(both.json(), json!(1));
+    let query = server.json(Method::POST, "/array/lab/t?read&sel.lat=50.1&isel.time=-1", &json!({})).await;
+    assert_eq!(query.json(), json!(10));
+}
+
+#[tokio::test]
+async fn answers_follow_their_coordinate() {
+    let server = server().await;
+    let path = "/array/lab/t?sel.lat=50.1&isel.time=0";
+    let before = server.get(path, &[]).await;
+    assert_eq!(before.json(), json!(1));
+    let tag = before.header("etag").to_owned();
+    assert_eq!(server.get(path, &[("if-none-match", &tag)]).await.status, StatusCode::NOT_MODIFIED);
+    // The same index under another label, then another index: the coordinate is part of the answer both times.
+    write(&server, "lab/lat", &json!([61, 50.1, 40.5])).await;
+    let same = server.get(path, &[("if-none-match", &tag)]).await;
+    assert_eq!((same.status, same.json()), (StatusCode::OK, json!(1)));
+    assert_ne!(same.header("etag"), tag);
+    write(&server, "lab/lat", &json!([50.1, 60, 40.5])).await;
+    assert_eq!(server.get(path, &[("if-none-match", same.header("etag"))]).await.json(), json!(0));
+    let formats = ["json", "xarray", "csv&header=labels", "csv&header=true"];
+    let mut tags = Vec::new();
+    for format in formats {
+        tags.push(get(&server, &format!("lab/t?isel.time=0&format={format}")).await.header("etag").to_owned());
+    }
+    tags.push(get(&server, "lab/t?isel.time=0&decode=cf").await.header("etag").to_owned());
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), formats.len() + 1);
+}
+
+#[tokio::test]
+async fn coordinates_need_the_right_to_read_them() {
+    let closed = ServerWithTokens::closed();
+    fill(&TestServer::over(closed.server.store.clone(), Settings::default())).await;
+    let (_, whole) = closed.token(&["read:lab/"]);
+    let (_, array) = closed.token(&["read:lab/t/"]);
+    let (_, both) = closed.token(&["read:lab/t/", "read:lab/lat/"]);
+    for (token, query, kind) in [
+        (&whole, "sel.lat=50.1", None),
+        (&array, "isel.lat=0", None),
+        (&array, "sel.lat=50.1", Some(ProblemType::NoCoordinate)),
+        (&both, "sel.lat=50.1", None),
+        (&both, "sel.time=2020", Some(ProblemType::NoCoordinate)),
+        (&array, "labels=lat", Some(ProblemType::NoCoordinate)),
+    ] {
+        let answer = closed.get(token, &format!("/array/lab/t?{query}")).await;
+        match kind {
+            None => assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text()),
+            Some(kind) => {
+                let problem = answer.problem(kind);
+                // The same words as without a coordinate.
+                let none = get(&server().await, "lab/u?sel.none=1").await.problem(ProblemType::NoCoordinate);
+                let name = problem.members.name.clone().unwrap();
+                assert_eq!(problem.detail, none.detail.replace("none", &name));
+            }
+        }
+    }
+    // Labels that cannot be read are left out.
+    let answer = closed.get(&both, "/array/lab/t?format=xarray&isel.time=0").await.json();
+    let coordinates: Vec<_> = answer["coords"].as_object().unwrap().keys().cloned().collect();
+    assert_eq!(coordinates, ["lat"]);
+}
+
+#[tokio::test]
+async fn hostile_labels_are_refused() {
+    let server = server().await;
+    let many = |label: &str, count: usize| vec![label; count].join(",");
+    let body = |labels: String| format!(r#"{{"sel":{{"lat":"({labels})"}}}}"#);
+    for (body, kind) in [
+        (body(many("40.5", 1 << 16)), None),
+        (body(many("40.5", (1 << 16) + 1)), Some(ProblemType::InvalidLabel)),
+        (format!(r#"{{"sel":{{"lat":"{}"}}}}"#, "9".repeat(1 << 20)), Some(ProblemType::InvalidLabel)),
+        (format!(r#"{{"sel":{{"lat":"{}"}}}}"#, "9".repeat((1 << 20) + 1)), Some(ProblemType::InvalidLabel)),
+        (format!(r#"{{"sel":{{"lat":[{}]}}}}"#, many("1", 100_000)), Some(ProblemType::InvalidLabel)),
+        (format!(r#"{{"sel":{{{}}}}}"#, many(r#""x":1"#, 65)), Some(ProblemType::InvalidSelection)),
+        (r#"{"sel":[1]}"#.to_owned(), Some(ProblemType::InvalidSelection)),
+        (r#"{"sel":{"lat":null}}"#.to_owned(), Some(ProblemType::InvalidLabel)),
+        (r#"{"sel":{},"points":[]}"#.to_owned(), Some(ProblemType::SelectionConflict)),
+        (r#"{"sel":{},"sol":{}}"#.to_owned(), Some(ProblemType::InvalidSelection)),
+        (r#"{"isel":{"lat":"..."}}"#.to_owned(), Some(ProblemType::InvalidSelection)),
+    ] {
+        let answer = server
+            .request(
+                Method::POST,
+                "/array/lab/t?read&format=raw",
+                &[("content-type", "application/json")],
+                body.clone(),
+            )
+            .await;
+        match kind {
+            None => assert_eq!(answer.status, StatusCode::OK),
+            Some(kind) => drop(answer.problem(kind)),
+        }
+    }
+    let repeated = vec!["isel.lat=0"; 65].join("&");
+    get(&server, &format!("lab/t?{repeated}")).await.problem(ProblemType::InvalidParameter);
+    get(&server, "lab/t?isel.lat=0&isel.lat=1").await.problem(ProblemType::DimensionRepeated);
+}
+
+#[tokio::test]
+async fn huge_coordinates_are_refused_before_they_are_read() {
+    let server = TestServer::new();
+    let extent = 1_000_000_000_000_u64;
+    for (path, names) in [("x", ["x"]), ("data", ["x"])] {
+        let document = document("float64", &[extent], &names, json!({}));
+        assert!(server.json(Method::PUT, &format!("/node/{path}"), &document).await.status.is_success());
+    }
+    for query in ["sel.x=1", "sel.x=1..2", "isel.x=0&format=xarray"] {
+        get(&server, &format!("data?{query}")).await.problem(ProblemType::SelectionTooLarge);
+    }
+    assert_eq!(get(&server, "data?isel.x=0").await.json(), json!(0.0));
+    assert_eq!(get(&server, "data?isel.x=5&labels=x").await.json(), json!(0.0));
+}
+
+#[tokio::test]
+async fn undecodable_attributes_are_told() {
+    let server = TestServer::new();
+    for (path, attributes, kind) in [
+        ("scale", json!({"scale_factor": "2"}), ProblemType::InvalidMetadata),
+        ("units", json!({"units": "days since yesterday"}), ProblemType::InvalidMetadata),
+        (
+            "calendar",
+            json!({"units": "days since 2000-01-01", "calendar": "martian"}),
+            ProblemType::UnsupportedCalendar,
+        ),
+        ("range", json!({"units": "days since 9000-01-01"}), ProblemType::UnsupportedCalendar),
+    ] {
+        create(&server, path, &document("int16", &[2], &[path], attributes), &json!([1, 2])).await;
+        assert_eq!(get(&server, path).await.json(), json!([1, 2]), "{path}");
+        get(&server, &format!("{path}?decode=cf")).await.problem(kind);
+    }
+}
+
+#[tokio::test]
+async fn labels_of_windows_are_means() {
+    let server = server().await;
+    for (query, labels) in [
+        ("labels=lat&reduce=max&axis=time&decode=none", json!([60.5, 50.1, 40.5])),
+        ("labels=lat&reduce=max&coarsen.lat=2&decode=none&isel.lat=0:1", json!([60.5])),
+        (
+            "labels=time&reduce=mean&coarsen.time=2&decode=cf",
+            json!(["2020-01-30T12:00:00.000000000", "2020-02-01T12:00:00.000000000"]),
+        ),
+        ("labels=function&reduce=min,nanmax&axis=time&decode=none", json!(["min", "nanmax"])),
+        ("labels=function&reduce=min,nanmax&sel.lat=50.1&decode=none", json!(["min", "nanmax"])),
+    ] {
+        let answer = get(&server, &format!("lab/t?{query}")).await;
+        assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text());
+        assert_eq!(answer.json(), labels, "{query}");
+    }
+    get(&server, "lab/t?labels=lat&reduce=max&axis=lat&decode=cf").await.problem(ProblemType::UnknownDimension);
+    get(&server, "lab/t?labels=lat&reduce=max&decode=cf").await.problem(ProblemType::UnknownDimension);
+    get(&server, "lab/t?labels=function&reduce=max&decode=cf").await.problem(ProblemType::UnknownDimension);
+    let query = "reduce=min,max&axis=lat&coarsen.time=2&decode=cf&format=xarray";
+    let answer = get(&server, &format!("lab/t?{query}")).await.json();
+    assert_eq!(answer["dims"], json!(["function", "time"]));
+    assert_eq!(answer["coords"]["function"]["data"], json!(["min", "max"]));
+    assert_eq!(
+        answer["coords"]["time"]["data"],
+        json!(["2020-01-30T12:00:00.000000000", "2020-02-01T12:00:00.000000000"])
+    );
+    let csv = get(&server, "lab/t?reduce=count&axis=lat&decode=cf&format=csv&header=labels").await;
+    let times = ["2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02"].map(|day| format!("{day}T00:00:00.000000000"));
+    let [first, second, third, fourth] = times;
+    assert_eq!(csv.text(), format!("time,t\r\n{first},3\r\n{second},3\r\n{third},2\r\n{fourth},3\r\n"));
+}

@@ -1,0 +1,121 @@
+//! Reductions: results that are made in parts, and limits of memory, work and size.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use common::{
+    TestServer, arrays,
+    nodes::{v3_array, with},
+};
+use http::StatusCode;
+use serde_json::json;
+use server::Settings;
+use wire::problem::ProblemType;
+
+/// A server whose reductions hold few groups at a time.
+fn small() -> TestServer {
+    let mut settings = Settings::default();
+    settings.arrays.max_memory = 16 << 20;
+    TestServer::with(settings)
+}
+
+/// Sets an array of 1,200 by 100 floats in chunks of 70 by 30, of which one in five is missing and the others have wide
+/// sums, ties, NaN and negative zero.
+async fn fill(server: &TestServer) {
+    let document = with(v3_array("float64", &[1200, 100], &[70, 30]), "/fill_value", json!(2.5));
+    arrays::put(server, "a/zarr.json", document.to_string().into_bytes()).await;
+    for (number, (row, column)) in (0..18).flat_map(|row| (0..4).map(move |column| (row, column))).enumerate() {
+        if number % 5 == 3 {
+            continue;
+        }
+        let value = |at: usize| match (at * 7 + number * 13) % 101 {
+            0 => f64::NAN,
+            1..=9 => -0.0,
+            10..=20 => 3.0,
+            other => (other as f64 - 50.0) * 10_f64.powi((at % 7) as i32 - 3),
+        };
+        let chunk = (0..70 * 30).flat_map(|at| value(at).to_le_bytes()).collect();
+        arrays::put(server, &format!("a/c/{row}/{column}"), chunk).await;
+    }
+}
+
+#[tokio::test]
+async fn results_that_are_made_in_parts_are_the_same() {
+    let (whole, parts) = (TestServer::new(), small());
+    fill(&whole).await;
+    fill(&parts).await;
+    // As one result, these would take more memory than the server has for one.
+    let refused = parts.get("/array/a?reduce=mean,nanmean&coarsen.1=1&format=raw", &[]).await;
+    refused.problem(ProblemType::TooMuchMemory);
+    let windows = ["coarsen.1=1", "coarsen.0=1", "coarsen.0=2&coarsen.1=1", "coarsen.0=1&coarsen.1=3&edge=trim"];
+    let selections = ["", "&select=::-1", "&select=3:1199,::-1", "&isel.0=1:1190:1", "&isel.1=(5,99,5,0,31,30)"];
+    for (at, function) in
+        ["sum", "mean", "nanstd", "var", "min", "nanmax", "first", "count", "any", "all"].into_iter().enumerate()
+    {
+        for window in windows {
+            // Each function with some of the selections.
+            for selection in selections.iter().skip(at % 3).step_by(3) {
+                let target = format!("/array/a?reduce={function}&{window}{selection}&format=raw");
+                let (one, other) = (whole.get(&target, &[]).await, parts.get(&target, &[]).await);
+                assert!(one.status == StatusCode::OK && other.status == one.status, "{target}: {one:?} {other:?}");
+                assert!(one.body == other.body, "{target}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn fill_values_are_work_for_each_group() {
+    let server = TestServer::new();
+    let document = v3_array("float64", &[100_000, 1_000_000], &[1, 1_000_000]);
+    arrays::put(&server, "a/zarr.json", document.to_string().into_bytes()).await;
+    let refused = server.get("/array/a?reduce=mean&axis=0&format=raw", &[]).await.problem(ProblemType::WorkTooLarge);
+    assert!(refused.detail.contains("--max-work"));
+    let allowed = server.get("/array/a?reduce=mean", &[]).await;
+    assert_eq!((allowed.status, allowed.text()), (StatusCode::OK, "0.0"), "one group");
+}
+
+#[tokio::test]
+async fn decoded_answers_are_bounded_as_such() {
+    let mut settings = Settings::default();
+    settings.limits.selection = 1000;
+    let server = TestServer::with(settings);
+    let attributes = json!({"scale_factor": 0.1, "_FillValue": -1});
+    let document = with(v3_array("int8", &[2000], &[100]), "/attributes", attributes);
+    arrays::put(&server, "a/zarr.json", document.to_string().into_bytes()).await;
+    let get = async |query: &str| server.get(&format!("/array/a?format=raw&{query}"), &[]).await;
+    assert_eq!(get("select=:1000").await.status, StatusCode::OK);
+    // Decoded, and cast, to float64.
+    for (query, size, fits) in [
+        ("select=:1000&decode=cf", 8000, "0:125"),
+        ("select=:126&decode=cf", 1008, "0:63"),
+        ("select=:126&astype=float64", 1008, "0:63"),
+    ] {
+        let refused = get(query).await.problem(ProblemType::SelectionTooLarge);
+        assert!(refused.detail.contains("--max-selection"), "{query}");
+        let members = refused.members;
+        assert_eq!((members.size, members.limit), (Some(size), Some(1000)), "{query}");
+        assert_eq!(members.smaller.as_deref(), Some(fits), "{query}");
+    }
+    assert_eq!(get("select=:125&decode=cf").await.status, StatusCode::OK);
+    assert_eq!(get("select=:125&astype=float64").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn wide_sums_are_bounded_before_they_take_memory() {
+    let server = TestServer::new();
+    let document = v3_array("float64", &[15, 20_000], &[15, 20_000]);
+    arrays::put(&server, "a/zarr.json", document.to_string().into_bytes()).await;
+    let row = |row: i32| (0..20_000).flat_map(move |_| 2_f64.powi(row * 120 - 900).to_le_bytes());
+    arrays::put(&server, "a/c/0/0", (0..15).flat_map(row).collect()).await;
+    let refused = server.get("/array/a?reduce=sum&axis=0&format=raw", &[]).await.problem(ProblemType::TooMuchMemory);
+    assert_eq!(refused.members.limit, Some(4 << 20));
+    let allowed = server.get("/array/a?reduce=sum&axis=0&select=:,:1000&format=raw", &[]).await;
+    assert_eq!((allowed.status, allowed.body.len()), (StatusCode::OK, 8000), "{}", allowed.text());
+}
