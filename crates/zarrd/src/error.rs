@@ -93,6 +93,12 @@ pub(crate) enum Error {
     /// A node cannot be read.
     #[error(transparent)]
     Node(#[from] NodeReadError),
+    /// Elements cannot be read.
+    #[error(transparent)]
+    Elements(#[from] crate::elements::ReadElementsError),
+    /// Elements cannot be written.
+    #[error(transparent)]
+    WriteElements(#[from] crate::elements::WriteElementsError),
     /// The name of a node is invalid.
     #[error("invalid node path {path:?}")]
     NodeName {
@@ -197,6 +203,8 @@ impl Error {
             | Self::ResolvePath(_)
             | Self::Signals(_)
             | Self::Node(_)
+            | Self::Elements(_)
+            | Self::WriteElements(_)
             | Self::NodeName { .. }
             | Self::OpenAccess(_)
             | Self::ReadAccess(_)

@@ -8,6 +8,7 @@
 //!                       ├─▶ config ─▶ commands ─▶ open ─────▶ store-local, or client of a server (--server)
 //! zarrd.toml ───────────┘                │        transfer    import, export, copy
 //!                                        │        hierarchy   ls, tree, info
+//!                                        │        elements    get, stats
 //!                                        │        server      serve
 //!                                        └─▶ error ─▶ exit code
 //! ```
@@ -21,6 +22,7 @@
 mod cli;
 mod commands;
 mod config;
+mod elements;
 mod error;
 mod exit;
 mod hierarchy;

@@ -144,6 +144,11 @@ impl Default for Output {
 }
 
 impl OutputError {
+    /// The error of writing to stdout.
+    pub(crate) fn of(error: io::Error) -> Self {
+        Self(error)
+    }
+
     /// True if the reader of stdout has closed it, as `head` does.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe

@@ -4,6 +4,7 @@ mod check;
 mod compact;
 mod copy;
 mod export;
+pub(crate) mod get;
 mod health;
 mod import;
 mod info;
@@ -11,6 +12,7 @@ mod login;
 mod ls;
 mod serve;
 mod share;
+mod stats;
 mod token;
 mod tree;
 
@@ -25,8 +27,8 @@ use store::{ListableStore, PageRequest, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, Location,
-        LogConfig, NodeConfig, ServeConfig, ShareConfig, TokenConfig,
+        CheckConfig, CompactConfig, ConfigFile, CopyConfig, Detail, ExportConfig, GetConfig, HealthConfig,
+        ImportConfig, Location, LogConfig, NodeConfig, ServeConfig, ShareConfig, StatsConfig, TokenConfig,
     },
     error::Error,
     logging, open,
@@ -66,6 +68,8 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
             ignore_broken_pipe(tree::run(NodeConfig::new(args.node, file, "tree")?, args.depth).await)
         }
         Command::Info(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
+        Command::Get(args) => ignore_broken_pipe(get::run(GetConfig::new(args, file)?).await),
+        Command::Stats(args) => ignore_broken_pipe(stats::run(StatsConfig::new(args, file)?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,

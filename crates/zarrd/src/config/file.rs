@@ -134,6 +134,7 @@ mod tests {
             max-chunks = 1000
             max-memory = "256MiB"
             chunk-cache = "0"
+            result-cache = "1MiB"
             max-connections = 10
             header-timeout = "10s"
             upload-timeout = "20s"
@@ -156,6 +157,7 @@ mod tests {
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));
+        assert_eq!(file.serve.result_cache, Some(bytesize::ByteSize::mib(1)));
         assert_eq!(file.serve.max_chunks.map(|chunks| chunks.get()), Some(1000));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));

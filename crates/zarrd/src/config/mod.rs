@@ -12,6 +12,7 @@ mod options;
 mod prefix;
 mod request_logs;
 mod resolved;
+mod serve;
 mod shares;
 mod token_directory;
 mod tokens;
@@ -30,9 +31,10 @@ pub(crate) use options::{
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
-    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, HealthConfig, ImportConfig, LogConfig,
-    NodeConfig, OnUnsupported, OutputFormat, ServeConfig, ServerEndpoint, TlsFiles, WriteLimits,
+    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, ImportConfig,
+    LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
 };
+pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;
 pub(crate) use token_directory::TokenDirectory;
 pub(crate) use tokens::{TokenCommand, TokenConfig};
@@ -40,6 +42,15 @@ pub(crate) use tokens::{TokenCommand, TokenConfig};
 /// Errors of the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
+    /// An option of a query is invalid.
+    #[error("invalid option")]
+    Query(#[from] wire::query::QueryError),
+    /// The extension of a file names no format.
+    #[error("{} does not end in .npy, .csv, .json, .png or .raw: name the format with --format", file.display())]
+    Extension {
+        /// Path of the file.
+        file: PathBuf,
+    },
     /// A file that the configuration names cannot be read.
     #[error("cannot read {}", file.display())]
     ReadNamed {

@@ -9,7 +9,7 @@ use std::{
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
-use server::{Host, Network, Origin};
+use server::{BasePath, Host, Network, Origin};
 
 use super::{AnonymousRight, Listen, Location, Mount};
 
@@ -111,6 +111,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) behind_proxy: Vec<Network>,
+    /// Path at which a proxy serves this server, such as `/lab`. It begins the URLs that the server writes; requests may
+    /// have it or not [default: none]
+    #[arg(long, env = "ZARRD_BASE_PATH", value_name = "PATH")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) base_path: Option<BasePath>,
     /// Web origin whose pages may change data, such as `https://viewer.example.org`; may be repeated
     #[arg(long, env = "ZARRD_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
@@ -138,7 +143,7 @@ pub(crate) struct ServeOptions {
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_work: Option<ByteSize>,
     /// Memory for all requests together: documents being parsed, chunks being decoded, elements being assembled,
-    /// listings and buffered responses; the chunk cache is not included [default: 1GiB]
+    /// listings and buffered responses; the caches of chunks and results are not included [default: 1GiB]
     #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
@@ -146,6 +151,10 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
+    /// Size of the cache of results of reductions and statistics; 0 disables it [default: 8MiB]
+    #[arg(long, env = "ZARRD_RESULT_CACHE", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) result_cache: Option<ByteSize>,
     /// Store written chunks even if all their elements are the fill value, instead of omitting them [default: false]
     #[arg(long, env = "ZARRD_WRITE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]

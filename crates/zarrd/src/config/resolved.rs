@@ -6,28 +6,22 @@ use std::{
     time::Duration,
 };
 
-use access::Grants;
-use array::EmptyChunks;
 use bytesize::ByteSize;
-use client::{BaseUrl, Dialect, NodePath, Token};
-use server::{
-    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, MetricsAccess,
-    RequestLogOptions, Settings,
-};
+use client::{BaseUrl, Dialect, Format, NodePath, Token};
 use store::Prefix;
-use store_local::Access as StoreAccess;
 use tracing_subscriber::{EnvFilter, filter::Targets};
+use wire::query::ElementsQuery;
 
 use super::{
-    AnonymousRight, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, Mount, ServeOptions,
-    StoreOptions, TokenDirectory, TransferOptions, WriteOptions, log_caps, logins, request_logs,
+    ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, StoreOptions, TransferOptions,
+    WriteOptions, log_caps, logins,
 };
-use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs, ServeArgs};
+use crate::cli::{
+    CompactArgs, CopyArgs, EndpointArgs, ExportArgs, GetArgs, HealthArgs, ImportArgs, NodeArgs, StatsArgs,
+};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
-/// Minimum of `--max-memory`, in bytes: with less, hardly any chunk could be decoded.
-const MIN_MEMORY_BYTES: u64 = 16 << 20;
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// Configuration of the log.
@@ -39,38 +33,6 @@ pub(crate) struct LogConfig {
     pub(crate) filter: EnvFilter,
     /// The most detailed levels of other crates.
     pub(crate) caps: Targets,
-}
-
-/// Configuration of `serve`.
-#[derive(Debug)]
-pub(crate) struct ServeConfig {
-    /// Location of the store.
-    pub(crate) store: Location,
-    /// The stores that are mounted below names.
-    pub(crate) mounts: Vec<Mount>,
-    /// Access mode of the store.
-    pub(crate) access: StoreAccess,
-    /// Directory of tokens.
-    pub(crate) tokens: TokenDirectory,
-    /// Limits of the store if it is written to.
-    pub(crate) write: WriteLimits,
-    /// Address to listen on.
-    pub(crate) listen: Listen,
-    /// Files for TLS; `None` for plain HTTP.
-    pub(crate) tls: Option<TlsFiles>,
-    /// Access control and limits of the server.
-    pub(crate) settings: Settings,
-    /// The access log and the audit log.
-    pub(crate) logs: RequestLogOptions,
-}
-
-/// Files for TLS, in PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TlsFiles {
-    /// Path of the certificate chain.
-    pub(crate) cert: PathBuf,
-    /// Path of its private key.
-    pub(crate) key: PathBuf,
 }
 
 /// Configuration of `import`.
@@ -118,6 +80,34 @@ pub(crate) struct NodeConfig {
     pub(crate) path: NodePath,
     /// Dialect of the node, if restricted to one.
     pub(crate) dialect: Option<Dialect>,
+    /// Format of the output.
+    pub(crate) format: OutputFormat,
+}
+
+/// Configuration of `get`.
+#[derive(Debug)]
+pub(crate) struct GetConfig {
+    /// The store with the array.
+    pub(crate) endpoint: Endpoint,
+    /// Path of the array.
+    pub(crate) path: NodePath,
+    /// The elements, and what is computed of them.
+    pub(crate) query: ElementsQuery,
+    /// Format of the elements.
+    pub(crate) format: Format,
+    /// File to write; `None` for stdout.
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Configuration of `stats`.
+#[derive(Debug)]
+pub(crate) struct StatsConfig {
+    /// The store with the array.
+    pub(crate) endpoint: Endpoint,
+    /// Path of the array.
+    pub(crate) path: NodePath,
+    /// The elements, and their statistics.
+    pub(crate) query: ElementsQuery,
     /// Format of the output.
     pub(crate) format: OutputFormat,
 }
@@ -232,53 +222,6 @@ impl LogConfig {
     }
 }
 
-impl ServeConfig {
-    /// Resolves the options.
-    pub(crate) fn new(args: ServeArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let ServeArgs { store, access, write, serve } = args;
-        let listen = listen(serve.listen, file);
-        let tls = TlsFiles::new(&serve, &file.serve)?;
-        let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
-        let is_private = listen.0.ip().to_canonical().is_loopback() && proxies.is_empty();
-        let tokens = TokenDirectory::new(access, store.clone(), file);
-        let access = access_policy(&serve, file, is_private)?;
-        let store = file.location(store);
-        let mounts = mounts(&serve, &file.serve)?;
-        if tokens == TokenDirectory::None && access.anonymous == AnonymousAccess::Granted(Grants::none()) {
-            return Err(ConfigError::AccessRequired { store });
-        }
-        let logs = request_logs::resolve(&serve, &file.serve)?;
-        let limits = limits(&serve, &file.serve);
-        let arrays = arrays(&serve, &file.serve)?;
-        let read_only = serve.read_only.or(file.serve.read_only).unwrap_or_default();
-        let (changes, store_access) = match read_only {
-            true => (Changes::Rejected, StoreAccess::ReadOnly),
-            // Changes of a store that cannot be changed are answered by the server.
-            false if store.is_foreign() => (Changes::Accepted, StoreAccess::ReadOnly),
-            false => (Changes::Accepted, StoreAccess::ReadWrite),
-        };
-        let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
-        let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
-        let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
-        let write = WriteLimits::new(&write, file);
-        Ok(Self { store, mounts, access: store_access, tokens, write, listen, tls, settings, logs })
-    }
-}
-
-impl TlsFiles {
-    /// Resolves the options; the two files may be given in different places.
-    fn new(flags: &ServeOptions, file: &ServeOptions) -> Result<Option<Self>, ConfigError> {
-        let cert = flags.tls_cert.as_ref().or(file.tls_cert.as_ref());
-        let key = flags.tls_key.as_ref().or(file.tls_key.as_ref());
-        match (cert, key) {
-            (Some(cert), Some(key)) => Ok(Some(Self { cert: cert.clone(), key: key.clone() })),
-            (Some(_), None) => Err(ConfigError::IncompleteTls { given: "--tls-cert", missing: "--tls-key" }),
-            (None, Some(_)) => Err(ConfigError::IncompleteTls { given: "--tls-key", missing: "--tls-cert" }),
-            (None, None) => Ok(None),
-        }
-    }
-}
-
 impl ImportConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ImportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
@@ -324,6 +267,32 @@ impl NodeConfig {
             dialect: args.dialect,
             format: OutputFormat::new(args.json),
         })
+    }
+}
+
+impl GetConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: GetArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let query = args.query()?;
+        let format = match (args.format, &args.output) {
+            (Some(format), _) => format,
+            (None, None) => Format::Json,
+            (None, Some(file)) => {
+                let format = file.extension().and_then(|extension| extension.to_str()?.parse().ok());
+                format.ok_or_else(|| ConfigError::Extension { file: file.clone() })?
+            }
+        };
+        let endpoint = readable_endpoint(args.selection.endpoint, file, "get")?;
+        Ok(Self { endpoint, path: args.selection.path, query, format, output: args.output })
+    }
+}
+
+impl StatsConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: StatsArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let query = args.query()?;
+        let endpoint = readable_endpoint(args.selection.endpoint, file, "stats")?;
+        Ok(Self { endpoint, path: args.selection.path, query, format: OutputFormat::new(args.json) })
     }
 }
 
@@ -395,78 +364,8 @@ impl OnUnsupported {
     }
 }
 
-fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
-    let default = Limits::default();
-    let time = |flag: Option<humantime::Duration>, file, default| flag.or(file).map_or(default, Duration::from);
-    Limits {
-        value: size(flags.max_body, file.max_body, default.value),
-        selection: size(flags.max_selection, file.max_selection, default.selection),
-        text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
-        read_request: default.read_request,
-        connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
-        header_timeout: time(flags.header_timeout, file.header_timeout, default.header_timeout),
-        upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
-        download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
-        min_rate: flags.min_rate.or(file.min_rate).map_or(default.min_rate, |rate| NonZeroU64::new(rate.as_u64())),
-        stop_timeout: time(flags.shutdown_timeout, file.shutdown_timeout, default.stop_timeout),
-    }
-}
-
-/// One response is assembled in at most an eighth of the memory, so that several can be assembled concurrently.
-fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, ConfigError> {
-    let default = ArrayOptions::default();
-    let memory = size(flags.max_memory, file.max_memory, default.max_memory);
-    if memory < MIN_MEMORY_BYTES {
-        return Err(ConfigError::TooLittleMemory { memory: ByteSize(memory), min: ByteSize(MIN_MEMORY_BYTES) });
-    }
-    Ok(ArrayOptions {
-        max_memory: memory,
-        cache_capacity: size(flags.chunk_cache, file.chunk_cache, default.cache_capacity),
-        max_chunks: flags.max_chunks.or(file.max_chunks).map_or(default.max_chunks, NonZeroU64::get),
-        slab_memory: default.slab_memory.min(memory / 8),
-        max_work: size(flags.max_work, file.max_work, default.max_work),
-        empty_chunks: match flags.write_empty_chunks.or(file.write_empty_chunks) {
-            Some(true) => EmptyChunks::Store,
-            Some(false) => EmptyChunks::Omit,
-            None => default.empty_chunks,
-        },
-        ..default
-    })
-}
-
-fn size(flag: Option<ByteSize>, file: Option<ByteSize>, default: u64) -> u64 {
-    flag.or(file).map_or(default, |size| size.as_u64())
-}
-
-fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
+pub(super) fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
-}
-
-/// The access policy, without the directory of tokens. A server that only users of its machine can reach is open until
-/// the first token is made.
-fn access_policy(serve: &ServeOptions, file: &ConfigFile, is_private: bool) -> Result<AccessPolicy, ConfigError> {
-    let rights = override_list(serve.anonymous.clone(), &file.serve.anonymous);
-    let anonymous = match AnonymousRight::combine(rights)? {
-        Some(grants) => AnonymousAccess::Granted(grants),
-        None if is_private => AnonymousAccess::UntilFirstToken,
-        None => AnonymousAccess::Granted(Grants::none()),
-    };
-    let metrics = match serve.public_metrics.or(file.serve.public_metrics).unwrap_or_default() {
-        true => MetricsAccess::Public,
-        false => MetricsAccess::Readers,
-    };
-    Ok(AccessPolicy { anonymous, directory: DirectorySlot::default(), metrics })
-}
-
-/// The mounts, each with a name of its own.
-fn mounts(flags: &ServeOptions, file: &ServeOptions) -> Result<Vec<Mount>, ConfigError> {
-    let mut mounts = override_list(flags.mount.clone(), &file.mount);
-    mounts.sort_by(|one, other| one.name.cmp(&other.name));
-    let same = mounts.windows(2).find_map(|pair| match pair {
-        [one, other] if one.name == other.name => Some(one.name.clone()),
-        _ => None,
-    });
-    same.map_or(Ok(mounts), |name| Err(ConfigError::DuplicateMount { name }))
 }
 
 fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
@@ -503,9 +402,4 @@ fn persistent(location: Location, command: &'static str) -> Result<Location, Con
         store if store.is_foreign() => Err(ConfigError::NotOwned { command, store }),
         location => Ok(location),
     }
-}
-
-/// The list of the flag, or else that of the file: lists are not joined.
-fn override_list<T: Clone>(flag: Vec<T>, file: &[T]) -> Vec<T> {
-    if flag.is_empty() { file.to_vec() } else { flag }
 }

@@ -18,6 +18,8 @@ fn help_has_examples_and_exit_codes() {
         "ls",
         "tree",
         "info",
+        "get",
+        "stats",
         "check",
         "compact",
         "copy",

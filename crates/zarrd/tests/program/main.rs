@@ -4,6 +4,7 @@
 
 mod broken_nodes;
 mod config;
+mod elements;
 mod endless_listings;
 mod files;
 mod help;
