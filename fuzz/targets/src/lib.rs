@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a finding is a panic")]
 
+mod array_query;
 mod chunk;
 mod decode;
 mod document_edit;
@@ -12,6 +13,7 @@ mod selection;
 mod shard_index;
 mod zom;
 
+pub use array_query::array_query;
 pub use decode::decode;
 pub use document_edit::document_edit;
 pub use elements::elements;

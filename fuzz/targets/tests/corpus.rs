@@ -12,6 +12,11 @@ fn replay(corpus: &str, target: fn(&[u8])) -> usize {
 }
 
 #[test]
+fn array_query_corpus_passes() {
+    assert!(replay("array_query", fuzz_targets::array_query) >= 60);
+}
+
+#[test]
 fn chunk_corpus_passes() {
     assert!(replay("decode", fuzz_targets::decode) >= 50);
 }
