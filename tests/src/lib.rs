@@ -15,6 +15,7 @@
 //!   `foreign_commands`: `cargo test -p zarrd-tests --test foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
 //!   `cargo test -p zarrd-tests --test proxies --test token_rotation`.
+//! - The page, in Chromium with playwright-core and axe-core: `cargo test -p zarrd-tests --test page`.
 //! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
 //!   `cargo test -p zarrd-tests --test malformed_data`.
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
@@ -65,10 +66,12 @@
 pub mod arguments;
 pub mod benchmark;
 pub mod binary;
+pub mod browser;
 pub mod bucket;
 pub mod contention;
 pub mod cost_search;
 pub mod crowds;
+pub mod dense;
 pub mod disk;
 pub mod environment;
 pub mod failing_calls;

@@ -45,6 +45,10 @@ const CLIENTS: Packages =
 const SERVICES: Packages =
     Packages { requirements: "requirements-services.txt", name: "venv-services", runs_on: (3, 11)..=(3, u32::MAX) };
 
+/// The library that pictures are compared with.
+const PICTURES: Packages =
+    Packages { requirements: "requirements-pictures.txt", name: "venv-pictures", runs_on: (3, 12)..=(3, u32::MAX) };
+
 /// The clients that the benchmarks compare with.
 const BENCHMARKS: Packages =
     Packages { requirements: "requirements-benchmarks.txt", name: "venv-benchmarks", runs_on: (3, 12)..=(3, u32::MAX) };
@@ -86,6 +90,12 @@ pub fn python_with_clients() -> Option<Python> {
 /// as a skipped test.
 pub fn python_with_services() -> Option<Python> {
     with(&SERVICES)
+}
+
+/// An interpreter with the library that pictures are compared with; `None` if there is none, which is reported as a
+/// skipped test.
+pub fn python_for_pictures() -> Option<Python> {
+    with(&PICTURES)
 }
 
 /// An interpreter with the clients that the benchmarks compare with; `None` if there is none, which is reported as

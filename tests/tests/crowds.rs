@@ -33,6 +33,24 @@ async fn crowds_use_bounded_memory_and_block_no_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn crowds_that_compute_use_bounded_memory_and_end_with_their_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan {
+        clients: 100,
+        keys: 0,
+        stay: Duration::from_secs(3),
+        calm: Duration::from_secs(60),
+        crowds: Crowd::of_computations(),
+        program: Some(env!("CARGO_BIN_EXE_crowds").into()),
+    };
+    for one in run(&plan, dir.path()).await {
+        assert!(one.is_within_limits(), "{one}");
+        assert_eq!(one.bystander.failed(), 0, "{one}");
+        assert_eq!(one.status, Some(200), "{one}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_thousand_silent_connections_block_no_client() {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {

@@ -66,7 +66,7 @@ impl Writer {
     }
 }
 
-/// What the readers of one array have seen.
+/// The observations of an array's readers.
 #[derive(Debug, Default)]
 struct Seen {
     answers: usize,

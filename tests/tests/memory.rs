@@ -10,8 +10,11 @@ use zarrd_tests::{
 #[tokio::test(flavor = "multi_thread")]
 async fn peak_memory_stays_below_the_limit() {
     let dir = tempfile::tempdir().unwrap();
-    let report =
-        run(Plan { large: 512 << 20, downloads: 16, download_size: 64 << 20, array: 512 << 20 }, dir.path()).await;
+    let report = run(
+        Plan { large: 512 << 20, downloads: 16, download_size: 64 << 20, array: 512 << 20, reduced: 512 << 20 },
+        dir.path(),
+    )
+    .await;
     note(&report);
     assert!(report.is_within_limit(), "{report}");
 }

@@ -181,9 +181,11 @@ fn cycles(name: &str) -> BTreeSet<Vec<String>> {
 }
 
 /// The crates with more than one module.
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 15] = [
     "access",
     "array",
+    "cf",
+    "compute",
     "client",
     "codec",
     "meta",

@@ -129,6 +129,10 @@ fn every_snippet_prints_the_documented_output() {
         reader.run(block);
     }
     assert!(blocks.len() >= 8, "{}", blocks.len());
+    // These read the letters of the cookbook.
+    let of_slices = snippets("Reading slices");
+    assert!(of_slices.len() >= 3, "{}", of_slices.len());
+    of_slices.iter().for_each(|block| reader.run(block));
     // An additional one would not be run below.
     assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 3);
 }

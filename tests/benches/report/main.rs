@@ -4,9 +4,9 @@
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`
-//! and `stores`, which only run if they are named. The report goes to stdout, progress to stderr. `--write` replaces
-//! the generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`,
+//! `compute`, `page` and `stores`, which only run if they are named. The report goes to stdout, progress to stderr.
+//! `--write` replaces the generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of
 //! everything, to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below
 //! `target/`; the tables name peers that are not installed. Data for the measurements is stored below `target/` and
 //! removed at the end. No result fails the benchmark by its time.
@@ -25,10 +25,12 @@ mod chunks;
 mod churn;
 mod clients;
 mod cold;
+mod compute;
 mod http;
 mod ingest;
 mod nodes;
 mod options;
+mod page;
 mod planes;
 mod points;
 mod python;
@@ -67,6 +69,8 @@ fn main() -> ExitCode {
             "nodes" => nodes::run(&bench),
             "start" => start::run(&bench),
             "churn" => churn::run(&bench),
+            "compute" => compute::run(&bench),
+            "page" => page::run(&bench),
             "stores" => stores::run(&bench),
             other => panic!("no section {other}"),
         }));

@@ -8,7 +8,7 @@ use store_local::IndexKind;
 const SECTIONS: [&str; 6] = ["chunks", "planes", "points", "ingest", "nodes", "start"];
 
 /// Sections that are not part of a report.
-const SEPARATE_SECTIONS: [&str; 2] = ["churn", "stores"];
+const SEPARATE_SECTIONS: [&str; 4] = ["churn", "compute", "page", "stores"];
 
 /// The options of a run.
 pub(crate) struct Options {

@@ -8,10 +8,24 @@ import requests
 
 # At most one of these query parameters is present.
 EXCLUSIVE = [("include", "with"), ("overwrite", "adopt"), ("overwrite", "replace"), ("adopt", "replace"), ("limit", "flat"), ("cursor", "flat")]
+EXCLUSIVE += [("select", "isel.0"), ("select", "sel.0"), ("reduce", "stats"), ("astype", "stats")]
 # Exactly one of these, by the path of the operation.
 EITHER = {"/array/{path}": ("read", "append"), "/node/{path}": ("validate", "convert")}
-# These require one format or depth.
-ONLY_WITH = {"min": ("format", "png"), "max": ("format", "png"), "header": ("format", "csv"), "target": ("convert", None), "cursor": ("", None)}
+COLOURS = ["min", "max", "cmap", "scale", "linthresh", "limits", "under", "over", "nan", "rgb"]
+# These require another parameter, or one value of it.
+ONLY_WITH = {
+    **{name: ("format", "png") for name in COLOURS},
+    **{name: ("reduce", None) for name in ("axis", "keepdims", "ddof", "coarsen.0")},
+    **{name: ("stats", None) for name in ("quantiles", "bins", "range")},
+    "edge": ("coarsen.0", None),
+    "header": ("format", "csv"),
+    "target": ("convert", None),
+    "cursor": ("", None),
+}
+# Those of an append; all others are of a read.
+OF_APPENDS = {"append", "dialect"}
+# All of these end in a dimension.
+OF_DIMENSIONS = ("isel", "sel", "coarsen")
 
 TAG = r'(?:W/)?"[\x21\x23-\x7E]*"'
 TAGS = re.compile(rf"\*|{TAG}(?: *, *{TAG})*")
@@ -19,6 +33,9 @@ TAGS = re.compile(rf"\*|{TAG}(?: *, *{TAG})*")
 
 def fit(case):
     query = case.query
+    for name in OF_DIMENSIONS:
+        if f"{name}.DIM" in query:
+            query[f"{name}.0"] = query.pop(f"{name}.DIM")
     if case.path == "/array/{path}" and "append" in query and isinstance(case.body, dict):
         del query["append"]
     if case.method == "POST" and case.path in EITHER:
@@ -27,6 +44,15 @@ def fit(case):
             query.pop(other, None)
         elif other not in query:
             query[one] = ""
+    if case.path == "/array/{path}" and "append" in query:
+        for name in query.keys() - OF_APPENDS:
+            del query[name]
+    if case.path == "/array/{path}" and "read" in query and isinstance(case.body, dict):
+        # A body selects by position, and points and stacks are not reduced.
+        for name in ("isel.0", "sel.0") if case.body else ():
+            query.pop(name, None)
+        for name in ("reduce", "stats", "coarsen.0") if case.body.keys() & {"points", "stack"} else ():
+            query.pop(name, None)
     for one, other in EXCLUSIVE:
         if one in query:
             query.pop(other, None)
@@ -34,6 +60,8 @@ def fit(case):
         for name, (other, value) in ONLY_WITH.items():
             if other not in query or value not in (None, query[other]):
                 query.pop(name, None)
+    if case.path.startswith("/array") and "chunks" not in query:
+        query.pop("limit", None)
     if query.get("depth", 1) != 1:
         query.pop("limit", None)
     if query.get("min", 0) >= query.get("max", 1):

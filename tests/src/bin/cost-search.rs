@@ -12,7 +12,11 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use zarrd_tests::{
     arguments::arguments,
@@ -32,7 +36,7 @@ async fn main() -> ExitCode {
     let Options { plan, directory, replay, excess } = options();
     let dir = tempfile::tempdir_in(directory).expect("a temporary directory");
     let too_much = match replay {
-        Some(genome) => measure_again(genome, dir.path().to_owned()).await,
+        Some(genome) => measure_again(genome, dir.path()).await,
         None => {
             let report = run(&plan, dir.path()).await;
             println!("{report}");
@@ -43,11 +47,11 @@ async fn main() -> ExitCode {
 }
 
 /// Measures one request three times.
-async fn measure_again(genome: Genome, dir: PathBuf) -> bool {
-    let mut harness = Harness::new(dir, Duration::from_secs(60)).await;
+async fn measure_again(genome: Genome, dir: &Path) -> bool {
+    let mut harness = Harness::new(dir, Duration::from_secs(60), genome.operation.effort()).await;
     let trial = Trial::of(&genome, 0);
     println!("{}", trial.request);
-    if let Some(array) = trial.array {
+    for array in trial.array.iter().chain(&trial.coordinate) {
         println!("of {} of {} stored chunks of {:?}", array.document, array.stored, array.content);
     }
     let mut too_much = true;

@@ -1,12 +1,12 @@
 //! The server's peak memory while it transfers large values: see [`zarrd_tests::memory`].
 //!
 //! ```text
-//! memory [--gib N] [--downloads N] [--mib N] [--array-gib N] [--dir DIR]
+//! memory [--gib N] [--downloads N] [--mib N] [--array-gib N] [--reduced-gib N] [--binary PATH] [--dir DIR]
 //! ```
 //!
 //! Uploads and downloads one value of `--gib`, then downloads one of `--mib` with `--downloads` concurrent requests.
 //! Then writes arrays of `--array-gib`, each with one request, with chunks in the order of the elements and with other
-//! layouts.
+//! layouts. At last reduces an array of `--reduced-gib`, as a whole. A size of 0 leaves its part out.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -15,6 +15,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use zarrd_tests::{
     arguments::arguments,
+    binary,
     memory::{Plan, run},
 };
 
@@ -28,7 +29,7 @@ async fn main() -> ExitCode {
 }
 
 fn options() -> (Plan, PathBuf) {
-    let mut plan = Plan { large: 8 << 30, downloads: 64, download_size: 256 << 20, array: 10 << 30 };
+    let mut plan = Plan { large: 8 << 30, downloads: 64, download_size: 256 << 20, array: 10 << 30, reduced: 8 << 30 };
     let mut directory = std::env::temp_dir();
     for argument in arguments() {
         match argument.name.as_str() {
@@ -36,6 +37,8 @@ fn options() -> (Plan, PathBuf) {
             "--downloads" => plan.downloads = argument.number(),
             "--mib" => plan.download_size = u64::from(argument.number::<u32>()) << 20,
             "--array-gib" => plan.array = u64::from(argument.number::<u32>()) << 30,
+            "--reduced-gib" => plan.reduced = u64::from(argument.number::<u32>()) << 30,
+            "--binary" => binary::use_program(argument.value.into()),
             "--dir" => directory = argument.value.into(),
             _ => argument.reject(),
         }

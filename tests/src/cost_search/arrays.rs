@@ -45,9 +45,19 @@ enum Spread {
 impl Array {
     /// The array that a genome selects.
     pub fn of(genome: &Genome) -> Self {
-        let types =
-            [("uint8", 1, json!(7)), ("float64", 8, json!(7.5)), ("int32", 4, json!(7)), ("string", 16, json!("x"))];
-        let (data_type, size, element) = types[genome.pick(Gene::DataType, &[0, 0, 1, 2, 3])].clone();
+        let types = [
+            ("uint8", 1, json!(7)),
+            ("float64", 8, json!(7.5)),
+            ("int32", 4, json!(7)),
+            ("string", 16, json!("x")),
+            ("float32", 4, json!(7.5)),
+            ("int8", 1, json!(-7)),
+            ("complex64", 8, json!([7.5, -7.5])),
+            ("bool", 1, json!(true)),
+            ("float16", 2, json!(7.5)),
+        ];
+        let picks: &[usize] = if genome.operation.computes() { &[0, 1, 2, 3, 4, 5, 6, 7, 8] } else { &[0, 0, 1, 2, 3] };
+        let (data_type, size, element) = types[genome.pick(Gene::DataType, picks)].clone();
         let rank = genome.pick(Gene::Rank, &[1, 2, 3, 0, 8, 16, 22]);
         let bytes = genome.pick(Gene::Chunk, &[64 << 10, 1 << 20, 32 << 20, 1, 4 << 10, 8 << 20, 16 << 20]);
         let spread = genome.pick(Gene::Spread, &[Spread::All, Spread::Last, Spread::First]);
@@ -57,7 +67,12 @@ impl Array {
         if let Some(first) = shape.first_mut() {
             *first *= if genome.has(Gene::Spread, 6) { (1 << 40) / *first } else { stored };
         }
-        let fill = if data_type == "string" { json!("") } else { json!(0) };
+        let fill = match data_type {
+            "string" => json!(""),
+            "bool" => json!(false),
+            "complex64" => json!([0, 0]),
+            _ => json!(0),
+        };
         let document = json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type,
             "fill_value": fill,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
@@ -67,9 +82,15 @@ impl Array {
             2 if data_type != "string" => Content::Noise,
             _ => Content::Same(element),
         };
-        let text = format!("{document}{stored}{content:?}");
-        let name = format!("arrays/{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()));
+        let name = path(&format!("{document}{stored}{content:?}"));
         Self { name, document, shape, chunk, size, stored, content }
+    }
+
+    /// The array with attributes, under another path.
+    pub(super) fn with_attributes(mut self, attributes: &Value) -> Self {
+        self.document["attributes"] = attributes.clone();
+        self.name = path(&format!("{}{}{:?}", self.document, self.stored, self.content));
+        self
     }
 
     /// The size of a decoded chunk in bytes.
@@ -83,6 +104,22 @@ impl Array {
         let has_lzma = self.document["codecs"].to_string().contains("lzma");
         let dictionary = self.chunk_bytes().next_power_of_two().clamp(4096, 64 << 20);
         if has_lzma { dictionary * 23 / 2 + (2 << 20) } else { 0 }
+    }
+
+    /// The memory of its labels as a coordinate in bytes, all of which are in memory while they are searched: the stored
+    /// elements twice, 28 bytes for each label, and 96 more for each text and 64 for each time.
+    pub fn label_bytes(&self) -> u64 {
+        let labels: u64 = self.shape.iter().product();
+        let is_time = self.document["attributes"].get("units").is_some();
+        let is_text = self.document["data_type"] == "string" || self.document["data_type"].is_object();
+        let texts = if is_text {
+            96
+        } else if is_time {
+            64
+        } else {
+            0
+        };
+        labels.saturating_mul(2 * self.size + 28 + texts)
     }
 
     /// The selection of the first chunk.
@@ -111,6 +148,11 @@ impl Content {
             }
         }
     }
+}
+
+/// The path of an array with these properties.
+pub(super) fn path(properties: &str) -> String {
+    format!("arrays/{:016x}", xxhash_rust::xxh3::xxh3_64(properties.as_bytes()))
 }
 
 /// A shape of `elements` elements, rounded down to a power of two.
@@ -160,10 +202,13 @@ fn filter(genome: &Genome, gene: Gene, rank: usize, data_type: &str) -> Option<V
     let axes = || (0..rank).collect::<Vec<_>>();
     let dtype = match data_type {
         "float64" => "<f8",
+        "float32" => "<f4",
+        "float16" => "<f2",
         "int32" => "<i4",
+        "int8" => "|i1",
         _ => "|u1",
     };
-    let number = data_type != "string";
+    let number = !matches!(data_type, "string" | "bool" | "complex64");
     Some(match genome.pick(gene, &[0, 1, 2, 3, 4, 5, 6, 0, 0, 0]) {
         1 => transpose(axes().into_iter().rev().collect()),
         2 if rank > 1 => transpose((1..rank).chain([0]).collect()),

@@ -48,6 +48,26 @@ pub enum Operation {
     Schema,
     /// Operational endpoints.
     Service,
+    /// A reduction.
+    ArrayReduce,
+    /// Statistics.
+    ArrayStats,
+    /// Labels of a coordinate, and selections by them.
+    ArrayLabels,
+    /// A picture, or its thresholds.
+    ArrayPicture,
+    /// The chunks that a selection touches.
+    ArrayChunks,
+}
+
+/// The work that the server of an operation allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// The default.
+    Default,
+    /// 2 Gi units of about a nanosecond. A computation may read all of an array, however large that is, so it is
+    /// limited by `--max-work` alone; what passes this limit takes 2 s if its work is counted right.
+    Small,
 }
 
 /// A part of a request selected by one gene.
@@ -124,7 +144,7 @@ pub enum GenomeError {
 
 impl Operation {
     /// All operations.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 25] = [
         Self::StoreGet,
         Self::StoreHead,
         Self::StorePut,
@@ -145,6 +165,11 @@ impl Operation {
         Self::NodeConvert,
         Self::Schema,
         Self::Service,
+        Self::ArrayReduce,
+        Self::ArrayStats,
+        Self::ArrayLabels,
+        Self::ArrayPicture,
+        Self::ArrayChunks,
     ];
 
     /// The name.
@@ -170,6 +195,42 @@ impl Operation {
             Self::NodeConvert => "node-convert",
             Self::Schema => "schema",
             Self::Service => "service",
+            Self::ArrayReduce => "array-reduce",
+            Self::ArrayStats => "array-stats",
+            Self::ArrayLabels => "array-labels",
+            Self::ArrayPicture => "array-picture",
+            Self::ArrayChunks => "array-chunks",
+        }
+    }
+
+    /// The work that its server allows.
+    pub const fn effort(self) -> Effort {
+        if self.computes() { Effort::Small } else { Effort::Default }
+    }
+
+    /// True if it computes with elements or labels.
+    pub(super) const fn computes(self) -> bool {
+        matches!(
+            self,
+            Self::ArrayReduce | Self::ArrayStats | Self::ArrayPicture | Self::ArrayLabels | Self::ArrayChunks
+        )
+    }
+}
+
+impl Effort {
+    /// The name of its store.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Small => "small",
+        }
+    }
+
+    /// The value of `--max-work`.
+    pub(super) const fn max_work(self) -> Option<&'static str> {
+        match self {
+            Self::Default => None,
+            Self::Small => Some("2GiB"),
         }
     }
 }

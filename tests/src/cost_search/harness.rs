@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    path::PathBuf,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::{
     arrays::{Array, Content},
     fixtures,
-    genome::Genome,
+    genome::{Effort, Genome},
     probe::Probe,
     rating::Measurement,
     requests::{Request, Trial},
@@ -62,11 +62,12 @@ pub enum Outcome {
 }
 
 impl Harness {
-    /// Starts a server with a new store in a directory, and fills it. A quarter of `preparing` is allowed for the
-    /// fixtures of a request.
-    pub async fn new(dir: PathBuf, preparing: Duration) -> Self {
-        // Chunks cached by the previous trial would make the next one look cheap.
-        let launch = Launch::sled(&dir).arg("--chunk-cache").arg("0");
+    /// Starts a server for some operations with a new store in a directory, and fills it. A quarter of `preparing` is
+    /// allowed for the fixtures of a request.
+    pub async fn new(dir: &Path, preparing: Duration, effort: Effort) -> Self {
+        // Chunks cached by the previous trial would make the next one look cheap, and so would results.
+        let launch = Launch::sled(&dir.join(effort.name())).arg("--chunk-cache=0").arg("--result-cache=0");
+        let launch = effort.max_work().map_or(launch.clone(), |most| launch.arg(format!("--max-work={most}")));
         let server = launch.start();
         fixtures::prepare(&server).await;
         let probe = Probe::of(server.pid());
@@ -104,10 +105,10 @@ impl Harness {
     }
 
     async fn prepare(&mut self, trial: &Trial) -> bool {
-        if let Some(array) = &trial.array
-            && !self.has(array).await
-        {
-            return false;
+        for array in trial.array.iter().chain(&trial.coordinate) {
+            if !self.has(array).await {
+                return false;
+            }
         }
         for request in &trial.before {
             // A rejected fixture is missing, but the request can still be sent.
@@ -140,8 +141,8 @@ impl Harness {
         let latency = response.elapsed();
         self.probe.settle(SETTLE_TIMEOUT).await.ok()?;
         let (cpu, memory) = self.probe.since(&started).ok()?;
-        let (sent, chunk, encoder) = (trial.request.len(), trial.chunk(), trial.encoder());
-        Some(Outcome::Measurement(Measurement { status, sent, received, chunk, encoder, cpu, memory, latency }))
+        let (sent, chunk, extra) = (trial.request.len(), trial.chunk(), trial.extra_memory());
+        Some(Outcome::Measurement(Measurement { status, sent, received, chunk, extra, cpu, memory, latency }))
     }
 
     /// The outcome if the server is still running; otherwise restarts it.
@@ -181,6 +182,9 @@ async fn store(server: &Server, array: &Array) -> Option<()> {
     let document = server.put(&format!("/store/{}/zarr.json", array.name), array.document.to_string()).await;
     success(document.status().as_u16())?;
     let target = format!("/array/{}?select={}", array.name, array.first_chunk());
+    if array.stored == 0 {
+        return Some(());
+    }
     let write = Request::new(Method::PUT, target);
     let write = match &array.content {
         Content::Same(element) => write.body("application/json", element.to_string()),

@@ -5,10 +5,12 @@
 //! genes of the best genome so far.
 
 mod arrays;
+mod computing;
 mod documents;
 mod fixtures;
 mod genome;
 mod harness;
+mod labelled;
 mod probe;
 mod rating;
 mod requests;
@@ -23,8 +25,9 @@ use std::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 pub use self::{
-    genome::{Genome, GenomeError, Operation},
+    genome::{Effort, Genome, GenomeError, Operation},
     harness::{Harness, Outcome},
+    probe::{Probe, ProbeStart},
     rating::Measurement,
     requests::{Request, Trial},
 };
@@ -92,10 +95,15 @@ struct Climb {
 
 /// Runs a search with a new store in a directory.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
-    let mut harness = Harness::new(dir.to_owned(), plan.time).await;
     let mut worst = Vec::new();
+    let mut harness = None;
     for operation in &plan.operations {
-        let found = search(*operation, plan, &mut harness).await;
+        let effort = operation.effort();
+        let harness = match &mut harness {
+            Some((of, harness)) if *of == effort => harness,
+            other => &mut other.insert((effort, Harness::new(dir, plan.time, effort).await)).1,
+        };
+        let found = search(*operation, plan, harness).await;
         note(&found);
         worst.push(found);
     }
@@ -207,7 +215,7 @@ fn is_worse(best: &Option<RatedRequest>, found: &RatedRequest, by: impl Fn(&Meas
 
 impl fmt::Display for RatedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measurement { status, sent, received, chunk, encoder: _, cpu, memory, latency } = self.measured;
+        let Measurement { status, sent, received, chunk, extra: _, cpu, memory, latency } = self.measured;
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let kib = |bytes: u64| bytes as f64 / 1024.0;
         write!(
@@ -238,7 +246,7 @@ impl fmt::Display for WorstRequests {
             if let Some(last) = trial.before.last() {
                 writeln!(f, "    after {} requests, the last of them {last}", trial.before.len())?;
             }
-            if let Some(array) = &trial.array {
+            for array in trial.array.iter().chain(&trial.coordinate) {
                 writeln!(f, "    of {} of {} stored chunks of {:?}", array.document, array.stored, array.content)?;
             }
         }
@@ -268,7 +276,7 @@ mod tests {
 
     fn found(cpu: u64, sent: u64) -> RatedRequest {
         let (cpu, latency) = (Duration::from_millis(cpu), Duration::ZERO);
-        let measured = Measurement { status: 200, sent, received: 0, chunk: 0, encoder: 0, cpu, memory: 0, latency };
+        let measured = Measurement { status: 200, sent, received: 0, chunk: 0, extra: 0, cpu, memory: 0, latency };
         RatedRequest { genome: Genome::plain(Operation::Schema), measured }
     }
 

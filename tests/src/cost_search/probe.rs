@@ -12,13 +12,13 @@ const PAUSE: Duration = Duration::from_millis(15);
 
 /// An observed process.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probe {
+pub struct Probe {
     pid: u32,
 }
 
 /// Resource usage at the start of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProbeStart {
+pub struct ProbeStart {
     ticks: Duration,
     threads: Duration,
     memory: u64,
@@ -26,12 +26,12 @@ pub(super) struct ProbeStart {
 
 impl Probe {
     /// The probe of a process.
-    pub(super) fn of(pid: u32) -> Self {
+    pub fn of(pid: u32) -> Self {
         Self { pid }
     }
 
     /// Waits until the process is idle, at most for `most`.
-    pub(super) async fn settle(&self, most: Duration) -> io::Result<()> {
+    pub async fn settle(&self, most: Duration) -> io::Result<()> {
         let start = Instant::now();
         let mut before = self.threads()?;
         while start.elapsed() < most {
@@ -46,7 +46,7 @@ impl Probe {
     }
 
     /// Starts a measurement and resets the peak.
-    pub(super) fn begin(&self) -> io::Result<ProbeStart> {
+    pub fn begin(&self) -> io::Result<ProbeStart> {
         fs::write(format!("/proc/{}/clear_refs", self.pid), "5")?;
         Ok(ProbeStart { ticks: self.ticks()?, threads: self.threads()?, memory: self.status("VmRSS:")? })
     }
@@ -54,7 +54,7 @@ impl Probe {
     /// The processor time since the start, and the growth of memory at the peak.
     ///
     /// Live threads are measured in nanoseconds; the process as a whole in ticks of 10 ms.
-    pub(super) fn since(&self, start: &ProbeStart) -> io::Result<(Duration, u64)> {
+    pub fn since(&self, start: &ProbeStart) -> io::Result<(Duration, u64)> {
         let peak = self.status("VmHWM:")?;
         let ticks = self.ticks()?.saturating_sub(start.ticks).saturating_sub(Duration::from_millis(10));
         let threads = self.threads()?.saturating_sub(start.threads);

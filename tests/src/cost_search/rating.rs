@@ -22,8 +22,9 @@ pub struct Measurement {
     pub received: u64,
     /// The size of a chunk that must be decoded or encoded; 0 if there is none.
     pub chunk: u64,
-    /// The memory that encoding such a chunk takes in addition, by the rule of its codec; 0 if there is none.
-    pub encoder: u64,
+    /// The memory that it takes in addition, by a known rule: for encoding such a chunk, that of its codec; for the labels
+    /// of a coordinate, that of coordinates. 0 if there is none.
+    pub extra: u64,
     /// The server's processor time.
     pub cpu: Duration,
     /// The growth of the server's memory at the peak, in bytes.
@@ -48,12 +49,13 @@ impl Measurement {
     /// The cost relative to the limit; above 1 is too much.
     ///
     /// A request that transfers more than 64 MiB, or has a larger chunk, may use memory of that size, and processor
-    /// time in proportion. One that encodes chunks may use the memory of a chunk and of its codec's encoder.
+    /// time in proportion. One that encodes chunks, or searches labels, may use the memory of a chunk and that of the
+    /// rule for these.
     pub fn excess(&self) -> f64 {
         let size = (self.sent + self.received).max(self.chunk).max(MEMORY_LIMIT) as f64;
         let times = size / MEMORY_LIMIT as f64;
         let cpu = self.cpu.as_secs_f64() / (CPU_LIMIT.as_secs_f64() * times);
-        cpu.max(self.memory as f64 / size.max(self.chunk.saturating_add(self.encoder) as f64))
+        cpu.max(self.memory as f64 / size.max(self.chunk.saturating_add(self.extra) as f64))
     }
 
     /// True if the cost exceeds the limit.
@@ -78,7 +80,7 @@ mod tests {
 
     fn measured(cpu: u64, memory: u64) -> Measurement {
         let [cpu, latency] = [Duration::from_millis(cpu), Duration::ZERO];
-        Measurement { status: 200, sent: 1000, received: 1000, chunk: 0, encoder: 0, cpu, memory, latency }
+        Measurement { status: 200, sent: 1000, received: 1000, chunk: 0, extra: 0, cpu, memory, latency }
     }
 
     #[test]
@@ -102,14 +104,14 @@ mod tests {
             "time beyond the chunk's"
         );
         assert!(
-            !Measurement { chunk: 60 * MIB, encoder: 40 * MIB, cpu: Duration::ZERO, ..dear }.exceeds_limit(),
+            !Measurement { chunk: 60 * MIB, extra: 40 * MIB, cpu: Duration::ZERO, ..dear }.exceeds_limit(),
             "memory of an encoder"
         );
         assert!(
-            Measurement { chunk: 60 * MIB, encoder: 39 * MIB, cpu: Duration::ZERO, ..dear }.exceeds_limit(),
+            Measurement { chunk: 60 * MIB, extra: 39 * MIB, cpu: Duration::ZERO, ..dear }.exceeds_limit(),
             "memory beyond the encoder's"
         );
-        assert!(Measurement { encoder: 100 * MIB, ..dear }.exceeds_limit(), "an encoder gets no time");
+        assert!(Measurement { extra: 100 * MIB, ..dear }.exceeds_limit(), "an encoder gets no time");
         assert!(
             Measurement { received: 60 * MIB, chunk: 60 * MIB, ..dear }.exceeds_limit(),
             "the larger counts, not the sum"

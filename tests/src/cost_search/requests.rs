@@ -7,12 +7,12 @@ use http::Method;
 
 use super::{
     arrays::Array,
-    documents, fixtures,
+    computing, documents, fixtures,
     genome::{Gene, Genome, Operation},
-    selections,
+    labelled, selections,
 };
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 const RAW: &str = "application/octet-stream";
 
 /// A request with a complete body.
@@ -33,6 +33,8 @@ pub struct Request {
 pub struct Trial {
     /// The array that it concerns.
     pub array: Option<Array>,
+    /// The coordinate of the array's first dimension.
+    pub coordinate: Option<Array>,
     /// The requests that create its prerequisites.
     pub before: Vec<Request>,
     /// The measured request.
@@ -101,6 +103,11 @@ impl Trial {
                 let target = genome.pick(Gene::Kind, &["/schema/zom/v3", "/schema/zom/v2", "/schema/zom/draft"]);
                 Request::new(Method::GET, target).into()
             }
+            Operation::ArrayReduce => computing::reduce(genome),
+            Operation::ArrayStats => computing::stats(genome),
+            Operation::ArrayPicture => computing::picture(genome),
+            Operation::ArrayChunks => computing::chunks(genome),
+            Operation::ArrayLabels => labelled::labels(genome),
             Operation::Service => {
                 let target = genome.pick(Gene::Kind, &["/metrics", "/openapi.yaml", "/readyz", "/healthz"]);
                 Request::new(
@@ -112,21 +119,28 @@ impl Trial {
         }
     }
 
-    /// The memory of the encoder of a chunk that it writes, beyond the chunk.
-    pub fn encoder(&self) -> u64 {
+    /// The memory that it takes in addition by a known rule: that of the encoder of a chunk that it writes, or of the
+    /// labels of a coordinate.
+    pub fn extra_memory(&self) -> u64 {
         let writes = self.request.target.contains("append") || self.request.method == Method::PUT;
-        self.array.as_ref().filter(|_| writes).map_or(0, Array::encoder_bytes)
+        let encoder = self.array.as_ref().filter(|_| writes).map_or(0, Array::encoder_bytes);
+        encoder.max(self.coordinate.as_ref().map_or(0, Array::label_bytes))
     }
 
     /// The size of the chunk that it decodes or encodes.
     pub fn chunk(&self) -> u64 {
-        self.array.as_ref().map_or(0, Array::chunk_bytes)
+        self.array.iter().chain(&self.coordinate).map(Array::chunk_bytes).max().unwrap_or(0)
+    }
+
+    /// A request for an array, which is still to be set.
+    pub(super) fn of_array(array: Array) -> Self {
+        Self { array: Some(array), ..Request::new(Method::GET, "").into() }
     }
 }
 
 impl From<Request> for Trial {
     fn from(request: Request) -> Self {
-        Self { array: None, before: Vec::new(), request }
+        Self { array: None, coordinate: None, before: Vec::new(), request }
     }
 }
 
@@ -200,10 +214,15 @@ fn erase(genome: &Genome, number: u64) -> Trial {
     let count = genome.pick(Gene::Count, &[0, 10, 100]);
     let put = |key| Request::new(Method::PUT, format!("/store/erased/{number}/{key}")).body(RAW, vec![7; 100]);
     let before = (0..count).map(put).collect();
-    Trial { array: None, before, request: Request::new(Method::DELETE, format!("/store/erased/{number}/")) }
+    Trial {
+        array: None,
+        coordinate: None,
+        before,
+        request: Request::new(Method::DELETE, format!("/store/erased/{number}/")),
+    }
 }
 
-fn array_get(genome: &Genome, request: Request) -> Request {
+pub(super) fn array_get(genome: &Genome, request: Request) -> Request {
     match genome.pick(Gene::Coding, &["", "gzip", "zstd"]) {
         "" => request,
         coding => request.header("accept-encoding", coding),
@@ -224,7 +243,7 @@ fn read(genome: &Genome) -> Trial {
             Request::new(method, format!("/array/{}?select={select}&format={format}", array.name))
         }
     };
-    Trial { array: Some(array), before: Vec::new(), request: array_get(genome, request) }
+    Trial { request: array_get(genome, request), ..Trial::of_array(array) }
 }
 
 fn write(genome: &Genome) -> Trial {
@@ -246,7 +265,7 @@ fn write(genome: &Genome) -> Trial {
         2 => request.body(JSON, "[]"),
         _ => request.body(JSON, documents::elements(genome)),
     };
-    Trial { array: Some(array), before: Vec::new(), request }
+    Trial { request, ..Trial::of_array(array) }
 }
 
 fn node_get(genome: &Genome) -> Request {
@@ -279,7 +298,7 @@ fn node_put(genome: &Genome, number: u64) -> Trial {
     };
     let target = format!("{}?{dialect}{replace}{lossy}", scratch(number)).replace("?&", "?");
     let request = array_get(genome, put_node(target, document));
-    Trial { array: None, before, request }
+    Trial { array: None, coordinate: None, before, request }
 }
 
 fn node_patch(genome: &Genome, number: u64) -> Trial {
@@ -293,12 +312,12 @@ fn node_patch(genome: &Genome, number: u64) -> Trial {
             (vec![put_node(target.clone(), fixtures::array(&[1 << 20], &[1]).to_string())], target)
         }
     };
-    Trial { array: None, before, request: Request::new(Method::PATCH, target).body(JSON, patch) }
+    Trial { array: None, coordinate: None, before, request: Request::new(Method::PATCH, target).body(JSON, patch) }
 }
 
 fn node_delete(genome: &Genome, number: u64) -> Trial {
     let before = vec![put_node(scratch(number), documents::tree(genome))];
-    Trial { array: None, before, request: Request::new(Method::DELETE, scratch(number)) }
+    Trial { array: None, coordinate: None, before, request: Request::new(Method::DELETE, scratch(number)) }
 }
 
 fn node_validate(genome: &Genome, number: u64) -> Trial {
@@ -310,6 +329,7 @@ fn node_validate(genome: &Genome, number: u64) -> Trial {
     };
     Trial {
         array: None,
+        coordinate: None,
         before,
         request: Request::new(Method::POST, format!("{target}?validate")).body(JSON, document),
     }
@@ -321,12 +341,12 @@ fn node_convert(genome: &Genome, number: u64) -> Trial {
     if genome.has(Gene::Conditions, 0) {
         let before = vec![put_node(scratch(number), documents::tree(genome))];
         let target = to(scratch(number).trim_start_matches("/node/"));
-        return Trial { array: None, before, request: Request::new(Method::POST, target) };
+        return Trial { array: None, coordinate: None, before, request: Request::new(Method::POST, target) };
     }
     if genome.has(Gene::Conditions, 1) {
         let array = Array::of(genome);
         let target = to(&array.name);
-        return Trial { array: Some(array), before: Vec::new(), request: Request::new(Method::POST, target) };
+        return Trial { request: Request::new(Method::POST, target), ..Trial::of_array(array) };
     }
     Request::new(Method::POST, to(genome.pick(Gene::Kind, fixtures::TREES))).into()
 }

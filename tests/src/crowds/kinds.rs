@@ -45,6 +45,16 @@ pub enum Kind {
     Codings,
     /// Writes of a scalar to all elements of a sharded array.
     Scalars,
+    /// Reductions of a whole array, of which each client has its own.
+    Reductions,
+    /// Means of windows, whose results are larger than the array.
+    Windows,
+    /// Statistics of a whole array, which take several passes.
+    Statistics,
+    /// Labels of a large coordinate without order, which is sorted for each request.
+    Labels,
+    /// Pictures whose limits are percentiles.
+    Pictures,
 }
 
 /// The behavior of a client.
@@ -78,7 +88,7 @@ const BEHAVIORS: [Behavior; 4] = [Behavior::Holds, Behavior::Slow, Behavior::Lea
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 24] = [
         Self::Silent,
         Self::Heads,
         Self::Uploads,
@@ -98,6 +108,11 @@ impl Kind {
         Self::Chunks,
         Self::Codings,
         Self::Scalars,
+        Self::Reductions,
+        Self::Windows,
+        Self::Statistics,
+        Self::Labels,
+        Self::Pictures,
     ];
 
     /// True if it needs arrays or trees in addition to keys.
@@ -113,6 +128,11 @@ impl Kind {
                 | Self::Links
                 | Self::Documents
         )
+    }
+
+    /// True if it computes with elements or labels.
+    pub fn computes(self) -> bool {
+        matches!(self, Self::Reductions | Self::Windows | Self::Statistics | Self::Labels | Self::Pictures)
     }
 
     /// The bytes that client `number` sends.
@@ -156,6 +176,18 @@ impl Kind {
                 b"GET /array/crowd/rows?format=raw HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
                     .to_vec()
             }
+            // Results are remembered, so each client asks for others.
+            Self::Reductions => get(&format!("/array/crowd/rows?reduce=mean,std,argmax&select={number}:")),
+            Self::Windows => get(&format!("/array/crowd/rows?reduce=mean&coarsen.0=2&select={number}:&format=raw")),
+            Self::Statistics => get(&format!("/array/crowd/rows?stats&select={number}:")),
+            Self::Labels => {
+                let shown = format!("isel.x={number}:{}&format=xarray", number + 1000);
+                get(&format!("/array/crowd/labelled/{}/data?{shown}", number % 2))
+            }
+            Self::Pictures => {
+                let shown = format!("select={number}:{}&limits=robust&cmap=viridis", number + 4096);
+                get(&format!("/array/crowd/rows?format=png&{shown}"))
+            }
             Self::Scalars => with_body("PUT", &format!("/array/crowd/shards?select={}", number % 8), "*/*", "3"),
         }
     }
@@ -169,6 +201,12 @@ impl Crowd {
         kinds.map(Self::from).chain(more).collect()
     }
 
+    /// The crowds that compute, with every behavior.
+    pub fn of_computations() -> Vec<Self> {
+        let kinds = Kind::ALL.into_iter().filter(|kind| kind.computes());
+        kinds.flat_map(|kind| BEHAVIORS.map(|behavior| Self { kind, behavior })).collect()
+    }
+
     /// The default crowds.
     pub fn all() -> Vec<Self> {
         let of = |kind, behavior| Self { kind, behavior };
@@ -176,6 +214,7 @@ impl Crowd {
         all.extend(Kind::ALL.into_iter().filter(|kind| kind.needs_nodes()).map(Self::from));
         for behavior in [Behavior::Holds, Behavior::Slow, Behavior::Leaves] {
             all.extend([Kind::Trees, Kind::Stacks, Kind::Codings].map(|kind| of(kind, behavior)));
+            all.extend(Kind::ALL.into_iter().filter(|kind| kind.computes()).map(|kind| of(kind, behavior)));
         }
         all
     }

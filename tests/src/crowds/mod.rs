@@ -7,6 +7,7 @@ mod queues;
 
 use std::{
     fmt,
+    num::NonZero,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -22,6 +23,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
+    cost_search::Probe,
     server::{Launch, Server},
     skip::note,
 };
@@ -35,6 +37,9 @@ pub use queues::{QueueWaits, Queues};
 pub const MAX_MEMORY: u64 = 2 << 30;
 /// The maximum memory of the server a minute afterwards, in bytes.
 pub const MAX_RETAINED: u64 = 300 << 20;
+
+/// The processor time of the server after a crowd has left, beyond that of the jobs that run then.
+pub const MAX_AFTERWARDS: Duration = Duration::from_secs(1);
 
 /// The crowds of a run, and the limits of observation.
 #[derive(Clone, Debug)]
@@ -60,10 +65,14 @@ pub struct Observation {
     pub crowd: Crowd,
     /// The status of the response to a single client; `None` if the client does not wait for one.
     pub status: Option<u16>,
+    /// The processor time of the response to a single client, with nothing cached.
+    pub alone: Duration,
     /// The peak memory.
     pub peak: u64,
     /// The memory retained afterwards.
     pub retained: u64,
+    /// The processor time of the server after the crowd has left, until it is idle.
+    pub afterwards: Duration,
     /// The latencies of the bystander's requests.
     pub bystander: BystanderLatencies,
     /// The times that requests, of the crowd and others, waited in the server's queues.
@@ -117,6 +126,24 @@ fn array(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
         "chunk_key_encoding": {"name": "default"}, "codecs": codecs})
 }
 
+/// The number of labels of a coordinate.
+const LABELS: u64 = 4 << 20;
+
+/// A coordinate that is too large to be cached, and has to be sorted.
+fn coordinate(data_type: &str) -> String {
+    let codecs = json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}]);
+    let mut document = array(&[LABELS], &[LABELS / 16], &codecs);
+    (document["data_type"], document["dimension_names"]) = (data_type.into(), json!(["x"]));
+    document.to_string()
+}
+
+/// An array over a coordinate, of which nothing is stored.
+fn labelled() -> String {
+    let mut document = array(&[LABELS], &[LABELS], &json!([{"name": "bytes"}]));
+    document["dimension_names"] = json!(["x"]);
+    document.to_string()
+}
+
 /// Creates the trees and arrays that crowds request.
 async fn fill_nodes(server: &Server) {
     let bytes = json!({"name": "bytes"});
@@ -135,6 +162,10 @@ async fn fill_nodes(server: &Server) {
         ("/node/crowd/turned", array(&[2; 25], &[2; 25], &json!([turn, between, turn, bytes])).to_string()),
         ("/node/crowd/shards", array(&[8, 16 << 20], &[1, 1 << 20], &shards).to_string()),
         ("/node/others/one", array(&[64 << 10], &[64 << 10], &zstd).to_string()),
+        ("/node/crowd/labelled/0/x", coordinate("float64")),
+        ("/node/crowd/labelled/1/x", coordinate("int64")),
+        ("/node/crowd/labelled/0/data", labelled()),
+        ("/node/crowd/labelled/1/data", labelled()),
     ];
     let json = nodes.map(|(target, document)| (target.to_owned(), document.into_bytes())).to_vec();
     let values = vec![
@@ -142,6 +173,8 @@ async fn fill_nodes(server: &Server) {
         ("/array/crowd/chunk".to_owned(), pattern.clone()),
         (turned, pattern[..32 << 20].to_vec()),
         ("/array/others/one".to_owned(), pattern[..64 << 10].to_vec()),
+        ("/array/crowd/labelled/0/x".to_owned(), pattern[..LABELS as usize * 8].to_vec()),
+        ("/array/crowd/labelled/1/x".to_owned(), pattern[..LABELS as usize * 8].to_vec()),
     ];
     for (media_type, requests) in [("application/json", json), ("application/octet-stream", values)] {
         for (target, body) in requests {
@@ -154,7 +187,10 @@ async fn fill_nodes(server: &Server) {
 
 async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
     let server = Launch::sled(dir).start();
+    let probe = Probe::of(server.pid());
+    let asked = probe.begin().expect("the server runs");
     let status = load::response_to_one_client(crowd, server.address());
+    let (alone, _) = probe.since(&asked).expect("the server runs");
     let bystander = match &plan.program {
         Some(program) => {
             let load = Load::start(program, crowd, plan.clients, server.address());
@@ -174,6 +210,9 @@ async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
         }
     };
     let peak = server.peak_memory();
+    let left = probe.begin().expect("the server runs");
+    probe.settle(plan.calm).await.expect("the server runs");
+    let (afterwards, _) = probe.since(&left).expect("the server runs");
     let started = Instant::now();
     while server.memory() > MAX_RETAINED && started.elapsed() < plan.calm {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -182,13 +221,23 @@ async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
     let queues = Queues::of(&server).await;
     let unreleased = crate::soak::unreleased_after(&server, Duration::from_secs(20)).await;
     drop(server);
-    Observation { crowd, status, peak, retained, bystander, queues, unreleased }
+    Observation { crowd, status, alone, peak, retained, afterwards, bystander, queues, unreleased }
 }
 
 impl Observation {
-    /// True if memory stayed within its limits and all permits were released.
+    /// True if memory stayed within its limits, all permits were released, and computations ended with their clients.
     pub fn is_within_limits(&self) -> bool {
-        self.peak <= MAX_MEMORY && self.retained <= MAX_RETAINED && self.unreleased.is_empty()
+        let stopped = !self.crowd.kind.computes() || self.afterwards <= self.max_afterwards();
+        self.peak <= MAX_MEMORY && self.retained <= MAX_RETAINED && self.unreleased.is_empty() && stopped
+    }
+}
+
+impl Observation {
+    /// The maximum processor time after a crowd that computes has left: each thread completes the job that it runs,
+    /// which is at most all of a request, and none begins another one.
+    fn max_afterwards(&self) -> Duration {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        self.alone * u32::try_from(threads).unwrap_or(u32::MAX) + MAX_AFTERWARDS
     }
 }
 
@@ -204,7 +253,8 @@ impl fmt::Display for Observation {
         )?;
         write!(f, ", element {}, PUT {}", bystander.elements.latencies, bystander.nodes.latencies)?;
         let failed = [&bystander.gets, &bystander.elements, &bystander.nodes].map(|waited| waited.failed);
-        write!(f, "; failed {failed:?}{queues}")?;
+        write!(f, "; failed {failed:?}; {:.2} s of processor time afterwards", self.afterwards.as_secs_f64())?;
+        write!(f, " ({:.2} s for one client alone){queues}", self.alone.as_secs_f64())?;
         unreleased.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
     }
 }

@@ -122,6 +122,25 @@ def documents(ask):
     return {"latencies": latencies}
 
 
+def reduce(ask):
+    """Reduces a whole array with dask, which decodes with as many threads as there are cores."""
+    import dask.array
+
+    def reduced(ask):
+        return float(getattr(dask.array, ask["function"])(dask.array.from_zarr(ask["directory"])).compute())
+
+    return {"latencies": [timed(reduced, ask)[0]]}
+
+
+def histogram(ask):
+    """Counts the elements of an array that is in memory already."""
+    import zarr
+
+    if "elements" not in state:
+        state["elements"] = zarr.open_array(ask["directory"], mode="r")[...]
+    return {"latencies": [timed(lambda data: np.histogram(data, bins=64, range=(-4, 4)), state["elements"])[0]]}
+
+
 does = {
     "versions": lambda ask: readers.versions(),
     "make": make,
@@ -135,6 +154,8 @@ does = {
     "consolidate": consolidate,
     "tree": tree,
     "documents": documents,
+    "reduce": reduce,
+    "histogram": histogram,
 }
 for line in sys.stdin:
     ask = json.loads(line)

@@ -1,0 +1,110 @@
+//! Reductions of a whole volume, beside decoding alone, and beside dask and NumPy.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use serde_json::json;
+use zarrd_tests::benchmark::comparison::{Comparison, Contestant, Turn};
+
+use crate::{
+    http::{Connection, get},
+    python::Process,
+    section::Section,
+    servers::Zarrd,
+    setup::Bench,
+};
+
+/// The functions that are compared, with their names in dask.
+const FUNCTIONS: [&str; 4] = ["mean", "std", "nanmax", "min"];
+
+/// `first` decodes every chunk and looks at one element of each.
+const DECODING_ALONE: &str = "reduce=first";
+
+pub(crate) fn run(bench: &Bench) -> Section {
+    let (python, arrays) = match (bench.python(), bench.arrays()) {
+        (Ok(python), Ok(arrays)) => (python, arrays),
+        (Err(reason), _) | (_, Err(reason)) => return Section::not_measured(reason),
+    };
+    // Neither caches chunks, so that each turn decodes all of them.
+    let server = Zarrd::start(bench.options.index, &arrays.store, &["--chunk-cache", "0"]);
+    let bytes = bench.options.scale.side.pow(3) * 4;
+    let few = bench.options.scale.few;
+    let mut reductions = Vec::new();
+    for array in ["zstd", "raw"] {
+        for function in FUNCTIONS {
+            let mut dask = Process::start(python, "dask");
+            let directory = arrays.files.join(array);
+            let contestants = vec![
+                zarrd("zarrd", &server, array, format!("reduce={function}")),
+                zarrd("zarrd, decoding alone", &server, array, DECODING_ALONE.to_owned()),
+                Contestant::new("dask + zarr-python", move |_| {
+                    dask.turn(&json!({"do": "reduce", "directory": directory, "function": function}))
+                }),
+            ];
+            let name = format!("`{array}`, `{function}` of all");
+            reductions.push(Comparison::run(name, few, contestants).of_bytes(bytes));
+        }
+    }
+    let windows = ["axis=0", "axis=2", "coarsen.0=1&coarsen.1=8&coarsen.2=8", "coarsen.0=2&coarsen.1=2&coarsen.2=2"];
+    let windows = windows.map(|windows| {
+        let contestants = vec![
+            zarrd("zarrd", &server, "zstd", format!("reduce=mean&format=raw&{windows}")),
+            zarrd("zarrd, decoding alone", &server, "zstd", DECODING_ALONE.to_owned()),
+        ];
+        Comparison::run(format!("`zstd`, `mean`, `{windows}`"), few, contestants).of_bytes(bytes)
+    });
+    let peak = server.peak();
+    // A store is open once.
+    drop(server);
+    // Reads of at most half of the cache are cached.
+    let cache = [format!("--chunk-cache={}", bytes * 2), format!("--max-memory={}", bytes * 4)];
+    let cached = Zarrd::start(bench.options.index, &arrays.store, &cache.each_ref().map(String::as_str));
+    let mut numpy = Process::start(python, "NumPy");
+    let directory = arrays.files.join("raw");
+    let histogram = vec![
+        zarrd("zarrd", &cached, "zstd", "stats&quantiles=&bins=64".to_owned()),
+        Contestant::new("NumPy", move |_| numpy.turn(&json!({"do": "histogram", "directory": directory}))),
+    ];
+    let histogram = vec![Comparison::run("histogram of 64 bins", few, histogram).of_bytes(bytes)];
+    let remembered = Contestant::new("zarrd", |_| repeated(&cached, "/array/zstd?reduce=std"));
+    let remembered = vec![Comparison::run("`zstd`, `std` of all, again", bench.options.scale.rounds, vec![remembered])];
+    let mut section = Section::default();
+    section.add("**Reductions of a whole array**, page cache warm, no decoded chunk cached.", reductions);
+    section.add("**Histograms** of elements that both have decoded before. zarrd computes extremes, mean and deviation as well.", histogram);
+    section.add("**Means of axes and windows**, no decoded chunk cached.", windows.into());
+    section.add("**A remembered result.**", remembered);
+    section.add_peaks([peak, cached.peak()]);
+    section
+}
+
+/// Asks for a result that is not remembered: with another `ddof`, or range of a histogram, it is another one.
+fn zarrd<'a>(name: &str, server: &'a Zarrd, array: &str, query: String) -> Contestant<'a> {
+    let path = format!("/array/{array}?{query}");
+    let is_statistics = query.starts_with("stats");
+    Contestant::new(name, move |_| {
+        // The same for all contestants, some of which ask for the same.
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let fresh = match is_statistics {
+            true => format!("{path}&range=-4,{}", 4.0 + number as f64 * 1e-6),
+            false => format!("{path}&ddof={number}"),
+        };
+        let mut connection = Connection::open(server.address);
+        let begin = Instant::now();
+        assert_eq!(connection.request(&get(&fresh), b"").0, 200, "{fresh}");
+        Turn::once(begin.elapsed().as_secs_f64())
+    })
+}
+
+fn repeated(server: &Zarrd, path: &str) -> Turn {
+    let mut connection = Connection::open(server.address);
+    let mut request = || {
+        let begin = Instant::now();
+        assert_eq!(connection.request(&get(path), b"").0, 200, "{path}");
+        begin.elapsed().as_secs_f64()
+    };
+    request();
+    Turn::sequence((0..200).map(|_| request()).collect())
+}
