@@ -2,11 +2,12 @@
 //! it acknowledged.
 //!
 //! Each round continues with the store of the previous round, sometimes after writes that end with a clean stop or with
-//! `kill -9`. Then a command is started one to three times and sent a signal after a random delay within its normal
-//! duration; a server may start to listen, and is stopped with one signal and interrupted with another. Finally the
-//! store is opened and compared with the acknowledged changes.
+//! `kill -9`. Then a command is started one to three times and sent a signal after a random delay within its duration,
+//! which is learned from those that ended before their signal; a server may start to listen, and is stopped with one
+//! signal and interrupted with another. Finally the store is opened and compared with the acknowledged changes.
 
 use std::{
+    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command},
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// The interrupted command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Interrupted {
     /// `zarrd serve`, while it opens or closes the store.
     Serve,
@@ -74,12 +75,17 @@ struct Run {
     random: StdRng,
     writers: Writers,
     signals: Vec<Signal>,
-    /// The duration of an uninterrupted command.
-    normal_duration: Duration,
+    /// The durations of uninterrupted commands; of a server, until it listens.
+    durations: HashMap<Interrupted, Duration>,
+    /// The duration of closing the store of a server.
+    closing: Duration,
     report: Report,
 }
 
 const IMPORTED: u32 = 20;
+
+/// The duration of what was not measured yet.
+const UNKNOWN_DURATION: Duration = Duration::from_millis(100);
 
 /// Runs the rounds on a new store. `dir` is empty.
 ///
@@ -94,9 +100,9 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     for number in 0..IMPORTED {
         fs::write(tools.join(format!("import/{number}")), imported(number)).expect("write a file");
     }
-    let normal_duration = Duration::from_millis(200);
+    let (durations, closing) = (HashMap::new(), UNKNOWN_DURATION);
     let signals = signals();
-    let mut moments = Run { store, tools, random, writers, signals, normal_duration, report: Report::default() };
+    let mut moments = Run { store, tools, random, writers, signals, durations, closing, report: Report::default() };
     for round in 1..=plan.rounds {
         let command = plan.commands[moments.random.random_range(0..plan.commands.len())];
         moments.round(round, command).await;
@@ -119,14 +125,14 @@ impl Run {
         let Some(server) = self.start() else { return };
         self.report.checked += self.writers.check_all(&server.store(), round).await;
         check_imported(&server).await;
-        if self.random.random_bool(0.5) { server.kill() } else { server.stop() }
+        if self.random.random_bool(0.5) { server.kill() } else { self.stop(server) }
     }
 
     fn start(&mut self) -> Option<Server> {
         let started = Instant::now();
         match Launch::of(&self.store).try_start() {
             Ok(server) => {
-                self.normal_duration = (self.normal_duration + started.elapsed()) / 2;
+                self.durations.insert(Interrupted::Serve, started.elapsed());
                 Some(server)
             }
             Err(ended) => {
@@ -134,6 +140,12 @@ impl Run {
                 None
             }
         }
+    }
+
+    fn stop(&mut self, server: Server) {
+        let started = Instant::now();
+        server.stop();
+        self.closing = started.elapsed();
     }
 
     async fn load(&mut self) {
@@ -146,7 +158,7 @@ impl Run {
         if self.random.random_bool(0.3)
             && let Some(server) = self.start()
         {
-            server.stop();
+            self.stop(server);
         }
     }
 
@@ -154,10 +166,11 @@ impl Run {
     fn interrupt_server(&mut self) {
         if self.random.random_bool(0.5) {
             let mut child = Launch::of(&self.store).spawn_child();
-            let signal = self.wait_and_signal(&mut child);
+            let signal = self.wait_and_signal(&mut child, Interrupted::Serve);
             if signal == Some(Signal::HUP) {
                 // A server that already handles signals continues after this one.
-                thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..0.5)));
+                let delay = self.random.random_range(0.0..0.5);
+                thread::sleep(self.duration(Interrupted::Serve).mul_f64(delay));
                 send(&mut child, Signal::TERM);
             }
             return self.end(child, signal);
@@ -169,7 +182,7 @@ impl Run {
         }
         server.terminate();
         let signal = self.signals[self.random.random_range(0..self.signals.len())];
-        thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..0.5)));
+        thread::sleep(self.closing.mul_f64(self.random.random_range(0.0..1.0)));
         server.signal(signal);
         let ended = server.wait();
         // A server that has closed its store exits with 0, unless the second signal came first.
@@ -191,22 +204,32 @@ impl Run {
                 command.arg("copy").arg(&self.store).arg(format!("redb:{}", target.display()))
             }
         };
-        let started = Instant::now();
-        let child = spawn(&mut command);
-        self.interrupt(child);
-        self.normal_duration = self.normal_duration.max(started.elapsed().mul_f64(0.9)).min(Duration::from_secs(2));
-    }
-
-    fn interrupt(&mut self, mut child: Child) {
-        let signal = self.wait_and_signal(&mut child);
+        let mut child = spawn(&mut command);
+        let signal = self.wait_and_signal(&mut child, which);
         self.end(child, signal);
     }
 
     /// Sends a signal after a random delay; `None` if the process had ended by then.
-    fn wait_and_signal(&mut self, child: &mut Child) -> Option<Signal> {
+    ///
+    /// A command that ended shows how long it takes, one that did not takes at least the delay.
+    fn wait_and_signal(&mut self, child: &mut Child, which: Interrupted) -> Option<Signal> {
         let signal = self.signals[self.random.random_range(0..self.signals.len())];
-        thread::sleep(self.normal_duration.mul_f64(self.random.random_range(0.0..1.2)));
+        let duration = self.duration(which);
+        let delay = duration.mul_f64(self.random.random_range(0.0..1.2));
+        let started = Instant::now();
+        while started.elapsed() < delay {
+            if child.try_wait().expect("the process can be asked for").is_some() {
+                self.durations.insert(which, started.elapsed());
+                return None;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.durations.insert(which, duration.max(delay).min(Duration::from_secs(2)));
         send(child, signal).then_some(signal)
+    }
+
+    fn duration(&self, which: Interrupted) -> Duration {
+        self.durations.get(&which).copied().unwrap_or(UNKNOWN_DURATION)
     }
 
     fn end(&mut self, mut child: Child, signal: Option<Signal>) {
