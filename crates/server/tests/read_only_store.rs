@@ -97,7 +97,7 @@ async fn a_server_that_cannot_write_is_ready() {
     let ready = server.get("/readyz", &[]).await;
     let guarantees = json!([{
         "name": null, "reads": "key", "writes": "none", "conditions": "none", "listing": "sorted", "staleness": 0,
-        "shared_names": true, "checked": false,
+        "shared_names": true, "checked": false, "consolidated": "ignored",
     }]);
     let expected = json!({"writable": false, "problem": ProblemType::Unsupported.uri(), "guarantees": guarantees});
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, expected));

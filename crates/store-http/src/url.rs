@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
-use store::{Key, Recheck, RecheckError};
+use store::{Consolidated, Key, Recheck, RecheckError};
 
 /// The characters of a key that are percent-encoded in a URL: all but those that never have a meaning there.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -25,6 +25,7 @@ pub(crate) struct UrlOptions {
     pub(crate) redirects: Redirects,
     pub(crate) versions: Versions,
     pub(crate) recheck: Recheck,
+    pub(crate) consolidated: Consolidated,
 }
 
 /// The meaning of a 403 for a key.
@@ -69,7 +70,7 @@ pub enum UrlError {
     Fragment,
     /// An option is unknown, or has an unknown value.
     #[error(
-        "the options of a web server are `absent=403`, `redirects=follow`, `versions=last-modified` and `recheck=5s`; anything else after the `?`, such as a signature, is not sent to the server"
+        "the options of a web server are `absent=403`, `redirects=follow`, `versions=last-modified`, `recheck=5s` and `consolidated=trust`; anything else after the `?`, such as a signature, is not sent to the server"
     )]
     Option,
     /// The time after which the server is asked again is invalid.
@@ -91,6 +92,11 @@ impl HttpUrl {
     /// The time after which the server is asked again for what is remembered of it: five seconds by default.
     pub fn recheck(&self) -> Recheck {
         self.options.recheck
+    }
+
+    /// The use of consolidated metadata for trees: they are ignored by default.
+    pub fn consolidated(&self) -> Consolidated {
+        self.options.consolidated
     }
 
     pub(crate) fn is_https(&self) -> bool {
@@ -134,6 +140,7 @@ fn parse_options(query: &str) -> Result<UrlOptions, UrlError> {
         redirects: Redirects::default(),
         versions: Versions::default(),
         recheck: Recheck::DISTANT,
+        consolidated: Consolidated::default(),
     };
     for option in query.split('&').filter(|option| !option.is_empty()) {
         match option.split_once('=').unwrap_or((option, "")) {
@@ -141,6 +148,7 @@ fn parse_options(query: &str) -> Result<UrlOptions, UrlError> {
             ("redirects", "follow") => options.redirects = Redirects::Follow,
             ("versions", "last-modified") => options.versions = Versions::LastModified,
             ("recheck", time) => options.recheck = time.parse()?,
+            ("consolidated", "trust") => options.consolidated = Consolidated::Trusted,
             _ => return Err(UrlError::Option),
         }
     }
@@ -149,12 +157,13 @@ fn parse_options(query: &str) -> Result<UrlOptions, UrlError> {
 
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let UrlOptions { forbidden, redirects, versions, recheck } = self.options;
+        let UrlOptions { forbidden, redirects, versions, recheck, consolidated } = self.options;
         let absent = (forbidden == Forbidden::Absent).then(|| "absent=403".to_owned());
         let redirects = (redirects == Redirects::Follow).then(|| "redirects=follow".to_owned());
         let versions = (versions == Versions::LastModified).then(|| "versions=last-modified".to_owned());
         let recheck = (recheck != Recheck::DISTANT).then(|| format!("recheck={recheck}"));
-        let options: Vec<String> = [absent, redirects, versions, recheck].into_iter().flatten().collect();
+        let consolidated = (consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
+        let options: Vec<String> = [absent, redirects, versions, recheck, consolidated].into_iter().flatten().collect();
         let mark = if options.is_empty() { "" } else { "?" };
         write!(f, "{}{mark}{}", self.base, options.join("&"))
     }
@@ -176,6 +185,7 @@ mod tests {
             ),
             ("http://h/a?recheck=5s", "http://h/a/"),
             ("http://h/a?recheck=0s&absent=403", "http://h/a/?absent=403&recheck=0"),
+            ("http://h/a?consolidated=trust&absent=403", "http://h/a/?absent=403&consolidated=trust"),
         ] {
             let parsed: HttpUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), shown);
@@ -198,6 +208,7 @@ mod tests {
             ("http://h/#hunter2", UrlError::Fragment),
             ("http://h/?X-Amz-Signature=hunter2", UrlError::Option),
             ("http://h/?absent=404", UrlError::Option),
+            ("http://h/?consolidated=yes", UrlError::Option),
             ("http://h/?absent=403&hunter2", UrlError::Option),
             ("http://h/?recheck=hunter2", UrlError::Recheck(RecheckError)),
         ] {

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use store::{KeyError, Prefix, Recheck, RecheckError};
+use store::{Consolidated, KeyError, Prefix, Recheck, RecheckError};
 
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
@@ -26,6 +26,7 @@ pub struct BucketUrl {
     pub(crate) location: Location,
     pub(crate) forbidden: Forbidden,
     recheck: Recheck,
+    consolidated: Consolidated,
 }
 
 /// A prefix in a bucket: the part of the URL before its options. It has no credentials.
@@ -62,7 +63,9 @@ pub enum UrlError {
     #[error("the path in the bucket is not a prefix of keys")]
     Prefix(#[from] KeyError),
     /// An option is unknown.
-    #[error("the option {option:?} is unknown; there are `absent=403` and `recheck=5s`, joined by `&`")]
+    #[error(
+        "the option {option:?} is unknown; there are `absent=403`, `recheck=5s` and `consolidated=trust`, joined by `&`"
+    )]
     UnknownOption {
         /// The name of the option.
         option: String,
@@ -70,6 +73,9 @@ pub enum UrlError {
     /// The value of an option is invalid.
     #[error("the option `absent` has the value `403` only: keys that the service refuses to show have no value then")]
     Absent,
+    /// The value of an option is invalid.
+    #[error("the option `consolidated` has the value `trust` only: trees are as consolidated metadata say then")]
+    Consolidated,
     /// The time after which the bucket is asked again is invalid.
     #[error("the value of the option `recheck` is invalid")]
     Recheck(#[from] RecheckError),
@@ -106,6 +112,11 @@ impl BucketUrl {
     pub fn recheck(&self) -> Recheck {
         self.recheck
     }
+
+    /// The use of consolidated metadata for trees: they are ignored by default.
+    pub fn consolidated(&self) -> Consolidated {
+        self.consolidated
+    }
 }
 
 impl FromStr for BucketUrl {
@@ -124,8 +135,23 @@ impl FromStr for BucketUrl {
             return Err(UrlError::Bucket);
         }
         let location = Location { service, bucket: bucket.to_owned(), prefix: parse_prefix(path)? };
-        let (forbidden, recheck) = parse_options(query)?;
-        Ok(Self { location, forbidden, recheck })
+        let mut parsed = Self {
+            location,
+            forbidden: Forbidden::default(),
+            recheck: Recheck::DISTANT,
+            consolidated: Consolidated::default(),
+        };
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=').unwrap_or((option, "")) {
+                ("absent", "403") => parsed.forbidden = Forbidden::Absent,
+                ("absent", _) => return Err(UrlError::Absent),
+                ("recheck", time) => parsed.recheck = time.parse()?,
+                ("consolidated", "trust") => parsed.consolidated = Consolidated::Trusted,
+                ("consolidated", _) => return Err(UrlError::Consolidated),
+                (other, _) => return Err(UrlError::UnknownOption { option: other.chars().take(40).collect() }),
+            }
+        }
+        Ok(parsed)
     }
 }
 
@@ -133,12 +159,12 @@ impl fmt::Display for BucketUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = utf8_percent_encode(self.location.prefix.as_str(), ESCAPED);
         write!(f, "{}://{}/{prefix}", self.location.service.scheme(), self.location.bucket)?;
-        match (self.forbidden, self.recheck) {
-            (Forbidden::Error, Recheck::DISTANT) => Ok(()),
-            (Forbidden::Error, recheck) => write!(f, "?recheck={recheck}"),
-            (Forbidden::Absent, Recheck::DISTANT) => f.write_str("?absent=403"),
-            (Forbidden::Absent, recheck) => write!(f, "?absent=403&recheck={recheck}"),
-        }
+        let absent = (self.forbidden == Forbidden::Absent).then(|| "absent=403".to_owned());
+        let recheck = (self.recheck != Recheck::DISTANT).then(|| format!("recheck={}", self.recheck));
+        let consolidated = (self.consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
+        let options: Vec<String> = [absent, recheck, consolidated].into_iter().flatten().collect();
+        let mark = if options.is_empty() { "" } else { "?" };
+        write!(f, "{mark}{}", options.join("&"))
     }
 }
 
@@ -149,19 +175,6 @@ fn parse_prefix(path: &str) -> Result<Prefix, UrlError> {
         bytes.push(b'/');
     }
     Ok(Prefix::from_bytes(&bytes)?)
-}
-
-fn parse_options(query: &str) -> Result<(Forbidden, Recheck), UrlError> {
-    let (mut forbidden, mut recheck) = (Forbidden::default(), Recheck::DISTANT);
-    for option in query.split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=').unwrap_or((option, "")) {
-            ("absent", "403") => forbidden = Forbidden::Absent,
-            ("absent", _) => return Err(UrlError::Absent),
-            ("recheck", time) => recheck = time.parse()?,
-            (other, _) => return Err(UrlError::UnknownOption { option: other.chars().take(40).collect() }),
-        }
-    }
-    Ok((forbidden, recheck))
 }
 
 impl fmt::Display for Location {
@@ -182,6 +195,7 @@ mod tests {
             "az://$web/a/100%25/?absent=403",
             "s3://b/?recheck=never",
             "s3://b/?absent=403&recheck=0",
+            "s3://b/?recheck=1s&consolidated=trust",
         ] {
             let parsed: BucketUrl = url.parse().unwrap();
             assert_eq!(parsed.to_string(), url);
@@ -227,6 +241,7 @@ mod tests {
             ("s3://b/%FF", UrlError::Prefix(KeyError::NotUtf8 { offset: 0 })),
             ("s3://b?absent=404", UrlError::Absent),
             ("s3://b?absent", UrlError::Absent),
+            ("s3://b?consolidated=hunter2", UrlError::Consolidated),
             ("s3://b?recheck=hunter2", UrlError::Recheck(RecheckError)),
             ("s3://b?token=hunter2", UrlError::UnknownOption { option: "token".to_owned() }),
         ] {

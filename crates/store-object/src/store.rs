@@ -48,7 +48,8 @@ impl BucketStore {
 
     /// The guarantees of the store.
     pub fn guarantees(&self) -> Guarantees {
-        Guarantees { listing: self.listing, ..Guarantees::READ_ONLY }
+        let listed_versions = self.listing == Listing::Sorted;
+        Guarantees { listing: self.listing, listed_versions, ..Guarantees::READ_ONLY }
     }
 
     fn check_listings(&self) -> Result<(), StoreError> {

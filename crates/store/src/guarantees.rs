@@ -22,6 +22,11 @@ pub struct Guarantees {
     pub shared_names: bool,
     /// True if the bytes of a value are checked against a checksum of the store before they are returned.
     pub checked: bool,
+    /// The use of consolidated metadata for trees.
+    pub consolidated: Consolidated,
+    /// True if versions are best learnt from listings: a page of them, with the versions of many keys, costs about as
+    /// much as a look at one key.
+    pub listed_versions: bool,
 }
 
 /// The moment to which the values of a snapshot belong; the strongest guarantee is the least.
@@ -67,6 +72,17 @@ pub enum Listing {
     None,
 }
 
+/// The use of consolidated metadata for trees; the strongest guarantee is the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consolidated {
+    /// Every node is as its own documents are.
+    #[default]
+    Ignored,
+    /// The nodes below a group that has consolidated metadata are as these say, which another program may not have
+    /// brought up to date.
+    Trusted,
+}
+
 impl Guarantees {
     /// The guarantees of a store with commits that has its data to itself. Every
     /// [`TransactionalStore`](crate::TransactionalStore) has them.
@@ -78,11 +94,19 @@ impl Guarantees {
         staleness: Duration::ZERO,
         shared_names: true,
         checked: true,
+        consolidated: Consolidated::Ignored,
+        listed_versions: true,
     };
 
     /// The guarantees of a store that reads data which other programs own, as strong as they can be.
-    pub const READ_ONLY: Self =
-        Self { reads: Reads::Key, writes: Writes::None, conditions: Conditions::None, checked: false, ..Self::COMMITS };
+    pub const READ_ONLY: Self = Self {
+        reads: Reads::Key,
+        writes: Writes::None,
+        conditions: Conditions::None,
+        checked: false,
+        listed_versions: false,
+        ..Self::COMMITS
+    };
 
     /// The guarantees that both stores have.
     #[must_use]
@@ -95,6 +119,8 @@ impl Guarantees {
             staleness: self.staleness.max(other.staleness),
             shared_names: self.shared_names && other.shared_names,
             checked: self.checked && other.checked,
+            consolidated: self.consolidated.max(other.consolidated),
+            listed_versions: self.listed_versions && other.listed_versions,
         }
     }
 }
@@ -102,11 +128,12 @@ impl Guarantees {
 /// One line for logs, with the words that users see.
 impl fmt::Display for Guarantees {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reads, writes, conditions, listing, staleness, shared_names, checked } = *self;
+        let Self { reads, writes, conditions, listing, staleness, shared_names, checked, consolidated, .. } = *self;
         let yes_or_no = |holds| if holds { "yes" } else { "no" };
         write!(
             f,
-            "reads: {}, writes: {}, conditions: {}, listing: {}, staleness: {} s, shared names: {}, checked: {}",
+            "reads: {}, writes: {}, conditions: {}, listing: {}, staleness: {} s, shared names: {}, checked: {}, \
+             consolidated metadata: {}",
             reads.as_str(),
             writes.as_str(),
             conditions.as_str(),
@@ -114,6 +141,7 @@ impl fmt::Display for Guarantees {
             staleness.as_secs_f64(),
             yes_or_no(shared_names),
             yes_or_no(checked),
+            consolidated.as_str(),
         )
     }
 }
@@ -161,6 +189,16 @@ impl Listing {
     }
 }
 
+impl Consolidated {
+    /// The name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::Trusted => "trusted",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,17 +207,18 @@ mod tests {
     fn guarantees_are_shown_in_the_words_of_users() {
         assert_eq!(
             Guarantees::COMMITS.to_string(),
-            "reads: commit, writes: commit, conditions: atomic, listing: sorted, staleness: 0 s, shared names: yes, checked: yes"
+            "reads: commit, writes: commit, conditions: atomic, listing: sorted, staleness: 0 s, shared names: yes, checked: yes, consolidated metadata: ignored"
         );
         let foreign = Guarantees {
             listing: Listing::None,
             staleness: Duration::from_millis(2500),
             shared_names: false,
+            consolidated: Consolidated::Trusted,
             ..Guarantees::READ_ONLY
         };
         assert_eq!(
             foreign.to_string(),
-            "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no"
+            "reads: key, writes: none, conditions: none, listing: none, staleness: 2.5 s, shared names: no, checked: no, consolidated metadata: trusted"
         );
     }
 }

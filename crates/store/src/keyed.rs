@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore, PageRequest, Peek,
@@ -80,6 +81,10 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
 
     fn recheck(&self) {
         self.store.recheck();
+    }
+
+    fn note_absent(&self, key: &Key, asked: Instant) {
+        self.store.note_absent(key, asked);
     }
 }
 
@@ -178,5 +183,15 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
+        if self.peek(key)? == Peek::Unknown {
+            self.look(key, found)?;
+            if found.is_none() {
+                self.store.note_absent(key, asked);
+            }
+        }
+        Ok(())
     }
 }

@@ -347,6 +347,14 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
     fn recheck(&self) {
         *self.memory.rechecked.lock() = Some(Instant::now());
     }
+
+    fn note_absent(&self, key: &Key, asked: Instant) {
+        let is_unknown = || self.memory.entries.get(key).is_none_or(|known| known.meta.is_none());
+        // A listing of a bucket may be older than what a read of the key found.
+        if self.recheck != Recheck::Always && is_unknown() {
+            self.memory.put(key, Remembered { meta: None, bytes: None, asked });
+        }
+    }
 }
 
 #[async_trait]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore, StoreError,
@@ -38,6 +39,10 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
 
     fn recheck(&self) {
         (**self).recheck();
+    }
+
+    fn note_absent(&self, key: &Key, asked: Instant) {
+        (**self).note_absent(key, asked);
     }
 }
 

@@ -15,6 +15,7 @@ use futures::{
     future::{self, BoxFuture, Either, Ready},
     stream,
 };
+use tokio::time::Instant;
 
 use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
@@ -77,6 +78,10 @@ pub trait ReadableStore: Send + Sync {
 
     /// Looks at everything again that is [remembered](Self::remembered) now, before it is used.
     fn recheck(&self) {}
+
+    /// Takes note that a listing which was asked for at `asked` has not shown `key`, so that the store may
+    /// [remember](Self::remembered) it. By default it remembers nothing.
+    fn note_absent(&self, _key: &Key, _asked: Instant) {}
 }
 
 /// Sets and erases values.
@@ -279,6 +284,12 @@ pub trait Snapshot: Send + Sync {
     /// Fails with [`StoreError::Changed`] if the snapshot looked at the key before and it has another value now. A
     /// snapshot as of one commit does not: it reads the value of that commit.
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
+
+    /// Takes what a listing of the store, asked for at `asked`, has shown of `key` as the first look at it. By default
+    /// nothing is done, as in a snapshot of one commit, which knows its keys.
+    fn note_listed(&self, _key: &Key, _found: Option<ValueMeta>, _asked: Instant) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// The metadata of a value in a snapshot, as far as they are known.

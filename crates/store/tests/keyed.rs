@@ -9,6 +9,7 @@ use store::{
     ByteRange, Guarantees, Key, KeySource, Keyed, MemoryStore, Peek, Precondition, ReadableStore, Snapshot,
     SnapshotStore, StoreError, Version, WriteableStore,
 };
+use tokio::time::Instant;
 
 /// The keys of the snapshot, and one that is not in it.
 const NAMES: [&str; 5] = ["p/a", "p/b", "p/b/c", "other", "not-in-the-snapshot"];
@@ -20,6 +21,7 @@ enum Step {
     Peek { key: usize },
     Head { key: usize },
     Meta { key: usize },
+    Listed { key: usize },
     Get { key: usize, from: Option<u64> },
 }
 
@@ -31,6 +33,7 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => key().prop_map(|key| Step::Peek { key }),
         2 => key().prop_map(|key| Step::Head { key }),
         1 => key().prop_map(|key| Step::Meta { key }),
+        1 => key().prop_map(|key| Step::Listed { key }),
         4 => (key(), proptest::option::of(0..4_u64)).prop_map(|(key, from)| Step::Get { key, from }),
     ]
 }
@@ -124,8 +127,11 @@ async fn check(before: &[Step], steps: &[Step], listed: bool) {
         false => store.snapshot(&some).await.unwrap(),
     };
     for step in steps {
-        let (Step::Peek { key: at } | Step::Head { key: at } | Step::Meta { key: at } | Step::Get { key: at, .. }) =
-            *step
+        let (Step::Peek { key: at }
+        | Step::Head { key: at }
+        | Step::Meta { key: at }
+        | Step::Listed { key: at }
+        | Step::Get { key: at, .. }) = *step
         else {
             change(&memory, &keys, &[*step], &mut model).await;
             continue;
@@ -143,6 +149,19 @@ async fn check(before: &[Step], steps: &[Step], listed: bool) {
             }
             Step::Head { .. } => (said(snapshot.head(key).await, meta), model.look(at)),
             Step::Meta { .. } => (said(snapshot.meta(key).await, meta), model.look(at)),
+            Step::Listed { .. } => {
+                let current = memory.head(key).await.unwrap();
+                let noted = snapshot.note_listed(key, current, Instant::now());
+                // What a listing shows is the first look, or nothing.
+                let expected = model.look(at);
+                (
+                    said(noted.and_then(|()| snapshot.peek(key)), |peek| match peek {
+                        Peek::Known(known) => meta(known),
+                        Peek::Unknown => Said::Unknown,
+                    }),
+                    expected,
+                )
+            }
             Step::Get { from, .. } => (read(&*snapshot, key, from).await, model.read(at, from)),
             Step::Set { .. } | Step::Erase { .. } => continue,
         };

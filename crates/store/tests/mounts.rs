@@ -13,11 +13,12 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use store::{
-    ByteRange, Change, ChangeOutcome, Conditions, DirPage, Guarantees, Key, KeyCount, KeyPage, Keyed, ListableStore,
-    Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition, Prefix,
-    ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore,
+    ByteRange, Change, ChangeOutcome, Conditions, Consolidated, DirPage, Guarantees, Key, KeyCount, KeyPage, Keyed,
+    ListableStore, Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition,
+    Prefix, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore,
     WriteableStore, Writes, conformance::Factory,
 };
+use tokio::time::Instant;
 
 fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
@@ -151,6 +152,42 @@ async fn a_mount_without_keys_is_listed_and_one_without_listings_fails_those_bel
     }
     assert_eq!(all.guarantees_below(&prefix("w/")).listing, Listing::None);
     assert_eq!(all.guarantees_below(&prefix("x/")).listing, Listing::Sorted);
+}
+
+/// The root is not of one store, so its consolidated metadata are not trusted.
+#[tokio::test]
+async fn trust_in_consolidated_metadata_ends_at_mounts() {
+    let trusted = Guarantees { consolidated: Consolidated::Trusted, ..Guarantees::READ_ONLY };
+    let store = |guarantees| -> Arc<dyn SnapshotStore> { Arc::new(Keyed::new(MemoryStore::new(), guarantees)) };
+    let mounts = BTreeMap::from([(name("lab"), store(trusted)), (name("other"), store(Guarantees::READ_ONLY))]);
+    let all = Mounts::new("test", ServedStore::read_only(store(trusted)), mounts);
+    for (below, expected) in [
+        ("", Consolidated::Ignored),
+        ("x/", Consolidated::Trusted),
+        ("lab/", Consolidated::Trusted),
+        ("other/", Consolidated::Ignored),
+    ] {
+        assert_eq!(all.guarantees_below(&prefix(below)).consolidated, expected, "{below}");
+    }
+    let alone = Mounts::new("test", ServedStore::read_only(store(trusted)), BTreeMap::new());
+    assert_eq!(alone.guarantees().consolidated, Consolidated::Trusted);
+}
+
+/// What a listing shows fixes the keys of each store.
+#[tokio::test]
+async fn listed_keys_are_known_to_the_snapshot_of_their_store() {
+    let fixture = Fixture::new().await;
+    let keys = ["lab/d", "lab/none", "a", "lab"].map(key);
+    let snapshot = fixture.all.snapshot(&keys).await.unwrap();
+    let listed = fixture.all.list_prefix(&prefix("lab/"), PageRequest::first(9)).await.unwrap().keys;
+    let found = listed.iter().find(|entry| entry.key == keys[0]).map(|entry| entry.meta);
+    assert_eq!(snapshot.peek(&keys[0]).unwrap(), Peek::Unknown);
+    for (key, meta) in [(&keys[0], found), (&keys[1], None), (&keys[2], None), (&keys[3], None)] {
+        snapshot.note_listed(key, meta, Instant::now()).unwrap();
+    }
+    assert_eq!(snapshot.peek(&keys[0]).unwrap(), Peek::Known(found));
+    assert_eq!(snapshot.peek(&keys[1]).unwrap(), Peek::Known(None));
+    assert!(matches!(snapshot.peek(&keys[2]).unwrap(), Peek::Known(Some(_))), "commits are known without listings");
 }
 
 struct Unlisted(MemoryStore);

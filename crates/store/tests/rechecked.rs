@@ -346,3 +346,28 @@ proptest! {
         runtime.block_on(check(steps));
     }
 }
+
+/// What a listing does not show is remembered, unless a read found a value.
+#[tokio::test(start_paused = true)]
+async fn keys_that_a_listing_does_not_show_are_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let (absent, read) = (key("a/c/0"), key("a/c/1"));
+    let version = store.set("a/c/1", "chunk").await;
+    rechecked.head(&read).await.unwrap();
+    let asked = Instant::now();
+    rechecked.note_absent(&absent, asked);
+    rechecked.note_absent(&read, asked);
+    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
+    assert!(matches!(rechecked.remembered(&read), Peek::Known(Some(meta)) if meta.version == version));
+    advance(RECHECK).await;
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
+    rechecked.note_absent(&absent, asked);
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown, "the time begins with the listing");
+    rechecked.note_absent(&absent, Instant::now());
+    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
+    rechecked.recheck();
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
+    let (_, forgetful) = remembering(Recheck::Always);
+    forgetful.note_absent(&absent, Instant::now());
+    assert_eq!(forgetful.remembered(&absent), Peek::Unknown);
+}

@@ -48,12 +48,16 @@ pub struct StoreGuarantees {
     pub shared_names: bool,
     /// True if the bytes of a value are checked against a checksum of the store.
     pub checked: bool,
+    /// The use of consolidated metadata for trees: `ignored` or `trusted`. Empty if the server does not say it.
+    #[serde(default)]
+    pub consolidated: String,
 }
 
 impl StoreGuarantees {
     /// The guarantees of the store that is mounted below a name, or of that at the root.
     pub fn new(name: Option<&str>, guarantees: Guarantees) -> Self {
-        let Guarantees { reads, writes, conditions, listing, staleness, shared_names, checked } = guarantees;
+        let Guarantees { reads, writes, conditions, listing, staleness, shared_names, checked, consolidated, .. } =
+            guarantees;
         Self {
             name: name.map(str::to_owned),
             reads: reads.as_str().to_owned(),
@@ -63,6 +67,7 @@ impl StoreGuarantees {
             staleness: staleness.as_secs().saturating_add(u64::from(staleness.subsec_nanos() > 0)),
             shared_names,
             checked,
+            consolidated: consolidated.as_str().to_owned(),
         }
     }
 }

@@ -218,12 +218,12 @@ pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn Snapshot
 /// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
 async fn open_files(files: &FilesLocation) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
-    let FilesLocation { directory, symlinks, recheck } = files;
+    let FilesLocation { directory, symlinks, recheck, consolidated } = files;
     let absolute = std::path::absolute(directory)
         .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
     let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
     let store = DirStore::open(&absolute, options).await.map_err(failed)?;
-    let guarantees = store.guarantees();
+    let guarantees = Guarantees { consolidated: *consolidated, ..store.guarantees() };
     Ok(rechecked(store, guarantees, *recheck))
 }
 
@@ -232,7 +232,7 @@ async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStor
     let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
-    let guarantees = store.guarantees();
+    let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
     Ok(rechecked(store, guarantees, url.recheck()))
 }
 
@@ -240,7 +240,7 @@ async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStor
 async fn open_web(url: &HttpUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let opened = WebStore::open(url, store_http::Options::default()).await;
     let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
-    let guarantees = store.guarantees();
+    let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
     Ok(rechecked(store, guarantees, url.recheck()))
 }
 

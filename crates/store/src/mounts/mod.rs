@@ -19,6 +19,7 @@ mod snapshot;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 pub use self::{
     name::{MountName, MountNameError},
@@ -29,10 +30,10 @@ use self::{
     snapshot::snapshot_of_places,
 };
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, GetResult, Guarantees, Intent, Key, KeyCount,
-    KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition, Prefix, PutResult, ReadableStore,
-    Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, Version,
-    VersionHash, WaitTimes, Watermark, WriteableStore,
+    ByteRange, ByteStream, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, GetResult, Guarantees, Intent,
+    Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition, Prefix, PutResult,
+    ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
+    Version, VersionHash, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store at the root, with others mounted below names.
@@ -166,6 +167,14 @@ impl ReadableStore for Mounts {
         self.root.reads().recheck();
         self.mounts.iter().for_each(|mount| mount.store.recheck());
     }
+
+    fn note_absent(&self, key: &Key, asked: Instant) {
+        match self.place_of_key(key) {
+            Place::Root => self.root.reads().note_absent(key, asked),
+            Place::Hidden => {}
+            Place::Mounted(mount, below) => mount.store.note_absent(&below, asked),
+        }
+    }
 }
 
 #[async_trait]
@@ -194,8 +203,11 @@ impl SnapshotStore for Mounts {
     fn guarantees(&self) -> Guarantees {
         let root = self.root.reads().guarantees();
         let all = self.mounts.iter().fold(root, |all, mount| all.weaker(mount.guarantees(&Prefix::root())));
-        let reads = if self.mounts.is_empty() { all.reads } else { Reads::Key };
-        Guarantees { reads, ..all }
+        match self.mounts.is_empty() {
+            true => all,
+            // What is below the root is not of one store, so no metadata there are those of all.
+            false => Guarantees { reads: Reads::Key, consolidated: Consolidated::Ignored, ..all },
+        }
     }
 
     fn guarantees_below(&self, prefix: &Prefix) -> Guarantees {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::place::{Mount, Place, place_of_key};
 use crate::{ByteRange, GetResult, Key, KeySource, Peek, ServedStore, Snapshot, StoreError, ValueMeta};
@@ -150,5 +151,10 @@ impl Snapshot for Parts {
             Some(mount) => found.map(|value| mount.value(value)),
             None => found,
         })
+    }
+
+    fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
+        let Some(located) = self.locate(key)? else { return Ok(()) };
+        located.snapshot.note_listed(&located.key, found, asked).map_err(|error| located.error(error))
     }
 }

@@ -7,7 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use store::{Recheck, RecheckError};
+use store::{Consolidated, Recheck, RecheckError};
 use store_dir::Symlinks;
 use store_http::HttpUrl;
 use store_object::BucketUrl;
@@ -39,6 +39,8 @@ pub(crate) struct FilesLocation {
     pub(crate) symlinks: Symlinks,
     /// The time after which files are looked at again. Each time by default, as that takes a few microseconds.
     pub(crate) recheck: Recheck,
+    /// The use of consolidated metadata for trees.
+    pub(crate) consolidated: Consolidated,
 }
 
 /// Errors of parsing a [`Location`].
@@ -60,7 +62,7 @@ pub(crate) enum LocationError {
     MemoryHasNoDirectory,
     /// The part after the question mark is not an option of `dir:`.
     #[error(
-        "`{0}` is not an option of dir:; write ?symlinks=within, ?symlinks=follow or ?recheck=5s (and a `?` at the end of a path that contains one)"
+        "`{0}` is not an option of dir:; write ?symlinks=within, ?symlinks=follow, ?recheck=5s or ?consolidated=trust (and a `?` at the end of a path that contains one)"
     )]
     UnknownOption(String),
     /// The time after which files are looked at again is invalid.
@@ -156,16 +158,22 @@ impl FromStr for FilesLocation {
         if path.is_empty() {
             return Err(LocationError::NoDirectory);
         }
-        let (mut symlinks, mut recheck) = (Symlinks::Within, Recheck::Always);
+        let mut files = Self {
+            directory: path.into(),
+            symlinks: Symlinks::Within,
+            recheck: Recheck::Always,
+            consolidated: Consolidated::Ignored,
+        };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             match option.split_once('=') {
-                Some(("symlinks", "within")) => symlinks = Symlinks::Within,
-                Some(("symlinks", "follow")) => symlinks = Symlinks::Follow,
-                Some(("recheck", time)) => recheck = time.parse()?,
+                Some(("symlinks", "within")) => files.symlinks = Symlinks::Within,
+                Some(("symlinks", "follow")) => files.symlinks = Symlinks::Follow,
+                Some(("recheck", time)) => files.recheck = time.parse()?,
+                Some(("consolidated", "trust")) => files.consolidated = Consolidated::Trusted,
                 _ => return Err(LocationError::UnknownOption(option.to_owned())),
             }
         }
-        Ok(Self { directory: path.into(), symlinks, recheck })
+        Ok(files)
     }
 }
 
@@ -203,12 +211,14 @@ impl fmt::Display for FilesLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let directory = self.directory.display();
         write!(f, "dir:{directory}")?;
-        match (self.symlinks, self.recheck) {
-            (Symlinks::Follow, Recheck::Always) => f.write_str("?symlinks=follow"),
-            (Symlinks::Follow, recheck) => write!(f, "?symlinks=follow&recheck={recheck}"),
-            (Symlinks::Within, Recheck::Always) if directory.to_string().contains('?') => f.write_str("?"),
-            (Symlinks::Within, Recheck::Always) => Ok(()),
-            (Symlinks::Within, recheck) => write!(f, "?recheck={recheck}"),
+        let symlinks = (self.symlinks == Symlinks::Follow).then(|| "symlinks=follow".to_owned());
+        let recheck = (self.recheck != Recheck::Always).then(|| format!("recheck={}", self.recheck));
+        let consolidated = (self.consolidated == Consolidated::Trusted).then(|| "consolidated=trust".to_owned());
+        let options: Vec<String> = [symlinks, recheck, consolidated].into_iter().flatten().collect();
+        match options.is_empty() {
+            true if directory.to_string().contains('?') => f.write_str("?"),
+            true => Ok(()),
+            false => write!(f, "?{}", options.join("&")),
         }
     }
 }
@@ -223,12 +233,16 @@ impl fmt::Display for Listen {
 mod tests {
     use super::*;
 
+    fn with_options(directory: &str, symlinks: Symlinks, recheck: Recheck, consolidated: Consolidated) -> Location {
+        Location::Files(FilesLocation { directory: directory.into(), symlinks, recheck, consolidated })
+    }
+
     fn files(directory: &str, symlinks: Symlinks) -> Location {
-        Location::Files(FilesLocation { directory: directory.into(), symlinks, recheck: Recheck::Always })
+        with_options(directory, symlinks, Recheck::Always, Consolidated::Ignored)
     }
 
     fn rechecked(symlinks: Symlinks, recheck: Recheck) -> Location {
-        Location::Files(FilesLocation { directory: "/data".into(), symlinks, recheck })
+        with_options("/data", symlinks, recheck, Consolidated::Ignored)
     }
 
     #[test]
@@ -247,6 +261,15 @@ mod tests {
             ("dir:/odd?name?symlinks=follow", files("/odd?name", Symlinks::Follow)),
             ("dir:/data?recheck=5s", rechecked(Symlinks::Within, Recheck::DISTANT)),
             ("dir:/data?recheck=never&symlinks=follow", rechecked(Symlinks::Follow, Recheck::Never)),
+            (
+                "dir:/data?consolidated=trust&recheck=1s&symlinks=follow",
+                with_options(
+                    "/data",
+                    Symlinks::Follow,
+                    Recheck::After(std::time::Duration::from_secs(1)),
+                    Consolidated::Trusted,
+                ),
+            ),
             ("s3://bucket/a/?recheck=0", Location::Bucket(Box::new("s3://bucket/a?recheck=0".parse().unwrap()))),
             ("s3://bucket/a/?absent=403", Location::Bucket(Box::new("s3://bucket/a?absent=403".parse().unwrap()))),
             ("https://h/a?absent=403", Location::Web(Box::new("https://h/a/?absent=403".parse().unwrap()))),
@@ -264,6 +287,7 @@ mod tests {
             ("dir", LocationError::NoColon("dir".into())),
             ("dir:/data?symlinks=all", LocationError::UnknownOption("symlinks=all".into())),
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
+            ("dir:/data?consolidated=yes", LocationError::UnknownOption("consolidated=yes".into())),
             ("dir:/data?recheck=soon", LocationError::Recheck(RecheckError)),
             ("s3://key:secret@bucket", store_object::UrlError::Credentials.into()),
             ("http://ada:secret@h/", store_http::UrlError::Credentials.into()),
