@@ -62,6 +62,13 @@ impl Arrays {
         Self(Arc::new(self.0.for_request(claim, rights)))
     }
 
+    /// The same arrays for a request that compares the [fingerprint](ArrayRead::fingerprint) of a read with one that it
+    /// has: it is worth more to learn the versions of many chunks then.
+    #[must_use]
+    pub fn comparing(&self) -> Self {
+        Self(Arc::new(self.0.comparing()))
+    }
+
     /// The memory that all requests together may hold, including what other layers take from the same budget.
     pub fn memory(&self) -> &MemoryBudget {
         self.0.memory()

@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
-use store::{KeyTurns, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
+use parking_lot::Mutex;
+use store::{KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use crate::{
@@ -47,13 +48,20 @@ const INLINE_LOOKUPS: usize = 256;
 /// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The time for which no versions are learnt from listings after one was wrong.
+const LISTING_FAILURE_TIME: Duration = Duration::from_secs(60);
+
 /// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Context {
     /// The store. Changes take it from [`writes`](Self::writes).
     pub(crate) store: ServedStore,
-    /// True if each answer of the store may take a round trip.
+    /// True if each answer of the store, or of a part of it, may take a round trip.
     distant: bool,
+    /// The last time at which a value was not as a listing had shown it.
+    listing_failed: Arc<Mutex<Option<Instant>>>,
+    /// True if the request compares versions of slices.
+    compares: bool,
     /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
     first_looks: Option<KeyTurns>,
     pub(crate) options: Options,
@@ -89,6 +97,8 @@ impl Context {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
+            listing_failed: Arc::default(),
+            compares: false,
             first_looks: store.reads().remembers().then(KeyTurns::default),
             store,
             options,
@@ -139,10 +149,38 @@ impl Context {
         self.store.writes()
     }
 
-    /// True if each answer of the store may take a round trip: it has the data of other programs, in a bucket or in a
-    /// directory that may be on another machine.
-    pub(crate) fn is_distant(&self) -> bool {
+    /// The same context for a request that compares versions of slices.
+    pub(crate) fn comparing(&self) -> Self {
+        Self { compares: true, ..self.clone() }
+    }
+
+    /// True if the request compares versions of slices, so that it is worth more to know them.
+    pub(crate) fn compares(&self) -> bool {
+        self.compares
+    }
+
+    /// True if each answer about what is at or below a path may take a round trip: it is of other programs, in a bucket
+    /// or in a directory that may be on another machine.
+    pub(crate) fn is_distant_at(&self, path: &NodePath) -> bool {
         self.distant
+            && Prefix::parse(&path.key_prefix())
+                .ok()
+                .is_none_or(|prefix| self.store.guarantees_below(&prefix).reads == Reads::Key)
+    }
+
+    /// True if the versions of keys below a prefix are best learnt from listings.
+    pub(crate) fn lists_versions(&self, prefix: &Prefix) -> bool {
+        let failed = *self.listing_failed.lock();
+        self.store.guarantees_below(prefix).listed_versions
+            && failed.is_none_or(|failed| failed.elapsed() >= LISTING_FAILURE_TIME)
+    }
+
+    /// Takes note that a value is not as it was expected. If that was known from a listing, the service may be slow to
+    /// bring its listings up to date, so a second attempt does not rely on them.
+    pub(crate) fn listing_failed(&self) {
+        if self.distant {
+            *self.listing_failed.lock() = Some(Instant::now());
+        }
     }
 
     /// The turns of those who look at a key for the first time; `None` if each has to look for itself.

@@ -4,7 +4,10 @@ use std::convert::Infallible;
 
 use array::{Arrays, Claim, Hierarchies};
 use axum::extract::FromRequestParts;
-use http::request::Parts;
+use http::{
+    header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE},
+    request::Parts,
+};
 
 use crate::{admission, app::App, authorization::Session};
 
@@ -30,6 +33,8 @@ impl FromRequestParts<App> for Engine {
         let claim = admission::claim_of(&parts.extensions, app);
         let session = admission::session_of(&parts.extensions, app);
         let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
+        let compares = [IF_NONE_MATCH, IF_MATCH, IF_RANGE].iter().any(|name| parts.headers.contains_key(name));
+        let arrays = if compares { arrays.comparing() } else { arrays };
         Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

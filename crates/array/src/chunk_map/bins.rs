@@ -58,7 +58,7 @@ impl ChunkMap {
         });
         let mut counter = Counter::new(self, axes.collect());
         let touched = self.touched();
-        let at_once = if self.context.is_distant() { MAX_DISTANT_LOOKUPS } else { MAX_LOOKUPS };
+        let at_once = if self.context.is_distant_at(self.array.path()) { MAX_DISTANT_LOOKUPS } else { MAX_LOOKUPS };
         match self.prefix() {
             None => {}
             Some(prefix) if touched > at_once && self.is_listed(&prefix) => {

@@ -21,7 +21,7 @@ use super::{
     patch,
     walk::{
         mode::DialectMode,
-        walker::{Walk, walk},
+        walker::{Walk, walk, walk_described},
     },
 };
 use crate::{
@@ -51,7 +51,7 @@ impl Hierarchies {
         mapped: Option<Dialect>,
     ) -> Result<DescribedNode, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
-        let walk = walk(&self.0, path, dialect, depth, mode).await?;
+        let walk = walk_described(&self.0, path, dialect, depth, mode).await?;
         describe(&self.0, walk, mapped).await
     }
 
@@ -92,7 +92,7 @@ impl Hierarchies {
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
         background::leave().await;
-        let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
+        let Walk { top, memory, .. } = walk_described(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
         let found = self
             .0

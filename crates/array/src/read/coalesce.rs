@@ -43,12 +43,12 @@ impl CoalesceLimits {
 
     /// The limits for inner chunks of shards.
     pub(crate) fn of_shards(source: &ReadContext) -> Self {
-        if source.context.is_distant() { Self::DISTANT } else { Self::NEAR }
+        if source.distant { Self::DISTANT } else { Self::NEAR }
     }
 
     /// The limits for parts of uncompressed chunks.
     pub(crate) fn of_elements(source: &ReadContext) -> Self {
-        match source.context.is_distant() {
+        match source.distant {
             true => Self { fetch: MAX_PARTIAL_FETCH, part: MAX_PARTIAL_FETCH, ..Self::DISTANT },
             false => Self::NEAR,
         }

@@ -27,6 +27,8 @@ pub(crate) struct ReadContext {
     pub(crate) array: Array,
     pub(crate) snapshot: Box<dyn Snapshot>,
     pub(crate) context: Arc<Context>,
+    /// True if each answer of the array's store may take a round trip.
+    pub(crate) distant: bool,
     pub(crate) metrics: ReadMetrics,
     /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
@@ -47,7 +49,8 @@ impl ReadContext {
     ) -> Result<Self, ArrayError> {
         let chunks = found.touched;
         let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.largest_read());
-        Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
+        let (distant, metrics) = (context.is_distant_at(array.path()), ReadMetrics::default());
+        Ok(Self { array, snapshot, context, distant, metrics, chunks, caching, work_budget: work })
     }
 
     /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.
@@ -78,7 +81,11 @@ impl ReadContext {
     /// Begins to fetch a value, or a range of one; `None` if there is no value.
     pub(crate) async fn open(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let start = Instant::now();
-        let value = self.snapshot.get(key, range).await?;
+        let value = self.snapshot.get(key, range).await.inspect_err(|error| {
+            if matches!(error, StoreError::Changed { .. }) {
+                self.context.listing_failed();
+            }
+        })?;
         self.metrics.fetched(start.elapsed());
         Ok(value)
     }

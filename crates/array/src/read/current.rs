@@ -20,7 +20,7 @@ pub(crate) async fn plan_read(
     let mut changed = None;
     for attempt in 0..MAX_ATTEMPTS {
         // Other programs may change documents for ever.
-        if attempt > 0 && context.is_distant() && begun.elapsed() >= MAX_READ_TIME {
+        if attempt > 0 && context.is_distant_at(path) && begun.elapsed() >= MAX_READ_TIME {
             break;
         }
         let resolved = match cached.take() {

@@ -138,7 +138,7 @@ impl Job {
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
-            Self::Decode { units: leaves, .. } => !source.context.is_distant() && is_cheap(source, leaves),
+            Self::Decode { units: leaves, .. } => !source.distant && is_cheap(source, leaves),
         }
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Lookahead {
 
 impl Lookahead {
     pub(crate) fn new(source: Arc<ReadContext>, jobs: usize) -> Self {
-        let most = if source.context.is_distant() { max_pieces(&source, jobs) } else { 0 };
+        let most = if source.distant { max_pieces(&source, jobs) } else { 0 };
         Self { source, most, pieces: VecDeque::new() }
     }
 

@@ -5,7 +5,7 @@
 //! slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each as soon as it is
 //! full.
 //!
-//! A [distant](crate::context::Context::is_distant) store takes a round trip for each answer, so as much as memory
+//! A [distant](crate::context::Context::is_distant_at) store takes a round trip for each answer, so as much as memory
 //! allows is asked for at a time: chunks of unknown version are read without being looked up, the indexes of shards are
 //! read ahead ([`lookahead`]), and neighbouring parts are [fetched together](coalesce) over larger gaps.
 
@@ -19,6 +19,7 @@ pub(crate) mod cost;
 pub(crate) mod current;
 pub(crate) mod encoded_chunk;
 pub(crate) mod job;
+mod learn;
 pub(crate) mod limits;
 pub(crate) mod lookahead;
 pub(crate) mod memory;

@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     consumer::{Consumer, Consumption, ConsumptionCost},
     cost::{ReadCost, StoredCost},
+    learn::learn_versions,
     limits::MAX_PARTIAL_FETCH,
     memory::ReadMemory,
     needs::MemoryNeeds,
@@ -35,6 +36,12 @@ const MAX_FINGERPRINTED_CHUNKS: u64 = 100_000;
 /// The most chunks whose metadata a plan asks a store for that does not know them. A plan of more chunks takes it that
 /// all are stored, and has no fingerprint.
 const MAX_LEARNT_CHUNKS: u64 = 64;
+
+/// The same for a request that compares the fingerprint with one that it has.
+const MAX_COMPARED_CHUNKS: u64 = 10_000;
+
+/// The memory of a key that is looked up in addition to its text, in bytes.
+const KEY_SIZE: u64 = 64;
 
 /// The memory of a planned chunk, in bytes: the end of its key, and its entry in the snapshot. A point takes as much:
 /// its coordinates in the request, in the plan, and in that of its chunk.
@@ -135,7 +142,8 @@ impl ReadPlan {
         if chunks <= INLINE_PLAN_LIMIT {
             return Ok(Self { resolved, keys, memory, cost });
         }
-        memory.plan = chunks.saturating_mul(per_chunk);
+        let texts = if chunks <= most_learnt(context, array) { array.key_prefix().len() as u64 + KEY_SIZE } else { 0 };
+        memory.plan = chunks.saturating_mul(per_chunk.saturating_add(texts));
         // In one step, so that no request that has a plan waits for another that has one.
         memory.account.reserve(memory.min_bytes(options)).await?;
         if let ResolvedSelection::Points(_) = &*resolved {
@@ -174,12 +182,16 @@ impl ReadPlan {
             let look_up = move || keys.look_up(&*snapshot).map(|found| (snapshot, found)).map_err(ArrayError::from);
             context.run_blocking(steps, look_up).await?
         };
-        if found.unknown == 0 || found.touched > MAX_LEARNT_CHUNKS {
+        if found.unknown == 0 || found.touched > most_learnt(context, &self.keys.array) {
             return Ok((snapshot, found));
         }
         let mut keys = Vec::new();
-        KeySource::for_each(&self.keys, &mut |key| keys.push(key));
-        snapshot.look_at(&keys).await?;
+        KeySource::for_each(&self.keys, &mut |key| {
+            if matches!(snapshot.peek(&key), Ok(Peek::Unknown)) {
+                keys.push(key);
+            }
+        });
+        learn_versions(context, &*snapshot, &self.keys.array, keys).await?;
         let found = self.keys.look_up(&*snapshot)?;
         Ok((snapshot, found))
     }
@@ -344,6 +356,15 @@ impl KeySource for AllKeys {
         if let Some(chunks) = &self.chunks {
             chunks.for_each(visit);
         }
+    }
+}
+
+/// The most chunks whose versions a plan learns; a store with commits knows them.
+fn most_learnt(context: &Context, array: &Array) -> u64 {
+    match context.is_distant_at(array.path()) {
+        true if context.compares() => MAX_COMPARED_CHUNKS,
+        true => MAX_LEARNT_CHUNKS,
+        false => 0,
     }
 }
 

@@ -1,10 +1,15 @@
 //! The number of keys that operations read.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use serde_json::{Map, Value, json};
 
 use array::Depth;
+use store::{Guarantees, Keyed, MemoryStore, Mounts, SnapshotStore, TransactionalStore};
 
 use crate::{
     concurrency::InterferingStore,
@@ -50,6 +55,30 @@ async fn tree_is_listed_with_few_scans() {
             assert_eq!(snapshot_keys, nodes * documents + if documents == 1 { 8 } else { 7 }, "{depth:?}");
         }
     }
+}
+
+/// What is not below a mount is read as without mounts.
+#[tokio::test]
+async fn a_mount_changes_no_requests_for_others() {
+    let (plain, interference) = InterferingStore::create();
+    let wide = |member: &Value| members(10, member);
+    plain.declare("/g", &v3_group(&wide(&v3_group(&wide(&v3_array(&[1])))))).await.unwrap();
+    let guarantees = Guarantees { staleness: Duration::from_secs(5), ..Guarantees::READ_ONLY };
+    let web: Arc<dyn SnapshotStore> = Arc::new(Keyed::new(MemoryStore::new(), guarantees));
+    let mounts = BTreeMap::from([("web".parse().unwrap(), web)]);
+    let root: Arc<dyn TransactionalStore> = interference.clone();
+    let mounted = TestStore::on(Arc::new(Mounts::new("test", root.into(), mounts)));
+    let mut counts = Vec::new();
+    for store in [&plain, &mounted] {
+        let before = [&interference.pages, &interference.keys, &interference.snapshot_keys].map(|it| it.load(Relaxed));
+        assert_eq!(store.node("/g", Depth::All).await.unwrap().zom.len(), 111);
+        assert_eq!(store.node("/g/n0", Depth::Levels(1)).await.unwrap().zom.len(), 11);
+        let after = [&interference.pages, &interference.keys, &interference.snapshot_keys].map(|it| it.load(Relaxed));
+        counts.push([0, 1, 2].map(|at| after[at] - before[at]));
+    }
+    assert_eq!(counts[0], counts[1]);
+    // The root has what is mounted, too.
+    mounted.node("/", Depth::All).await.unwrap();
 }
 
 /// The chunks of arrays are not iterated: at most one listing is wasted for each required one.

@@ -24,6 +24,9 @@ pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(50);
 /// The number of requests at a time, as in `store-object`.
 const MAX_REQUESTS: usize = 64;
 
+/// The number of names in one answer.
+const MAX_NAMES: usize = 1_000;
+
 /// The number of attempts of a request.
 const ATTEMPTS: usize = 4;
 
@@ -48,6 +51,8 @@ struct State {
     /// One attempt of so many fails; 0 for none.
     failing: AtomicUsize,
     permits: Semaphore,
+    /// The older state that listings show, if they are late.
+    listed: Mutex<Option<MemoryStore>>,
 }
 
 impl DistantStore {
@@ -57,6 +62,7 @@ impl DistantStore {
             attempts: AtomicUsize::new(0),
             failing: AtomicUsize::new(0),
             permits: Semaphore::new(MAX_REQUESTS),
+            listed: Mutex::default(),
         };
         Self { memory: MemoryStore::new(), state: Arc::new(state) }
     }
@@ -82,9 +88,24 @@ impl DistantStore {
 
     /// The arrays of the store, which remembers what it read for some time.
     pub(crate) fn arrays(&self, recheck: Recheck, options: Options) -> Arrays {
+        Arrays::new(self.served(recheck, Guarantees::READ_ONLY), options)
+    }
+
+    /// The store as it is served with these guarantees.
+    pub(crate) fn served(&self, recheck: Recheck, guarantees: Guarantees) -> ServedStore {
         let rechecked = Rechecked::new(self.clone(), recheck);
-        let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
-        Arrays::new(ServedStore::read_only(Arc::new(Keyed::new(rechecked, guarantees))), options)
+        let guarantees = rechecked.guarantees(guarantees);
+        ServedStore::read_only(Arc::new(Keyed::new(rechecked, guarantees)))
+    }
+
+    /// Lets listings show this older state from now on.
+    pub(crate) fn list_older(&self, older: MemoryStore) {
+        *self.state.listed.lock() = Some(older);
+    }
+
+    /// The store that listings show.
+    fn listed(&self) -> MemoryStore {
+        self.state.listed.lock().clone().unwrap_or_else(|| self.memory.clone())
     }
 
     /// The requests since the last call.
@@ -98,6 +119,14 @@ impl DistantStore {
         let begun = Instant::now();
         let result = operation.await;
         (result, begun.elapsed().as_millis() / ROUND_TRIP.as_millis(), self.take_requests())
+    }
+
+    /// Requests a page of a listing, as in `store-object`: one more name shows whether there is another page.
+    async fn list(&self, prefix: &Prefix, names: usize, more: bool) -> Result<(), StoreError> {
+        for _ in 0..(names + usize::from(more)).div_ceil(MAX_NAMES).max(1) {
+            self.request(Request::List(prefix.to_string())).await?;
+        }
+        Ok(())
     }
 
     async fn request(&self, request: Request) -> Result<(), StoreError> {
@@ -144,12 +173,14 @@ impl ReadableStore for DistantStore {
 #[async_trait]
 impl ListableStore for DistantStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.request(Request::List(prefix.to_string())).await?;
-        self.memory.list_prefix(prefix, page).await
+        let found = self.listed().list_prefix(prefix, page).await?;
+        self.list(prefix, found.keys.len(), found.cursor.is_some()).await?;
+        Ok(found)
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.request(Request::List(prefix.to_string())).await?;
-        self.memory.list_dir(prefix, page).await
+        let found = self.listed().list_dir(prefix, page).await?;
+        self.list(prefix, found.keys.len() + found.prefixes.len(), found.cursor.is_some()).await?;
+        Ok(found)
     }
 }

@@ -10,6 +10,8 @@ mod distant_store;
 mod remembered;
 mod shards;
 mod trees;
+mod trusted;
+mod versions;
 
 use array::{ArrayError, ArrayRead, Arrays};
 use codec::Elements;

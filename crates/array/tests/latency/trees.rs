@@ -52,7 +52,7 @@ fn listed(requests: &[Request]) -> Vec<&str> {
 
 #[tokio::test(start_paused = true)]
 async fn a_tree_is_read_level_by_level() {
-    for (chunks, trips, again) in [(0, 25, 4), (100, 30, 9)] {
+    for (chunks, trips, again) in [(0, 26, 5), (100, 40, 19)] {
         let store = store(chunks).await;
         let arrays = store.arrays(Recheck::DISTANT, Options::default());
         let (count, taken, requests) = store.measure(nodes(&arrays)).await;

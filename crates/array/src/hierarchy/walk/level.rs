@@ -31,11 +31,13 @@ impl Walker<'_> {
     /// Reads the listings of the groups of a level, and the documents of their members, unless the store answers at
     /// once.
     pub(crate) async fn read_ahead(&mut self, level: Range<usize>) -> Result<(), NodeError> {
-        if !self.context.is_distant() || self.window.is_some() {
+        if !self.reader.distant || self.window.is_some() {
             return Ok(());
         }
         let purpose = self.items.get(level.start).map_or(Purpose::FirstNode, |item| self.purpose_at(item.level));
         let groups: Vec<OpenGroup> = level.filter_map(|index| self.open_group(index)).collect();
+        let groups: Vec<OpenGroup> =
+            groups.into_iter().filter(|group| !self.reader.copies.cover(&group.prefix)).collect();
         let prefixes = groups.iter().map(|group| &group.prefix).filter(|prefix| !self.reader.is_unlisted(prefix));
         self.reader.list_ahead(&prefixes.collect::<Vec<_>>(), purpose).await?;
         let mut members = Vec::new();

@@ -5,14 +5,16 @@
 //! document that cannot be read is visited like any other, but marked as
 //! [broken](crate::metadata::tree::NodeTree::broken), and its members are not.
 //!
-//! Of a [distant](crate::context::Context::is_distant) store, the listings and documents of a [level] are read many at
-//! a time before its groups are visited. Without listings the children are those that consolidated metadata or
-//! `multiscales` name; see [`named`].
+//! Of a [distant](crate::context::Context::is_distant_at) store, the listings and documents of a [level] are read many
+//! at a time before its groups are visited. Without listings the children are those that consolidated metadata or
+//! `multiscales` name; see [`named`]. Where consolidated metadata are trusted, nodes are taken from them; see
+//! [`copies`].
 //!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
 //! snapshot, and everything that was listed is listed again.
 
 pub(crate) mod ahead;
+pub(crate) mod copies;
 pub(crate) mod documents;
 pub(crate) mod level;
 pub(crate) mod listing;

@@ -20,6 +20,15 @@ pub(crate) enum Top {
     Any,
 }
 
+/// The source of the nodes below a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// Their own documents.
+    Documents,
+    /// Consolidated metadata of the group, if it has some and the store says that they are trusted.
+    Copies,
+}
+
 /// A page of a group's members.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {

@@ -9,7 +9,7 @@ use store::{Cursor, Key, PageRequest, Prefix, StoreError};
 use super::{
     documents::{Check, Documents},
     listing::{Listed, PageReads, list},
-    mode::{DialectMode, Top, Window},
+    mode::{Below, DialectMode, Top, Window},
     walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
@@ -36,8 +36,8 @@ pub(crate) async fn walk_page(
     mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
-    let mut walker =
-        Walker::settled(context, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
+    let how = (Depth::Levels(1), mode, Top::Readable, Below::Documents);
+    let mut walker = Walker::settled(context, path, dialect, how, Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }

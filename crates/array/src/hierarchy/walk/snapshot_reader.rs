@@ -15,7 +15,8 @@ use store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Ver
 
 use super::{
     ahead::ReadAhead,
-    documents::{Check, Documents, Text, draft_branch},
+    copies::TrustedCopies,
+    documents::{Check, Documents, Read, Text, draft_branch},
     listing::{self, Listed, PageReads},
     named::NamedNodes,
     scan::{Purpose, Scans},
@@ -62,6 +63,10 @@ pub(super) const CONCURRENT_REQUESTS: usize = 64;
 /// A reader that records everything it reads.
 pub(crate) struct SnapshotReader<'a> {
     pub(super) context: &'a Context,
+    /// True if each answer may take a round trip.
+    pub(super) distant: bool,
+    /// Consolidated metadata that have nodes in place of their documents.
+    pub(super) copies: TrustedCopies,
     /// Listings and documents that were read ahead.
     pub(super) ahead: ReadAhead,
     /// The versions of all documents that were read.
@@ -89,9 +94,12 @@ pub(crate) struct SnapshotReader<'a> {
 }
 
 impl<'a> SnapshotReader<'a> {
-    pub(crate) fn new(context: &'a Context) -> Self {
+    /// A reader of documents at and above a path.
+    pub(crate) fn new(context: &'a Context, path: &NodePath) -> Self {
         Self {
             context,
+            distant: context.is_distant_at(path),
+            copies: TrustedCopies::default(),
             ahead: ReadAhead::default(),
             versions_read: Vec::new(),
             listed: Vec::new(),
@@ -113,27 +121,37 @@ impl<'a> SnapshotReader<'a> {
     pub(crate) async fn begin(context: &'a Context, path: &NodePath) -> Result<Self, NodeError> {
         let top = node_prefix(path)?;
         let watermark = context.store.watermark_below(&top).await?;
-        Ok(Self { top, watermark, ..Self::new(context) })
+        Ok(Self { top, watermark, ..Self::new(context, path) })
     }
 
     /// The documents at each of some paths.
     pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
-        let values = self.read(&keys).await?;
-        let weight = weight(values.iter().flatten().map(|(_, document)| document));
+        let values = self.read_or_copy(&keys).await?;
+        let weight = weight(values.iter().flatten().map(|(.., document)| document));
         let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
         let mut interpret = move || {
-            let mut take = |key: &Option<Key>| {
-                let key = key.as_ref()?;
-                values.remove(key).flatten().map(|(version, document)| (key.clone(), version, document))
-            };
+            let mut take = |key: &Option<Key>| values.remove(key.as_ref()?).flatten();
             named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
         };
         Ok(match weight {
             ..=LIGHT => interpret(),
             weight => self.context.run_on_documents(weight, interpret).await?,
         })
+    }
+
+    /// The documents with these keys, from consolidated metadata where these have them.
+    async fn read_or_copy(&mut self, keys: &[Key]) -> Result<Vec<Option<Read>>, NodeError> {
+        let copied: Vec<Option<Option<Read>>> = keys.iter().map(|key| self.copies.document(key)).collect();
+        let stored: Vec<Key> =
+            keys.iter().zip(&copied).filter(|(_, copied)| copied.is_none()).map(|(key, _)| key.clone()).collect();
+        let mut read = self.read(&stored).await?.into_iter();
+        let values = keys.iter().zip(copied).map(|(key, copied)| match copied {
+            Some(copied) => copied,
+            None => read.next().flatten().map(|(version, document)| (key.clone(), version, document)),
+        });
+        Ok(values.collect())
     }
 
     /// The nodes of a draft hierarchy with these documents.
@@ -158,6 +176,9 @@ impl<'a> SnapshotReader<'a> {
     /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
     /// exist.
     pub(super) fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
+        if let Some(keys) = self.copies.keys_of(path) {
+            return keys;
+        }
         let below = path.key_prefix();
         let has = match self.scans.documents(&below) {
             None if self.ahead.needs_only_v3(&below) => V3,
@@ -183,7 +204,7 @@ impl<'a> SnapshotReader<'a> {
         if let Some(values) = self.ahead.take_documents(keys) {
             return Ok(values);
         }
-        if self.context.is_distant() {
+        if self.distant {
             return self.fetch(keys).await;
         }
         let (snapshot, pending) = self.context.run_lookups(keys.len(), self.snapshot(keys)).await??;
@@ -261,18 +282,30 @@ impl<'a> SnapshotReader<'a> {
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
             largest = largest.max(size);
         }
-        if largest > LIGHT {
-            let model = largest.saturating_mul(MODEL).min(MAX_DOCUMENT_MEMORY as u64);
-            let more = model.saturating_sub(self.for_model);
-            self.for_model = self.for_model.saturating_add(more);
-            pending = pending.saturating_add(more);
+        pending.saturating_add(self.more_for_model(largest))
+    }
+
+    /// The memory that the model of a document takes, as far as it is not counted yet.
+    fn more_for_model(&mut self, document: u64) -> u64 {
+        if document <= LIGHT {
+            return 0;
         }
-        pending
+        let model = document.saturating_mul(MODEL).min(MAX_DOCUMENT_MEMORY as u64);
+        let more = model.saturating_sub(self.for_model);
+        self.for_model = self.for_model.saturating_add(more);
+        more
+    }
+
+    /// Reserves memory for `count` documents in `size` bytes of consolidated metadata, the largest of `largest` bytes.
+    pub(super) async fn reserve_for_copies(&mut self, size: u64, count: u64, largest: u64) -> Result<(), NodeError> {
+        let model = self.more_for_model(largest);
+        let documents = size.saturating_mul(PARSED).saturating_add(count.saturating_mul(PER_DOCUMENT));
+        self.reserve(documents.saturating_add(model)).await
     }
 
     /// The number of requests that are made at a time: one if the store answers at once.
     fn concurrency(&self) -> usize {
-        if self.context.is_distant() { CONCURRENT_REQUESTS } else { 1 }
+        if self.distant { CONCURRENT_REQUESTS } else { 1 }
     }
 
     /// Reserves memory for documents.
@@ -306,6 +339,9 @@ impl<'a> SnapshotReader<'a> {
     /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
         let rest = MAX_LISTED.saturating_sub(self.entries);
+        if let Some(prefixes) = self.copies.names(prefix) {
+            return self.count(Listed { prefixes, keys: Vec::new() }, rest);
+        }
         if self.is_unlisted(prefix) {
             let listed = match list(self.context, prefix, rest).await {
                 Ok((listed, hash)) => {
@@ -351,7 +387,8 @@ impl<'a> SnapshotReader<'a> {
     /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
     /// had it all along, so also when the listings were the same.
     pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
-        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() && self.named.is_empty() {
+        let has_read_one = self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty();
+        if has_read_one && self.named.is_empty() && self.copies.is_empty() {
             return Ok(true);
         }
         if self.watermark.is_some() && self.watermark == self.context.store.watermark_below(&self.top).await? {

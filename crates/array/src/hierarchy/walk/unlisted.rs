@@ -21,7 +21,7 @@ impl SnapshotReader<'_> {
 
     /// Fails with [`StoreError::Unsupported`] if the children of a group are neither listed nor named.
     pub(super) async fn check_children(&mut self, prefix: &Prefix) -> Result<(), NodeError> {
-        if !self.is_unlisted(prefix) {
+        if !self.is_unlisted(prefix) || self.copies.cover(prefix) {
             return Ok(());
         }
         // The root of several stores is listed, even if not all of them are.

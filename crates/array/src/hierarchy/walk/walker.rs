@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     documents::{Check, Documents},
-    mode::{DialectMode, Top, Window},
+    mode::{Below, DialectMode, Top, Window},
     scan::Purpose,
     snapshot_reader::SnapshotReader,
 };
@@ -64,7 +64,21 @@ pub(crate) async fn walk(
     depth: Depth,
     mode: DialectMode,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(context, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
+    let how = (depth, mode, Top::Readable, Below::Documents);
+    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
+}
+
+/// Walks the node at a path as [`walk`] does, for a description: the nodes below a group are as its consolidated
+/// metadata say, if the store says that these are trusted.
+pub(crate) async fn walk_described(
+    context: &Context,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    depth: Depth,
+    mode: DialectMode,
+) -> Result<Walk, NodeError> {
+    let how = (depth, mode, Top::Readable, Below::Copies);
+    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
 }
 
 /// Walks the node at a path as [`walk`] does, even if that node is broken.
@@ -74,7 +88,8 @@ pub(crate) async fn walk_any(
     dialect: Option<Dialect>,
     depth: Depth,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(context, path, dialect, (depth, DialectMode::Same, Top::Any), None).await?.finish(path).await
+    let how = (depth, DialectMode::Same, Top::Any, Below::Documents);
+    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
 }
 
 /// The documents at a path and in the groups above it, the path first, the root last.
@@ -82,7 +97,7 @@ pub(crate) async fn ancestors(
     context: &Context,
     path: &NodePath,
 ) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
-    let mut reader = SnapshotReader::new(context);
+    let mut reader = SnapshotReader::new(context, path);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
     let documents = reader.documents(&paths, Check::Model).await?;
     Ok((paths.into_iter().zip(documents).collect(), reader.versions_read))
@@ -94,6 +109,7 @@ pub(crate) struct Walker<'a> {
     depth: Depth,
     pub(super) mode: DialectMode,
     pub(super) top: Top,
+    pub(super) below: Below,
     /// The page of the topmost group's members to visit, if not all.
     pub(super) window: Option<Window>,
     pub(super) items: Vec<WalkItem>,
@@ -124,7 +140,7 @@ impl<'a> Walker<'a> {
         context: &'a Context,
         path: &NodePath,
         dialect: Option<Dialect>,
-        how: (Depth, DialectMode, Top),
+        how: (Depth, DialectMode, Top, Below),
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let begun = Instant::now();
@@ -157,7 +173,7 @@ impl<'a> Walker<'a> {
     async fn begin(
         context: &'a Context,
         path: &NodePath,
-        (depth, mode, top): (Depth, DialectMode, Top),
+        (depth, mode, top, below): (Depth, DialectMode, Top, Below),
     ) -> Result<Self, NodeError> {
         let reader = SnapshotReader::begin(context, path).await?;
         Ok(Self {
@@ -166,6 +182,7 @@ impl<'a> Walker<'a> {
             depth,
             mode,
             top,
+            below,
             window: None,
             items: Vec::new(),
             other: Vec::new(),
@@ -178,6 +195,7 @@ impl<'a> Walker<'a> {
         self.top(path, dialect).await?;
         let mut level = 0..self.items.len();
         while !level.is_empty() {
+            self.find_copies(level.clone()).await?;
             self.read_ahead(level.clone()).await?;
             for index in level.clone() {
                 if self.is_open(index) {
