@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use meta::NodePath;
 use parking_lot::Mutex;
-use store::{KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
+use store::{Guarantees, KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::{Instant, timeout},
@@ -181,6 +181,12 @@ impl Context {
         if self.distant {
             *self.listing_failed.lock() = Some(Instant::now());
         }
+    }
+
+    /// The guarantees of the store for what is at or below a path.
+    pub(crate) fn guarantees_at(&self, path: &NodePath) -> Guarantees {
+        let prefix = Prefix::parse(&path.key_prefix());
+        prefix.map_or_else(|_| self.store.guarantees(), |prefix| self.store.guarantees_below(&prefix))
     }
 
     /// The turns of those who look at a key for the first time; `None` if each has to look for itself.

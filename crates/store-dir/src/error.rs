@@ -54,6 +54,16 @@ pub(crate) enum Failure {
     Root(Errno),
     /// The directory, or a file in it, cannot be opened or read.
     File(Errno),
+    /// The operation may have to wait for a disk or another machine, and must not.
+    WouldBlock,
+}
+
+/// The reason why a step of an operation did not succeed.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    /// It may have to wait for a disk or another machine, and must not.
+    WouldBlock,
+    Failed(StoreError),
 }
 
 impl From<Errno> for Failure {
@@ -62,10 +72,35 @@ impl From<Errno> for Failure {
     }
 }
 
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<StepError> for StoreError {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Failed(error) => error,
+            // Not the error of a step that may wait.
+            StepError::WouldBlock => Self::Busy { retry_after: Some(RETRY_AFTER) },
+        }
+    }
+}
+
+/// The error of a step of an action on the file or directory of a key or prefix.
+pub(crate) fn step_error(action: &'static str, path: &str, failure: Failure) -> StepError {
+    match failure {
+        Failure::WouldBlock => StepError::WouldBlock,
+        failure => StepError::Failed(file_error(action, path, failure)),
+    }
+}
+
 /// The error of an action on the file or directory of a key or prefix.
 pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> StoreError {
     let error = match failure {
         Failure::File(error) => error,
+        Failure::WouldBlock => return StepError::WouldBlock.into(),
         Failure::Root(error) => return StoreError::io("open the directory of the store", error.into()),
     };
     let source = io::Error::from(error);

@@ -30,6 +30,7 @@ pub(crate) enum Moment {
 #[derive(Clone, Default)]
 pub struct Faults {
     granularity: Option<u32>,
+    uncached: bool,
     on_moment: Option<Hook<Moment, ()>>,
     on_open: Option<Hook<str, Option<i32>>>,
 }
@@ -50,6 +51,12 @@ impl Faults {
         Self { granularity: Some(1_000_000_000), ..self }
     }
 
+    /// No file is in memory.
+    #[must_use]
+    pub fn nothing_cached(self) -> Self {
+        Self { uncached: true, ..self }
+    }
+
     /// Calls a function at each moment of a read.
     #[must_use]
     pub fn on_moment(self, hook: impl Fn(&Moment) + Send + Sync + 'static) -> Self {
@@ -60,6 +67,10 @@ impl Faults {
     #[must_use]
     pub fn on_open(self, hook: impl Fn(&str) -> Option<i32> + Send + Sync + 'static) -> Self {
         Self { on_open: Some(std::sync::Arc::new(hook)), ..self }
+    }
+
+    pub(crate) fn is_uncached(&self) -> bool {
+        self.uncached
     }
 
     pub(crate) fn moment(&self, moment: Moment) {
@@ -86,6 +97,10 @@ impl Faults {
 #[cfg(not(feature = "test-faults"))]
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
 impl Faults {
+    pub(crate) fn is_uncached(&self) -> bool {
+        false
+    }
+
     pub(crate) fn moment(&self, _: Moment) {}
 
     pub(crate) fn open(&self, _: &str) -> Result<(), Errno> {

@@ -17,6 +17,9 @@ use crate::{attributes::FileId, quiet::Precision};
 const FINE: [u32; 8] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x2FC1_2FC1, 0xF2F5_2010, 0xCA45_1A4E, 0x794C_7630];
 
+/// The types of these file systems, of which each has its data on this machine.
+const LOCAL: [&str; 10] = ["ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "zfs", "f2fs", "bcachefs", "overlay"];
+
 /// The time for which an NFS client keeps attributes, unless its mount options say otherwise (nfs(5): `acregmax` and
 /// `acdirmax`); also assumed of file systems whose caches have unknown times.
 const DEFAULT_STALENESS: Duration = Duration::from_secs(60);
@@ -70,6 +73,16 @@ pub(crate) fn staleness(directory: &Path, mounts: &str) -> Duration {
     own.into_iter().chain(below).map(Mount::staleness).max().unwrap_or_default()
 }
 
+/// True if all file systems on the way to `directory`, at and below it are those of this machine, given the text of
+/// `/proc/self/mountinfo`. To look at a path there asks no other machine.
+pub(crate) fn is_local(directory: &Path, mounts: &str) -> bool {
+    let mounts = mounts.lines().filter_map(Mount::parse);
+    let mut on_the_way = mounts
+        .filter(|mount| directory.starts_with(&mount.point) || Path::new(&mount.point).starts_with(directory))
+        .peekable();
+    on_the_way.peek().is_some() && on_the_way.all(|mount| LOCAL.contains(&mount.kind.as_str()))
+}
+
 /// A line of `/proc/self/mountinfo`; see proc_pid_mountinfo(5).
 #[derive(Debug)]
 struct Mount {
@@ -120,10 +133,10 @@ fn unescape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const LOCAL: &str = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n";
+    const ROOT: &str = "22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n";
 
     fn of(directory: &str, mounts: &str) -> u64 {
-        staleness(Path::new(directory), &format!("{LOCAL}{mounts}")).as_secs()
+        staleness(Path::new(directory), &format!("{ROOT}{mounts}")).as_secs()
     }
 
     #[test]
@@ -151,6 +164,25 @@ mod tests {
                 assert_eq!(of(directory, &mount), seconds, "{directory} {kind} {options}");
             }
         }
+    }
+
+    #[test]
+    fn a_directory_is_local_if_no_other_machine_is_on_the_way_or_below() {
+        let is_local = |directory: &str, mounts: &str| is_local(Path::new(directory), &format!("{ROOT}{mounts}"));
+        let nfs = "30 22 0:40 / /mnt/lab rw - nfs4 server:/lab rw\n";
+        let hidden = format!("{nfs}31 30 0:41 / /mnt/lab/in rw - ext4 /dev/b rw\n");
+        for (directory, mounts, local) in [
+            ("/data", "", true),
+            ("/data", nfs, true),
+            ("/mnt", nfs, false),
+            ("/mnt/lab/a", nfs, false),
+            ("/mnt/lab/in", &hidden, false),
+            ("/proc/1", "30 22 0:40 / /proc rw - proc proc rw\n", false),
+            ("/mnt/a", "30 22 0:40 / /mnt rw - fuse.sshfs server: rw\n", false),
+        ] {
+            assert_eq!(is_local(directory, mounts), local, "{directory} {mounts}");
+        }
+        assert!(!super::is_local(Path::new("/data"), ""), "nothing is known");
     }
 
     #[test]

@@ -7,6 +7,9 @@ use tokio::sync::Semaphore;
 
 use crate::{
     attributes::{Attributes, Versions},
+    buffers::Buffers,
+    error::StepError,
+    kept::Kept,
     options::Options,
     quiet::{Precision, Quiet},
     root::Root,
@@ -24,35 +27,54 @@ pub(crate) struct Inner {
     pub(crate) cursors: CursorSigner,
     /// One permit for each KiB.
     pub(crate) prefetch: Arc<Semaphore>,
+    pub(crate) buffers: Buffers,
+    pub(crate) kept: Kept,
+    /// True if all file systems are those of this machine.
+    near: bool,
     versions: Versions,
     quiet: Quiet,
     blocking: Arc<Semaphore>,
 }
 
 impl Inner {
-    pub(crate) fn new(root: Root, options: &Options) -> Self {
+    pub(crate) fn new(root: Root, near: bool, options: &Options) -> Self {
         let hash = VersionHash::new(&options.name);
         Self {
             root,
             cursors: hash.cursors(),
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
+            buffers: Buffers::default(),
+            kept: Kept::default(),
+            near,
             versions: Versions::new(hash),
             quiet: Quiet::default(),
             blocking: Arc::new(Semaphore::new(MAX_BLOCKING)),
         }
     }
 
+    /// Does work that never waits on this thread, since to switch threads takes longer; `None` if it would have to wait.
+    pub(crate) fn at_once<T>(&self, work: impl FnOnce(&Self) -> Result<T, StepError>) -> Option<Result<T, StoreError>> {
+        if !self.near || self.root.faults.is_uncached() {
+            return None;
+        }
+        match work(self) {
+            Ok(done) => Some(Ok(done)),
+            Err(StepError::Failed(error)) => Some(Err(error)),
+            Err(StepError::WouldBlock) => None,
+        }
+    }
+
     /// Runs work on the thread pool for work that blocks. If the future is dropped, the work still ends before its
     /// place is given to other work.
-    pub(crate) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static, E: Into<StoreError> + Send + 'static>(
         self: &Arc<Self>,
-        work: impl FnOnce(&Arc<Self>) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
     ) -> Result<T, StoreError> {
         let permit = Arc::clone(&self.blocking).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let inner = Arc::clone(self);
         let work = move || {
             let _permit = permit;
-            work(&inner)
+            work(&inner).map_err(Into::into)
         };
         store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
     }
@@ -64,6 +86,6 @@ impl Inner {
 
     /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already.
     pub(crate) fn wait(&self, key: &Key, attributes: &Attributes, precision: Precision) -> Option<Duration> {
-        self.quiet.wait(attributes, self.meta(key, attributes).version, precision)
+        self.quiet.wait(attributes, || self.meta(key, attributes).version, precision)
     }
 }

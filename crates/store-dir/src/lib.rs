@@ -24,6 +24,10 @@
 //! filled with zeros. A file that is replaced by a rename, or removed, is read to its end. If the value keeps changing,
 //! the read fails with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
 //!
+//! Where all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
+//! calling thread (`RESOLVE_CACHED`, `RWF_NOWAIT`): to switch threads takes longer. What is not in memory, and whatever
+//! is unusual, is done on the thread pool for work that blocks.
+//!
 //! # Versions, and files that were just written
 //!
 //! A version is a hash of the key and the file's inode number, size, and times of modification and change, each with
@@ -54,6 +58,15 @@
 //! A file with a time of change in the future is quiet when this process has known it for the quiet time with the same
 //! attributes. The age is that of the time of change: programs set the time of modification to anything. `head` and listings
 //! wait as well; if a file is still being written then, its version is one that never occurs again.
+//!
+//! A file that was waited for stays open for some seconds, and is what is read of that version: other files may have taken
+//! its place by then. So a value can be read even if it is replaced more often than its files become quiet.
+//!
+//! A file that was renamed within the tick in which it was written cannot be told from one that is being written. Its
+//! inode number is new in both cases, and so are its times, that of creation as well; the fine times of Linux 6.13 set
+//! apart only changes between which the attributes were asked for, and it is too late to ask. That a program has the
+//! file open for writing is known to the kernel, but what would show it, a lease, takes the rights of the file's owner,
+//! and stops the next program that opens the file for writing.
 //!
 //! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time, since
 //! only it knows when the value is complete; one that writes through a memory map, since Linux sets the times once until
@@ -96,6 +109,7 @@
 //! |---|---|
 //! | `store` | [`DirStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys: the parts that wait |
+//! | `value_file`, `kept`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
 //! | `inner` | what clones share; running what blocks |
 //! | `root` | opening files |
@@ -105,11 +119,13 @@
 #![cfg(target_os = "linux")]
 
 mod attributes;
+mod buffers;
 mod directory;
 mod error;
 mod faults;
 mod file_systems;
 mod inner;
+mod kept;
 mod list;
 mod names;
 mod options;
@@ -117,6 +133,7 @@ mod quiet;
 mod read;
 mod root;
 mod store;
+mod value_file;
 mod walk;
 
 #[cfg(feature = "test-faults")]

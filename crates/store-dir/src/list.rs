@@ -10,6 +10,7 @@ use crate::{
     error::file_error,
     inner::Inner,
     names::is_visible,
+    root::Wait,
     walk::{Child, Found, Page, Walker},
 };
 
@@ -92,7 +93,7 @@ async fn settle(inner: &Arc<Inner>, found: Vec<Found>) -> Result<Vec<Entry>, Sto
 }
 
 /// Looks at the files again that were not quiet. Leaves out those that are no values any more.
-fn look_again(inner: &Arc<Inner>, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
+fn look_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreError> {
     let mut looked = Vec::with_capacity(listed.len());
     for Listed { found, wait } in listed {
         if wait.is_none() {
@@ -100,7 +101,7 @@ fn look_again(inner: &Arc<Inner>, listed: Vec<Listed>) -> Result<Vec<Listed>, St
             continue;
         }
         let path = found.key.as_str();
-        let now = inner.root.look_up(path).map_err(|failure| file_error(ACTION, path, failure))?;
+        let now = inner.root.look_up(path, Wait::Allowed).map_err(|failure| file_error(ACTION, path, failure))?;
         let Some(now) = now.filter(|now| now.attributes.kind == Kind::Regular) else { continue };
         let wait = if found.attributes == now.attributes {
             None

@@ -41,21 +41,26 @@ pub(crate) struct Quiet {
 impl Quiet {
     /// The time after which a file has been quiet if its attributes are still the same; `None` if it has been already.
     /// `version` stands for the file and its attributes.
-    pub(crate) fn wait(&self, attributes: &Attributes, version: Version, precision: Precision) -> Option<Duration> {
+    pub(crate) fn wait(
+        &self,
+        attributes: &Attributes,
+        version: impl FnOnce() -> Version,
+        precision: Precision,
+    ) -> Option<Duration> {
         self.wait_at(attributes, version, precision, (SystemTime::now(), Instant::now()))
     }
 
     fn wait_at(
         &self,
         attributes: &Attributes,
-        version: Version,
+        version: impl FnOnce() -> Version,
         precision: Precision,
         now: (SystemTime, Instant),
     ) -> Option<Duration> {
         let needed = quiet_time(attributes, precision);
         let quiet = match now.0.duration_since(attributes.changed.system()) {
             Ok(age) => age,
-            Err(_) => self.seen_for(version, now.1),
+            Err(_) => self.seen_for(version(), now.1),
         };
         needed.checked_sub(quiet).filter(|wait| !wait.is_zero())
     }
@@ -110,7 +115,7 @@ mod tests {
             let file = attributes(modified, changed);
             let wait = |age| {
                 let now = (changed.system() + ms(age), Instant::now());
-                Quiet::default().wait_at(&file, FILE, precision, now)
+                Quiet::default().wait_at(&file, || FILE, precision, now)
             };
             assert_eq!(wait(0), Some(ms(needed)), "{file:?} {precision:?}");
             assert_eq!(wait(needed - 1), Some(ms(1)), "{file:?} {precision:?}");
@@ -125,7 +130,7 @@ mod tests {
         let wait = |version, after: u64| {
             let clock = CHANGED.system() - Duration::from_secs(3_600);
             let now = begun + Duration::from_millis(after);
-            quiet.wait_at(&file, version, Precision::Coarse, (clock, now))
+            quiet.wait_at(&file, || version, Precision::Coarse, (clock, now))
         };
         assert_eq!(wait(FILE, 0), Some(Duration::from_secs(2)));
         assert_eq!(wait(FILE, 1_500), Some(Duration::from_millis(500)));

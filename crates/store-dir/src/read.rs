@@ -4,22 +4,17 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use rustix::{
-    buffer::spare_capacity,
-    fd::OwnedFd,
-    io::{Errno, pread},
-};
-use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
+use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta, Version};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    attributes::{Attributes, Kind, Versions},
-    error::{Failure, file_error},
-    faults::Moment,
+    attributes::{Kind, Versions},
+    error::{Failure, StepError, step_error},
     inner::Inner,
     names::is_visible,
     quiet::Precision,
-    root::Opened,
+    root::{TypeCheck, Wait},
+    value_file::{ACTION, ValueFile},
 };
 
 /// Up to so many bytes are read and checked before the result is returned, so that a changed value is an error and not
@@ -38,33 +33,49 @@ const TRIES: u32 = 8;
 /// The time after which a value that changes again and again is given up.
 const MAX_WAIT: Duration = Duration::from_secs(4);
 
-const ACTION: &str = "read the file of a value";
-
-/// Returns the value of a key.
+/// Returns the value of a key, or that of this version, if one is given.
 pub(crate) async fn get(
     inner: &Arc<Inner>,
     key: &Key,
     range: Option<ByteRange>,
+    version: Option<Version>,
 ) -> Result<Option<GetResult>, StoreError> {
     if !is_visible(key.as_str()) {
         return Ok(None);
     }
+    if let Some(file) = version.and_then(|version| inner.kept.find(key, version))
+        && let Begun::Ready(result) = begin(inner, file, range).await?
+    {
+        return Ok(Some(result));
+    }
+    // Whoever knows the version has seen a regular file.
+    let mut check = if version.is_some() { TypeCheck::Done } else { TypeCheck::Needed };
     let mut waited = Duration::ZERO;
     for _ in 0..TRIES {
-        let at = key.clone();
-        let mut begun = inner.run(move |inner| open(inner, at, range)).await?;
-        if let Begun::Young(file, wait) = begun {
+        let found = match inner.at_once(|inner| open(inner, key, check, Wait::Never)) {
+            Some(found) => found?,
+            None => {
+                let at = key.clone();
+                inner.run(move |inner| open(inner, &at, check, Wait::Allowed)).await?
+            }
+        };
+        check = TypeCheck::Needed;
+        let Some(file) = found else { return Ok(None) };
+        let wait = inner.wait(key, &file.attributes, file.precision);
+        if let Some(wait) = wait {
             if waited > MAX_WAIT {
                 break;
             }
             tokio::time::sleep(wait).await;
             waited = waited.saturating_add(wait);
-            begun = inner.run(move |inner| open_again(inner, file, range)).await?;
+            let young = file.clone();
+            if !inner.run(move |inner| young.is_unchanged(inner)).await? {
+                continue;
+            }
+            inner.kept.keep(inner.meta(key, &file.attributes).version, file.clone());
         }
-        match begun {
-            Begun::Absent => return Ok(None),
-            Begun::Ready(result) => return Ok(Some(result)),
-            Begun::Young(..) | Begun::Changed => {}
+        if let Begun::Ready(result) = begin(inner, file, range).await? {
+            return Ok(Some(result));
         }
     }
     Err(StoreError::Changed { key: key.clone() })
@@ -77,20 +88,31 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
     }
     let (mut waited, mut last) = (Duration::ZERO, None);
     for _ in 0..TRIES {
-        let at = key.clone();
-        let found = inner.run(move |inner| look(inner, &at)).await?;
-        let Some((found, wait)) = found else { return Ok(None) };
-        let Some(wait) = wait else { return Ok(Some(inner.meta(key, &found.attributes))) };
-        last = Some(found.attributes);
+        let found = match inner.at_once(|inner| look(inner, key, Wait::Never)) {
+            Some(found) => found?,
+            None => {
+                let at = key.clone();
+                inner.run(move |inner| look(inner, &at, Wait::Allowed)).await?
+            }
+        };
+        let (file, wait, readable) = match found {
+            Look::Absent => return Ok(None),
+            Look::Quiet(meta) => return Ok(Some(meta)),
+            Look::Young { file, wait, readable } => (file, wait, readable),
+        };
+        last = Some(file.attributes);
         if waited > MAX_WAIT {
             break;
         }
         tokio::time::sleep(wait).await;
         waited = waited.saturating_add(wait);
-        let (at, then) = (key.clone(), found.attributes);
-        let now = inner.run(move |inner| attributes_now(inner, &at, &found.file, found.precision)).await?;
-        if now.is_some_and(|now| then.has_same_bytes(&now)) {
-            return Ok(Some(inner.meta(key, &then)));
+        let young = file.clone();
+        if inner.run(move |inner| young.is_unchanged(inner)).await? {
+            let meta = inner.meta(key, &file.attributes);
+            if readable {
+                inner.kept.keep(meta.version, file);
+            }
+            return Ok(Some(meta));
         }
     }
     Ok(last.map(|attributes| Versions::unsettled_meta(&attributes)))
@@ -98,67 +120,66 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
 
 /// A read that was begun.
 enum Begun {
-    Absent,
-    /// The file may not have been quiet for long enough; it has been if it is unchanged after this time.
-    Young(ValueFile, Duration),
     Changed,
     Ready(GetResult),
 }
 
-/// The open file of a value.
-#[derive(Clone)]
-struct ValueFile {
-    key: Key,
-    file: Arc<OwnedFd>,
-    /// The attributes that the file had when it was opened.
-    attributes: Attributes,
-    precision: Precision,
+/// The result of a look at a file.
+enum Look {
+    Absent,
+    Quiet(ValueMeta),
+    /// It may not have been quiet for long enough; it has been if it is unchanged after this time.
+    Young {
+        file: ValueFile,
+        wait: Duration,
+        /// True if it is open for reading.
+        readable: bool,
+    },
 }
 
 /// The bytes of a value that are still to be yielded.
 struct Reader {
     inner: Arc<Inner>,
-    value: ValueFile,
+    file: ValueFile,
     first: Option<Bytes>,
     remaining: Range<u64>,
     /// The share of the prefetch limit.
     permit: Option<OwnedSemaphorePermit>,
 }
 
-fn look(inner: &Arc<Inner>, key: &Key) -> Result<Option<(Opened, Option<Duration>)>, StoreError> {
-    let found = inner.root.look_up(key.as_str()).map_err(|failure| file_error(ACTION, key.as_str(), failure))?;
-    let Some(mut found) = found.filter(|found| found.attributes.kind == Kind::Regular) else { return Ok(None) };
+fn look(inner: &Inner, key: &Key, wait: Wait) -> Result<Look, StepError> {
+    let failed = |failure: Failure| step_error(ACTION, key.as_str(), failure);
+    let found = inner.root.look_up(key.as_str(), wait).map_err(failed)?;
+    let Some(found) = found.filter(|found| found.attributes.kind == Kind::Regular) else { return Ok(Look::Absent) };
     // To open a file for reading asks the server of a network file system for its attributes, to look it up does not.
-    if found.precision == Precision::Coarse {
-        let Some(now) = attributes_now(inner, key, &found.file, found.precision)? else { return Ok(None) };
-        found.attributes = now;
+    let (mut attributes, precision) = (found.attributes, found.precision);
+    let file = ValueFile::new(key.clone(), found);
+    if precision == Precision::Coarse {
+        let Some(now) = file.attributes_now(inner)? else { return Ok(Look::Absent) };
+        attributes = now;
     }
-    let wait = inner.wait(key, &found.attributes, found.precision);
-    Ok(Some((found, wait)))
-}
-
-fn open(inner: &Arc<Inner>, key: Key, range: Option<ByteRange>) -> Result<Begun, StoreError> {
-    let opened = inner.root.open_value(key.as_str());
-    let Some(opened) = opened.map_err(|failure| file_error(ACTION, key.as_str(), failure))? else {
-        return Ok(Begun::Absent);
+    let Some(quiet) = inner.wait(key, &attributes, precision) else {
+        return Ok(Look::Quiet(inner.meta(key, &attributes)));
     };
-    let Opened { file, attributes, precision } = opened;
-    let wait = inner.wait(&key, &attributes, precision);
-    let value = ValueFile { key, file: Arc::new(file), attributes, precision };
-    match wait {
-        Some(wait) => Ok(Begun::Young(value, wait)),
-        None => begin(inner, value, range),
+    // It is kept open for a read, if that is possible.
+    match inner.root.open_value(key.as_str(), TypeCheck::Done, wait) {
+        Ok(Some(opened)) if opened.attributes == attributes => {
+            Ok(Look::Young { file: ValueFile::new(key.clone(), opened), wait: quiet, readable: true })
+        }
+        Err(Failure::WouldBlock) => Err(StepError::WouldBlock),
+        _ => Ok(Look::Young { file: file.with(attributes), wait: quiet, readable: false }),
     }
 }
 
-/// Continues with a file that was not quiet when it was opened.
-fn open_again(inner: &Arc<Inner>, value: ValueFile, range: Option<ByteRange>) -> Result<Begun, StoreError> {
-    if value.is_unchanged(inner)? { begin(inner, value, range) } else { Ok(Begun::Changed) }
+fn open(inner: &Inner, key: &Key, check: TypeCheck, wait: Wait) -> Result<Option<ValueFile>, StepError> {
+    let opened = inner.root.open_value(key.as_str(), check, wait);
+    let opened = opened.map_err(|failure| step_error(ACTION, key.as_str(), failure))?;
+    Ok(opened.map(|opened| ValueFile::new(key.clone(), opened)))
 }
 
 /// Reads the first buffer of a quiet file.
-fn begin(inner: &Arc<Inner>, value: ValueFile, range: Option<ByteRange>) -> Result<Begun, StoreError> {
-    let meta = inner.meta(&value.key, &value.attributes);
+async fn begin(inner: &Arc<Inner>, file: ValueFile, range: Option<ByteRange>) -> Result<Begun, StoreError> {
+    let meta = inner.meta(&file.key, &file.attributes);
     let range = match range {
         None => 0..meta.size,
         Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta })?,
@@ -168,53 +189,20 @@ fn begin(inner: &Arc<Inner>, value: ValueFile, range: Option<ByteRange>) -> Resu
     let permits = u32::try_from(wanted.div_ceil(1024)).unwrap_or(u32::MAX);
     let permit = Arc::clone(&inner.prefetch).try_acquire_many_owned(permits).ok();
     let wanted = if permit.is_some() { wanted } else { wanted.min(SMALL_BUFFER_BYTES) };
-    let Some(first) = value.read(inner, range.start..range.start.saturating_add(wanted))? else {
-        return Ok(Begun::Changed);
-    };
+    let first = read(inner, &file, range.start..range.start.saturating_add(wanted)).await?;
+    let Some(first) = first else { return Ok(Begun::Changed) };
     let remaining = range.start.saturating_add(wanted)..range.end;
-    let reader = Reader { inner: Arc::clone(inner), value, first: Some(first), remaining, permit };
+    let reader = Reader { inner: Arc::clone(inner), file, first: Some(first), remaining, permit };
     Ok(Begun::Ready(GetResult { meta, range, stream: reader.stream() }))
 }
 
-/// The attributes of an open file at this moment; `None` if its server has removed it.
-fn attributes_now(
-    inner: &Arc<Inner>,
-    key: &Key,
-    file: &OwnedFd,
-    precision: Precision,
-) -> Result<Option<Attributes>, StoreError> {
-    match inner.root.attributes(file, precision.current()) {
-        Ok(attributes) => Ok(Some(attributes)),
-        Err(Failure::File(Errno::STALE)) => Ok(None),
-        Err(failure) => Err(file_error(ACTION, key.as_str(), failure)),
+/// Reads a range of a file, at once if it is in memory; `None` if the file was changed.
+async fn read(inner: &Arc<Inner>, file: &ValueFile, range: Range<u64>) -> Result<Option<Bytes>, StoreError> {
+    if let Some(read) = inner.at_once(|inner| file.read(inner, range.clone(), Wait::Never)) {
+        return read;
     }
-}
-
-impl ValueFile {
-    /// True if the file has the bytes that it had when it was opened.
-    fn is_unchanged(&self, inner: &Arc<Inner>) -> Result<bool, StoreError> {
-        let now = attributes_now(inner, &self.key, &self.file, self.precision)?;
-        Ok(now.is_some_and(|now| self.attributes.has_same_bytes(&now)))
-    }
-
-    /// Reads a range of the file; `None` if the file was changed.
-    fn read(&self, inner: &Arc<Inner>, range: Range<u64>) -> Result<Option<Bytes>, StoreError> {
-        let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or_default();
-        let mut bytes = Vec::with_capacity(len);
-        while bytes.len() < len {
-            let at = range.start.saturating_add(bytes.len() as u64);
-            match pread(&self.file, spare_capacity(&mut bytes), at) {
-                // The file is shorter than it was.
-                Ok(0) | Err(Errno::STALE) => return Ok(None),
-                Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(error) => return Err(file_error(ACTION, self.key.as_str(), error.into())),
-            }
-        }
-        // The capacity may be larger than what was asked for.
-        bytes.truncate(len);
-        inner.root.faults.moment(Moment::Read);
-        Ok(self.is_unchanged(inner)?.then(|| bytes.into()))
-    }
+    let file = file.clone();
+    inner.run(move |inner| file.read(inner, range, Wait::Allowed)).await
 }
 
 impl Reader {
@@ -229,9 +217,8 @@ impl Reader {
             }
             let Range { start, end } = reader.remaining;
             let until = start.saturating_add(BUFFER_BYTES).min(end);
-            let value = reader.value.clone();
-            let bytes = reader.inner.run(move |inner| value.read(inner, start..until)).await?;
-            let bytes = bytes.ok_or_else(|| StoreError::Changed { key: reader.value.key.clone() })?;
+            let bytes = read(&reader.inner, &reader.file, start..until).await?;
+            let bytes = bytes.ok_or_else(|| StoreError::Changed { key: reader.file.key.clone() })?;
             reader.remaining = until..end;
             Ok(Some((bytes, reader)))
         })

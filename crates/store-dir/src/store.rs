@@ -5,16 +5,25 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use store::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore,
-    StoreError, ValueMeta,
+    StoreError, ValueMeta, Version,
 };
 
-use crate::{error::OpenError, file_systems::staleness, inner::Inner, list, options::Options, read, root::Root};
+use crate::{
+    error::OpenError,
+    file_systems::{is_local, staleness},
+    inner::Inner,
+    list,
+    options::Options,
+    read,
+    root::Root,
+};
 
 /// A read-only store over a directory of files that other programs go on writing. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct DirStore {
     inner: Arc<Inner>,
     staleness: Duration,
+    near: bool,
 }
 
 impl DirStore {
@@ -25,8 +34,11 @@ impl DirStore {
             let root = Root::open(&given, &options)?;
             let directory = fs::canonicalize(root.path()).unwrap_or_else(|_| root.path().to_owned());
             let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
-            let staleness = staleness(&directory, &String::from_utf8_lossy(&mounts));
-            Ok(Self { inner: Arc::new(Inner::new(root, &options)), staleness })
+            let mounts = String::from_utf8_lossy(&mounts);
+            let staleness = staleness(&directory, &mounts);
+            // The path as it was given may lead there over links.
+            let near = is_local(&directory, &mounts) && is_local(root.path(), &mounts);
+            Ok(Self { inner: Arc::new(Inner::new(root, near, &options)), staleness, near })
         });
         let failed = |error| OpenError::Directory { path: path.to_owned(), source: std::io::Error::other(error) };
         opening.await.map_err(failed)?
@@ -34,14 +46,23 @@ impl DirStore {
 
     /// The guarantees of the store.
     pub fn guarantees(&self) -> Guarantees {
-        Guarantees { staleness: self.staleness, shared_names: false, ..Guarantees::READ_ONLY }
+        Guarantees { staleness: self.staleness, shared_names: false, near: self.near, ..Guarantees::READ_ONLY }
     }
 }
 
 #[async_trait]
 impl ReadableStore for DirStore {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        read::get(&self.inner, key, range).await
+        read::get(&self.inner, key, range, None).await
+    }
+
+    async fn get_at(
+        &self,
+        key: &Key,
+        range: Option<ByteRange>,
+        version: Version,
+    ) -> Result<Option<GetResult>, StoreError> {
+        read::get(&self.inner, key, range, Some(version)).await
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {

@@ -10,7 +10,7 @@ use crate::{
     directory::{ACTION, Cancelled, Children, Part, read_children},
     error::{Failure, file_error},
     quiet::Precision,
-    root::{Opened, Root},
+    root::{Opened, Root, Wait},
 };
 
 static WARNINGS: WarningRate = WarningRate::new();
@@ -159,7 +159,7 @@ impl Walker<'_> {
 
     /// Follows a symbolic link. One that must not be followed leads to nothing.
     fn follow(&self, path: &str) -> Result<Option<Opened>, StoreError> {
-        match self.root.look_up(path) {
+        match self.root.look_up(path, Wait::Allowed) {
             Err(Failure::File(Errno::XDEV)) => {
                 warn(path, "it leads out of the directory of the store, or has an absolute target");
                 Ok(None)
@@ -176,7 +176,8 @@ impl Walker<'_> {
     fn is_above(&self, prefix: &str, id: FileId) -> Result<bool, StoreError> {
         let ancestors = prefix.match_indices('/').filter_map(|(end, _)| prefix.get(..end));
         for path in ancestors.chain(["."]) {
-            let found = self.root.look_up(path).map_err(|failure| file_error(ACTION, prefix, failure))?;
+            let found =
+                self.root.look_up(path, Wait::Allowed).map_err(|failure| file_error(ACTION, prefix, failure))?;
             if found.is_some_and(|found| found.attributes.id == id) {
                 return Ok(true);
             }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use common::{Fixture, overwrite, read_to_end, replace};
+use common::{Fixture, overwrite, read_to_end, replace, replace_at_once};
 use store::{
     ByteRange, Key, Keyed, ListableStore, PageRequest, Prefix, ReadableStore, SnapshotStore, StoreError, Version,
 };
@@ -28,11 +28,16 @@ const LARGE: usize = 2 << 20;
 /// A change of a file that is made after a buffer was read.
 type Change = fn(&Path);
 
+/// File systems whose files are in memory, so that they are read at once, and others.
+fn file_systems() -> [Faults; 2] {
+    [Faults::default(), Faults::default().nothing_cached()]
+}
+
 /// A directory in which `change` is made once to the file `a`, after so many buffers were read.
-async fn changing(change: Change, buffers: usize) -> Fixture {
+async fn changing(faults: Faults, change: Change, buffers: usize) -> Fixture {
     let target = Arc::new(Mutex::new(None::<PathBuf>));
     let (at, read) = (Arc::clone(&target), AtomicUsize::new(0));
-    let faults = Faults::default().on_moment(move |moment| {
+    let faults = faults.on_moment(move |moment| {
         let is_now = *moment == Moment::Read && read.fetch_add(1, Ordering::Relaxed) == buffers;
         if is_now {
             change(at.lock().unwrap().as_ref().unwrap());
@@ -63,8 +68,10 @@ const REMOVING: [(&str, Change); 3] = [
 #[tokio::test]
 async fn a_value_that_changes_while_it_is_streamed_fails() {
     for (name, change) in IN_PLACE {
-        for buffers in [1, 3, 7] {
-            let fixture = changing(change, buffers).await;
+        for (buffers, faults) in
+            [1, 3, 7].into_iter().flat_map(|buffers| file_systems().map(|faults| (buffers, faults)))
+        {
+            let fixture = changing(faults, change, buffers).await;
             fixture.write("a", vec![b'o'; LARGE]);
             let mut value = fixture.get("a").await.unwrap().unwrap();
             let mut read = 0;
@@ -88,8 +95,8 @@ async fn a_value_that_changes_while_it_is_streamed_fails() {
 #[tokio::test]
 async fn a_value_that_changes_before_its_first_byte_is_read_as_it_is_then() {
     for (name, change) in IN_PLACE {
-        for size in [1_000, LARGE] {
-            let fixture = changing(change, 0).await;
+        for (size, faults) in [1_000, LARGE].into_iter().flat_map(|size| file_systems().map(|faults| (size, faults))) {
+            let fixture = changing(faults, change, 0).await;
             fixture.write("a", vec![b'o'; size]);
             let (version, bytes) = fixture.read("a").await.unwrap();
             assert!(bytes == fs::read(fixture.path("a")).unwrap(), "{name}");
@@ -106,7 +113,7 @@ async fn a_value_that_changes_before_its_first_byte_is_read_as_it_is_then() {
 async fn a_value_that_is_replaced_or_removed_is_read_to_its_end() {
     for (name, change) in REMOVING {
         for (size, buffers) in [(1_000, 0), (LARGE, 0), (LARGE, 1), (LARGE, 7)] {
-            let fixture = changing(change, buffers).await;
+            let fixture = changing(Faults::default(), change, buffers).await;
             let old = vec![b'o'; size];
             fixture.write("a", &old);
             let value = fixture.get("a").await.unwrap().unwrap();
@@ -119,7 +126,7 @@ async fn a_value_that_is_replaced_or_removed_is_read_to_its_end() {
 /// The link of a file that zarr-python removes after it has made another one.
 #[tokio::test]
 async fn a_value_whose_other_name_is_removed_is_read() {
-    let fixture = changing(|path| fs::remove_file(path.with_extension("partial")).unwrap(), 0).await;
+    let fixture = changing(Faults::default(), |path| fs::remove_file(path.with_extension("partial")).unwrap(), 0).await;
     fixture.write("a.partial", "value");
     fs::hard_link(fixture.path("a.partial"), fixture.path("a")).unwrap();
     assert_eq!(fixture.read("a").await.unwrap().1, "value");
@@ -233,6 +240,36 @@ async fn values_that_are_replaced_all_the_time_can_be_read() {
     let (values, changes) = read_many(&fixture.store, 200).await;
     drop(writer);
     assert_eq!((values, changes), (200, 0));
+}
+
+/// A snapshot looks at a value before it reads it. Each file has equal times, since it is renamed within the tick in
+/// which it is written, and so it is waited for while others take its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_waited_for_is_read_though_others_have_replaced_it() {
+    let fixture = Fixture::new().await;
+    let path = fixture.path("a");
+    replace_at_once(&path, &[0; 100]);
+    let writer = Writer::start(move |number| {
+        replace_at_once(&path, &[number; 100]);
+        std::thread::sleep(Duration::from_millis(300));
+    });
+    let keyed = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
+    let key = Key::parse("a").unwrap();
+    for looks in [true, false] {
+        let snapshot = keyed.snapshot(std::slice::from_ref(&key)).await.unwrap();
+        let range = |start, end| Some(ByteRange::bounded(start, end).unwrap());
+        if looks {
+            snapshot.head(&key).await.unwrap().unwrap();
+        }
+        let mut values = HashSet::new();
+        for part in [range(0, 50), range(50, 100)] {
+            let value = snapshot.get(&key, part).await.unwrap().unwrap();
+            values.extend(value.bytes().await.unwrap());
+            tokio::time::sleep(Duration::from_millis(400)).await;
+        }
+        assert_eq!(values.len(), 1, "looks: {looks}");
+    }
+    drop(writer);
 }
 
 /// On a file system with times in seconds, a second write in the same second leaves the attributes as they were.

@@ -47,6 +47,27 @@ async fn a_value_is_its_file() {
     }
 }
 
+/// To switch threads would take longer than to read a value.
+#[tokio::test]
+async fn a_value_in_memory_is_read_on_the_calling_thread() {
+    for (faults, here) in [(Faults::default(), true), (Faults::default().nothing_cached(), false)] {
+        let threads = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&threads);
+        let faults = faults.on_moment(move |moment| {
+            if *moment == Moment::Read {
+                seen.lock().unwrap().push(std::thread::current().id());
+            }
+        });
+        let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
+        fixture.write("a", vec![1; 2 << 20]);
+        fixture.read("a").await.unwrap();
+        let calling = std::thread::current().id();
+        let threads = threads.lock().unwrap();
+        assert_eq!(threads.len(), 8);
+        assert!(threads.iter().all(|thread| (*thread == calling) == here), "{threads:?}");
+    }
+}
+
 #[tokio::test]
 async fn versions_are_those_of_all_servers_of_one_name() {
     let fixture = Fixture::new().await;
@@ -154,10 +175,27 @@ async fn a_fifo_that_takes_the_place_of_a_file_does_not_block() {
 }
 
 #[tokio::test]
+async fn a_fifo_that_takes_the_place_of_a_file_that_was_looked_at_is_no_value() {
+    let fixture = Fixture::new().await;
+    fixture.write("a", "a");
+    let key = Key::parse("a").unwrap();
+    let version = fixture.store.head(&key).await.unwrap().unwrap().version;
+    tokio::time::sleep(common::TICK).await;
+    fs::remove_file(fixture.path("a")).unwrap();
+    mkfifoat(CWD, fixture.path("a"), Mode::RWXU).unwrap();
+    let kept = fixture.store.get_at(&key, None, version).await.unwrap().unwrap();
+    assert_eq!(kept.bytes().await.unwrap(), "a", "the file that was waited for is open");
+    let other = DirStore::open(fixture.dir.path(), Options::new("dir:test")).await.unwrap();
+    assert!(other.get_at(&key, None, version).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn errors_of_the_system_are_not_absence() {
     const ABSENT: [i32; 3] = [2, 20, 36];
-    for number in [2, 5, 13, 20, 24, 36, 40, 11] {
-        let faults = Faults::default().on_open(move |path| (path == "a/b").then_some(number));
+    let file_systems = [Faults::default(), Faults::default().nothing_cached()];
+    let numbers = [2, 5, 13, 20, 24, 36, 40, 11];
+    for (number, faults) in file_systems.into_iter().flat_map(|faults| numbers.map(|number| (number, faults.clone()))) {
+        let faults = faults.on_open(move |path| (path == "a/b").then_some(number));
         let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
         fixture.write("a/b", "b");
         if ABSENT.contains(&number) {

@@ -27,6 +27,9 @@ pub struct Guarantees {
     /// True if versions are best learnt from listings: a page of them, with the versions of many keys, costs about as
     /// much as a look at one key.
     pub listed_versions: bool,
+    /// True if values are on this machine, so that no answer takes a round trip. It decides how much is read ahead, and
+    /// over which gaps.
+    pub near: bool,
 }
 
 /// The moment to which the values of a snapshot belong; the strongest guarantee is the least.
@@ -96,6 +99,7 @@ impl Guarantees {
         checked: true,
         consolidated: Consolidated::Ignored,
         listed_versions: true,
+        near: true,
     };
 
     /// The guarantees of a store that reads data which other programs own, as strong as they can be.
@@ -105,6 +109,7 @@ impl Guarantees {
         conditions: Conditions::None,
         checked: false,
         listed_versions: false,
+        near: false,
         ..Self::COMMITS
     };
 
@@ -121,6 +126,7 @@ impl Guarantees {
             checked: self.checked && other.checked,
             consolidated: self.consolidated.max(other.consolidated),
             listed_versions: self.listed_versions && other.listed_versions,
+            near: self.near && other.near,
         }
     }
 }

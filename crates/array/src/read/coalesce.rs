@@ -43,14 +43,14 @@ impl CoalesceLimits {
 
     /// The limits for inner chunks of shards.
     pub(crate) fn of_shards(source: &ReadContext) -> Self {
-        if source.distant { Self::DISTANT } else { Self::NEAR }
+        if source.store.near { Self::NEAR } else { Self::DISTANT }
     }
 
     /// The limits for parts of uncompressed chunks.
     pub(crate) fn of_elements(source: &ReadContext) -> Self {
-        match source.distant {
-            true => Self { fetch: MAX_PARTIAL_FETCH, part: MAX_PARTIAL_FETCH, ..Self::DISTANT },
-            false => Self::NEAR,
+        match source.store.near {
+            true => Self::NEAR,
+            false => Self { fetch: MAX_PARTIAL_FETCH, part: MAX_PARTIAL_FETCH, ..Self::DISTANT },
         }
     }
 }

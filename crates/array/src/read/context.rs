@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardingCodec};
-use store::{ByteRange, GetResult, Key, KeyTurn, Peek, Snapshot, StoreError};
+use store::{ByteRange, GetResult, Guarantees, Key, KeyTurn, Peek, Snapshot, StoreError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -27,8 +27,8 @@ pub(crate) struct ReadContext {
     pub(crate) array: Array,
     pub(crate) snapshot: Box<dyn Snapshot>,
     pub(crate) context: Arc<Context>,
-    /// True if each answer of the array's store may take a round trip.
-    pub(crate) distant: bool,
+    /// The guarantees of the array's store.
+    pub(crate) store: Guarantees,
     pub(crate) metrics: ReadMetrics,
     /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
@@ -49,8 +49,8 @@ impl ReadContext {
     ) -> Result<Self, ArrayError> {
         let chunks = found.touched;
         let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.largest_read());
-        let (distant, metrics) = (context.is_distant_at(array.path()), ReadMetrics::default());
-        Ok(Self { array, snapshot, context, distant, metrics, chunks, caching, work_budget: work })
+        let (store, metrics) = (context.guarantees_at(array.path()), ReadMetrics::default());
+        Ok(Self { array, snapshot, context, store, metrics, chunks, caching, work_budget: work })
     }
 
     /// The chunk at a position of the grid. No store is asked for it unless it may be stored under several keys.

@@ -138,7 +138,7 @@ impl Job {
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
-            Self::Decode { units: leaves, .. } => !source.distant && is_cheap(source, leaves),
+            Self::Decode { units: leaves, .. } => source.store.near && is_cheap(source, leaves),
         }
     }
 
@@ -194,7 +194,12 @@ async fn look(
         false => None,
     };
     let range = if is_whole(&units) { None } else { ByteRange::bounded(part.range.start, part.range.end).ok() };
-    let (meta, opened) = match source.snapshot.peek(&part.key)? {
+    let mut known = source.snapshot.peek(&part.key)?;
+    // To look at a value that is near costs little, and to read one that is cached already costs more.
+    if known == Peek::Unknown && source.store.near && units.iter().any(|unit| unit.is_cacheable(&source)) {
+        known = Peek::Known(source.snapshot.head(&part.key).await?);
+    }
+    let (meta, opened) = match known {
         Peek::Known(Some(meta)) => (meta, None),
         Peek::Known(None) => return fill_all(source, sink, units).await,
         Peek::Unknown => match source.open(&part.key, range).await {

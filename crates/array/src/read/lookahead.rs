@@ -35,7 +35,7 @@ pub(crate) struct Lookahead {
 
 impl Lookahead {
     pub(crate) fn new(source: Arc<ReadContext>, jobs: usize) -> Self {
-        let most = if source.distant { max_pieces(&source, jobs) } else { 0 };
+        let most = if source.store.near { 0 } else { max_pieces(&source, jobs) };
         Self { source, most, pieces: VecDeque::new() }
     }
 

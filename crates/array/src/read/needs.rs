@@ -56,9 +56,9 @@ impl MemoryNeeds {
         let job = chain.as_ref().map_or(UNKNOWN_JOB_MEMORY, |chain| job_memory(options, chain));
         let size = array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64);
         let elements = resolved.elements().unwrap_or(u64::MAX);
-        let (sharing, job, most) = match context.is_distant_at(array.path()) {
-            false => (JobSharing::Equal, job, (options.parallelism.max(1) as u64).min(chunks.max(1))),
-            true => {
+        let (sharing, job, most) = match context.guarantees_at(array.path()).near {
+            true => (JobSharing::Equal, job, (options.parallelism.max(1) as u64).min(chunks.max(1))),
+            false => {
                 let (shard, fetches) = chain.map_or((0, 0), |chain| shard_needs(&chain, chunks, elements));
                 (JobSharing::ByNeed, job.saturating_add(shard), MAX_DISTANT_JOBS.min(chunks.max(fetches).max(1)))
             }

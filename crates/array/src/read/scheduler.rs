@@ -4,6 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
 use meta::grid::ChunkGrid;
+use store::{Guarantees, Reads};
 
 use super::{
     coalesce::{CoalesceLimits, FetchBatch, MAX_BATCH_PARTS},
@@ -21,8 +22,14 @@ use crate::{
     },
 };
 
-/// The fewest bytes of an uncompressed chunk that are fetched: the store verifies blocks of that size anyway.
+/// The fewest bytes of an uncompressed chunk that are fetched: the store verifies blocks of that size anyway, or they
+/// cost little beside the request.
 const TILE_BYTES: u64 = 128 << 10;
+
+/// The same in a store that is near and verifies nothing: so many for each element that is selected of a chunk, and at
+/// least a page of memory.
+const TILE_BYTES_PER_ELEMENT: u64 = 256;
+const MIN_TILE_BYTES: u64 = 4 << 10;
 
 /// The size up to which an uncompressed chunk is fetched in full if half of it is selected.
 const MAX_FULL_FETCH: u64 = 4 << 20;
@@ -59,7 +66,7 @@ enum Container {
     /// A shard, into inner chunks.
     Shard { part: EncodedChunk, chain: Arc<CodecChain>, index: Arc<ShardIndex> },
     /// An uncompressed chunk, into tiles of consecutive elements.
-    Elements { part: EncodedChunk, chain: Arc<CodecChain> },
+    Elements { part: EncodedChunk, chain: Arc<CodecChain>, tile: Vec<u64> },
 }
 
 impl ChunkScheduler {
@@ -85,7 +92,9 @@ impl ChunkScheduler {
                     Container::Shard { part, chain, index } => {
                         self.next_inner(&mut frame.projections, part, chain, index).await?
                     }
-                    Container::Elements { part, chain } => self.next_runs(&mut frame.projections, part, chain)?,
+                    Container::Elements { part, chain, tile } => {
+                        self.next_runs(&mut frame.projections, part, chain, tile)?
+                    }
                 };
                 match step {
                     Progress::Done => {}
@@ -200,10 +209,10 @@ impl ChunkScheduler {
         cut: &mut ChunkProjections,
         part: &EncodedChunk,
         chain: &Arc<CodecChain>,
+        tile: &[u64],
     ) -> Result<Progress, ArrayError> {
         let size = chain.representation().data_type().fixed_size().unwrap_or(0) as u64;
         let shape = chain.representation().shape();
-        let tile = tile_shape(shape, size);
         let limits = CoalesceLimits::of_elements(&self.source);
         let mut window = FetchBatch::default();
         while !window.is_full(limits) {
@@ -212,7 +221,7 @@ impl ChunkScheduler {
                 return Ok(Progress::Done);
             };
             let place = self.strides.first(&piece.selection);
-            let origin = piece.index.iter().zip(&tile).zip(shape);
+            let origin = piece.index.iter().zip(tile).zip(shape);
             let start = origin.fold(0, |offset, ((&index, &tile), &extent)| offset * extent + index * tile) * size;
             let len = piece.shape.iter().product::<u64>() * size;
             let start = part.range.start + start;
@@ -246,9 +255,10 @@ impl ChunkScheduler {
                 let wanted = piece.selection.len().saturating_mul(2);
                 let fetched_whole =
                     len <= TILE_BYTES || (len <= MAX_FULL_FETCH && wanted >= chain.representation().num_elements());
-                if !fetched_whole && let Some(grid) = ChunkGrid::regular(&tile_shape_of(chain)) {
+                let tile = self.tile_shape(chain, piece.selection.len());
+                if !fetched_whole && let Some(grid) = ChunkGrid::regular(&tile) {
                     let cut = piece.selection.project(&grid, EdgePolicy::Clip(chain.representation().shape()));
-                    let chunk = Container::Elements { part: part.clone(), chain: chain.clone() };
+                    let chunk = Container::Elements { part: part.clone(), chain: chain.clone(), tile };
                     return Ok(Visit::Inner(TraversalFrame { container: chunk, projections: cut }));
                 }
             }
@@ -263,6 +273,17 @@ impl ChunkScheduler {
             shape: piece.shape,
             selection: piece.selection,
         }))
+    }
+
+    /// The shape of the tiles of an uncompressed chunk, of which `elements` elements are selected.
+    fn tile_shape(&self, chain: &CodecChain, elements: u64) -> Vec<u64> {
+        let Guarantees { reads, near, .. } = self.source.store;
+        let bytes = match near && reads == Reads::Key {
+            true => elements.saturating_mul(TILE_BYTES_PER_ELEMENT).clamp(MIN_TILE_BYTES, TILE_BYTES),
+            false => TILE_BYTES,
+        };
+        let representation = chain.representation();
+        tile_shape(representation.shape(), representation.data_type().fixed_size().unwrap_or(0) as u64, bytes)
     }
 
     /// The traversal of a shard.
@@ -314,13 +335,9 @@ enum Visit {
     Inner(TraversalFrame),
 }
 
-fn tile_shape_of(chain: &CodecChain) -> Vec<u64> {
-    tile_shape(chain.representation().shape(), chain.representation().data_type().fixed_size().unwrap_or(0) as u64)
-}
-
-/// The shape of the tiles into which an uncompressed chunk is split: consecutive bytes, about [`TILE_BYTES`] of them.
-fn tile_shape(shape: &[u64], size: u64) -> Vec<u64> {
-    let mut elements = (TILE_BYTES / size.max(1)).max(1);
+/// The shape of tiles into which an uncompressed chunk is split: consecutive bytes, about `bytes` of them.
+fn tile_shape(shape: &[u64], size: u64, bytes: u64) -> Vec<u64> {
+    let mut elements = (bytes / size.max(1)).max(1);
     let mut tile = vec![1; shape.len()];
     for (tile, &extent) in tile.iter_mut().zip(shape).rev() {
         *tile = extent.min(elements);

@@ -7,6 +7,7 @@
 
 mod chunks;
 mod distant_store;
+mod near;
 mod remembered;
 mod shards;
 mod trees;

@@ -120,6 +120,13 @@ pub(crate) fn replace(path: &std::path::Path, bytes: &[u8]) {
     fs::rename(&temporary, path).unwrap();
 }
 
+/// Writes a value as the atomic writers do, within one tick of the clock, unless the machine is busy.
+pub(crate) fn replace_at_once(path: &std::path::Path, bytes: &[u8]) {
+    let temporary = path.with_extension("0123456789abcdef0123456789abcdef.partial");
+    fs::write(&temporary, bytes).unwrap();
+    fs::rename(&temporary, path).unwrap();
+}
+
 /// Overwrites the first bytes of a file in place, with one write.
 pub(crate) fn overwrite(path: &std::path::Path, bytes: &[u8]) {
     fs::OpenOptions::new().write(true).open(path).unwrap().write_all(bytes).unwrap();
