@@ -11,17 +11,28 @@ const local = (name) => new URL(`./src/${name}`, import.meta.url).pathname;
 const contract = await readFile(new URL("../../../openapi.yaml", import.meta.url), "utf8");
 const documented = ["labels", "decode", "coarsen", "stats", "chunks"].filter((name) => new RegExp(`^ +name: ['"]?${name}\\b`, "m").test(contract));
 
-// Of uPlot, what the page does not draw is left out: its legend, all kinds of paths but lines and points, and functions
-// for others.
-const UNUSED = /^\t?(uPlot\.(?!tzDate)\w+ += \w+;|\(paths\.\w+ += \w+\);)$/gm;
-const LEGEND = "const showLegend = legend.show;";
+// Of uPlot, what the page does not draw is left out: legends, scales that are not linear, data of scatter plots, all
+// kinds of paths but lines and points, and functions for others. Each edit has so many places.
+const EDITS = [
+  [16, /^\t?(uPlot\.(?!tzDate)\w+ += \w+;|\(paths\.\w+ += \w+\);)$/gm, ""],
+  [1, /const showLegend = legend\.show;/g, ""],
+  [16, /\b(showLegend|legend\.live)\b/g, "false"],
+  [2, /^\tfunction (initLegendRow|setLegendValues)\(.*?^\t\}$/gms, ""],
+  [36, /\b(\w+\.)?\w*[dD]istr (== +(2|3|4|100)|>= 3)(?!\w)/g, "false"],
+  [15, /\bmode == 2\b/g, "false"],
+  [16, /\bmode == 1\b/g, "true"],
+];
 const lines = {
   name: "lines",
   setup: (build) =>
     build.onLoad({ filter: /uPlot\.esm\.js$/ }, async ({ path }) => {
-      const text = await readFile(path, "utf8");
-      if (text.match(UNUSED)?.length !== 16 || !text.includes(LEGEND)) throw new Error("uPlot is not as it was");
-      return { contents: text.replace(UNUSED, "").replace(LEGEND, "").replace(/\b(showLegend|legend\.live)\b/g, "false") };
+      let contents = await readFile(path, "utf8");
+      for (const [places, pattern, replacement] of EDITS) {
+        const found = contents.match(pattern)?.length;
+        if (found !== places) throw new Error(`uPlot is not as it was: ${found} places of ${pattern}`);
+        contents = contents.replace(pattern, replacement);
+      }
+      return { contents };
     }),
 };
 

@@ -43,7 +43,8 @@ export interface Cost {
   /** When it was asked for, by the page's clock. */
   started: number;
   chunks: number;
-  storedBytes: number;
+  /** `null` where the server does not know it. */
+  storedBytes: number | null;
 }
 
 export interface Page {
@@ -64,7 +65,7 @@ export const browseUrl = (path: string) => `${API}/browse/${encodePath(path)}`;
 export const storeUrl = (path: string) => `${API}/store/${encodePath(path)}`;
 export const absolute = (url: string) => new URL(url, location.href).href;
 
-const pause = (milliseconds: number, signal?: AbortSignal) =>
+export const pause = (milliseconds: number, signal?: AbortSignal) =>
   new Promise<void>((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);
     signal?.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason as Error)), { once: true });
@@ -84,16 +85,20 @@ async function problem(response: Response): Promise<Problem> {
 }
 
 /** Sends a request until it is answered: waits for a server that went away, and asks for a token that is missing. */
-export async function request(url: string, accept: string, signal?: AbortSignal): Promise<Response> {
+export async function request(url: string, accept: string, signal?: AbortSignal, method = "GET"): Promise<Response> {
+  let broken = 0;
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = { Accept: accept };
     const bearer = token();
     if (bearer && !IS_SHARED) headers["Authorization"] = `Bearer ${bearer}`;
-    let response: Response;
+    let response: Response | null = null;
     try {
-      response = await fetch(url, { headers, credentials: "omit", signal: signal ?? null, referrerPolicy: "no-referrer" });
+      response = await fetch(url, { method, headers, credentials: "omit", signal: signal ?? null, referrerPolicy: "no-referrer" });
+      response = new Response(await response.arrayBuffer(), response);
     } catch (error) {
       if (signal?.aborted) throw error;
+      // A server that goes away ends its answers early, and so does one that cannot read an element.
+      if (response && ++broken > 2) throw new Error("The answer ended before it was complete.");
       unreachable.set(true);
       await pause(Math.min(5000, 500 * 2 ** Math.min(attempt, 4)), signal);
       continue;
@@ -119,9 +124,14 @@ export async function request(url: string, accept: string, signal?: AbortSignal)
 
 /** A node, and one page of its members. */
 export async function members(path: string, cursor: string | null, signal?: AbortSignal): Promise<Page> {
-  const page = cursor ? `&cursor=${encodeURIComponent(cursor)}` : "";
-  const response = await request(`${nodeUrl(path)}?limit=${PAGE_SIZE}${page}`, "application/json", signal);
-  return described(response);
+  return described(await request(membersUrl(path, cursor), "application/json", signal));
+}
+
+const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
+
+/** The entity tag of elements, which is another one once they have changed. */
+export async function version(path: string, query: Query): Promise<string | null> {
+  return (await request(elementsUrl(path, query, "raw"), "*/*", undefined, "HEAD")).headers.get("etag");
 }
 
 /** A node by itself. */
@@ -141,23 +151,18 @@ async function described(response: Response): Promise<Page> {
   };
 }
 
-export interface Source {
-  broken: { key: string; detail: string }[];
-  keys: string[];
+export interface Hidden {
+  broken: { path: string; reason: string }[];
+  others: string[];
 }
 
-/** What lies in the store for a node: the nodes that cannot be read. */
-export async function source(path: string, signal?: AbortSignal): Promise<Source> {
-  const response = await request(`${nodeUrl(path)}?depth=1&include=source`, "application/json", signal);
-  const body = parse(await response.text());
-  const broken = isObject(body) && Array.isArray(body["broken"]) ? body["broken"] : [];
-  const text = (value: Json | undefined) => (typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value));
+/** What a page of a node's members leaves out: those that cannot be read, and those of other dialects. */
+export async function hidden(path: string, cursor: string | null): Promise<Hidden> {
+  const body = parse(await (await request(`${membersUrl(path, cursor)}&include=source`, "application/json")).text());
+  const listed = (name: string) => (isObject(body) && Array.isArray(body[name]) ? body[name].filter(isObject) : []);
   return {
-    broken: broken.filter(isObject).map((entry) => ({
-      key: text(entry["path"] ?? entry["key"]),
-      detail: text(entry["error"] ?? entry["detail"] ?? entry["reason"]),
-    })),
-    keys: [],
+    broken: listed("broken").map(({ path, problem }) => ({ path: String(path), reason: isObject(problem) ? `${problem["key"]}: ${problem["reason"]}` : "" })),
+    others: listed("other_dialects").map(({ path }) => String(path)),
   };
 }
 
@@ -222,7 +227,7 @@ function cost(response: Response, bytes: number, started: number): Cost {
     milliseconds: performance.now() - started,
     started,
     chunks: Number(read["chunks"] ?? 0) || 0,
-    storedBytes: Number(read["bytes"] ?? 0) || 0,
+    storedBytes: read["bytes"] === undefined ? null : Number(read["bytes"]),
   };
 }
 
@@ -300,7 +305,7 @@ async function decoded(path: string, query: Query, signal?: AbortSignal): Promis
     return await elements(path, query, signal);
   } catch (error) {
     if (isUnknown(error)) missing.add("decode");
-    else if (error instanceof Problem && [400, 422, 501].includes(error.status)) undecodable.add(path);
+    else if (error instanceof Problem && /^(unsupported-calendar|invalid-metadata)$/.test(error.kind)) undecodable.add(path);
     else throw error;
     return elements(path, asStored, signal);
   }

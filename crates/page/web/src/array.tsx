@@ -5,7 +5,7 @@ import { coordinate, type Coordinate } from "./coordinates";
 import { bytes, integer, milliseconds } from "./format";
 import { useAsync, useCell } from "./hooks";
 import { Details, levelsOf, Program, Shape } from "./group";
-import { colouringOf, Image, isFlipped, suitableLimits } from "./image";
+import { colouringOf, Image, isByte, isFlipped, suitableLimits } from "./image";
 import { Lens, useChunks } from "./lens";
 import { Line } from "./line";
 import { group, member, recheck, reload } from "./members";
@@ -17,9 +17,9 @@ import { place, write } from "./router";
 import { requestSnippets } from "./snippets";
 import { Table } from "./table";
 import { firstBox } from "./tiles";
-import { channelOf, consistent, kindsOf, read, reduction, render, selection, type Kind, type View } from "./view";
+import { asRead, channelOf, consistent, kindsOf, read, reduction, render, selection, type Kind, type View } from "./view";
 
-const KIND_NAMES: Record<Kind, string> = { image: "Picture", rgb: "Colours", line: "Line", table: "Table" };
+const KIND_NAMES: Record<Kind, string> = { image: "Heatmap", rgb: "RGB", line: "Line", table: "Table" };
 
 export function ArrayPage({ array: given }: { array: ArrayNode }) {
   const all = useLevels(given);
@@ -32,7 +32,8 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   const [found, setFound] = useState<Spread | null>(null);
   const [cost, setCost] = useState<{ text: string; cost: api.Cost | null } | null>(null);
   const raster = useRef<Raster | null>(null);
-  const { view, notes } = state;
+  const { notes } = state;
+  const view = useMemo(() => asRead(state.view, array), [state.view, array]);
 
   // The address leads, except where the page itself has just written it.
   const shape = array.shape.join(",");
@@ -57,20 +58,22 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
 
   const { value: coordinates } = useAsync<(Coordinate | null)[]>(() => Promise.all(array.shape.map((_, at) => coordinate(array, at))), [array.path, shape]);
   const known = coordinates && coordinates.length === array.shape.length ? coordinates : NONE;
-  useFollow(array, view, change, setVersion);
 
   useRecheck(array, status?.error ?? null);
 
   const choose = (kind: Kind) => {
-    const base = consistent({ ...view, kind, y: kind === "line" ? -1 : view.y, box: null, low: null, high: null }, array);
+    const base = consistent({ ...state.view, kind, y: kind === "line" ? -1 : view.y, box: null, low: null, high: null }, array);
     change({ ...base, pin: view.pin }, true);
   };
   const isEmpty = array.shape.some((length) => length === 0);
+  const hasStatistics = (view.kind === "image" || view.kind === "line") && !isEmpty && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (!!view.decode || !isPacked(array));
   const isPlane = view.kind === "image" || view.kind === "rgb";
+  const statistics = hasStatistics && <Statistics array={array} view={view} select={selection(view, array, new Map([[view.x, ":"], [view.y, ":"]]))} />;
   const limits = view.low !== null && view.high !== null ? ([view.low, view.high] as const) : found ? suitableLimits(array, view, found) : null;
-  const colouring = useMemo(() => (limits && view.kind === "image" ? colouringOf(array, view, limits[0], limits[1]) : null), [array, view, limits?.[0], limits?.[1]]);
+  const colouring = useMemo(() => (limits && isPlane ? colouringOf(array, view, limits[0], limits[1]) : null), [array, view, limits?.[0], limits?.[1]]);
   const select = useMemo(() => shownSelection(array, view), [array, view]);
   const isLarge = isPlane && firstBox(array, view).isWindow;
+  useFollow(array, view, select, change, setVersion);
   const chunks = useChunks(array, view, select, view.lens || isLarge, version);
   const longName = attributeText(array, "long_name") ?? attributeText(array, "standard_name");
 
@@ -155,13 +158,14 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
           <p class="cost" role="status" data-loading={String(!isEmpty && (isPlane ? (status?.loading ?? true) : !cost))}>
             {isEmpty ? "" : isPlane ? planeCost(array, view, status) : cost ? costText(cost.text, cost.cost) : ""}
           </p>
+          {!isPlane && statistics}
         </div>
         <aside class="side" aria-label="What is shown">
           <Levels array={array} all={all} />
-          <Dimensions array={array} view={view} coordinates={known} change={change} />
+          <Dimensions array={array} view={view} coordinates={known} isBusy={isPlane && !!status?.loading} change={change} />
           {isPlane && <ProbePanel array={array} view={view} probe={probe} version={version} coordinates={known} change={change} />}
-          {view.kind === "image" && <Colours array={array} view={view} colouring={colouring} found={found} change={change} />}
-          {view.kind === "image" && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (view.decode || !isPacked(array)) && <Statistics array={array} view={view} select={selection(view, array, new Map([[view.x, ":"], [view.y, ":"]]))} />}
+          {isPlane && (view.kind === "image" || !isByte(array)) && <Colours array={array} view={view} colouring={colouring} found={found} change={change} />}
+          {isPlane && statistics}
         </aside>
       </div>
       {(view.lens || (isLarge && chunks.all)) && <Lens array={array} view={view} {...chunks} flip={isFlipped(known, view)} change={change} />}
@@ -206,15 +210,22 @@ function Levels({ array, all }: { array: ArrayNode; all: ArrayNode[] }) {
 
 const NONE: (Coordinate | null)[] = [];
 
-/** Looks again every second and a half, and shows what was appended. */
-function useFollow(array: ArrayNode, view: View, change: (patch: Partial<View>, isStep: boolean) => void, setVersion: (version: string) => void): void {
+/** The most chunks whose elements are followed; beyond that only the shape is. */
+const FOLLOWED = 2000;
+
+/** Looks again every second and a half, and shows what was appended or written. */
+function useFollow(array: ArrayNode, view: View, select: string[], change: (patch: Partial<View>, isStep: boolean) => void, setVersion: (version: string) => void): void {
   const seen = useRef<string | null>(null);
   useEffect(() => {
     seen.current = null;
   }, [array.path]);
   useTicks(view.follow, 1500, () => {
-    void api.node(array.path).then((page) => {
-      const etag = page.etag ?? JSON.stringify(page.node);
+    const spans = select.map((item, at) => (item === ":" ? array.shape[at]! : Math.max(1, (Number(item.split(":")[1]) || 0) - (Number(item.split(":")[0]) || 0))));
+    const isFew = spans.reduce((product, span, at) => product * (Math.ceil(span / (array.shards ?? array.chunks)[at]!) + 1), 1) <= FOLLOWED;
+    // An array may grow before its new elements are written.
+    const elements = isFew && !array.shape.includes(0) ? api.version(array.path, { select }).catch(() => "") : "";
+    void Promise.all([api.node(array.path), elements]).then(([page, elements]) => {
+      const etag = `${page.etag ?? JSON.stringify(page.node)}${elements}`;
       const before = seen.current;
       seen.current = etag;
       const next = describe(array.path, page.node);
@@ -252,7 +263,7 @@ function costText(text: string, cost: api.Cost | null): string {
 
 /** What an answer took: "12 chunks, 3.1 MiB, 41 ms". */
 function spent({ chunks, storedBytes, milliseconds: time }: Pick<api.Cost, "chunks" | "storedBytes" | "milliseconds">, received: number): string {
-  const read = chunks ? [`${integer(chunks)} ${chunks === 1 ? "chunk" : "chunks"}`, bytes(storedBytes)] : [bytes(received)];
+  const read = chunks ? [`${integer(chunks)} ${chunks === 1 ? "chunk" : "chunks"}`, ...(storedBytes === null ? [] : [bytes(storedBytes)])] : [bytes(received)];
   return [...read, milliseconds(time)].join(", ");
 }
 
@@ -281,10 +292,10 @@ function useRecheck(array: ArrayNode, error: Error | null): void {
 }
 
 /** The part of a plane that the server would answer. */
-function smallerPart(array: ArrayNode, view: View, error: Error, raster: Raster | null, change: (patch: Partial<View>, isStep: boolean) => void): { smaller: () => void; part: string | null } {
+function smallerPart(array: ArrayNode, view: View, error: Error, raster: Raster | null, change: (patch: Partial<View>, isStep: boolean) => void): { smaller: () => void; part?: string } {
   const items = error instanceof api.Problem ? (error.smaller?.split(",") ?? []) : [];
   const [x, y] = [view.x, view.y].map((at) => /^(\d*):(\d+)/.exec(items[at] ?? "")?.slice(1).map(Number));
-  if (items.length !== array.shape.length || !x || !y || x[1]! <= x[0]! || y[1]! <= y[0]!) return { smaller: () => raster?.zoom(0.25), part: null };
+  if (items.length !== array.shape.length || !x || !y || x[1]! <= x[0]! || y[1]! <= y[0]!) return { smaller: () => raster?.zoom(0.25) };
   const smaller = () => {
     raster?.narrow(x[1]! - x[0]!, y[1]! - y[0]!);
     change({ box: [x[0]!, x[1]!, y[0]!, y[1]!] }, true);

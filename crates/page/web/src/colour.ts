@@ -78,6 +78,12 @@ function curve({ scale, low, high }: Colouring): Curve {
   };
 }
 
+/** Limits around a single number. */
+function around(value: number): [number, number] {
+  const half = Math.max(0.5, Math.abs(value) * 2 ** -20);
+  return [value - half, value + half];
+}
+
 /** The limits that a scale can have: those of a logarithm are positive. */
 export function usable(colouring: Colouring): Colouring {
   let { low, high } = colouring;
@@ -85,7 +91,7 @@ export function usable(colouring: Colouring): Colouring {
     high = high > 0 ? high : 1;
     low = low > 0 && low < high ? low : high / 1000;
   }
-  if (!(low < high)) [low, high] = [low - 0.5, low + 0.5];
+  if (!(low < high)) [low, high] = around(low);
   return { ...colouring, low, high };
 }
 
@@ -244,5 +250,5 @@ export function limitsFor(found: Spread, mode: "robust" | "full", symmetric: boo
     const size = Math.max(-low, high);
     [low, high] = [-size, size];
   }
-  return low < high ? [low, high] : [low - 0.5, low + 0.5];
+  return low < high ? [low, high] : around(low);
 }

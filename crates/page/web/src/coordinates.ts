@@ -8,17 +8,20 @@ import { attributeText, describe, join, parentOf, type ArrayNode, type Node } fr
 import type { Json } from "./json";
 
 export interface Coordinate {
-  /** Numbers to draw with; of times, milliseconds since 1970. */
+  /** Numbers to draw with, of every `step`-th element; of times, milliseconds since 1970. */
   numbers: Float64Array | null;
   texts: string[];
+  /** Above 1 where a coordinate is too long to be read as a whole. */
+  step: number;
   isTime: boolean;
   units: string | null;
   /** True if larger values belong on top. */
   isNorthing: boolean;
 }
 
-/** Longer coordinates are not read as a whole. */
-const MAX_LENGTH = 200_000;
+/** Of longer coordinates a part is read. */
+const MAX_LENGTH = 50_000;
+const SAMPLES = 5000;
 const UNITS: Record<string, number> = { microsecond: 1e-3, millisecond: 1, msec: 1, second: 1e3, sec: 1e3, s: 1e3, minute: 6e4, min: 6e4, hour: 3.6e6, hr: 3.6e6, h: 3.6e6, day: 8.64e7, d: 8.64e7, week: 6.048e8 };
 
 /** The factor and the origin of a CF time unit, in milliseconds; `null` if a browser's calendar is not the right one. */
@@ -42,24 +45,48 @@ const cache = new Map<string, Promise<Coordinate | null>>();
 export function coordinate(array: ArrayNode, at: number): Promise<Coordinate | null> {
   const name = array.dimensions[at];
   const length = array.shape[at] ?? 0;
-  if (name == null || length > MAX_LENGTH || length === 0) return Promise.resolve(null);
+  if (name == null || length === 0) return Promise.resolve(null);
   const key = `${array.path}\n${at}\n${length}`;
   let found = cache.get(key);
   if (!found) {
-    found = load(array, at, name).catch(() => null);
+    // A failure is not remembered.
+    found = load(array, at, name, [0, length], length > MAX_LENGTH ? Math.ceil(length / SAMPLES) : 1).catch(() => (cache.delete(key), null));
     cache.set(key, found);
   }
   return found;
 }
 
-async function load(array: ArrayNode, at: number, name: string): Promise<Coordinate | null> {
+/** The part of a coordinate that a view shows, where all of it is too long; else the coordinate. */
+export async function partOf(known: Coordinate | null, array: ArrayNode, at: number, range: [number, number], step: number, signal: AbortSignal): Promise<Coordinate | null> {
+  return known && known.step > 1 ? load(array, at, array.dimensions[at]!, range, step, signal) : known;
+}
+
+async function load(array: ArrayNode, at: number, name: string, [from, to]: [number, number], step: number, signal?: AbortSignal): Promise<Coordinate | null> {
   const node = array.path === join(parentOf(array.path), name) && array.shape.length === 1 ? array : await sibling(array, at, name);
-  const select = array.shape.map((_, other) => (other === at ? ":" : "0"));
+  const select = array.shape.map((_, other) => (other === at ? `${from}:${to}:${step}` : "0"));
   // Without such an array the server would refuse to tell labels.
   const isEmpty = array.shape.some((length) => length === 0);
-  const told = isEmpty || !node ? null : await api.labels(array.path, name, select, array.shape[at]!);
-  if (told) return fromLabels(told, node);
-  return node ? fromArray(node) : null;
+  const told = isEmpty || !node ? null : await api.labels(array.path, name, select, Math.ceil((to - from) / step), signal);
+  if (told) return fromLabels(told, node, step);
+  return node ? fromArray(node, `${from}:${to}:${step}`, step) : null;
+}
+
+/** The label of an element: beside those that were read, an estimate, which says so. */
+export function textOf(coordinate: Coordinate | null | undefined, element: number): string | undefined {
+  if (!coordinate) return undefined;
+  const { texts, step, isTime } = coordinate;
+  if (element % step === 0) return texts[element / step];
+  const value = numberOf(coordinate, element);
+  return value === undefined ? undefined : `≈ ${isTime ? isoTime(Math.round(value)) : number(value, 8)}`;
+}
+
+/** The number of an element, or one between those of its neighbours. */
+export function numberOf({ numbers, step }: Coordinate, element: number): number | undefined {
+  const at = Math.floor(element / step);
+  const [low, high] = [numbers?.[at], numbers?.[at + 1]];
+  if (low === undefined || element % step === 0) return low;
+  const slope = high === undefined ? low - (numbers![at - 1] ?? NaN) : high - low;
+  return low + (slope * (element % step)) / step;
 }
 
 /** The one-dimensional array of a dimension's name, in the group or one above it. */
@@ -82,12 +109,14 @@ const isNorth = (node: Node | null) =>
 
 const shortTime = (text: string) => text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/T00:00:00$/, "");
 
-function fromLabels(labels: Json[], node: ArrayNode | null): Coordinate | null {
-  const isTime = labels.length > 0 && labels.every((label) => typeof label === "string" && /^-?\d{4,}-\d\d(-\d\d)?/.test(label));
+function fromLabels(labels: Json[], node: ArrayNode | null, step: number): Coordinate | null {
   const numeric = labels.every((label) => typeof label === "number");
-  const times = () => Float64Array.from(labels, (label) => Date.parse(/[Z+]/.test(String(label)) ? String(label) : `${String(label)}Z`) || Date.parse(String(label)));
+  // Dates of other calendars, such as a 30 February, are texts.
+  const times = numeric ? null : Float64Array.from(labels, (label) => (/^-?\d{4,}-\d\d(-\d\d)?/.test(String(label)) ? Date.parse(String(label).replace(/(\.\d{3})\d+/, "$1") + (/T/.test(String(label)) ? "Z" : "")) : NaN));
+  const isTime = !!times && times.length > 0 && times.every(Number.isFinite);
   return {
-    numbers: numeric ? Float64Array.from(labels as number[]) : isTime ? times() : null,
+    step,
+    numbers: numeric ? Float64Array.from(labels as number[]) : isTime ? times : null,
     texts: labels.map((label) => (typeof label === "number" ? number(label, 8) : isTime ? shortTime(String(label)) : String(label))),
     isTime,
     units: isTime || !node ? null : attributeText(node, "units"),
@@ -95,18 +124,18 @@ function fromLabels(labels: Json[], node: ArrayNode | null): Coordinate | null {
   };
 }
 
-async function fromArray(node: ArrayNode): Promise<Coordinate | null> {
+async function fromArray(node: ArrayNode, part: string, step: number): Promise<Coordinate | null> {
   const units = attributeText(node, "units");
   if (node.kind === "other" || node.kind === "time") {
-    const { value } = await api.values(node.path, { select: [] });
-    return Array.isArray(value) ? fromLabels(value, node) : null;
+    const { value } = await api.values(node.path, { select: [part] });
+    return Array.isArray(value) ? fromLabels(value, node, step) : null;
   }
-  const read = await api.elements(node.path, { select: [] });
+  const read = await api.elements(node.path, { select: [part] });
   const stored = Float64Array.from(drawn(read, "real"));
   const time = timeUnit(units, attributeText(node, "calendar"));
   const numbers = time ? stored.map((value) => value * time.factor + time.origin) : stored;
   const texts = Array.from(numbers, (value) => (time ? isoTime(value) : number(value, 8)));
-  return { numbers, texts, isTime: !!time, units: time ? null : units, isNorthing: isNorth(node) };
+  return { step, numbers, texts, isTime: !!time, units: time ? null : units, isNorthing: isNorth(node) };
 }
 
 /** True if the values rise. */

@@ -119,6 +119,8 @@ export function drawn({ words, kind }: Elements, part: Part): Float32Array | Flo
   return out;
 }
 
+export const complexText = (re: string, im: string) => `${re} ${im.startsWith("-") ? "−" : "+"} ${im.replace(/^-/, "")}i`;
+
 /** The shortest text that is this element and no other. */
 export function elementText(elements: Elements, at: number): string {
   const { words, kind, type } = elements;
@@ -126,7 +128,7 @@ export function elementText(elements: Elements, at: number): string {
     typeof value === "number" && (words instanceof Float32Array) ? shortest(value, type) : value === undefined ? "" : Object.is(value, -0) ? "-0" : String(value);
   if (kind === "complex") {
     const [re, im] = [text(words[2 * at]), text(words[2 * at + 1])];
-    return `${re} ${im.startsWith("-") ? "−" : "+"} ${im.replace(/^-/, "")}i`;
+    return complexText(re, im);
   }
   if (kind === "bool") return words[at] ? "true" : "false";
   return text(words[at]);

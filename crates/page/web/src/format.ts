@@ -26,10 +26,24 @@ export function number(value: number, digits = 4): string {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) {
     const [mantissa = "", exponent = "0"] = value.toExponential(Math.max(0, digits - 2)).split("e");
-    const power = [...exponent.replace("+", "")].map((c) => (c === "-" ? "⁻" : (SUPERSCRIPTS[Number(c)] ?? c))).join("");
-    return `${mantissa.replace(/\.?0+$/, "").replace("-", "−")}×10${power}`;
+    return `${mantissa.replace(/\.?0+$/, "").replace("-", "−")}×10${power(Number(exponent))}`;
   }
   return String(Number(value.toPrecision(digits))).replace("-", "−");
+}
+
+const power = (exponent: number) => [...String(exponent)].map((c) => (c === "-" ? "⁻" : SUPERSCRIPTS[Number(c)]!)).join("");
+
+/** The digits that tell numbers of a size apart, if the closest of them differ by `gap`. */
+export const digitsOf = (size: number, gap: number) => (gap > 0 && size > 0 ? Math.min(17, Math.max(4, Math.ceil(Math.log10(size / gap)) + 2)) : 4);
+
+/** The numbers of one axis as text: of one notation, and with the digits that tell neighbours apart. */
+export function labels(values: number[]): string[] {
+  const most = Math.max(...values.map(Math.abs));
+  const digits = digitsOf(most, Math.min(...values.slice(1).map((value, at) => Math.abs(value - values[at]!))));
+  const plain = (value: number) => (Number.isInteger(value) && Math.abs(value) >= 10_000 ? integer(value) : String(Number(value.toPrecision(digits)))).replace("-", "−");
+  if (!(most >= 1e7 || (most < 1e-3 && most > 0))) return values.map(plain);
+  const exponent = Math.floor(Math.log10(most));
+  return values.map((value) => (value === 0 ? "0" : `${plain(Number(value.toPrecision(digits)) / 10 ** exponent)}×10${power(exponent)}`));
 }
 
 /** Round numbers between two limits. */

@@ -4,7 +4,7 @@ import { bytes, integer } from "./format";
 import { useAsync, useCell } from "./hooks";
 import { isObject, type Json } from "./json";
 import { group, more } from "./members";
-import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type GroupNode, type Node } from "./node";
+import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
 import { snippets } from "./snippets";
 
@@ -16,6 +16,7 @@ export function GroupPage({ path }: { path: string }) {
   useEffect(() => setLimit(SHOWN), [path]);
   if (!node && !members.length) return <p class="faint">Reading…</p>;
   const arrays = members.filter((member): member is ArrayNode => member.type === "array");
+  const unreadable = members.filter((member) => member.type === "broken");
   const groups = members.filter((member) => member.type === "group");
   const shown = arrays.slice(0, limit);
   const title = node ? attributeText(node, "title") : null;
@@ -45,7 +46,7 @@ export function GroupPage({ path }: { path: string }) {
         )}
         {!node && <p class="notice">You may not read this group itself, only what is below these names.</p>}
       </header>
-      {broken > 0 && <Broken path={path} count={broken} />}
+      {broken > 0 && <Broken nodes={unreadable} count={broken} />}
       {other > 0 && <p class="notice">{integer(other)} members are of another dialect and are not listed here.</p>}
       {groups.length > 0 && (
         <ul class="groups" aria-label="Groups">
@@ -53,6 +54,7 @@ export function GroupPage({ path }: { path: string }) {
             <li key={member.name}>
               <Link path={member.path}>
                 <Name text={member.name} />
+                {member.type === "group" && member.dialect && <span class="faint"> {member.dialect}</span>}
               </Link>
             </li>
           ))}
@@ -96,15 +98,14 @@ export function levelsOf(node: GroupNode): string[] {
   });
 }
 
-function Broken({ path, count }: { path: string; count: number }) {
-  const { value } = useAsync((signal) => api.source(path, signal), [path]);
+function Broken({ nodes, count }: { nodes: BrokenNode[]; count: number }) {
   return (
     <div class="notice bad">
       <strong>{count === 1 ? "One node below cannot be read" : `${integer(count)} nodes below cannot be read`}</strong>
       <ul>
-        {value?.broken.slice(0, 50).map(({ key, detail }) => (
-          <li key={key}>
-            <Name text={key} /> <span class="faint">{<Name text={detail} />}</span>
+        {nodes.slice(0, 50).map(({ name, reason }) => (
+          <li key={name}>
+            <Name text={name} /> <span class="faint">{<Name text={reason} />}</span>
           </li>
         ))}
       </ul>
@@ -163,7 +164,7 @@ function Arrays({ arrays }: { arrays: ArrayNode[] }) {
             <th scope="col">Type</th>
             <th scope="col">Chunks</th>
             <th scope="col" class="number">
-              Elements’ bytes
+              Raw
             </th>
             {api.supports("chunks") && (
               <th scope="col" class="number">
@@ -197,7 +198,7 @@ function Arrays({ arrays }: { arrays: ArrayNode[] }) {
               <td>
                 <Name text={array.dataType} />
               </td>
-              <td class="faint">{array.chunks.join(" × ") || "–"}</td>
+              <td class="faint">{array.chunks.map(integer).join(" × ") || "–"}</td>
               <td class="number">{array.kind === "other" ? "–" : bytes(rawBytes(array))}</td>
               {api.supports("chunks") && (
                 <td class="number">

@@ -13,20 +13,22 @@ export function useCell<T>(cell: Cell<T>): T {
 export interface Loaded<T> {
   value: T | null;
   error: Error | null;
+  /** True while this is the result of earlier inputs. */
+  isStale: boolean;
 }
 
 /** The result of an asynchronous function, which is aborted when its inputs change. The old result stays until then. */
 export function useAsync<T>(start: (signal: AbortSignal) => Promise<T>, inputs: unknown[]): Loaded<T> {
-  const [state, setState] = useState<Loaded<T>>({ value: null, error: null });
+  const [state, setState] = useState<Omit<Loaded<T>, "isStale"> & { of: unknown[] }>({ value: null, error: null, of: [] });
   useEffect(() => {
     const abort = new AbortController();
     start(abort.signal).then(
-      (value) => !abort.signal.aborted && setState({ value, error: null }),
-      (error: Error) => !abort.signal.aborted && setState({ value: null, error }),
+      (value) => !abort.signal.aborted && setState({ value, error: null, of: inputs }),
+      (error: Error) => !abort.signal.aborted && setState({ value: null, error, of: inputs }),
     );
     return () => abort.abort();
   }, inputs);
-  return state;
+  return { value: state.value, error: state.error, isStale: state.of.length !== inputs.length || inputs.some((input, at) => input !== state.of[at]) };
 }
 
 /** The size of an element. */

@@ -1,21 +1,24 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { colours, css, FILL, limitsFor, OVER, paint, position, spread, UNDER, usable, valueAt, type Colouring, type MapName, type Spread } from "./colour";
-import type { Coordinate } from "./coordinates";
-import { isAscending } from "./coordinates";
+import { isAscending, numberOf, textOf, type Coordinate } from "./coordinates";
 import { thresholds, undecodable, type ChunkMap } from "./api";
-import { integer, number, ticks } from "./format";
+import { integer, labels, number, ticks } from "./format";
 import { useAsync, useSize } from "./hooks";
 import { missingPath } from "./lens";
-import { axisName, shownUnits, type Box, type View } from "./view";
+import { named } from "./line";
+import { axisName, channelOf, shownUnits, type Box, type View } from "./view";
 import { Raster, type Probe, type Status } from "./raster";
 import { firstBox } from "./tiles";
-import type { ArrayNode } from "./node";
+import { flagsOf, type ArrayNode } from "./node";
 import { Name } from "./parts";
 
 /** Above this ratio of extents, the two axes have scales of their own. */
 const MAX_RATIO = 12;
 /** The time after which a picture that was moved rests, in milliseconds. */
 const REST = 120;
+
+/** True if elements are levels of a screen's colours. */
+export const isByte = ({ dataType }: ArrayNode) => /^(uint8|\|u1)$/.test(dataType);
 
 export function missingOf(array: ArrayNode, view: View): number[] {
   if (view.decode && !undecodable.has(array.path)) return [];
@@ -36,6 +39,9 @@ export function colouringOf(array: ArrayNode, view: View, low: number, high: num
 /** Limits that suit a distribution. Temperatures in Celsius have no zero that means something. */
 export function suitableLimits(array: ArrayNode, view: View, found: Spread): [number, number] {
   if (array.kind === "bool") return [0, 1];
+  if (view.kind === "rgb") return isByte(array) ? [0, 255] : /f/.test(array.dataType) && found.low >= 0 && found.high <= 1 ? [0, 1] : limitsFor(found, view.limits === "full" ? "full" : "robust", false);
+  const flags = view.over.length ? [] : flagsOf(array).map(({ value }) => value);
+  if (flags.length > 1) return [Math.min(...flags), Math.max(...flags)];
   if (array.kind === "complex" && view.part === "phase") return [-Math.PI, Math.PI];
   const mode = view.limits === "full" ? "full" : "robust";
   const [low, high] = limitsFor(found, mode, false);
@@ -49,6 +55,8 @@ export function isFlipped(coordinates: (Coordinate | null)[], view: View): boole
   const northing = coordinates[view.y];
   return !!northing?.isNorthing && isAscending(northing);
 }
+
+const BYTES: [number, number] = [0, 255];
 
 interface Props {
   array: ArrayNode;
@@ -108,9 +116,11 @@ export function Image(props: Props) {
         const { array, view } = latest.current;
         // With limits at hand, the picture comes first.
         if (view.low !== null && !complete) return;
-        const found = spread(parts, missingOf(array, view));
+        // The fourth channel is no colour.
+        const isOpaque = view.kind !== "rgb" || array.shape[channelOf(array)] === 3;
+        const found = spread(isOpaque ? parts : parts.map((part) => Array.from(part).filter((_, at) => at % 4 !== 3)), missingOf(array, view));
         latest.current.onSpread(found);
-        if (view.kind === "rgb" || view.limits === "fixed" || view.low !== null) return;
+        if ((view.kind === "rgb" && isByte(array)) || view.limits === "fixed" || view.low !== null) return;
         const limits = found ? suitableLimits(array, view, found) : ([0, 1] as [number, number]);
         setProvisional(limits);
         if (complete) latest.current.change({ low: limits[0], high: limits[1] }, false);
@@ -126,12 +136,13 @@ export function Image(props: Props) {
     };
   }, []);
 
-  const limits: [number, number] | null = view.low !== null && view.high !== null ? [view.low, view.high] : provisional;
+  const known = view.low !== null && view.high !== null ? ([view.low, view.high] as [number, number]) : provisional;
+  const limits = view.kind === "rgb" && isByte(array) ? BYTES : known;
   const colouring = useMemo(
-    () => (view.kind === "rgb" || !limits ? null : colouringOf(array, view, limits[0], limits[1])),
+    () => (!limits ? null : colouringOf(array, view, limits[0], limits[1])),
     [array, view.kind, view.map, view.scale, view.outside, view.decode, view.part, limits?.[0], limits?.[1]],
   );
-  const exact = useExact(array, view.low === null ? null : colouring);
+  const exact = useExact(array, view.low === null || view.kind === "rgb" ? null : colouring);
 
   useLayoutEffect(() => {
     if (!size.width || isEmpty) return;
@@ -158,7 +169,7 @@ export function Image(props: Props) {
     <div class="plane">
       <div class="axis-y" aria-hidden="true">
         <span class="axis-name turned">
-          <Name text={axisName(array, view.y)} />
+          <Name text={named(axisName(array, view.y), coordinates[view.y]?.units)} />
         </span>
         <Ticks from={seen[2]} to={seen[3]} length={height} coordinate={coordinates[view.y] ?? null} extent={ny} isVertical flip={flip} />
       </div>
@@ -185,10 +196,10 @@ export function Image(props: Props) {
       <div class="axis-x" aria-hidden="true">
         <Ticks from={seen[0]} to={seen[1]} length={size.width} coordinate={coordinates[view.x] ?? null} extent={nx} flip={false} />
         <span class="axis-name">
-          <Name text={axisName(array, view.x)} />
+          <Name text={named(axisName(array, view.x), coordinates[view.x]?.units)} />
         </span>
       </div>
-      {colouring && <Legend colouring={colouring} units={shownUnits(array, view)} />}
+      {colouring && view.kind === "image" && <Legend array={array} view={view} colouring={colouring} />}
     </div>
   );
 }
@@ -235,7 +246,7 @@ interface TicksProps {
 }
 
 /** Where a value lies between elements, by the neighbours of a monotonic coordinate. */
-function elementOf(values: Float64Array, value: number): number | null {
+function elementOf(values: Float64Array, step: number, value: number): number | null {
   const rises = values[values.length - 1]! > values[0]!;
   let [low, high] = [0, values.length - 1];
   if ((rises ? value < values[low]! || value > values[high]! : value > values[low]! || value < values[high]!)) return null;
@@ -245,7 +256,7 @@ function elementOf(values: Float64Array, value: number): number | null {
     else high = middle;
   }
   const span = values[high]! - values[low]!;
-  return low + (span ? (value - values[low]!) / span : 0) + 0.5;
+  return (low + (span ? (value - values[low]!) / span : 0)) * step + 0.5;
 }
 
 function tickList({ from, to, length, coordinate, extent, isVertical }: TicksProps): { at: number; text: string }[] {
@@ -253,20 +264,21 @@ function tickList({ from, to, length, coordinate, extent, isVertical }: TicksPro
   const [first, last] = [Math.max(0, Math.floor(from)), Math.min(extent - 1, Math.ceil(to) - 1)];
   if (!(last >= first)) return [];
   const values = coordinate?.numbers;
-  if (values && !coordinate.isTime && values.length === extent && extent > 1) {
-    const [a, b] = [values[first]!, values[last]!];
+  if (values && !coordinate.isTime && values.length === Math.ceil(extent / coordinate.step) && values.length > 1) {
+    const [a, b] = [numberOf(coordinate, first) ?? NaN, numberOf(coordinate, last) ?? NaN];
     for (const wanted of [most, 2 * most]) {
-      const found = ticks(Math.min(a, b), Math.max(a, b), wanted).flatMap((value) => {
-        const at = elementOf(values, value);
-        return at === null ? [] : [{ at, text: number(value, 8) }];
+      const round = ticks(Math.min(a, b), Math.max(a, b), wanted);
+      const texts = labels(round);
+      const found = round.flatMap((value, index) => {
+        const at = elementOf(values, coordinate.step, value);
+        return at === null ? [] : [{ at, text: texts[index]! }];
       });
       if (found.length > 1) return found;
     }
   }
-  const step = Math.max(1, ticks(first, last + 1, most)[1]! - ticks(first, last + 1, most)[0]! || 1);
-  return ticks(first, last, Math.max(1, Math.floor((last - first) / step)))
+  return ticks(first, last, most)
     .filter(Number.isInteger)
-    .map((index) => ({ at: index + 0.5, text: coordinate?.texts[index] ?? integer(index) }));
+    .map((index) => ({ at: index + 0.5, text: textOf(coordinate, index) ?? integer(index) }));
 }
 
 function Ticks(props: TicksProps) {
@@ -321,7 +333,16 @@ function Grid({ array, view, chunks, box, flip }: { array: ArrayNode; view: View
   );
 }
 
-export function Legend({ colouring, units }: { colouring: Colouring; units: string | null }) {
+/** The colour of a value. */
+function colourOf(colouring: Colouring, value: number): string {
+  const pixel = new Uint32Array(1);
+  paint([value], pixel, { ...colouring, missing: [] });
+  return css(pixel[0]!);
+}
+
+export function Legend({ array, view, colouring }: { array: ArrayNode; view: View; colouring: Colouring }) {
+  const flags = view.over.length || (view.thinning === "mean" && array.kind !== "bool") ? [] : flagsOf(array);
+  const units = array.kind === "complex" && view.part === "phase" ? "rad" : shownUnits(array, view);
   const bar = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const canvas = bar.current;
@@ -332,16 +353,28 @@ export function Legend({ colouring, units }: { colouring: Colouring; units: stri
     context.putImageData(image, 0, 0);
   }, [colouring]);
   const { low, high, scale } = colouring;
-  const values = scale === "linear" ? ticks(low, high, 6) : [0, 0.25, 0.5, 0.75, 1].map((at) => valueAt(colouring, at));
+  const round = ticks(low, high, 6).filter((value) => value >= low && value <= high);
+  let values = scale !== "linear" ? [0, 0.25, 0.5, 0.75, 1].map((at) => valueAt(colouring, at)) : round.length > 1 ? round : [low, high];
+  // Long numbers have room at the ends only.
+  if (scale === "linear" && labels(values).join("").length > 42) values = [values[0]!, values[values.length - 1]!];
+  const texts = scale === "linear" ? labels(values) : values.map((value) => number(value, 3));
+  if (flags.length)
+    return (
+      <p class="keys legend">
+        {flags.map(({ value, meaning }) => (
+          <Key key={value} colour={colourOf(colouring, value)} text={meaning} />
+        ))}
+      </p>
+    );
   return (
     <div class="legend">
       <canvas ref={bar} class="bar" width={256} height={1} role="img" aria-label={`Colours from ${number(low)} to ${number(high)}`} />
       <div class="scale">
-        {values.map((value) => {
+        {values.map((value, index) => {
           const at = position(colouring, value);
           return at < -0.001 || at > 1.001 ? null : (
             <span key={value} class="tick" style={{ left: `${at * 100}%` }}>
-              {number(value)}
+              {texts[index]}
             </span>
           );
         })}
@@ -366,11 +399,11 @@ export function Legend({ colouring, units }: { colouring: Colouring; units: stri
 
 const Key = ({ colour, text }: { colour: string; text: string }) => (
   <span class="key">
-    <i style={{ background: colour }} /> {text}
+    <i style={{ background: colour }} /> <Name text={text} />
   </span>
 );
 
-export function Histogram({ found, colouring }: { found: Spread; colouring: Colouring | null }) {
+export function Histogram({ found, colouring }: { found: Pick<Spread, "low" | "high" | "bins">; colouring: Colouring | null }) {
   const most = Math.max(...found.bins, 1);
   const table = colouring ? colours(colouring.map) : null;
   const width = 100 / found.bins.length;

@@ -53,6 +53,7 @@ export function Lens({ array, view, shown, all, error, flip, change }: { array: 
   if (shown) rows.push(["in this view", summary(shown)]);
   if (all && shown && all.touched !== shown.touched) rows.push(["in this plane", summary(all)]);
   const chunk = pinned.value;
+  const found = all && shown && !shown.stored && view.x >= 0 && view.y >= 0 ? firstStored(array, view, all) : null;
   if (view.pin && chunk) rows.push(["at the pinned element", `${chunk.key ?? chunk.index.join(", ")}: ${chunk.bytes === null ? "not stored" : bytes(chunk.bytes)}`]);
   return (
     <Section title="Chunks" open>
@@ -60,6 +61,11 @@ export function Lens({ array, view, shown, all, error, flip, change }: { array: 
         {all && view.x >= 0 && view.y >= 0 && view.kind !== "table" && <Plan array={array} view={view} map={all} flip={flip} change={change} />}
         <div>
           {error && <Failure error={error} />}
+          {found && (
+            <button type="button" onClick={() => change({ box: found }, true)}>
+              Show what is stored
+            </button>
+          )}
           <dl class="attributes">
             {rows.map(([name, text]) => (
               <div key={name}>
@@ -83,6 +89,20 @@ function axisOf(map: api.ChunkMap, at: number): { starts: number[]; chunks: numb
   if (!found) return { starts: [0], chunks: [1], stride: 0 };
   const stride = map.axes.slice(number + 1).reduce((product, axis) => product * axis.starts.length, 1);
   return { ...found, stride };
+}
+
+/** A window of the size that is shown around the first stored chunk. */
+function firstStored(array: ArrayNode, view: View, map: api.ChunkMap): Box | null {
+  const [across, down] = [axisOf(map, view.x), axisOf(map, view.y)];
+  const box = view.box ?? firstBox(array, view).box;
+  for (let j = 0; j < down.starts.length; j++)
+    for (let i = 0; i < across.starts.length; i++)
+      if (map.perBin[j * down.stride + i * across.stride]) {
+        const lengths = array.shards ?? array.chunks;
+        const [x, y] = [across.starts[i]! * lengths[view.x]!, down.starts[j]! * lengths[view.y]!];
+        return [x, x + box[1] - box[0], y, y + box[3] - box[2]];
+      }
+  return null;
 }
 
 /** Which chunks of a plane are stored: the darker, the more of those that share a pixel. A click goes there. */

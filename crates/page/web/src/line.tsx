@@ -2,13 +2,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import * as api from "./api";
 import { drawn, sizeOf } from "./elements";
-import type { Coordinate } from "./coordinates";
-import { integer, number } from "./format";
+import { numberOf, partOf, textOf, type Coordinate } from "./coordinates";
+import { integer, labels, number, visible } from "./format";
 import { useAsync, useSize } from "./hooks";
 import { missingOf } from "./image";
-import { dimensionKey, isPacked, type ArrayNode } from "./node";
+import { dimensionKey, dimensionLabel, isPacked, type ArrayNode } from "./node";
 import { Failure } from "./parts";
-import { axisName, reduction, selection, type View } from "./view";
+import { axisName, reduction, selection, shownUnits, type View } from "./view";
 
 /** The windows of an envelope, and the elements up to which all are drawn. */
 const WINDOWS = 1500;
@@ -19,9 +19,15 @@ export interface Series {
   /** One line, or the least and the greatest of each window. */
   lines: Float64Array[];
   isTime: boolean;
+  /** True if the x values are indices. */
+  isIndex: boolean;
+  /** The label of each x value. */
+  text: (at: number) => string | undefined;
   step: number;
   isEnvelope: boolean;
   cost: api.Cost;
+  /** The names of the axes, with their units. */
+  names: [string, string];
 }
 
 /** The elements along a dimension between two indices, at fixed indices of the others. */
@@ -39,14 +45,36 @@ export async function series(array: ArrayNode, view: View, at: number[], along: 
   const numbers = Float64Array.from(drawn(single, view.part), (value) => (missing.has(value) ? NaN : value));
   const count = Math.ceil(length / step);
   const lines = both ? [numbers.subarray(0, count), numbers.subarray(count)] : [numbers];
-  const known = coordinate?.numbers;
+  const part = await partOf(coordinate, array, along, range, step, signal);
+  const isPart = part !== coordinate;
+  const known = part?.numbers ? part : null;
   const x = Float64Array.from({ length: count }, (_, index) => {
     const element = Math.min(to - 1, from + index * step);
-    const value = known?.[element] ?? element;
-    return coordinate?.isTime ? value / 1000 : value;
+    const value = (isPart ? known?.numbers?.[index] : known && numberOf(known, element)) ?? element;
+    return known?.isTime ? value / 1000 : value;
   });
-  return { x, lines, isTime: !!coordinate?.isTime, step, isEnvelope: !!both, cost: single.cost };
+  const text = (at: number) => (isPart ? part?.texts[at] : textOf(part, from + at * step));
+  const units = shownUnits(array, view);
+  const names: [string, string] = [named(dimensionLabel(array, along), known?.isTime ? "UTC" : known?.units), named(array.kind === "complex" ? view.part : array.name, array.kind === "complex" && view.part === "phase" ? "rad" : units)];
+  return { x, lines, isTime: !!known?.isTime, isIndex: !known, text, step, isEnvelope: !!both, cost: single.cost, names };
 }
+
+/** A name with units in parentheses. */
+export const named = (name: string, units: string | null | undefined) => visible(units ? `${name} (${units})` : name);
+
+/** Texts of ticks by their distance in seconds, and what is added where a year, a month, a day or a minute begins. */
+const TIMES = [
+  [31_536_000, "{YYYY}", null, null, null, null, null, null, 1],
+  [2_419_200, "{MMM}", "\n{YYYY}", null, null, null, null, null, 1],
+  [86_400, "{MMM} {D}", "\n{YYYY}", null, null, null, null, null, 1],
+  [60, "{HH}:{mm}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [1, "{HH}:{mm}:{ss}", "\n{YYYY}-{MM}-{DD}", null, "\n{MM}-{DD}", null, null, null, 1],
+  [0.001, "{ss}.{fff}", "\n{YYYY}-{MM}-{DD} {HH}:{mm}", null, "\n{MM}-{DD} {HH}:{mm}", null, "\n{HH}:{mm}", null, 1],
+] as uPlot.Axis.Values;
+
+/** The widest text in pixels, about. */
+const widthOf = (texts: string[]) => 7 * Math.max(...texts.map(({ length }) => length), 3);
+const WHOLE = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
 
 const color = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -70,6 +98,9 @@ export function Plot(props: { series: Series; height: number; label: string; onZ
     const descends = series.x.length > 1 && series.x[0]! > series.x[series.x.length - 1]!;
     const order = (values: Float64Array) => (descends ? values.slice().reverse() : values);
     const gaps = (values: Float64Array) => Array.from(order(values), (value) => (Number.isFinite(value) ? value : null));
+    const text = (_: uPlot, splits: number[]) => (series.isIndex ? splits.map((value) => (Number.isInteger(value) ? integer(value) : "")) : labels(splits));
+    const sizes = (_: uPlot, splits: number[]) => labels(splits);
+    const name = (label: string) => ({ label, labelSize: 20, labelGap: 2, labelFont: axis.font });
     const plot = new uPlot(
       {
         width: size.width,
@@ -77,7 +108,10 @@ export function Plot(props: { series: Series; height: number; label: string; onZ
         legend: { show: false },
         cursor: { y: false, drag: { x: !!props.onZoom, y: false }, points: { size: 7 } },
         scales: { x: { time: series.isTime } },
-        axes: [series.isTime ? { ...axis, size: 34 } : { ...axis, size: 34, values: (_, splits) => splits.map((value) => (Number.isInteger(value) && Math.abs(value) >= 10000 ? integer(value) : number(value, 8))) }, { ...axis, size: 62, values: (_, splits) => splits.map((value) => number(value, 5)) }],
+        axes: [
+          { ...axis, size: 34, ...name(series.names[0]), ...(series.isTime ? { values: TIMES } : { values: text, space: (self: uPlot, _: number, low: number, high: number) => widthOf(text(self, [low, high])) + 24 }), ...(series.isIndex && { incrs: WHOLE }) },
+          { ...axis, ...name(series.names[1]), values: sizes, size: (_, texts) => Math.max(40, widthOf(texts ?? []) + 14) },
+        ],
         series: [{}, ...series.lines.map(() => line)],
         ...(series.isEnvelope ? { bands: [{ series: [2, 1] as [number, number], fill: color("--band") }] } : {}),
         tzDate: (timestamp) => uPlot.tzDate(new Date(timestamp * 1000), "Etc/UTC"),
@@ -127,7 +161,7 @@ export function Line({ array, view, version, coordinates, change, onCost }: Prop
   );
   useEffect(() => {
     if (!value) return;
-    const thin = value.step > 1 ? (value.isEnvelope ? `The least and greatest of every ${value.step} elements` : `One of every ${value.step} elements`) : "All elements";
+    const thin = value.step > 1 ? (value.isEnvelope ? `The least and greatest of every ${integer(value.step)} elements` : `One of every ${integer(value.step)} elements`) : "All elements";
     onCost(thin, value.cost);
   }, [value]);
   if (isEmpty) return <p class="notice">This array has no elements.</p>;
@@ -135,9 +169,9 @@ export function Line({ array, view, version, coordinates, change, onCost }: Prop
   const probe = () => {
     if (!value || cursor === null) return "Move over the line to read values; drag across it to zoom.";
     const element = from + cursor * value.step;
-    const label = coordinate?.texts[element];
+    const label = value.text(cursor);
     const values = value.lines.map((line) => number(line[cursor] ?? NaN, 8)).join(" to ");
-    return `${axisName(array, view.x)} ${element}${label ? ` (${label})` : ""}: ${values}`;
+    return `${axisName(array, view.x)} ${integer(element)}${label ? ` (${label})` : ""}: ${values}`;
   };
   return (
     <div class="line-view">

@@ -2,7 +2,7 @@
 
 import * as api from "./api";
 import { isObject } from "./json";
-import { describe, dialectOf, join, type GroupNode, type Node } from "./node";
+import { describe, dialectOf, join, nameOf, type GroupNode, type Node } from "./node";
 import { Cell } from "./session";
 
 export interface Group {
@@ -91,6 +91,8 @@ export async function more(path: string): Promise<void> {
     const node = describe(path, page.node);
     const listed = isObject(page.node["members"]) ? page.node["members"] : {};
     const added = Object.entries(listed).flatMap(([name, document]) => (isObject(document) ? [describe(join(path, name), document)] : []));
+    const more = page.broken || page.other ? await hidden(path, cursor).catch(() => []) : [];
+    if (more.length) added.push(...more), added.sort((a, b) => (a.name < b.name ? -1 : 1));
     cell.set({
       node,
       members: [...members, ...added],
@@ -98,13 +100,29 @@ export async function more(path: string): Promise<void> {
       isLoading: false,
       error: null,
       broken: cell.value.broken + page.broken,
-      other: page.other,
+      other: cell.value.other + page.other - more.filter(({ type }) => type !== "broken").length,
       dialect: page.dialect || dialectOf(page.node),
     });
   } catch (error) {
     const passing = error instanceof api.Problem && error.status === 403 ? await way(path) : null;
     cell.set(passing ?? { ...cell.value, isLoading: false, error: error as Error });
   }
+}
+
+/** More members of other dialects on a page are not looked at one by one. */
+const MAX_OTHERS = 50;
+
+/** The members that a page leaves out. */
+async function hidden(path: string, cursor: string | null): Promise<Node[]> {
+  const { broken, others } = await api.hidden(path, cursor);
+  const inner = (path: string) => path.split("/").filter(Boolean).join("/");
+  const known = await Promise.all(
+    others.map(inner).map(async (path, at): Promise<Node> => {
+      const page = at < MAX_OTHERS ? await api.node(path).catch(() => null) : null;
+      return { ...describe(path, page?.node ?? {}), dialect: page?.dialect ?? "" } as GroupNode;
+    }),
+  );
+  return [...broken.map(({ path, reason }): Node => ({ type: "broken", name: nameOf(inner(path)), path: inner(path), document: {}, attributes: {}, reason })), ...known];
 }
 
 /** The way to what the caller may read, through a group that the caller may not. */

@@ -19,6 +19,7 @@ export interface ArrayNode {
   codecs: string[];
   /** The coarser levels of the multiscale image that it is a level of. */
   levels?: ArrayNode[];
+  dialect?: string;
 }
 
 export interface GroupNode {
@@ -27,9 +28,21 @@ export interface GroupNode {
   path: string;
   document: JsonObject;
   attributes: JsonObject;
+  /** The dialect, where it is not that of the group it is in. */
+  dialect?: string;
 }
 
-export type Node = ArrayNode | GroupNode;
+/** A member whose documents cannot be read. */
+export interface BrokenNode {
+  type: "broken";
+  name: string;
+  path: string;
+  document: JsonObject;
+  attributes: JsonObject;
+  reason: string;
+}
+
+export type Node = ArrayNode | GroupNode | BrokenNode;
 
 export const join = (path: string, name: string) => (path ? `${path}/${name}` : name);
 export const nameOf = (path: string) => path.split("/").pop() ?? "";
@@ -61,6 +74,33 @@ export function describe(path: string, document: JsonObject): Node {
     codecs: codecNames(document),
   };
 }
+
+/** A data type in a few letters, as NumPy has them: `f4`, `u1`, `M8`. */
+export function shortType(type: string): string {
+  const found = /^(?:numpy\.)?(uint|int|float|complex|datetime|timedelta)_?(?:float)?(\d+)/.exec(type);
+  if (!found) return type.replace(/^[<>|]/, "");
+  const [, name, bits] = found;
+  return ({ datetime: "M", timedelta: "m" }[name!] ?? name![0]!) + Number(bits) / 8;
+}
+
+/** The names of a struct's fields; empty for other types. */
+export function fieldsOf({ document, dataType }: ArrayNode): string[] {
+  const type = document["data_type"] ?? document["dtype"];
+  const fields = Array.isArray(type) ? type : dataType === "struct" || dataType === "structured" ? configuration(type)["fields"] : null;
+  return Array.isArray(fields) ? fields.map((field) => String(Array.isArray(field) ? field[0] : isObject(field) ? field["name"] : "")) : [];
+}
+
+/** Values with a meaning, by CF, of flags that exclude each other; those of booleans are false and true. */
+export function flagsOf({ kind, attributes }: ArrayNode): { value: number; meaning: string }[] {
+  if (kind === "bool") return [0, 1].map((value) => ({ value, meaning: String(!!value) }));
+  const { flag_values: values, flag_masks: masks, flag_meanings: meanings } = attributes;
+  const words = typeof meanings === "string" ? meanings.trim().split(/\s+/) : [];
+  if (masks !== undefined || !Array.isArray(values) || values.length !== words.length || values.length > 24) return [];
+  return values.map((value, at) => ({ value: Number(value), meaning: words[at]! }));
+}
+
+/** True if numbers are times, by CF. */
+export const isTime = (node: Node) => /^\s*\w+\s+since\s/i.test(unitsOf(node) ?? "");
 
 function typeName(type: Json | undefined): string {
   if (typeof type === "string") return type;

@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 import * as api from "./api";
 import { MAPS, SCALES, type Colouring, type Spread } from "./colour";
-import type { Coordinate } from "./coordinates";
-import { integer, number } from "./format";
+import { textOf, type Coordinate } from "./coordinates";
+import { digitsOf, integer, number } from "./format";
+import { complexText } from "./elements";
 import { useAsync } from "./hooks";
 import { Histogram } from "./image";
-import type { Json, JsonObject } from "./json";
+import { isObject, type Json, type JsonObject } from "./json";
 import { Plot, series } from "./line";
-import { dimensionLabel, isPacked, type ArrayNode } from "./node";
+import { count, dimensionLabel, flagsOf, isPacked, isTime, type ArrayNode } from "./node";
 import { Choice, Name, Switch, useTicks } from "./parts";
 import type { Probe } from "./raster";
 import { axisName, channelOf, reduction, shownUnits, type View } from "./view";
@@ -15,7 +16,7 @@ import { axisName, channelOf, reduction, shownUnits, type View } from "./view";
 type Change = (patch: Partial<View>, isStep: boolean) => void;
 
 /** The axes, and a slider for every other dimension. */
-export function Dimensions({ array, view, coordinates, change }: { array: ArrayNode; view: View; coordinates: (Coordinate | null)[]; change: Change }) {
+export function Dimensions({ array, view, coordinates, isBusy, change }: { array: ArrayNode; view: View; coordinates: (Coordinate | null)[]; isBusy: boolean; change: Change }) {
   const channel = view.kind === "rgb" ? channelOf(array) : -1;
   const options = array.shape.map((_, at) => at).filter((at) => at !== channel).map((at) => [String(at), dimensionLabel(array, at)] as const);
   const swap = (axis: "x" | "y", at: number) => {
@@ -36,13 +37,13 @@ export function Dimensions({ array, view, coordinates, change }: { array: ArrayN
         </div>
       )}
       {rest.map((at) => (
-        <Slider key={at} array={array} at={at} view={view} coordinate={coordinates[at] ?? null} change={change} />
+        <Slider key={at} array={array} at={at} view={view} coordinate={coordinates[at] ?? null} isBusy={isBusy} change={change} />
       ))}
     </section>
   );
 }
 
-function Slider({ array, at, view, coordinate, change: patch }: { array: ArrayNode; at: number; view: View; coordinate: Coordinate | null; change: Change }) {
+function Slider({ array, at, view, coordinate, isBusy, change: patch }: { array: ArrayNode; at: number; view: View; coordinate: Coordinate | null; isBusy: boolean; change: Change }) {
   const [isPlaying, setPlaying] = useState(false);
   const index = view.at[at] ?? 0;
   const isReduced = view.over.includes(at);
@@ -53,8 +54,9 @@ function Slider({ array, at, view, coordinate, change: patch }: { array: ArrayNo
   };
   const length = array.shape[at]!;
   const last = Math.max(0, length - 1);
-  useTicks(isPlaying && !isReduced, 400, () => change(index >= last ? 0 : index + 1, false));
-  const label = coordinate?.texts[index];
+  // A plane is shown before the next one is asked for.
+  useTicks(isPlaying && !isReduced, 400, () => isBusy || change(index >= last ? 0 : index + 1, false));
+  const label = textOf(coordinate, index);
   const name = dimensionLabel(array, at);
   const canReduce = api.supports("coarsen") && view.kind !== "table" && view.kind !== "rgb" && array.kind !== "complex" && (!!view.decode || !isPacked(array));
   return (
@@ -132,7 +134,7 @@ export function Part({ view, change }: { view: View; change: Change }) {
 }
 
 export function Decoding({ array, view, change }: { array: ArrayNode; view: View; change: Change }) {
-  if (!isPacked(array) || !api.supports("decode")) return null;
+  if (!(isPacked(array) || (isTime(array) && view.kind === "table")) || !api.supports("decode")) return null;
   const options = [
     ["none", "as stored"],
     ["cf", "decoded (CF)"],
@@ -148,13 +150,15 @@ export function Colours(props: { array: ArrayNode; view: View; colouring: Colour
     const next = { low: colouring.low, high: colouring.high, [which]: value };
     if (next.low < next.high) change({ ...next, limits: "fixed" }, true);
   };
+  const isPicture = view.kind === "image";
+  const digits = colouring ? digitsOf(Math.max(Math.abs(colouring.low), Math.abs(colouring.high)), colouring.high - colouring.low) + 2 : 6;
   return (
     <section class="panel" aria-label="Colour">
       <h2>Colour</h2>
-      <div class="pair">
+      {isPicture && <div class="pair">
         <Choice label="Map" value={view.map} options={[["auto", "Suitable"], ...MAPS.map((map) => [map, map] as const)]} onChange={(map) => change({ map }, true)} />
         <Choice label="Scale" value={view.scale} options={SCALES.map((scale) => [scale, scale] as const)} onChange={(scale) => change({ scale }, true)} />
-      </div>
+      </div>}
       <Choice
         label="Limits"
         value={view.limits}
@@ -170,20 +174,20 @@ export function Colours(props: { array: ArrayNode; view: View; colouring: Colour
           {(["low", "high"] as const).map((which) => (
             <label key={which} class="field">
               <span>{which === "low" ? "From" : "To"}</span>
-              <input type="number" step="any" value={Number(colouring[which].toPrecision(6))} onChange={(event) => limit(which, event.currentTarget.value)} />
+              <input type="number" step="any" value={Number(colouring[which].toPrecision(Math.min(17, digits)))} onChange={(event) => limit(which, event.currentTarget.value)} />
             </label>
           ))}
         </div>
       )}
       <div class="row-of">
-        <Switch label="Mark what is outside" on={view.outside} onChange={(outside) => change({ outside }, true)} />
+        {isPicture && <Switch label="Mark what is outside" on={view.outside} onChange={(outside) => change({ outside }, true)} />}
         {view.limits !== "fixed" && (
           <button type="button" class="quiet" onClick={() => change({ low: null, high: null }, true)}>
             Fit to view
           </button>
         )}
       </div>
-      {array.kind !== "bool" && api.supports("coarsen") && (
+      {array.kind !== "bool" && array.kind !== "complex" && api.supports("coarsen") && (
         <Choice
           label="Where elements share a pixel"
           value={view.thinning}
@@ -196,17 +200,18 @@ export function Colours(props: { array: ArrayNode; view: View; colouring: Colour
           onChange={(thinning) => change({ thinning }, true)}
         />
       )}
-      {found && <Histogram found={found} colouring={colouring} />}
+      {found && <Histogram found={found} colouring={isPicture ? colouring : null} />}
       {found && <Numbers found={found} />}
     </section>
   );
 }
 
 function Numbers({ found }: { found: Spread }) {
+  const digits = Math.max(6, digitsOf(Math.max(Math.abs(found.low), Math.abs(found.high)), found.high - found.low));
   const rows: [string, string][] = [
-    ["least", number(found.low, 6)],
-    ["greatest", number(found.high, 6)],
-    ["mean", number(found.mean, 6)],
+    ["least", number(found.low, digits)],
+    ["greatest", number(found.high, digits)],
+    ["mean", number(found.mean, digits)],
     ["std", number(found.std, 4)],
     ["missing", integer(found.missing)],
   ];
@@ -232,12 +237,14 @@ function statisticsRows(value: JsonObject): [string, string][] {
   return [...single, ...quantiles.flatMap((pair): [string, string][] => (Array.isArray(pair) ? [[`quantile ${text(pair[0])}`, text(pair[1])]] : []))];
 }
 
-/** The meaning of a flag, by CF. */
+/** The meaning of a flag, by CF: of masks, those of all that are set. */
 function meaning(array: ArrayNode, value: string): string | null {
-  const { flag_values: values, flag_meanings: meanings } = array.attributes;
-  if (!Array.isArray(values) || typeof meanings !== "string") return null;
-  const at = values.findIndex((flag) => String(flag) === value || (typeof flag === "number" && flag === Number(value)));
-  return meanings.split(/\s+/)[at] ?? null;
+  const { flag_values: values, flag_masks: masks, flag_meanings: meanings } = array.attributes;
+  if (array.kind === "bool") return null;
+  const number = Number(value);
+  if (!Array.isArray(masks)) return flagsOf(array).find((flag) => flag.value === number)?.meaning ?? null;
+  const isSet = (at: number) => (Array.isArray(values) ? (number & Number(masks[at])) === Number(values[at]) : (number & Number(masks[at])) !== 0);
+  return typeof meanings === "string" && Number.isInteger(number) ? meanings.trim().split(/\s+/).filter((_, at) => isSet(at)).join(", ") : null;
 }
 
 /** Statistics that the server computes of the whole plane. */
@@ -277,6 +284,7 @@ export function Statistics({ array, view, select }: { array: ArrayNode; view: Vi
               </div>
             ))}
           </dl>
+          <Bars histogram={value["histogram"]} />
           {part !== all && <p class="faint small">Of {part.replaceAll(",", ", ")}.</p>}
         </>
       )}
@@ -284,19 +292,48 @@ export function Statistics({ array, view, select }: { array: ArrayNode; view: Vi
   );
 }
 
+/** The histogram that the server counted. */
+function Bars({ histogram }: { histogram: Json | undefined }) {
+  const [edges, bins] = ["edges", "counts"].map((name) => (isObject(histogram) && Array.isArray(histogram[name]) ? histogram[name].map(Number) : [])) as [number[], number[]];
+  if (!bins.length) return null;
+  return <Histogram found={{ low: edges[0]!, high: edges[bins.length]!, bins }} colouring={null} />;
+}
+
 /** The query of one element of what is shown. */
 function pinnedQuery(array: ArrayNode, view: View, pin: number[]): api.Query {
   const reduced = reduction(view, array);
-  const select = pin.map((index, at) => (view.over.includes(at) ? ":" : String(index)));
+  const channel = view.kind === "rgb" ? channelOf(array) : -1;
+  const select = pin.map((index, at) => (view.over.includes(at) || at === channel ? ":" : String(index)));
   const decode = api.supports("decode") && !api.undecodable.has(array.path) ? view.decode : undefined;
   return { select, decode, ...(reduced && { reduce: api.withoutNan(reduced.by), axis: reduced.axis }) };
+}
+
+/** The elements of a chunk that is read for a pointer that rests. */
+const RESTED = 1 << 24;
+
+function exactText(array: ArrayNode, value: Json): string {
+  if (!Array.isArray(value)) return String(value);
+  if (array.kind === "complex" && value.length === 2) return complexText(String(value[0]), String(value[1]));
+  return value.map(String).join(", ");
 }
 
 /** What lies below the pointer, or at the pinned element. */
 export function ProbePanel({ array, view, probe, version, coordinates, change }: { array: ArrayNode; view: View; probe: Probe | null; version: string; coordinates: (Coordinate | null)[]; change: Change }) {
   const indices = view.pin ?? (probe ? array.shape.map((_, at) => (at === view.x ? probe.x : at === view.y ? probe.y : view.at[at]!)) : null);
-  const exact = useAsync(async (signal) => (view.pin ? (await api.values(array.path, pinnedQuery(array, view, view.pin), signal)).value : null), [array, version, view.pin, view.decode, view.over.join(), view.by]);
-  const value = view.pin ? (exact.value === null ? (exact.error ? exact.error.message : "…") : Array.isArray(exact.value) ? exact.value.map(String).join(", ") : String(exact.value)) : (probe?.text ?? "…");
+  // Where a sample is drawn for many elements, the one below the pointer is read once it rests.
+  const isRead = !!view.pin || (!!probe?.isSample && indices !== null && count(array.chunks) < RESTED);
+  const wanted = isRead ? indices!.join() : "";
+  const exact = useAsync(
+    async (signal) => {
+      if (!wanted) return null;
+      if (!view.pin) await api.pause(150, signal);
+      return (await api.values(array.path, pinnedQuery(array, view, wanted.split(",").map(Number)), signal)).value;
+    },
+    [array, version, wanted, view.decode, view.over.join(), view.by, view.kind],
+  );
+  const isExact = isRead && !exact.isStale && exact.value !== null;
+  const value = isExact ? exactText(array, exact.value) : view.pin ? (!exact.isStale && exact.error ? exact.error.message : "…") : (probe?.text ?? "…");
+  const channel = view.kind === "rgb" ? channelOf(array) : -1;
   return (
     <section class="panel probe" aria-label="Element">
       <h2>Element</h2>
@@ -318,19 +355,19 @@ export function ProbePanel({ array, view, probe, version, coordinates, change }:
               </span>
             )}
           </p>
-          {!view.pin && probe?.isSample && <p class="faint small">Of a sample nearby: not every element is drawn.</p>}
+          {!view.pin && probe?.isSample && !isExact && <p class="faint small">Of a sample nearby: not every element is drawn.</p>}
           <dl class="numbers">
-            {indices.map((index, at) => (
+            {indices.map((index, at) => at !== channel && (
               <div key={at}>
                 <dt>
                   <Name text={dimensionLabel(array, at)} />
                 </dt>
                 <dd>
                   {view.over.includes(at) ? `${view.by} of all` : integer(index)}
-                  {!view.over.includes(at) && coordinates[at]?.texts[index] !== undefined && (
+                  {!view.over.includes(at) && textOf(coordinates[at], index) !== undefined && (
                     <span class="faint">
                       {" "}
-                      <Name text={coordinates[at]!.texts[index]! + (coordinates[at]!.units ? ` ${coordinates[at]!.units}` : "")} />
+                      <Name text={textOf(coordinates[at], index)! + (coordinates[at]!.units ? ` ${coordinates[at]!.units}` : "")} />
                     </span>
                   )}
                 </dd>

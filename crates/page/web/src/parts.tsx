@@ -64,7 +64,7 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
   );
 }
 
-export function Failure({ error, retry, smaller, part }: { error: Error; retry?: () => void; smaller?: (() => void) | undefined; part?: string | null }) {
+export function Failure({ error, retry, smaller, part }: { error: Error; retry?: () => void; smaller?: (() => void) | undefined; part?: string }) {
   const problem = error instanceof Problem ? error : null;
   return (
     <div class="notice bad" role="alert">
@@ -73,7 +73,7 @@ export function Failure({ error, retry, smaller, part }: { error: Error; retry?:
         <Name text={problem ? problem.detail : error.message} />
       </p>
       <p class="actions">
-        {smaller && (
+        {smaller && problem?.status === 413 && (
           <button type="button" onClick={smaller}>
             {part ? `Show ${part}` : "Show a smaller part"}
           </button>
@@ -88,14 +88,20 @@ export function Failure({ error, retry, smaller, part }: { error: Error; retry?:
   );
 }
 
+const isFlat = (value: Json) => typeof value !== "object" || value === null || (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null));
+const flatText = (value: Json) => (Array.isArray(value) ? value.slice(0, 200).map(String).join(", ") + (value.length > 200 ? ", …" : "") : String(value));
+
+/** A value on one line: of an object, its members if they are few; `null` if it has too many parts. */
+function lineOf(value: Json): string | null {
+  if (isFlat(value)) return flatText(value);
+  const text = Object.entries(value as object).map(([name, item]) => (isFlat(item) ? `${name}: ${flatText(item)}` : "\n")).join(", ");
+  return Array.isArray(value) || text.length > 90 || text.includes("\n") ? null : text || "{}";
+}
+
 function Value({ value, depth }: { value: Json; depth: number }) {
-  if (Array.isArray(value) && value.every((item) => typeof item !== "object" || item === null)) return <Name text={value.slice(0, 200).map(String).join(", ") + (value.length > 200 ? ", …" : "")} />;
-  if (typeof value === "object" && value !== null) {
-    const entries = Object.entries(value);
-    if (!entries.length) return <span class="faint">{Array.isArray(value) ? "[]" : "{}"}</span>;
-    return <Attributes entries={entries.slice(0, 200)} depth={depth + 1} />;
-  }
-  return <Name text={String(value)} />;
+  const line = lineOf(value);
+  if (line !== null) return <Name text={line} />;
+  return <Attributes entries={Object.entries(value as object).slice(0, 200)} depth={depth + 1} />;
 }
 
 export function Attributes({ entries, depth = 0 }: { entries: [string, Json][]; depth?: number }) {
@@ -103,7 +109,7 @@ export function Attributes({ entries, depth = 0 }: { entries: [string, Json][]; 
   return (
     <dl class="attributes">
       {entries.map(([name, value]) => (
-        <div key={name}>
+        <div key={name} class={lineOf(value) === null ? "nested" : ""}>
           <dt>
             <Name text={name} />
           </dt>

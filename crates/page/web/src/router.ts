@@ -25,7 +25,12 @@ function current(): Place {
 
 export const place = new Cell<Place>(current());
 
-addEventListener("popstate", () => place.set(current()));
+addEventListener("popstate", () => {
+  // What was not written yet is of the place that was left.
+  clearTimeout(timer);
+  pending = null;
+  place.set(current());
+});
 
 export const href = (path: string) => browseUrl(path);
 

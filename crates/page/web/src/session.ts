@@ -4,7 +4,7 @@ type Listener = () => void;
 
 /** A value with listeners. */
 export class Cell<T> {
-  private listeners = new Set<Listener>();
+  #listeners = new Set<Listener>();
 
   constructor(private current: T) {}
 
@@ -15,12 +15,12 @@ export class Cell<T> {
   set(value: T): void {
     if (value === this.current) return;
     this.current = value;
-    for (const listener of [...this.listeners]) listener();
+    for (const listener of [...this.#listeners]) listener();
   }
 
   subscribe(listener: Listener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
 

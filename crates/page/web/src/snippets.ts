@@ -23,7 +23,7 @@ export function snippets(node: Node): Snippet[] {
   const options = hasToken ? `, storage_options={"client_kwargs": {"headers": {"Authorization": "Bearer ${TOKEN}"}}}` : "";
   const found: Snippet[] = [];
   const add = (name: string, language: string, lines: string[]) => found.push({ name, language, text: lines.join("\n") });
-  if (node.type === "group") {
+  if (node.type !== "array") {
     add("xarray", "python", ["import xarray as xr", "", `dataset = xr.open_zarr(${quoted(store)}, chunks=None${options})`, "print(dataset)"]);
     add("zarr-python", "python", ["import zarr", "", `group = zarr.open_group(${quoted(store)}, mode="r"${options})`, "print(group.attrs.asdict())"]);
     add("curl", "sh", [`curl ${curlOptions(hasToken)}${argument(absolute(nodeUrl(node.path)))}`]);

@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import * as api from "./api";
 import { elementText, type Elements } from "./elements";
-import type { Coordinate } from "./coordinates";
+import { partOf, textOf, type Coordinate } from "./coordinates";
 import { integer } from "./format";
 import { useAsync } from "./hooks";
 import type { Json } from "./json";
-import type { ArrayNode } from "./node";
+import { fieldsOf, isTime, type ArrayNode } from "./node";
 import { Failure, Name } from "./parts";
 import { axisName, selection, type View } from "./view";
 
@@ -16,6 +16,8 @@ interface Cells {
   columns: number;
   rows: number;
   text: (row: number, column: number) => string;
+  /** The labels of rows and columns, where these are too many to be known. */
+  heads: (Coordinate | null)[];
   cost: api.Cost;
 }
 
@@ -42,11 +44,16 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
   const isEmpty = array.shape.some((length) => length === 0);
   const [attempt, setAttempt] = useState(0);
   const { value, error } = useAsync<Cells | null>(
-    (signal) => (isEmpty ? Promise.resolve(null) : load(array, view, [across, down], [column, columns], [row, rows], signal)),
-    [array, version, view.at, view.decode, across, down, column, row, columns, rows, attempt],
+    async (signal) => {
+      if (isEmpty) return null;
+      const part = (at: number, from: number, count: number) => partOf(coordinates[at] ?? null, array, at, [from, from + count], 1, signal).catch(() => null);
+      const [cells, ...heads] = await Promise.all([load(array, view, [across, down], [column, columns], [row, rows], signal), part(down, row, rows), part(across, column, columns)]);
+      return { ...cells, heads };
+    },
+    [array, version, view.at, view.decode, across, down, column, row, columns, rows, attempt, coordinates],
   );
   useEffect(() => {
-    if (value) onCost("All elements of the table", value.cost);
+    if (value) onCost(`All elements of the table${isTime(array) ? ", decoded to times" : ""}`, value.cost);
   }, [value]);
   if (isEmpty) return <p class="notice">This array has no elements.</p>;
   if (error) return <Failure error={error} retry={() => setAttempt(attempt + 1)} />;
@@ -60,7 +67,13 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
     const box: View["box"] = across < 0 ? [nextRow, nextRow + 1, 0, 1] : [nextColumn, nextColumn + 1, nextRow, nextRow + 1];
     change({ box: nextColumn === 0 && nextRow === 0 ? null : box }, true);
   };
-  const head = (at: number, index: number) => coordinates[at]?.texts[index] ?? String(index);
+  const head = (at: number, index: number) => {
+    const [known, part, from] = [coordinates[at], value?.heads[at === down ? 0 : 1], at === down ? row : column];
+    return (part && part !== known ? part.texts[index - from] : textOf(known, index)) ?? String(index);
+  };
+  // The fields of structs are the columns of a table of one dimension.
+  const fields = across < 0 ? fieldsOf(array) : [];
+  const isText = array.kind === "other" && !fields.length;
   return (
     <div class="table-view">
       <div class="pager">
@@ -74,9 +87,9 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
               <th scope="col">
                 <Name text={axisName(array, down)} />
               </th>
-              {Array.from({ length: columns }, (_, at) => (
-                <th key={at} scope="col">
-                  <Name text={across < 0 ? array.name || "value" : head(across, column + at)} />
+              {Array.from({ length: fields.length || columns }, (_, at) => (
+                <th key={at} scope="col" class={isText ? "text" : ""}>
+                  <Name text={fields[at] ?? (across < 0 ? array.name || "value" : head(across, column + at))} />
                 </th>
               ))}
             </tr>
@@ -88,8 +101,8 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
                   <th scope="row">
                     <Name text={head(down, row + r)} />
                   </th>
-                  {Array.from({ length: value.columns }, (_, c) => (
-                    <td key={c} class={array.kind === "other" ? "text" : ""}>
+                  {Array.from({ length: fields.length || value.columns }, (_, c) => (
+                    <td key={c} class={isText ? "text" : ""}>
                       <Name text={value.text(r, c)} />
                     </td>
                   ))}
@@ -119,20 +132,24 @@ function Pager({ label, from, count, length, size, go }: { label: string; from: 
   );
 }
 
-async function load(array: ArrayNode, view: View, [across, down]: [number, number], [column, columns]: [number, number], [row, rows]: [number, number], signal: AbortSignal): Promise<Cells> {
+async function load(array: ArrayNode, view: View, [across, down]: [number, number], [column, columns]: [number, number], [row, rows]: [number, number], signal: AbortSignal): Promise<Omit<Cells, "heads">> {
   const ranges = new Map<number, string>();
   if (across >= 0) ranges.set(across, `${column}:${column + columns}`);
   if (down >= 0) ranges.set(down, `${row}:${row + rows}`);
   const select = selection(view, array, ranges);
   // The first of the two dimensions in the array is that of the answer.
   const isTurned = across >= 0 && across < down;
-  if (array.kind === "other" || array.kind === "time") {
-    const { value, cost } = await api.values(array.path, { select }, signal);
+  if (array.kind === "other" || array.kind === "time" || isTime(array)) {
+    const read = (decode?: "cf") => api.values(array.path, { select, decode }, signal);
+    // Times that no calendar knows are shown as stored.
+    const { value, cost } = await (isTime(array) && view.decode !== undefined ? read("cf").catch((error) => (error instanceof api.Problem ? read() : Promise.reject(error))) : read());
     const list = (json: Json | undefined) => (Array.isArray(json) ? json : []);
+    const fields = fieldsOf(array);
+    const named = (cell: Json | undefined) => (fields.length ? fields.map((name, at) => `${name}: ${cellText(list(cell)[at])}`).join(", ") : cellText(cell));
     const text = (r: number, c: number) => {
-      if (down < 0) return cellText(value);
-      if (across < 0) return cellText(list(value)[r]);
-      return cellText(isTurned ? list(list(value)[c])[r] : list(list(value)[r])[c]);
+      if (down < 0) return named(value);
+      if (across < 0) return cellText(fields.length ? list(list(value)[r])[c] : list(value)[r]);
+      return named(isTurned ? list(list(value)[c])[r] : list(list(value)[r])[c]);
     };
     return { columns, rows, text, cost };
   }

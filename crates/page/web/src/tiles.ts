@@ -16,10 +16,10 @@ const MAX_KEPT = 96 << 20;
 
 /** Intervals along one dimension that begin and end with chunks, or divide them evenly. */
 export class Axis {
-  private readonly perChunk: number;
-  private readonly width: number;
+  readonly #perChunk: number;
+  readonly #width: number;
   /** The chunks in one interval. */
-  private readonly chunks: number;
+  readonly #chunks: number;
 
   constructor(
     readonly length: number,
@@ -28,25 +28,25 @@ export class Axis {
     extent: number,
   ) {
     const target = extent * step;
-    this.perChunk = chunk > target ? Math.ceil(chunk / target) : 1;
-    this.chunks = Math.max(1, Math.round(target / chunk));
+    this.#perChunk = chunk > target ? Math.ceil(chunk / target) : 1;
+    this.#chunks = Math.max(1, Math.round(target / chunk));
     // Parts of a chunk begin at multiples of the step.
-    this.width = this.perChunk > 1 ? Math.ceil(chunk / this.perChunk / step) * step : chunk * this.chunks;
+    this.#width = this.#perChunk > 1 ? Math.ceil(chunk / this.#perChunk / step) * step : chunk * this.#chunks;
   }
 
   /** The number of the interval that contains an element. */
   at(element: number): number {
-    if (this.perChunk === 1) return Math.floor(element / this.width);
+    if (this.#perChunk === 1) return Math.floor(element / this.#width);
     const chunk = Math.floor(element / this.chunk);
-    return chunk * this.perChunk + Math.min(this.perChunk - 1, Math.floor((element - chunk * this.chunk) / this.width));
+    return chunk * this.#perChunk + Math.min(this.#perChunk - 1, Math.floor((element - chunk * this.chunk) / this.#width));
   }
 
   range(interval: number): [number, number] {
-    if (this.perChunk === 1) return [interval * this.width, Math.min(this.length, (interval + 1) * this.width)];
-    const chunk = Math.floor(interval / this.perChunk);
+    if (this.#perChunk === 1) return [interval * this.#width, Math.min(this.length, (interval + 1) * this.#width)];
+    const chunk = Math.floor(interval / this.#perChunk);
     const end = Math.min(this.length, (chunk + 1) * this.chunk);
-    const start = chunk * this.chunk + (interval % this.perChunk) * this.width;
-    return [start, Math.min(end, start + this.width)];
+    const start = chunk * this.chunk + (interval % this.#perChunk) * this.#width;
+    return [start, Math.min(end, start + this.#width)];
   }
 }
 
@@ -90,7 +90,8 @@ export interface Tile {
   cost: api.Cost | null;
   thinning: api.Thinning;
   error: Error | null;
-  index: (row: number, column: number) => number;
+  index: (row: number, column: number, channel?: number) => number;
+  channels: number;
 }
 
 /** What the tiles of a view have in common. */
@@ -131,24 +132,24 @@ export function firstBox(array: ArrayNode, view: View): { box: Box; isWindow: bo
 }
 
 export class Tiles {
-  private readonly kept = new Map<string, Tile>();
-  private readonly running = new Map<string, { abort: AbortController; tile: Tile }>();
-  private wanted: Tile[] = [];
+  readonly #kept = new Map<string, Tile>();
+  readonly #running = new Map<string, { abort: AbortController; tile: Tile }>();
+  #wanted: Tile[] = [];
   /** The extents of a tile, in samples, as far as the server has not asked for smaller ones. */
-  private extents: [number, number] = [EXTENTS[0], EXTENTS[0]];
-  private bytes = 0;
-  private clock = 0;
+  #extents: [number, number] = [EXTENTS[0], EXTENTS[0]];
+  #bytes = 0;
+  #clock = 0;
 
   constructor(private readonly changed: (tile: Tile) => void) {}
 
   /** The tiles of a level that a box touches, those in the middle first. */
-  private level(array: ArrayNode, view: View, plane: string, box: Box, stepX: number, stepY: number): Tile[] {
+  #level(array: ArrayNode, view: View, plane: string, box: Box, stepX: number, stepY: number): Tile[] {
     const source = sourceOf(array, view, stepX, stepY);
     // Tiles have at most four thirds of the extent, and numbers that are computed 8 bytes: no answer is above its limit.
     const sample = sizeOf(array.dataType) * (view.kind === "rgb" ? array.shape[channelOf(array)]! : 1);
     const most = EXTENTS[sample > 8 || stepX * stepY > 4 ? 1 : 0]!;
     const axis = (at: number, step: number, extent: number) => new Axis(source.array.shape[at]!, source.array.chunks[at]!, step, Math.min(extent, most));
-    const [axisX, axisY] = [axis(view.x, stepX / source.x, this.extents[0]), axis(view.y, stepY / source.y, this.extents[1])];
+    const [axisX, axisY] = [axis(view.x, stepX / source.x, this.#extents[0]), axis(view.y, stepY / source.y, this.#extents[1])];
     const clip = (value: number, axis: Axis, factor: number) => axis.at(Math.min(axis.length - 1, Math.max(0, Math.floor(value / factor))));
     const range = (interval: number, axis: Axis, at: number, factor: number): [number, number] => {
       const [from, to] = axis.range(interval);
@@ -161,7 +162,7 @@ export class Tiles {
         const [x, y] = [range(i, axisX, view.x, source.x), range(j, axisY, view.y, source.y)];
         if (x[0] >= x[1] || y[0] >= y[1]) continue;
         const key = `${plane}|${source.array.path}|${stepX},${stepY}|${x},${y}`;
-        found.push(this.kept.get(key) ?? this.coming(key) ?? blank(key, plane, source, stepX, stepY, x, y));
+        found.push(this.#kept.get(key) ?? this.#coming(key) ?? blank(key, plane, source, stepX, stepY, x, y));
       }
     const [cx, cy] = [(box[0] + box[1]) / 2, (box[2] + box[3]) / 2];
     const distance = (tile: Tile) => Math.abs((tile.x[0] + tile.x[1]) / 2 - cx) / (box[1] - box[0]) + Math.abs((tile.y[0] + tile.y[1]) / 2 - cy) / (box[3] - box[2]);
@@ -169,74 +170,74 @@ export class Tiles {
   }
 
   /** A tile that is being read. */
-  private coming(key: string): Tile | undefined {
-    const running = this.running.get(key);
+  #coming(key: string): Tile | undefined {
+    const running = this.#running.get(key);
     return running && !running.abort.signal.aborted ? running.tile : undefined;
   }
 
   /** Sets what is to be seen. Requests for anything else are aborted. Returns the tiles. */
   show(array: ArrayNode, view: View, plane: string, box: Box, stepX: number, stepY: number): Tile[] {
-    const tiles = this.level(array, view, plane, box, stepX, stepY);
+    const tiles = this.#level(array, view, plane, box, stepX, stepY);
     const keys = new Set(tiles.map((tile) => tile.key));
-    for (const [key, { abort }] of this.running) if (!keys.has(key)) abort.abort();
-    for (const tile of tiles) tile.used = ++this.clock;
-    this.wanted = tiles.filter((tile) => !tile.numbers && !tile.error && !this.coming(tile.key));
-    this.next(array, view);
+    for (const [key, { abort }] of this.#running) if (!keys.has(key)) abort.abort();
+    for (const tile of tiles) tile.used = ++this.#clock;
+    this.#wanted = tiles.filter((tile) => !tile.numbers && !tile.error && !this.#coming(tile.key));
+    this.#next(array, view);
     return tiles;
   }
 
   /** The tiles at hand that can be drawn: the coarse ones first. */
   drawable(plane: string): Tile[] {
-    const found = [...this.kept.values()].filter((tile) => tile.numbers && tile.plane === plane);
+    const found = [...this.#kept.values()].filter((tile) => tile.numbers && tile.plane === plane);
     return found.sort((a, b) => b.stepX * b.stepY - a.stepX * a.stepY);
   }
 
   get isLoading(): boolean {
-    return this.running.size > 0 || this.wanted.length > 0;
+    return this.#running.size > 0 || this.#wanted.length > 0;
   }
 
   /** Makes tiles no larger than so many samples, and forgets errors. */
   narrow(columns: number, rows: number): void {
     const least = (extent: number, samples: number) => Math.max(1, Math.min(extent, samples));
-    this.extents = [least(this.extents[0], columns), least(this.extents[1], rows)];
-    for (const [key, tile] of this.kept) if (tile.error) this.kept.delete(key);
+    this.#extents = [least(this.#extents[0], columns), least(this.#extents[1], rows)];
+    for (const [key, tile] of this.#kept) if (tile.error) this.#kept.delete(key);
   }
 
   stop(): void {
-    this.wanted = [];
-    for (const { abort } of this.running.values()) abort.abort();
+    this.#wanted = [];
+    for (const { abort } of this.#running.values()) abort.abort();
   }
 
-  private next(array: ArrayNode, view: View): void {
-    while (this.running.size < 5 && this.wanted.length) {
-      const tile = this.wanted.shift()!;
+  #next(array: ArrayNode, view: View): void {
+    while (this.#running.size < 5 && this.#wanted.length) {
+      const tile = this.#wanted.shift()!;
       const abort = new AbortController();
-      this.running.set(tile.key, { abort, tile });
+      this.#running.set(tile.key, { abort, tile });
       void load(array, view, tile, abort.signal)
-        .then(() => this.keep(tile))
+        .then(() => this.#keep(tile))
         .catch((error: unknown) => {
           if (abort.signal.aborted) return;
           tile.error = error instanceof Error ? error : new Error(String(error));
-          this.kept.set(tile.key, tile);
+          this.#kept.set(tile.key, tile);
         })
         .finally(() => {
-          if (this.running.get(tile.key)?.tile === tile) this.running.delete(tile.key);
+          if (this.#running.get(tile.key)?.tile === tile) this.#running.delete(tile.key);
           if (abort.signal.aborted) return;
           this.changed(tile);
-          this.next(array, view);
+          this.#next(array, view);
         });
     }
   }
 
-  private keep(tile: Tile): void {
-    this.kept.set(tile.key, tile);
-    tile.used = ++this.clock;
-    this.bytes += weight(tile);
-    if (this.bytes <= MAX_KEPT) return;
-    for (const old of [...this.kept.values()].sort((a, b) => a.used - b.used)) {
-      if (this.bytes <= MAX_KEPT * 0.75 || old === tile) break;
-      this.kept.delete(old.key);
-      this.bytes -= weight(old);
+  #keep(tile: Tile): void {
+    this.#kept.set(tile.key, tile);
+    tile.used = ++this.#clock;
+    this.#bytes += weight(tile);
+    if (this.#bytes <= MAX_KEPT) return;
+    for (const old of [...this.#kept.values()].sort((a, b) => a.used - b.used)) {
+      if (this.#bytes <= MAX_KEPT * 0.75 || old === tile) break;
+      this.#kept.delete(old.key);
+      this.#bytes -= weight(old);
     }
   }
 }
@@ -247,7 +248,7 @@ const weight = (tile: Tile) => (tile.elements?.words.byteLength ?? 0) * (tile.nu
 const extent = (source: Source, [from, to]: [number, number], factor: number, at: number): [number, number] => [from / factor, Math.min(source.array.shape[at] ?? Infinity, Math.ceil(to / factor))];
 
 function blank(key: string, plane: string, source: Source, stepX: number, stepY: number, x: [number, number], y: [number, number]): Tile {
-  return { key, plane, source, stepX, stepY, x, y, columns: 0, rows: 0, elements: null, numbers: null, canvas: null, painted: "", used: 0, cost: null, thinning: "nearest", error: null, index: () => 0 };
+  return { key, plane, source, stepX, stepY, x, y, columns: 0, rows: 0, elements: null, numbers: null, canvas: null, painted: "", used: 0, cost: null, thinning: "nearest", error: null, index: () => 0, channels: 1 };
 }
 
 /** Windows over packed elements that are not decoded would take markers of missing ones for numbers. */
@@ -291,7 +292,8 @@ function arrange(array: ArrayNode, view: View, tile: Tile, found: Elements, chan
   const numbers = drawn(found, view.part as Part);
   const channels = channel < 0 ? 1 : (found.shape[kept.indexOf(channel)] ?? 1);
   tile.elements = found;
-  tile.index = (row, column) => row * sy + column * sx;
+  tile.index = (row, column, channel = 0) => row * sy + column * sx + channel * sc;
+  tile.channels = channels;
   if (sx === channels && sy === tile.columns * channels && (channels === 1 || sc === 1)) {
     tile.numbers = numbers;
     return;
@@ -309,5 +311,6 @@ export function sampleAt(tile: Tile, x: number, y: number): { text: string; x: n
   const row = Math.floor((y - tile.y[0]) / tile.stepY);
   if (!tile.elements || column < 0 || row < 0 || column >= tile.columns || row >= tile.rows) return null;
   const number = tile.numbers && tile.numbers.length === tile.columns * tile.rows ? tile.numbers[row * tile.columns + column]! : NaN;
-  return { text: elementText(tile.elements, tile.index(row, column)), x: tile.x[0] + column * tile.stepX, y: tile.y[0] + row * tile.stepY, number };
+  const text = Array.from({ length: tile.channels }, (_, channel) => elementText(tile.elements!, tile.index(row, column, channel))).join(", ");
+  return { text, x: tile.x[0] + column * tile.stepX, y: tile.y[0] + row * tile.stepY, number };
 }

@@ -1,8 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { integer } from "./format";
+import { integer, visible } from "./format";
 import { useCell, useSize } from "./hooks";
 import { group, more, open, type Group } from "./members";
-import type { Node } from "./node";
+import { dialectOf, parentOf, shortType, type Node } from "./node";
 import { Name } from "./parts";
 import { follow, go, href } from "./router";
 import { Cell } from "./session";
@@ -169,6 +169,15 @@ function summary(root: Group, rows: number, needle: string): string {
   return root.members.length ? "" : "This store is empty.";
 }
 
+/** The dialect where it says something, the type and the shape. */
+function glance(node: Node): string {
+  if (node.type === "broken") return "broken";
+  const dialect = ("dialect" in node && node.dialect) || dialectOf(node.document);
+  if (node.type === "group") return dialect;
+  const shape = node.shape.join("×") || "scalar";
+  return `${dialect === group(parentOf(node.path)).value.dialect || group(parentOf(node.path)).value.dialect === "draft" ? "" : `${dialect} `}${shortType(node.dataType)} ${shape}`;
+}
+
 function TreeRow(props: { row: Row; index: number; isCurrent: boolean; isActive: boolean; onChoose: () => void }) {
   const { row, index, isCurrent, isActive } = props;
   const { node } = row;
@@ -187,7 +196,7 @@ function TreeRow(props: { row: Row; index: number; isCurrent: boolean; isActive:
   return (
     <div
       id={`row-${index}`}
-      class={`row${isCurrent ? " current" : ""}${isActive ? " active" : ""}`}
+      class={`row${node.type === "broken" ? " broken" : ""}${isCurrent ? " current" : ""}${isActive ? " active" : ""}`}
       role="treeitem"
       aria-level={row.level}
       aria-posinset={row.position}
@@ -195,6 +204,7 @@ function TreeRow(props: { row: Row; index: number; isCurrent: boolean; isActive:
       aria-selected={isCurrent}
       aria-expanded={node.type === "group" ? row.isOpen : undefined}
       style={style}
+      title={visible(`${node.name}: ${node.type === "broken" ? node.reason : glance(node)}`)}
     >
       {node.type === "group" ? (
         <span class="twist" aria-hidden="true" onClick={() => toggle(node.path, !row.isOpen)}>
@@ -207,7 +217,7 @@ function TreeRow(props: { row: Row; index: number; isCurrent: boolean; isActive:
         <span class="label">
           <Name text={node.name} />
         </span>
-        {node.type === "array" && <span class="faint shape">{node.shape.length ? node.shape.join("×") : "scalar"}</span>}
+        <span class="faint shape">{glance(node)}</span>
       </a>
     </div>
   );

@@ -3,7 +3,7 @@
 import { MAPS, SCALES, type MapName, type Scale } from "./colour";
 import { isDrawn, type Part } from "./elements";
 import { REDUCTIONS, type Reduction, type Thinning } from "./api";
-import { dimensionKey, dimensionLabel, isPacked, unitsOf, type ArrayNode } from "./node";
+import { dimensionKey, dimensionLabel, isPacked, isTime, unitsOf, type ArrayNode } from "./node";
 
 export type Kind = "image" | "rgb" | "line" | "table";
 export type Box = [x0: number, x1: number, y0: number, y1: number];
@@ -81,7 +81,7 @@ export function initial(array: ArrayNode): View {
     outside: false,
     part: "magnitude",
     // Units are those of decoded elements.
-    decode: isPacked(array) && isDrawn(array.kind) ? "cf" : undefined,
+    decode: (isPacked(array) || isTime(array)) && isDrawn(array.kind) ? "cf" : undefined,
     thinning: "nearest",
     pin: null,
     profile: 0,
@@ -217,6 +217,9 @@ export function consistent(view: View, array: ArrayNode): View {
   const over = view.kind === "table" ? [] : [...new Set(view.over)].filter(isFree).sort((a, b) => a - b);
   return { ...view, kind, x, y, at, over };
 }
+
+/** The view as it is read: times are drawn as the numbers that are stored. */
+export const asRead = (view: View, array: ArrayNode): View => (view.decode && view.kind !== "table" && isTime(array) ? { ...view, decode: undefined } : view);
 
 /** The reduction of a view. */
 export function reduction(view: View, array: ArrayNode): { by: Reduction; axis: string } | undefined {
