@@ -98,7 +98,10 @@ export async function request(url: string, accept: string, signal?: AbortSignal,
     } catch (error) {
       if (signal?.aborted) throw error;
       // A server that goes away ends its answers early, and so does one that cannot read an element.
-      if (response && ++broken > 2) throw new Error("The answer ended before it was complete.");
+      if (response && ++broken > 2) {
+        unreachable.set(false);
+        throw new Error("The answer ended before it was complete.");
+      }
       unreachable.set(true);
       await pause(Math.min(5000, 500 * 2 ** Math.min(attempt, 4)), signal);
       continue;
@@ -341,7 +344,7 @@ export async function labels(path: string, dimension: string, select: string[], 
 export async function stats(path: string, query: Query, signal?: AbortSignal): Promise<JsonObject | null> {
   if (!supports("stats")) return null;
   try {
-    const url = `${arrayUrl(path)}?${[queryString(query), "stats"].filter(Boolean).join("&")}`;
+    const url = `${arrayUrl(path)}?${[queryString(query), "stats&bins=48"].filter(Boolean).join("&")}`;
     const value = parse(await (await request(url, "application/json", signal)).text());
     return isObject(value) ? value : null;
   } catch (error) {

@@ -146,6 +146,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
               version={version}
               coordinates={known}
               chunks={chunks.shown}
+              hasMissing={!!found?.missing}
               change={change}
               onProbe={setProbe}
               onStatus={setStatus}

@@ -64,6 +64,8 @@ interface Props {
   version: string;
   coordinates: (Coordinate | null)[];
   chunks: ChunkMap | null;
+  /** True if elements on the screen have no value. */
+  hasMissing: boolean;
   change: (patch: Partial<View>, isStep: boolean) => void;
   onProbe: (probe: Probe | null) => void;
   onStatus: (status: Status) => void;
@@ -123,7 +125,7 @@ export function Image(props: Props) {
         if ((view.kind === "rgb" && isByte(array)) || view.limits === "fixed" || view.low !== null) return;
         const limits = found ? suitableLimits(array, view, found) : ([0, 1] as [number, number]);
         setProvisional(limits);
-        if (complete) latest.current.change({ low: limits[0], high: limits[1] }, false);
+        if (complete && found) latest.current.change({ low: limits[0], high: limits[1] }, false);
       },
       drawn: () => canvas.current?.setAttribute("data-drawn", String(Number(canvas.current.getAttribute("data-drawn") ?? 0) + 1)),
     });
@@ -190,7 +192,7 @@ export function Image(props: Props) {
             <div class="hair down" style={{ left: `${pin.x * 100}%` }} />
           </>
         )}
-        {view.lens && <Grid array={array} view={view} chunks={props.chunks} box={seen} flip={flip} />}
+        {view.lens && !isEmpty && <Grid array={array} view={view} chunks={props.chunks} box={seen} flip={flip} />}
         {isEmpty && <p class="overlay">This array has no elements.</p>}
       </div>
       <div class="axis-x" aria-hidden="true">
@@ -199,7 +201,7 @@ export function Image(props: Props) {
           <Name text={named(axisName(array, view.x), coordinates[view.x]?.units)} />
         </span>
       </div>
-      {colouring && view.kind === "image" && <Legend array={array} view={view} colouring={colouring} />}
+      {colouring && view.kind === "image" && <Legend array={array} view={view} colouring={colouring} hasMissing={props.hasMissing} />}
     </div>
   );
 }
@@ -340,7 +342,7 @@ function colourOf(colouring: Colouring, value: number): string {
   return css(pixel[0]!);
 }
 
-export function Legend({ array, view, colouring }: { array: ArrayNode; view: View; colouring: Colouring }) {
+export function Legend({ array, view, colouring, hasMissing }: { array: ArrayNode; view: View; colouring: Colouring; hasMissing: boolean }) {
   const flags = view.over.length || (view.thinning === "mean" && array.kind !== "bool") ? [] : flagsOf(array);
   const units = array.kind === "complex" && view.part === "phase" ? "rad" : shownUnits(array, view);
   const bar = useRef<HTMLCanvasElement>(null);
@@ -384,10 +386,11 @@ export function Legend({ array, view, colouring }: { array: ArrayNode; view: Vie
           <Name text={units} />
         </span>
       )}
-      {(colouring.outside || colouring.missing.length > 0) && (
+      {(colouring.outside || colouring.missing.length > 0 || hasMissing) && (
         <p class="keys">
           {colouring.outside && <Key colour={css(UNDER)} text={`below ${number(low)}`} />}
           {colouring.outside && <Key colour={css(OVER)} text={`above ${number(high)}`} />}
+          {hasMissing && !colouring.missing.length && <Key text="no value" />}
           {[...new Set(colouring.missing)].map((value) => (
             <Key key={value} colour={`${css(FILL).replace("rgb", "rgba").replace(")", "")},${(FILL >>> 24) / 255})`} text={`stands for missing: ${number(value, 9)}`} />
           ))}
@@ -397,9 +400,9 @@ export function Legend({ array, view, colouring }: { array: ArrayNode; view: Vie
   );
 }
 
-const Key = ({ colour, text }: { colour: string; text: string }) => (
+const Key = ({ colour, text }: { colour?: string; text: string }) => (
   <span class="key">
-    <i style={{ background: colour }} /> <Name text={text} />
+    <i class={colour ? "" : "blank"} style={{ background: colour }} /> <Name text={text} />
   </span>
 );
 

@@ -62,7 +62,7 @@ export function Lens({ array, view, shown, all, error, flip, change }: { array: 
         <div>
           {error && <Failure error={error} />}
           {found && (
-            <button type="button" onClick={() => change({ box: found }, true)}>
+            <button type="button" onClick={() => change({ box: found, ...(view.limits !== "fixed" && { low: null, high: null }) }, true)}>
               Show what is stored
             </button>
           )}

@@ -394,7 +394,7 @@ function Profile({ array, view, version, coordinates, change }: { array: ArrayNo
         </button>
       </div>
       {error && <p class="faint small">{error.message}</p>}
-      {value && <Plot series={value} height={150} label={`${array.name} along ${axisName(array, along)} at the pinned element`} />}
+      {value && <Plot series={value} height={180} label={`${array.name} along ${axisName(array, along)} at the pinned element`} />}
       {value && value.step > 1 && <p class="faint small">{value.isEnvelope ? "The least and greatest" : "One"} of every {integer(value.step)} elements.</p>}
     </>
   );
