@@ -79,6 +79,21 @@ fn outage_is_said_and_survived() {
 }
 
 #[test]
+fn members_that_are_left_out_are_marked() {
+    check(&memory(), "members_left_out", &[]);
+}
+
+#[test]
+fn labels_tell_numbers_apart() {
+    check(&memory(), "labels", &[]);
+}
+
+#[test]
+fn flags_structs_and_channels_are_shown_as_what_they_mean() {
+    check(&memory(), "meanings", &[]);
+}
+
+#[test]
 fn array_that_changed_is_shown_as_it_is() {
     check(&memory(), "changed", &[]);
 }

@@ -30,7 +30,8 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   const [probe, setProbe] = useState<Probe | null>(null);
   const [status, setStatus] = useState<Status | null>(null);
   const [found, setFound] = useState<Spread | null>(null);
-  const [cost, setCost] = useState<{ text: string; cost: api.Cost | null } | null>(null);
+  const [cost, setCost] = useState<{ text: string; cost: api.Cost } | null>(null);
+  const told = (text: string, cost: api.Cost | null) => setCost(cost && { text, cost });
   const raster = useRef<Raster | null>(null);
   const { notes } = state;
   const view = useMemo(() => asRead(state.view, array), [state.view, array]);
@@ -154,10 +155,10 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
               handle={(made) => (raster.current = made)}
             />
           )}
-          {view.kind === "line" && <Line array={array} view={view} version={version} coordinates={known} change={change} onCost={(text, cost) => setCost({ text, cost })} />}
-          {view.kind === "table" && <Table array={array} view={view} version={version} coordinates={known} change={change} onCost={(text, cost) => setCost({ text, cost })} />}
+          {view.kind === "line" && <Line array={array} view={view} version={version} coordinates={known} change={change} onCost={told} />}
+          {view.kind === "table" && <Table array={array} view={view} version={version} coordinates={known} change={change} onCost={told} />}
           <p class="cost" role="status" data-loading={String(!isEmpty && (isPlane ? (status?.loading ?? true) : !cost))}>
-            {isEmpty ? "" : isPlane ? planeCost(array, view, status) : cost ? costText(cost.text, cost.cost) : ""}
+            {isEmpty ? "" : isPlane ? planeCost(array, view, status) : cost ? `${spent(cost.cost, cost.cost.bytes)}. ${cost.text}` : ""}
           </p>
           {!isPlane && statistics}
         </div>
@@ -214,13 +215,13 @@ const NONE: (Coordinate | null)[] = [];
 /** The most chunks whose elements are followed; beyond that only the shape is. */
 const FOLLOWED = 2000;
 
-/** Looks again every second and a half, and shows what was appended or written. */
+/** Looks again every second, and shows what was appended or written. */
 function useFollow(array: ArrayNode, view: View, select: string[], change: (patch: Partial<View>, isStep: boolean) => void, setVersion: (version: string) => void): void {
   const seen = useRef<string | null>(null);
   useEffect(() => {
     seen.current = null;
   }, [array.path]);
-  useTicks(view.follow, 1500, () => {
+  useTicks(view.follow, 1000, () => {
     const spans = select.map((item, at) => (item === ":" ? array.shape[at]! : Math.max(1, (Number(item.split(":")[1]) || 0) - (Number(item.split(":")[0]) || 0))));
     const isFew = spans.reduce((product, span, at) => product * (Math.ceil(span / (array.shards ?? array.chunks)[at]!) + 1), 1) <= FOLLOWED;
     // An array may grow before its new elements are written.
@@ -256,10 +257,6 @@ function shownSelection(array: ArrayNode, view: View): string[] {
   const channel = view.kind === "rgb" ? channelOf(array) : -1;
   if (channel >= 0) ranges.set(channel, ":");
   return selection(view, array, ranges);
-}
-
-function costText(text: string, cost: api.Cost | null): string {
-  return cost ? `${spent(cost, cost.bytes)}. ${text}` : text;
 }
 
 /** What an answer took: "12 chunks, 3.1 MiB, 41 ms". */

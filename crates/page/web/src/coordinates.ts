@@ -107,17 +107,24 @@ async function sibling(array: ArrayNode, at: number, name: string): Promise<Arra
 const isNorth = (node: Node | null) =>
   !!node && (/^degrees?_?n(orth)?$/i.test(attributeText(node, "units") ?? "") || node.attributes["axis"] === "Y" || /^(latitude|projection_y_coordinate)$/.test(attributeText(node, "standard_name") ?? ""));
 
-const shortTime = (text: string) => text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/T00:00:00$/, "");
+const shortTime = (text: string) => (/^-?\d{4,}-\d\d-\d\dT/.test(text) ? text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace(/T00:00:00$/, "") : text);
+
+/** Milliseconds since 1970. Dates of other calendars, such as a 30 February, which a browser takes for 1 March, have none. */
+function timeOf(text: string): number {
+  const found = /^-?\d{4,}-\d\d(?:-(\d\d)(?:T[\d:]+(\.\d+)?)?)?$/.exec(text);
+  if (!found) return NaN;
+  const time = Date.parse(text.replace(/(\.\d{3})\d+/, "$1") + (text.includes("T") ? "Z" : ""));
+  return found[1] === undefined || new Date(time).getUTCDate() === Number(found[1]) ? time : NaN;
+}
 
 function fromLabels(labels: Json[], node: ArrayNode | null, step: number): Coordinate | null {
   const numeric = labels.every((label) => typeof label === "number");
-  // Dates of other calendars, such as a 30 February, are texts.
-  const times = numeric ? null : Float64Array.from(labels, (label) => (/^-?\d{4,}-\d\d(-\d\d)?/.test(String(label)) ? Date.parse(String(label).replace(/(\.\d{3})\d+/, "$1") + (/T/.test(String(label)) ? "Z" : "")) : NaN));
+  const times = numeric ? null : Float64Array.from(labels, (label) => timeOf(String(label)));
   const isTime = !!times && times.length > 0 && times.every(Number.isFinite);
   return {
     step,
     numbers: numeric ? Float64Array.from(labels as number[]) : isTime ? times : null,
-    texts: labels.map((label) => (typeof label === "number" ? number(label, 8) : isTime ? shortTime(String(label)) : String(label))),
+    texts: labels.map((label) => (typeof label === "number" ? number(label, 8) : shortTime(String(label)))),
     isTime,
     units: isTime || !node ? null : attributeText(node, "units"),
     isNorthing: isNorth(node),

@@ -155,15 +155,15 @@ export function Line({ array, view, version, coordinates, change, onCost }: Prop
   const [attempt, setAttempt] = useState(0);
   const [cursor, setCursor] = useState<number | null>(null);
   const isEmpty = array.shape.some((extent) => extent === 0);
-  const { value, error } = useAsync<Series | null>(
+  const { value, error, isStale } = useAsync<Series | null>(
     (signal) => (isEmpty ? Promise.resolve(null) : series(array, view, view.at, view.x, [from, to], coordinate, signal)),
     [array, version, view.x, view.at, view.over.join(), view.by, view.part, view.decode, from, to, coordinate, attempt],
   );
   useEffect(() => {
-    if (!value) return;
+    if (!value || isStale) return onCost("", null);
     const thin = value.step > 1 ? (value.isEnvelope ? `The least and greatest of every ${integer(value.step)} elements` : `One of every ${integer(value.step)} elements`) : "All elements";
     onCost(thin, value.cost);
-  }, [value]);
+  }, [value, isStale]);
   if (isEmpty) return <p class="notice">This array has no elements.</p>;
   const isWhole = from === 0 && to === length;
   const probe = () => {

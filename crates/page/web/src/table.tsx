@@ -43,7 +43,7 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
   const [columns, rows] = [Math.min(COLUMNS, nx - column), Math.min(ROWS, ny - row)];
   const isEmpty = array.shape.some((length) => length === 0);
   const [attempt, setAttempt] = useState(0);
-  const { value, error } = useAsync<Cells | null>(
+  const { value, error, isStale } = useAsync<Cells | null>(
     async (signal) => {
       if (isEmpty) return null;
       const part = (at: number, from: number, count: number) => partOf(coordinates[at] ?? null, array, at, [from, from + count], 1, signal).catch(() => null);
@@ -53,8 +53,9 @@ export function Table({ array, view, version, coordinates, change, onCost }: Pro
     [array, version, view.at, view.decode, across, down, column, row, columns, rows, attempt, coordinates],
   );
   useEffect(() => {
-    if (value) onCost(`All elements of the table${isTime(array) ? ", decoded to times" : ""}`, value.cost);
-  }, [value]);
+    if (!value || isStale) onCost("", null);
+    else onCost(`All elements of the table${isTime(array) ? ", decoded to times" : ""}`, value.cost);
+  }, [value, isStale]);
   if (isEmpty) return <p class="notice">This array has no elements.</p>;
   if (error) return <Failure error={error} retry={() => setAttempt(attempt + 1)} />;
   if (isScalar)
