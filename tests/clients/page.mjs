@@ -949,24 +949,26 @@ const checks = {
     const multiscales = [{ axes: ["z", "y", "x"].map((name) => ({ name, type: "space", unit: "micrometer" })), datasets: [{ path: "0", coordinateTransformations: [{ type: "scale", scale: [1, 0.5, 0.25] }] }] }];
     await send("PUT", "/node/words", array([2], "string", [2], { fill: "", attributes: { ome: { version: "0.5", multiscales, omero: { channels: [{ label: "DAPI", window: { start: 0, end: 4000 } }] } } } }));
     await put("kinds", Uint8Array.of(0, 1, 4, 1, 0, 4), [2, 3], "uint8", [2, 3], { attributes: { flag_values: [0, 1, 4], flag_meanings: "ocean land ice" } });
-    for (const colorScheme of ["light", "dark"])
-      for (const width of [1280, 390])
-        await browse(async (page, { reported }) => {
-          for (const path of ["/", "/browse/climate", "/browse/climate/t?pin=1,2,3&lens=on", "/browse/climate/time", "/browse/climate/t?view=table", "/browse/climate/t?view=line", "/browse/packed?decode=none&lens=on&outside=mark", "/browse/words", "/browse/kinds?pin=1,1&outside=mark", "/browse/none"]) {
-            await page.goto(origin + path);
-            if (path.endsWith("none")) await page.waitForSelector("[role=alert]");
-            else await settled(page);
-            await page.evaluate(() => document.querySelectorAll("details").forEach((section) => (section.open = true)));
-            await page.waitForTimeout(300);
-            const { violations } = await page.evaluate(`${axe}; axe.run()`);
-            const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
-            assert.deepEqual(found, [], `${path} ${colorScheme} ${width}: ${found.join("\n")}`);
-            assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${path} ${width}`);
-          }
-          // Chromium reports the answer about the node that is not there.
-          assert.ok(reported.every((text) => /404/.test(text)), String(reported));
-          reported.length = 0;
-        }, { colorScheme, viewport: { width, height: 844 } });
+    await browse(async (page, { reported }) => {
+      for (const path of ["/", "/browse/climate", "/browse/climate/t?pin=1,2,3&lens=on", "/browse/climate/time", "/browse/climate/t?view=table", "/browse/climate/t?view=line", "/browse/packed?decode=none&lens=on&outside=mark", "/browse/words", "/browse/kinds?pin=1,1&outside=mark", "/browse/none"]) {
+        await page.goto(origin + path);
+        if (path.endsWith("none")) await page.waitForSelector("[role=alert]");
+        else await settled(page);
+        await page.evaluate(() => document.querySelectorAll("details").forEach((section) => (section.open = true)));
+        for (const [colorScheme, width] of [["light", 1280], ["dark", 390]]) {
+          await page.emulateMedia({ colorScheme });
+          await page.setViewportSize({ width, height: 844 });
+          await page.waitForTimeout(300);
+          const { violations } = await page.evaluate(`${axe}; axe.run()`);
+          const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join("; ")}`);
+          assert.deepEqual(found, [], `${path} ${colorScheme} ${width}: ${found.join("\n")}`);
+          assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${path} ${width}`);
+        }
+      }
+      // Chromium reports the answer about the node that is not there.
+      assert.ok(reported.every((text) => /404/.test(text)), String(reported));
+      reported.length = 0;
+    });
     await browse(async (page) => {
       await open(page, "/");
       const tabTo = async (selector) => {
