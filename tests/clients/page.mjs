@@ -978,6 +978,14 @@ const checks = {
         }
         assert.fail(`no way to ${selector}`);
       };
+      // Where the hierarchy covers the page, Escape closes it.
+      await page.setViewportSize({ width: 390, height: 844 });
+      await tabTo(".menu");
+      await page.keyboard.press("Enter");
+      await page.locator(".tree").waitFor();
+      await page.keyboard.press("Escape");
+      await page.locator(".tree").waitFor({ state: "hidden" });
+      await page.setViewportSize({ width: 1280, height: 900 });
       await tabTo("[role=tree]");
       for (const key of ["Home", "ArrowRight", "ArrowDown", "End", "ArrowUp", "ArrowUp", "Home"]) await page.keyboard.press(key), await page.waitForTimeout(150);
       const row = async () => page.evaluate(() => document.getElementById(document.activeElement.getAttribute("aria-activedescendant"))?.innerText ?? "");

@@ -21,6 +21,11 @@ function Page() {
     open(path);
     return () => changed.set(null);
   }, [path]);
+  useEffect(() => {
+    const close = (event: KeyboardEvent) => event.key === "Escape" && setOpen(false);
+    addEventListener("keydown", close);
+    return () => removeEventListener("keydown", close);
+  }, []);
   const segments = path.split("/").filter(Boolean);
   return (
     <>
