@@ -661,7 +661,9 @@ const checks = {
       await open(page, "/browse/climate/t?map=rainbow");
       const usable = async (view) => {
         assert.equal(await page.locator("[role=alert]").count(), 0, `${view}: ${await page.locator("[role=alert]").allInnerTexts()}`);
-        assert.equal(await page.locator("canvas.plot, .uplot, table.elements, .scalar, .main > .notice").count(), 1, view);
+        const shown = page.locator("canvas.plot, .uplot, table.elements, .scalar, .main > .notice");
+        await shown.first().waitFor();
+        assert.equal(await shown.count(), 1, view);
       };
       for (const [path, queries] of Object.entries(refused))
         for (const query of queries) {
