@@ -5,7 +5,7 @@ import { thresholds, undecodable, type ChunkMap } from "./api";
 import { integer, labels, number, ticks } from "./format";
 import { useAsync, useSize } from "./hooks";
 import { missingPath } from "./lens";
-import { named } from "./line";
+import { named, widthOf } from "./line";
 import { axisName, channelOf, shownUnits, type Box, type View } from "./view";
 import { Raster, type Probe, type Status } from "./raster";
 import { firstBox } from "./tiles";
@@ -262,9 +262,10 @@ function elementOf(values: Float64Array, step: number, value: number): number | 
 }
 
 function tickList({ from, to, length, coordinate, extent, isVertical }: TicksProps): { at: number; text: string }[] {
-  const most = Math.max(2, Math.floor(length / (isVertical ? 52 : 96)));
   const [first, last] = [Math.max(0, Math.floor(from)), Math.min(extent - 1, Math.ceil(to) - 1)];
   if (!(last >= first)) return [];
+  const widest = coordinate?.numbers && !coordinate.isTime ? 0 : widthOf([first, (first + last) >> 1].map((element) => textOf(coordinate, element) ?? "")) + 16;
+  const most = Math.max(2, Math.floor(length / (isVertical ? 52 : Math.max(96, widest))));
   const values = coordinate?.numbers;
   if (values && !coordinate.isTime && values.length === Math.ceil(extent / coordinate.step) && values.length > 1) {
     const [a, b] = [numberOf(coordinate, first) ?? NaN, numberOf(coordinate, last) ?? NaN];

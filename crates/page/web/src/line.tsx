@@ -73,7 +73,7 @@ const TIMES = [
 ] as uPlot.Axis.Values;
 
 /** The widest text in pixels, about. */
-const widthOf = (texts: string[]) => 7 * Math.max(...texts.map(({ length }) => length), 3);
+export const widthOf = (texts: string[]) => 7 * Math.max(...texts.map(({ length }) => length), 3);
 const WHOLE = Array.from({ length: 16 }, (_, power) => [1, 2, 5].map((factor) => factor * 10 ** power)).flat();
 
 const color = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
