@@ -108,6 +108,9 @@ def compare_windows(rng, url, dataset, format, counts):
     assert found.dims == wanted.dims and found.shape == wanted.shape, f"{described}: {found.shape} {wanted.shape}"
     # The sums of xarray have rounding errors, in which those of numbers of both signs consist.
     np.testing.assert_allclose(values, wanted.values.reshape(-1), rtol=3e-6, atol=2e-5, err_msg=described)
+    # Another value would have been noticed.
+    fault = np.where(np.isnan(values), 0, values + 1e-4 * (1 + np.abs(values)))
+    assert not np.isclose(fault, wanted.values.reshape(-1), rtol=3e-6, atol=2e-5).any(), described
     for dim in SHAPE:
         labels = np.array(answer["coords"][dim]["data"], dtype=answer["coords"][dim]["dtype"])
         expected_labels = wanted[dim].values

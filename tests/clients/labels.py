@@ -20,6 +20,8 @@ import xarray as xr
 import zarr
 
 warnings.simplefilter("ignore")
+# The number of faults that comparisons noticed.
+FAULTS = 0
 NAMES = ["my.time", "a b", "x+y", "v~", "p..q", "é"]
 
 
@@ -109,6 +111,36 @@ class Server:
 
 
 def equal(found, expected, what):
+    """Compares an answer, and sees to it that another one would have been noticed."""
+    global FAULTS
+    compare_arrays(found, expected, what)
+    for fault in faults(found):
+        try:
+            compare_arrays(fault, expected, what)
+        except AssertionError:
+            FAULTS += 1
+        else:
+            raise AssertionError(f"a fault was not noticed: {what}")
+
+
+def faults(found):
+    """The same elements with another type, another shape, and another value."""
+    yield found.astype(">f8" if found.dtype == "<f8" else "<f8") if found.dtype.kind in "biuf" else found.astype("S9")
+    yield found[..., None]
+    if found.size:
+        other = found.reshape(-1).copy()
+        if other.dtype.kind in "mM":
+            other[-1] += 1
+        elif other.dtype.kind == "f":
+            other[-1] = np.nextafter(other[-1], np.inf) if np.isfinite(other[-1]) else 0
+        elif other.dtype.kind in "biu":
+            other[-1] ^= True
+        else:
+            other[-1] = "?"
+        yield other.reshape(found.shape)
+
+
+def compare_arrays(found, expected, what):
     expected = np.asarray(expected)
     assert found.dtype == expected.dtype and found.shape == expected.shape, (what, found, expected)
     np.testing.assert_array_equal(found, expected, err_msg=str(what))
@@ -238,7 +270,7 @@ def compare(directory, url):
         compare_calendars(server, dialect)
         compare_names(server, dialect)
         compare_problems(server, dialect)
-    print(f"{server.answers} answers are those of xarray")
+    print(f"{server.answers} answers are those of xarray, {FAULTS} faults were noticed")
 
 
 if sys.argv[1] == "write":

@@ -1,13 +1,16 @@
 """Compares reductions of a server with NumPy and with exact arithmetic.
 
-Usage: reductions.py DIRECTORY URL CASES SEED write|write-copies|compare
+Usage: reductions.py DIRECTORY URL CASES SEED write|write-copies|compare|faults
 
-`write` writes arrays with zarr-python into the directory, and `write-copies` the same elements in several layouts; `compare` asks the server at URL, which serves the directory,
-for random reductions of random selections, and prints the counts as JSON.
+`write` writes arrays with zarr-python into the directory, and `write-copies` the same elements in several layouts;
+`compare` asks the server at URL, which serves the directory, for random reductions of random selections, and prints the
+counts as JSON. `faults` changes one number of each answer, by as little as the comparison promises to notice, and counts
+how many of the changes it notices.
 """
 
 import collections
 import fractions
+import io
 import json
 import math
 import random
@@ -15,6 +18,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
+import warnings
 
 import numpy as np
 import zarr
@@ -53,13 +57,12 @@ def elements(rng, dtype, shape):
         data = np_rng.standard_normal(size) * 10.0 ** rng.randint(-3, 3)
     data = data.astype(dtype)
     if kind == "special":
-        places = np_rng.random(size)
+        np_rng.random(size)
         for share, value in [(0.2, np.nan), (0.03, np.inf), (0.03, -np.inf), (0.1, -0.0), (0.1, 0.0)]:
             if rng.random() < 0.6:
                 data[np_rng.random(size) < share] = value
         if rng.random() < 0.1:
             data[:] = np.nan
-        del places
     return data.reshape(shape)
 
 
@@ -343,10 +346,59 @@ def groups(data, axes, windows, edge, keepdims, dropped):
     return found, tuple(shape)
 
 
+class Faults:
+    """Changes one number of each answer."""
+
+    def __init__(self, rng):
+        self.rng, self.planted = rng, False
+
+    def plant(self, body):
+        self.planted = False
+        if not body.startswith(b"\x93NUMPY"):
+            document = json.loads(body)
+            return json.dumps(self.changed(document)).encode()
+        array = np.load(io.BytesIO(body))
+        if array.size:
+            flat, at = array.reshape(-1), self.rng.randrange(array.size)
+            flat[at] = self.other(flat[at])
+            self.planted = True
+            array = flat.reshape(array.shape)
+        out = io.BytesIO()
+        np.save(out, array)
+        return out.getvalue()
+
+    def other(self, value):
+        """A number beside another one: of floats, five units in the last place away."""
+        if value.dtype.kind == "b":
+            return not value
+        if value.dtype.kind in "iu":
+            return value ^ value.dtype.type(1)
+        if value.dtype.kind == "c":
+            return complex(self.other(value.real), value.imag)
+        if not np.isfinite(value):
+            return value.dtype.type(1)
+        return value + 5 * np.spacing(np.abs(value) + np.finfo(value.dtype).tiny)
+
+    def changed(self, statistics):
+        """Statistics with another count, extreme, mean, deviation, or number of elements in a bin."""
+        names = [name for name in ("count", "missing", "min", "max") if isinstance(statistics[name], int)]
+        histogram = statistics["histogram"]
+        if histogram and isinstance(statistics["min"], (int, float)) and self.rng.random() < 0.3:
+            histogram["counts"][self.rng.randrange(len(histogram["counts"]))] += 1
+        else:
+            statistics[self.rng.choice(names)] += 1
+        self.planted = True
+        return statistics
+
+
+FAULTS = None
+
+
 def fetch(url):
     try:
         with urllib.request.urlopen(url) as response:
-            return response.status, response.headers, response.read()
+            body = response.read()
+            return response.status, response.headers, FAULTS.plant(body) if FAULTS else body
     except urllib.error.HTTPError as error:
         return error.code, error.headers, error.read()
 
@@ -414,9 +466,7 @@ def compare_one(rng, url, directory, number, counts):
             counts[problem] += 1
             return
     assert status == 200, f"{described}: {status} {body[:300]}"
-    assert headers["zarr-shape"] == ",".join(map(str, shape)) or True
-    import io
-
+    assert headers["zarr-shape"] == ",".join(map(str, shape)), f"{described}: {headers['zarr-shape']}"
     found = np.load(io.BytesIO(body))
     assert found.dtype == target, f"{described}: {found.dtype} instead of {target}"
     assert found.shape == shape, f"{described}: {found.shape} instead of {shape}"
@@ -522,8 +572,6 @@ def compare_downsampled(rng, url, directory, number, counts):
     status, _, body = fetch(f"{url}/array/a{number}?{query}")
     described = f"a{number} {data.dtype} {data.shape} ?{query}"
     assert status == 200, f"{described}: {status} {body[:300]}"
-    import io
-
     found = np.load(io.BytesIO(body))
     assert found.shape == wanted.shape and found.dtype == wanted.dtype, f"{described}: {found.shape} {wanted.shape}"
     if name == "mean":
@@ -542,6 +590,25 @@ def compare_downsampled(rng, url, directory, number, counts):
     counts["downsampled"] += 1
 
 
+def plant_faults(rng, url, directory, numbers, counts):
+    """Compares answers of which one number is wrong; those that nothing was changed in are no cases."""
+    global FAULTS
+    cases, arrays = numbers
+    FAULTS = Faults(random.Random(1))
+    for case in range(cases):
+        compare, name = (compare_statistics, "statistics") if case % 4 == 0 else (compare_one, "results")
+        ignored = collections.Counter()
+        FAULTS.planted = False
+        try:
+            with np.errstate(all="ignore"):
+                compare(rng, url, directory, rng.randrange(arrays), ignored)
+            noticed = False
+        except AssertionError:
+            noticed = True
+        if FAULTS.planted:
+            counts[f"{name} {'noticed' if noticed else 'missed'}"] += 1
+
+
 def main():
     directory, url, cases, seed, mode = sys.argv[1:]
     rng = random.Random(int(seed))
@@ -553,10 +620,12 @@ def main():
         write_copies(directory, rng)
         return
     counts = collections.Counter()
+    warnings.simplefilter("ignore")
+    if mode == "faults":
+        plant_faults(rng, url, directory, (int(cases), arrays), counts)
+        print(json.dumps(counts))
+        return
     with np.errstate(all="ignore"):
-        import warnings
-
-        warnings.simplefilter("ignore")
         for case in range(int(cases)):
             compare_one(rng, url, directory, case % arrays, counts)
             if case % 4 == 1:

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer},
-    python::{python, python_with_clients},
+    python::{python, python_with_clients, python_with_zarr_2},
     server::{Launch, Server, zarrd_with},
     skip::note,
 };
@@ -27,6 +27,36 @@ fn reductions_are_those_of_numpy_and_of_exact_arithmetic() {
     let names = ["equal", "statistics", "histograms", "sum-overflow", "downsampled"];
     let counts = names.map(|name| counts.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0));
     assert_eq!(counts, [1590, 429, 242, 4, 336]);
+}
+
+/// The same in the 2020 draft of v3, written by zarr-python 2, some with shards.
+#[test]
+fn reductions_of_the_draft_are_those_of_numpy() {
+    let (Some(python), Some(writer)) = (python(), python_with_zarr_2()) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let [elements, path] = ["elements", "draft"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    python.run("reductions.py", &[&elements, "-", "0", "7", "write"]);
+    note(writer.run("reductions_draft.py", &[&elements, &path, "5"]).trim_end());
+    let server = Launch::of(format_args!("dir:{path}")).start();
+    let output = python.run("reductions.py", &[&path, &server.url(""), "600", "23", "compare"]);
+    note(output.trim_end());
+    let counts: serde_json::Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    let names = ["equal", "statistics", "histograms", "downsampled"];
+    let counts = names.map(|name| counts.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0));
+    assert_eq!(counts, [0, 0, 0, 0]);
+}
+
+/// A number that is off by five units in the last place, or by one, is noticed in every answer.
+#[test]
+fn planted_faults_are_noticed() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    python.run("reductions.py", &[path, "-", "0", "7", "write"]);
+    let server = Launch::of(format_args!("dir:{path}")).start();
+    let output = python.run("reductions.py", &[path, &server.url(""), "600", "5", "faults"]);
+    note(output.trim_end());
+    assert_eq!(output.lines().last(), Some(r#"{"statistics noticed": 0, "results noticed": 0}"#));
 }
 
 /// Packed numbers with missing elements, and times, by xarray in v2 and v3; windows with their coordinates.

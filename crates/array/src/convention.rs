@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cf::Decoding;
+use cf::{CalendarTexts, Decoding};
 use codec::Elements;
 use meta::{ArrayModel, NodePath, data_type::DataType};
 
@@ -36,25 +36,73 @@ impl ElementMap for CfStep {
     }
 }
 
+/// The step that writes moments of a calendar as texts.
+#[derive(Debug)]
+struct TextStep {
+    texts: CalendarTexts,
+    data_type: DataType,
+    path: NodePath,
+}
+
+impl ElementMap for TextStep {
+    fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    fn map(&self, elements: &Elements) -> Result<Elements, ArrayError> {
+        let written = self.texts.write(elements);
+        written.map_err(|source| ArrayError::Convention { path: self.path.clone(), source })
+    }
+}
+
+/// The steps around a computation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps {
+    /// Decodes elements before.
+    pub(crate) decode: Option<Arc<dyn ElementMap>>,
+    /// Makes texts of results that have the decoded elements' type: times of some calendars are computed with as
+    /// numbers.
+    pub(crate) texts: Option<Arc<dyn ElementMap>>,
+}
+
 /// The step that decodes the elements of an array, if there is one to take.
-///
-/// Without a request for it, it is an error if the array's attributes say that elements have to be decoded, and
-/// `depends`: if a result would be wrong otherwise.
 pub(crate) fn decode_map(
-    (path, model): (&NodePath, &ArrayModel),
+    at: (&NodePath, &ArrayModel),
+    decode: Decode,
+) -> Result<Option<Arc<dyn ElementMap>>, ArrayError> {
+    let step = |decoding| Arc::new(CfStep::new(decoding, at.0.clone())) as Arc<dyn ElementMap>;
+    Ok(decoding(at, decode)?.map(step))
+}
+
+/// The steps around a computation with the elements of an array.
+///
+/// Without a request for decoding, it is an error if the array's attributes say that elements have to be decoded, and
+/// `depends`: if a result would be wrong otherwise.
+pub(crate) fn steps_around(
+    at: (&NodePath, &ArrayModel),
     decode: Option<Decode>,
     depends: bool,
-) -> Result<Option<Arc<dyn ElementMap>>, ArrayError> {
-    match decode {
-        Some(Decode::Stored) => Ok(None),
-        None if depends && cf::is_undecoded(&model.attributes, &model.data_type, model.dialect) => {
-            Err(ArrayError::DecodeUnspecified)
+) -> Result<Steps, ArrayError> {
+    let (path, model) = at;
+    if decode.is_none() && depends && cf::is_undecoded(&model.attributes, &model.data_type, model.dialect) {
+        return Err(ArrayError::DecodeUnspecified);
+    }
+    let Some(decoding) = decoding(at, decode.unwrap_or_default())? else { return Ok(Steps::default()) };
+    let step = |decoding| Some(Arc::new(CfStep::new(decoding, path.clone())) as Arc<dyn ElementMap>);
+    Ok(match decoding.as_moments() {
+        None => Steps { decode: step(decoding), texts: None },
+        Some((moments, texts)) => {
+            let texts = TextStep { texts, data_type: decoding.data_type(), path: path.clone() };
+            Steps { decode: step(moments), texts: Some(Arc::new(texts)) }
         }
-        None => Ok(None),
-        Some(Decode::Cf) => {
-            let decoding = Decoding::of_array(model);
-            let decoding = decoding.map_err(|source| ArrayError::Convention { path: path.clone(), source })?;
-            Ok(decoding.map(|decoding| Arc::new(CfStep::new(decoding, path.clone())) as Arc<dyn ElementMap>))
+    })
+}
+
+fn decoding((path, model): (&NodePath, &ArrayModel), decode: Decode) -> Result<Option<Decoding>, ArrayError> {
+    match decode {
+        Decode::Stored => Ok(None),
+        Decode::Cf => {
+            Decoding::of_array(model).map_err(|source| ArrayError::Convention { path: path.clone(), source })
         }
     }
 }

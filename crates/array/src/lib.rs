@@ -62,7 +62,7 @@ pub use coordinates::{
     error::CoordinateError,
     select::{
         CoordinateVersion, DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected,
-        hash_versions,
+        hash_versions, label_means,
     },
 };
 pub use error::ArrayError;

@@ -72,7 +72,7 @@ impl From<ReducedRead> for ArrayResult {
         let reduction = &reduced.plan.reduction;
         Self {
             shape: reduction.shape(),
-            data_type: reduction.data_type().clone(),
+            data_type: reduced.plan.data_type().clone(),
             dimension_names: reduction.dimension_names(),
             fingerprint: reduced.key.as_ref().map(stable_hash),
             decode: reduced.decode,
@@ -85,7 +85,7 @@ impl From<ReducedRead> for ArrayResult {
 impl ArrayResult {
     /// The result, decoded.
     pub fn decoded(mut self, decode: Decode) -> Result<Self, ArrayError> {
-        let map = decode_map((self.path(), self.model()), Some(decode), false)?;
+        let map = decode_map((self.path(), self.model()), decode)?;
         self.decode = decode;
         Ok(match map {
             Some(map) => self.mapped(map),
@@ -274,12 +274,14 @@ impl ArrayResult {
     pub fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
         let (read, maps) = match self.source {
             Source::Selected { read, maps } => (read, maps),
-            Source::Reduced(reduced) => return reduced.into_stream().boxed(),
+            Source::Reduced(reduced) => {
+                let texts = reduced.plan.steps.texts.clone();
+                return mapped(reduced.into_stream().boxed(), texts);
+            }
             Source::Labels { labels, .. } => return stream::iter([Ok(labels)]).boxed(),
         };
         let stored: BoxStream<'static, _> = read.into_stream().boxed();
-        maps.into_iter()
-            .fold(stored, |elements, map| elements.and_then(move |elements| future::ready(map.map(&elements))).boxed())
+        mapped(stored, maps)
     }
 
     fn read(&self) -> &ArrayRead {
@@ -289,4 +291,13 @@ impl ArrayResult {
             }
         }
     }
+}
+
+/// Elements after more steps.
+fn mapped(
+    elements: BoxStream<'static, Result<Elements, ArrayError>>,
+    maps: impl IntoIterator<Item = Arc<dyn ElementMap>>,
+) -> BoxStream<'static, Result<Elements, ArrayError>> {
+    maps.into_iter()
+        .fold(elements, |elements, map| elements.and_then(move |elements| future::ready(map.map(&elements))).boxed())
 }

@@ -12,6 +12,7 @@ use crate::{
     attributes::{Attributes, Factor, FillValues, excerpt, is_float},
     error::CfError,
     kernel,
+    moments::CalendarTexts,
     plan::{Mask, Output, Plan},
     time::{
         calendar::Calendar,
@@ -91,6 +92,15 @@ impl Decoding {
         kernel::decode(&self.0, elements)
     }
 
+    /// The decoding of the same times as moments, which have an order and means, and the way from those to texts; `None`
+    /// if decoded elements are no texts.
+    pub fn as_moments(&self) -> Option<(Self, CalendarTexts)> {
+        let Output::Texts(units) = &self.0.output else { return None };
+        let (output, texts) = (Output::CalendarMoments(units.clone()), CalendarTexts(units.calendar));
+        let data_type = time_type("numpy.datetime64", "us")?;
+        Some((Self(Plan { output, data_type, ..self.0.clone() }), texts))
+    }
+
     /// The decoding of the same times as texts, which have no range; `None` if elements are no times.
     pub(crate) fn as_texts(&self) -> Option<Self> {
         let Output::Moments(units) = &self.0.output else { return None };
@@ -134,6 +144,7 @@ impl Decoding {
             Output::Bool => number_type(Number::Bool),
             Output::Moments(_) => time_type("numpy.datetime64", "ns"),
             Output::Durations { result, .. } => time_type("numpy.timedelta64", unit_name(*result)),
+            Output::CalendarMoments(_) => time_type("numpy.datetime64", "us"),
             Output::Texts(_) => parse_v3(&Value::from("string")).ok(),
         };
         // Each of these types is known.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The memory of an encoded time as text, including the overhead of elements of variable length, in bytes.
-const TEXT_MEMORY: u64 = 64;
+pub(crate) const TEXT_MEMORY: u64 = 64;
 const NS_PER_SECOND: i64 = 1_000_000_000;
 /// The first moment of the Gregorian calendar, 1582-10-15, in nanoseconds from the start of 1970.
 const REFORM: i128 = -141_427 * 86_400 * 1_000_000_000;
@@ -312,6 +312,7 @@ fn decode_as<T: Stored>(plan: &Plan, bytes: &Bytes) -> Result<Elements, CfError>
             };
             counts(bytes.chunks_exact(T::SIZE).map(duration), bytes.len() / T::SIZE)?
         }
+        Output::CalendarMoments(units) => counts(moments_as::<T>(plan, bytes, units)?.into_iter().map(Ok), bytes.len() / T::SIZE)?,
         Output::Texts(units) => return texts::<T>(plan, bytes, units),
     };
     Ok(Elements::Fixed(fixed))

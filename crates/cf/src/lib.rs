@@ -20,6 +20,7 @@ mod decoding;
 mod error;
 mod kernel;
 mod label;
+mod moments;
 mod plan;
 mod time;
 
@@ -30,4 +31,5 @@ pub use label::{
     Coordinate, Label, LabelError, LabelSelection, LabelText, MAX_LABEL_SIZE, MAX_LABELS, MAX_SELECTION_SIZE, Match,
     NearLabels, TextSource,
 };
+pub use moments::CalendarTexts;
 pub use time::calendar::Calendar;

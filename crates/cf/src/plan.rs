@@ -39,6 +39,8 @@ pub(crate) enum Output {
     Bool,
     /// `datetime64[ns]`.
     Moments(TimeUnits),
+    /// `datetime64[us]` that counts the days of a calendar, which is no type of an answer.
+    CalendarMoments(TimeUnits),
     /// Texts of moments.
     Texts(TimeUnits),
     /// `timedelta64`: the lengths of the encoded unit and that of the result, in nanoseconds.

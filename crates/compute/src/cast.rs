@@ -95,6 +95,21 @@ pub(crate) fn write_integer(value: i128, number: Number, out: &mut Vec<u8>) -> O
     write(Value::Integer(value), number, out)
 }
 
+/// True if a type of integers has an integer; other types have the nearest number.
+pub(crate) fn fits(value: i128, number: Number) -> bool {
+    match number {
+        Number::Int8 => i8::try_from(value).is_ok(),
+        Number::Int16 => i16::try_from(value).is_ok(),
+        Number::Int32 => i32::try_from(value).is_ok(),
+        Number::Int64 => i64::try_from(value).is_ok(),
+        Number::UInt8 => u8::try_from(value).is_ok(),
+        Number::UInt16 => u16::try_from(value).is_ok(),
+        Number::UInt32 => u32::try_from(value).is_ok(),
+        Number::UInt64 => u64::try_from(value).is_ok(),
+        _ => true,
+    }
+}
+
 /// The data type that NumPy's `result_type` chooses for two data types.
 pub(crate) fn promoted(one: &DataType, other: &DataType) -> Option<DataType> {
     if one == other {
@@ -119,8 +134,6 @@ pub(crate) fn promote(bytes: Vec<u8>, from: &DataType, to: &DataType) -> Result<
 }
 
 fn check_exact(bytes: &[u8], from: Number, to: Number, data_type: &DataType) -> Result<(), ComputeError> {
-    /// The magnitude up to which a `float64` has every integer.
-    const EXACT: u128 = 1 << 53;
     if !matches!(to, Number::Float64 | Number::Complex128) {
         return Ok(());
     }
@@ -128,7 +141,7 @@ fn check_exact(bytes: &[u8], from: Number, to: Number, data_type: &DataType) -> 
         Number::Int64 => i64::all(bytes).iter().map(|&value| i64::read(value).into()).collect(),
         _ => u64::all(bytes).iter().map(|&value| u64::read(value).into()).collect(),
     };
-    match values.into_iter().find(|value| value.unsigned_abs() > EXACT) {
+    match values.into_iter().find(|&value| value as f64 as i128 != value) {
         None => Ok(()),
         Some(value) => Err(ComputeError::Inexact { data_type: data_type.name(), value: value.to_string() }),
     }

@@ -170,6 +170,6 @@ fn is_unsigned(number: Number) -> bool {
     matches!(number, Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64)
 }
 
-fn is_float(number: Number) -> bool {
+pub(crate) fn is_float(number: Number) -> bool {
     matches!(number, Number::Float16 | Number::Float32 | Number::Float64)
 }

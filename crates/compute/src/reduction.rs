@@ -10,7 +10,7 @@ use crate::{
     accumulate::{Computation, spill_of_each},
     cast::{self, Cast},
     error::{ComputeError, shown},
-    function::{Function, Operation},
+    function::{Function, Operation, is_float},
     grid::{GroupGrid, Windows},
     kind::Kind,
     partial::Partial,
@@ -84,6 +84,8 @@ pub struct Reduction {
 #[derive(Clone, Debug)]
 struct Dimension {
     windows: Windows,
+    /// The size of windows that was asked for, which may exceed the extent; otherwise 1.
+    requested: u64,
     name: Option<String>,
     /// True if the result has it.
     is_shown: bool,
@@ -100,6 +102,7 @@ impl Reduction {
             .zip(&input.names)
             .map(|(extent, name)| Dimension {
                 windows: Windows::kept(extent.unwrap_or(1)),
+                requested: 1,
                 name: name.clone(),
                 is_shown: extent.is_some(),
                 is_whole: false,
@@ -120,7 +123,8 @@ impl Reduction {
         for (name, window) in &request.windows {
             let axis = find(name)?;
             if let Some(dimension) = dimensions.get_mut(axis) {
-                dimension.windows = windowed(name, dimension.windows.extent, (*window).max(1), request.edge)?;
+                dimension.requested = (*window).max(1);
+                dimension.windows = windowed(name, dimension.windows.extent, dimension.requested, request.edge)?;
             }
         }
         let all = || (0..dimensions.len()).filter(|&axis| input.extents.get(axis).is_some_and(Option::is_some));
@@ -189,9 +193,9 @@ impl Reduction {
     /// Lets the sum of integers have the type that it is cast to: it may exceed 64 bits.
     fn sum_to_result(&mut self) {
         let [computation] = self.computations.as_mut_slice() else { return };
-        let is_integer_sum =
-            computation.function.operation == Operation::Sum && !matches!(Kind::of(&self.common), Kind::Complex(_));
-        if let (true, Some(cast)) = (is_integer_sum && computation.result != computation.data_type, &self.cast)
+        let is_integer_sum = computation.function.operation == Operation::Sum
+            && matches!(Kind::of(&computation.data_type), Kind::Number(number) if !is_float(number));
+        if let (true, Some(cast)) = (is_integer_sum, &self.cast)
             && matches!(Kind::of(cast.data_type()), Kind::Number(_))
         {
             computation.result = cast.data_type().clone();
@@ -234,11 +238,11 @@ impl Reduction {
         self.dimensions.iter().map(|dimension| dimension.windows).collect()
     }
 
-    /// The window of each dimension of the array that the result has and that is not reduced as a whole; `None` for
-    /// others.
+    /// The size of the windows that were asked for, of each dimension of the array that the result has and that is not
+    /// reduced as a whole; `None` for others. It may exceed the extent, of which there is one window then.
     pub fn shown_windows(&self) -> Vec<Option<u64>> {
         let window =
-            |dimension: &Dimension| (dimension.is_shown && !dimension.is_whole).then_some(dimension.windows.window);
+            |dimension: &Dimension| (dimension.is_shown && !dimension.is_whole).then_some(dimension.requested);
         self.dimensions.iter().map(window).collect()
     }
 

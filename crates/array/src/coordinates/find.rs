@@ -24,8 +24,8 @@ pub(crate) struct Located {
 pub(super) fn dimension_of(model: &ArrayModel, name: &str) -> Option<usize> {
     let named = model.dimension_names.iter().position(|dimension| dimension.as_deref() == Some(name));
     named.or_else(|| {
-        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        name.parse().ok().filter(|number| is_number && *number < model.shape.len())
+        let number = name.parse::<usize>().ok()?;
+        (number < model.shape.len() && number.to_string() == name).then_some(number)
     })
 }
 

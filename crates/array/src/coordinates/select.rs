@@ -14,6 +14,7 @@ use meta::{
     json::Json,
     selection::{DimensionSelection, Item, Region, Selection, Slice},
 };
+use serde_json::json;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -232,7 +233,7 @@ async fn taken(
     let memory = context.reserve_memory(&[], size.saturating_mul(2)).await?;
     let (labels, selection) = (found.labels.clone(), selected.clone());
     let steps = steps.saturating_add(size);
-    let means = move || means(&labels.take(&selection), labels.data_type(), window);
+    let means = move || means(&labels, &selection, window);
     let means = context.run_measured(steps, means).await?;
     let labels =
         |(elements, data_type)| Labels { data_type, elements, attributes: found.attributes, _memory: Some(memory) };
@@ -254,21 +255,24 @@ pub(crate) fn function_labels(reduction: &Reduction) -> Option<LabelledDimension
     Some(LabelledDimension { name: FUNCTION_DIMENSION.to_owned(), dimension: Some(0), labels: Some(labels) })
 }
 
-/// The labels of windows: the mean of those of their positions; `None` if they have no mean.
-fn means(labels: &Elements, data_type: &DataType, window: u64) -> Option<(Elements, DataType)> {
+/// The labels of windows: the mean of those of their positions, as far as they are not missing; `None` if they have no
+/// mean.
+fn means(labels: &Coordinate, selection: &DimensionSelection, window: u64) -> Option<(Elements, DataType)> {
     if window == 1 {
-        return Some((labels.clone(), data_type.clone()));
+        return Some((labels.take(selection), labels.data_type().clone()));
     }
+    if let Some((moments, texts)) = labels.take_moments(selection) {
+        let data_type = parse_v3(&json!({"name": "numpy.datetime64", "configuration": {"unit": "us", "scale_factor": 1}}));
+        let (means, _) = means_of_fixed(&moments, &data_type.ok()?, window)?;
+        return Some((texts.write(&means).ok()?, labels.data_type().clone()));
+    }
+    means_of_fixed(&labels.take(selection), labels.data_type(), window)
+}
+
+fn means_of_fixed(labels: &Elements, data_type: &DataType, window: u64) -> Option<(Elements, DataType)> {
     let Elements::Fixed(bytes) = labels else { return None };
     let count = (bytes.len() / data_type.fixed_size()?.max(1)) as u64;
-    let request = ReductionRequest {
-        functions: vec![Function { operation: Operation::Mean, missing: Missing::Propagate }],
-        axes: None,
-        windows: vec![("0".to_owned(), window)],
-        edge: Edge::Partial,
-        reduced_dimensions: ReducedDimensions::Drop,
-        ddof: 0,
-    };
+    let request = label_means(window, Edge::Partial);
     let input = Input { data_type: data_type.clone(), extents: vec![Some(count)], names: vec![None] };
     let reduction = Reduction::new(&request, &input, None).ok()?;
     let grid = Arc::new(GroupGrid::new(&reduction.windows())?);
@@ -276,6 +280,18 @@ fn means(labels: &Elements, data_type: &DataType, window: u64) -> Option<(Elemen
     let positions = AxisPositions::Strided { first: 0, step: 1, len: count, out: 0 };
     partial.add(&[count], &[positions], labels).ok()?;
     Some((reduction.finish(&partial, grid.groups()).ok()?, reduction.data_type().clone()))
+}
+
+/// The reduction of a coordinate to the labels of windows: as with xarray, the mean of those that are not missing.
+pub fn label_means(window: u64, edge: Edge) -> ReductionRequest {
+    ReductionRequest {
+        functions: vec![Function { operation: Operation::Mean, missing: Missing::Skip }],
+        axes: None,
+        windows: vec![("0".to_owned(), window)],
+        edge,
+        reduced_dimensions: ReducedDimensions::Drop,
+        ddof: 0,
+    }
 }
 
 /// True if coordinates are still those that were used, as far as their versions are known.

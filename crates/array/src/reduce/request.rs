@@ -1,7 +1,5 @@
 //! Requests for reductions, and their plans.
 
-use std::sync::Arc;
-
 use compute::{GroupGrid, Input, Reduction, ReductionRequest, SPILL_MEMORY, Windows};
 use meta::{
     ArrayModel, NodePath,
@@ -12,10 +10,10 @@ use meta::{
 
 use super::slabs::Slabs;
 use crate::{
-    convention::decode_map,
+    convention::{Steps, steps_around},
     error::ArrayError,
     grid::slab::slice_dimension,
-    map::{Decode, ElementMap, stable_hash},
+    map::{Decode, stable_hash},
     node::array::Array,
     options::Options,
     read::consumer::{Consumer, Consumption, ConsumptionCost, ResultCost},
@@ -26,6 +24,9 @@ const STEPS_PER_ELEMENT: u64 = 2;
 
 /// The steps of adding a number of fill values to a group, for each function.
 const STEPS_PER_FILLED_GROUP: u64 = 32;
+
+/// The memory of a time as text, in bytes.
+const TEXT_SIZE: u64 = 64;
 
 /// A reduction of selected elements: they are decoded, reduced, and the results are cast.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ pub struct ReduceRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct ReducePlan {
     pub(crate) reduction: Reduction,
-    pub(crate) maps: Vec<Arc<dyn ElementMap>>,
+    pub(crate) steps: Steps,
     /// The selected elements: those of windows that are left out are not.
     pub(crate) region: Region,
     /// The number of groups of a slab, at most.
@@ -74,31 +75,50 @@ impl ReduceRequest {
     ) -> Result<ReducePlan, ArrayError> {
         let ResolvedSelection::Region(region) = selection else { return Err(ArrayError::ReducesPoints) };
         let depends = self.reduction.functions.iter().any(|function| function.depends_on_decoding());
-        let maps: Vec<_> = decode_map((path, model), self.decode, depends)?.into_iter().collect();
-        let data_type = maps.last().map_or(&model.data_type, |map| map.data_type());
+        let steps = steps_around((path, model), self.decode, depends)?;
+        let data_type = steps.decode.as_ref().map_or(&model.data_type, |map| map.data_type());
         let astype = self.astype.as_deref().map(number_type).transpose()?;
         let input = input(model, data_type, region);
         let reduction = Reduction::new(&self.reduction, &input, astype.as_ref())?;
+        // Counts and positions stay numbers.
+        let texts = steps.texts.filter(|_| reduction.data_type() == data_type);
+        let steps = Steps { decode: steps.decode.clone(), texts };
         let windows = reduction.windows();
         let region = trimmed(region, &windows);
         let size = reduction.shape().into_iter().map(u128::from).fold(1, u128::saturating_mul);
-        let size = size.saturating_mul(reduction.data_type().fixed_size().unwrap_or(0) as u128);
+        let per_result = match steps.texts {
+            Some(_) => TEXT_SIZE,
+            None => reduction.data_type().fixed_size().unwrap_or(0) as u64,
+        };
+        let size = size.saturating_mul(per_result.into());
         if size > limit.into() {
             return Err(ArrayError::SelectionTooLarge { size, limit, smaller: None });
         }
-        let per_group = reduction.size_per_group().saturating_add(reduction.result_size()).max(1);
+        let plan = ReducePlan { reduction, steps, region, max_groups: u64::MAX };
+        let per_group = plan.reduction.size_per_group().saturating_add(plan.result_size()).max(1);
         let max_groups = (max_state(options) / per_group).max(1);
         let groups = windows.iter().map(|windows| windows.count().max(1)).fold(1, u64::saturating_mul);
-        if reduction.functions().len() > 1 && groups > max_groups {
+        if plan.reduction.functions().len() > 1 && groups > max_groups {
             let size = groups.saturating_mul(per_group);
             let limit = max_state(options);
             return Err(compute::ComputeError::TooManyGroups { groups, size, limit }.into());
         }
-        Ok(ReducePlan { reduction, maps, region, max_groups })
+        Ok(ReducePlan { max_groups, ..plan })
     }
 }
 
 impl ReducePlan {
+    /// The data type of the results.
+    pub(crate) fn data_type(&self) -> &DataType {
+        self.steps.texts.as_ref().map_or(self.reduction.data_type(), |texts| texts.data_type())
+    }
+
+    /// The memory of the results of a group, in bytes.
+    fn result_size(&self) -> u64 {
+        let texts = self.steps.texts.as_ref().map_or(0, |_| TEXT_SIZE);
+        self.reduction.result_size().saturating_add(texts.saturating_mul(self.reduction.functions().len() as u64))
+    }
+
     /// The memory of the state for the groups of a slab, in bytes.
     pub(crate) fn state(&self) -> u64 {
         let windows = self.reduction.windows();
@@ -110,7 +130,7 @@ impl ReducePlan {
     fn slab_memory(&self) -> u64 {
         let windows = self.reduction.windows();
         let groups = GroupGrid::new(&windows).map_or(u64::MAX, |grid| grid.groups() as u64).min(self.max_groups);
-        self.state().saturating_add(groups.saturating_mul(self.reduction.result_size())).saturating_add(SPILL_MEMORY)
+        self.state().saturating_add(groups.saturating_mul(self.result_size())).saturating_add(SPILL_MEMORY)
     }
 
     /// The number of groups that a chunk touches, at most.
@@ -135,14 +155,15 @@ impl Consumer for ReduceConsumer<'_> {
     fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
         let plan = self.request.plan((array.path(), array.model()), &selection, (self.options, self.limit))?;
         let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
-        let decoded_size = plan.maps.last().map_or(0, |map| map.data_type().fixed_size().unwrap_or(0) as u64);
+        let decode = plan.steps.decode.as_ref();
+        let decoded_size = decode.map_or(0, |map| map.data_type().fixed_size().unwrap_or(0) as u64);
         let cost = ResultCost {
-            size: plan.reduction.shape().into_iter().fold(plan.reduction.result_size(), u64::saturating_mul),
+            size: plan.reduction.shape().into_iter().fold(plan.result_size(), u64::saturating_mul),
             state: plan.slab_memory(),
             decoded_per_byte: decoded_size.div_ceil(stored),
             passes: plan.slabs(array).passes(),
             work_per_element: STEPS_PER_ELEMENT
-                .saturating_mul((self.request.reduction.functions.len() as u64).saturating_add(plan.maps.len() as u64)),
+                .saturating_mul((self.request.reduction.functions.len() as u64).saturating_add(decode.map_or(0, |_| 1))),
             work_per_missing_chunk: STEPS_PER_FILLED_GROUP
                 .saturating_mul(self.request.reduction.functions.len() as u64)
                 .saturating_mul(plan.groups_per_chunk(array.grid())),

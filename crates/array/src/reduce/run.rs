@@ -68,11 +68,11 @@ impl Reducer {
         &self,
         region: &Region,
         grid: Arc<GroupGrid>,
-        maps: Vec<Arc<dyn ElementMap>>,
+        decode: Option<Arc<dyn ElementMap>>,
         make: Box<MakePartial>,
     ) -> Result<Partial, ArrayError> {
         let fill = &self.source.array.model().fill_value;
-        let sink = Arc::new(ReductionSink::new(make, maps, fill, (grid, self.partials))?);
+        let sink = Arc::new(ReductionSink::new(make, decode, fill, (grid, self.partials))?);
         if let Some(selection) = ElementSelection::of(region) {
             let extents = region.dimensions.iter().map(DimensionSelection::len).collect();
             let slab = Slab { extents, selection };
@@ -157,7 +157,7 @@ impl Running {
         let grid = Arc::new(GroupGrid::new(&windows).ok_or(compute::ComputeError::Internal)?);
         let (plan, groups, of_slab) = (self.plan.clone(), grid.groups(), grid.clone());
         let make = Box::new(move || plan.reduction.partial(of_slab.clone()));
-        let partial = self.reducer.pass(&region, grid, self.plan.maps.clone(), make).await?;
+        let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;
         let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
         let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
         let is_complete = self.slabs.clone().next().is_none();

@@ -24,7 +24,7 @@ pub(crate) struct ReductionSink {
     pool: Mutex<Pool>,
     returned: Condvar,
     make: Box<MakePartial>,
-    maps: Vec<Arc<dyn ElementMap>>,
+    decode: Option<Arc<dyn ElementMap>>,
     /// The decoded fill value.
     fill: Elements,
     grid: Arc<GroupGrid>,
@@ -40,14 +40,14 @@ impl ReductionSink {
     /// A sink of at most `most` partial results.
     pub(crate) fn new(
         make: Box<MakePartial>,
-        maps: Vec<Arc<dyn ElementMap>>,
+        decode: Option<Arc<dyn ElementMap>>,
         fill: &[u8],
         (grid, most): (Arc<GroupGrid>, usize),
     ) -> Result<Self, ArrayError> {
         let stored = Elements::Fixed(bytes::Bytes::copy_from_slice(fill));
-        let fill = maps.iter().try_fold(stored, |elements, map| map.map(&elements))?;
+        let fill = decode.as_ref().map_or(Ok(stored.clone()), |decode| decode.map(&stored))?;
         let pool = Mutex::new(Pool { free: Vec::new(), made: 0 });
-        Ok(Self { pool, returned: Condvar::new(), make, maps, fill, grid, most: most.max(1) })
+        Ok(Self { pool, returned: Condvar::new(), make, decode, fill, grid, most: most.max(1) })
     }
 
     /// The work of merging, in steps.
@@ -118,12 +118,7 @@ impl ElementSink for ReductionSink {
         elements: &Elements,
     ) -> Result<(), ArrayError> {
         let axes = positions(selection)?;
-        let decoded = match self.maps.split_first() {
-            None => None,
-            Some((first, rest)) => {
-                Some(rest.iter().try_fold(first.map(elements)?, |elements, map| map.map(&elements))?)
-            }
-        };
+        let decoded = self.decode.as_ref().map(|decode| decode.map(elements)).transpose()?;
         self.with_partial(|partial| partial.add(shape, &axes, decoded.as_ref().unwrap_or(elements)))
     }
 

@@ -13,7 +13,7 @@ use meta::{
 
 use super::run::Reducer;
 use crate::{
-    convention::decode_map,
+    convention::steps_around,
     coordinates::select::Selected,
     error::ArrayError,
     map::{Decode, ElementMap, stable_hash},
@@ -46,7 +46,7 @@ pub struct StatisticsOf {
 pub struct StatisticsRead {
     read: ArrayRead,
     request: StatisticsRequest,
-    maps: Vec<Arc<dyn ElementMap>>,
+    decode: Option<Arc<dyn ElementMap>>,
     key: Option<ResultKey>,
 }
 
@@ -61,8 +61,9 @@ impl StatisticsOf {
         stable_hash(&Identity { version: VERSION, quantiles, bins: *bins, range, decode: self.decode })
     }
 
-    fn maps(&self, at: (&NodePath, &ArrayModel)) -> Result<Vec<Arc<dyn ElementMap>>, ArrayError> {
-        Ok(decode_map(at, self.decode, true)?.into_iter().collect())
+    /// The step that decodes the elements. Times have no statistics, so texts of them are made of none.
+    fn decode_step(&self, at: (&NodePath, &ArrayModel)) -> Result<Option<Arc<dyn ElementMap>>, ArrayError> {
+        Ok(steps_around(at, self.decode, true)?.decode)
     }
 }
 
@@ -78,11 +79,11 @@ struct Identity {
 impl Consumer for StatisticsOf {
     fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
         let ResolvedSelection::Region(region) = &selection else { return Err(ArrayError::ReducesPoints) };
-        let maps = self.maps((array.path(), array.model()))?;
-        let data_type = decoded_type(&maps, array.model());
+        let decode = self.decode_step((array.path(), array.model()))?;
+        let data_type = decoded_type(decode.as_deref(), array.model());
         StatisticsPasses::new(self.statistics.clone(), data_type, &extents(region))?;
         let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
-        let decoded = if maps.is_empty() { 0 } else { data_type.fixed_size().unwrap_or(0) as u64 };
+        let decoded = if decode.is_none() { 0 } else { data_type.fixed_size().unwrap_or(0) as u64 };
         let cost = ResultCost {
             size: RESPONSE_SIZE.saturating_add(self.statistics.bins.saturating_mul(40)),
             state: self.statistics.state_size(),
@@ -98,9 +99,9 @@ impl Consumer for StatisticsOf {
 
 impl StatisticsRead {
     pub(crate) fn new(read: ArrayRead, request: &StatisticsOf) -> Result<Self, ArrayError> {
-        let maps = request.maps((read.path(), read.model()))?;
+        let decode = request.decode_step((read.path(), read.model()))?;
         let key = read.fingerprint().map(|input| ResultKey { input, computation: request.fingerprint() });
-        Ok(Self { read, request: request.statistics.clone(), maps, key })
+        Ok(Self { read, request: request.statistics.clone(), decode, key })
     }
 
     /// The statistics of a selection by names.
@@ -126,7 +127,7 @@ impl StatisticsRead {
 
     /// The data type of the elements, decoded.
     pub fn data_type(&self) -> &DataType {
-        decoded_type(&self.maps, self.model())
+        decoded_type(self.decode.as_deref(), self.model())
     }
 
     /// The metrics of the read.
@@ -162,15 +163,15 @@ impl StatisticsRead {
         let reducer = Reducer::new(self.read, self.request.state_size()).await?;
         while let Some(pass) = passes.next(&windows)? {
             let grid = pass.grid();
-            let partial = reducer.pass(&region, grid, self.maps.clone(), Box::new(move || pass.partial())).await?;
+            let partial = reducer.pass(&region, grid, self.decode.clone(), Box::new(move || pass.partial())).await?;
             passes.add(partial)?;
         }
         Ok(passes.finish()?)
     }
 }
 
-fn decoded_type<'a>(maps: &'a [Arc<dyn ElementMap>], model: &'a ArrayModel) -> &'a DataType {
-    maps.last().map_or(&model.data_type, |map| map.data_type())
+fn decoded_type<'a>(decode: Option<&'a dyn ElementMap>, model: &'a ArrayModel) -> &'a DataType {
+    decode.map_or(&model.data_type, |decode| decode.data_type())
 }
 
 fn extents(region: &Region) -> Vec<u64> {

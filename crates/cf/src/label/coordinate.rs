@@ -16,6 +16,7 @@ use crate::{
     decoding::Decoding,
     error::CfError,
     kernel,
+    moments::CalendarTexts,
     time::{NOT_A_TIME, calendar::Calendar},
 };
 
@@ -157,6 +158,17 @@ impl Coordinate {
                 Elements::Variable(builder.finish())
             }
         }
+    }
+
+    /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels are
+    /// no texts of times.
+    pub fn take_moments(&self, selection: &DimensionSelection) -> Option<(Elements, CalendarTexts)> {
+        let (Values::Moments(moments), LabelType::Moment(_, calendar)) = (&self.values, self.label_type) else {
+            return None;
+        };
+        let indices = (0..selection.len()).filter_map(|at| index_at(selection, at));
+        let taken = indices.filter_map(|index| moments.get(index)).flat_map(|moment| moment.to_le_bytes());
+        Some((Elements::Fixed(taken.collect::<Vec<u8>>().into()), CalendarTexts(calendar)))
     }
 
     /// The element of an index.

@@ -2,7 +2,6 @@
 
 use std::{any::Any, ops::Range};
 
-use meta::data_type::Number;
 use num_bigint::{BigInt, BigUint};
 
 use super::{Accumulator, Computation, downcast};
@@ -126,12 +125,7 @@ impl<W: Whole> IntegerSums<W> {
         let result = &computation.result;
         let number = result.number().ok_or(ComputeError::Internal)?;
         let (sum, _) = self.group(group);
-        let fits = match number {
-            Number::Int64 => i64::try_from(sum).is_ok(),
-            Number::UInt64 => u64::try_from(sum).is_ok(),
-            _ => true,
-        };
-        if !fits {
+        if !cast::fits(sum, number) {
             return Err(ComputeError::SumOverflow { data_type: result.name() });
         }
         cast::write_integer(sum, number, out).ok_or_else(|| ComputeError::SumOverflow { data_type: result.name() })

@@ -1,7 +1,7 @@
 //! The steps from selected elements to those of a response: decode, reduce, cast.
 
-use array::{ArrayError, ArrayResult, Decode, ReduceRequest};
-use compute::{ComputeError, Edge, Function, Missing, Operation, ReducedDimensions, ReductionRequest, find_dimension};
+use array::{ArrayError, ArrayResult, Decode, ReduceRequest, label_means};
+use compute::{ComputeError, Edge, Function, ReducedDimensions, ReductionRequest, find_dimension};
 use meta::{Dialect, NodePath, selection::ReadRequest};
 use wire::query::{self, ElementsQuery, Keepdims, QueryError, REDUCE};
 
@@ -67,14 +67,7 @@ impl Steps {
             let stored = engine.arrays.read(coordinate, Some(dialect), request, limit).await?;
             return ArrayResult::from(stored).decoded(Decode::Cf);
         };
-        let reduction = ReductionRequest {
-            functions: vec![Function { operation: Operation::Mean, missing: Missing::Propagate }],
-            axes: None,
-            windows: vec![("0".to_owned(), window)],
-            edge,
-            reduced_dimensions: ReducedDimensions::Drop,
-            ddof: 0,
-        };
+        let reduction = label_means(window, edge);
         let reduce = ReduceRequest { reduction, decode: Some(Decode::Cf), astype: None };
         engine.arrays.reduce(coordinate, Some(dialect), (request, &reduce), limit).await
     }
@@ -84,7 +77,8 @@ impl Steps {
         let Some(ReduceRequest { reduction, .. }) = &self.reduce else { return Ok(None) };
         for (name, window) in &reduction.windows {
             if find_dimension(name, names)? == axis {
-                return Ok(Some((*window, reduction.edge)));
+                // Windows of one element have its label.
+                return Ok(Some((*window, reduction.edge)).filter(|(window, _)| *window > 1));
             }
         }
         let is_reduced = match &reduction.axes {
