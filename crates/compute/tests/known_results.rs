@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use codec::Elements;
-use compute::{AxisPositions, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest};
+use compute::{AxisPositions, ComputeError, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest};
 use meta::data_type::DataType;
 use serde_json::json;
 
@@ -141,4 +141,50 @@ fn small_integers_are_reduced_in_wide_types() {
     check(("mean", 0, None), values(), ("float64", floats(&[63.25])));
     check(("mean", 0, Some(2)), values(), ("float64", floats(&[127.0, -0.5])));
     check(("var", 0, None), values(), ("float64", floats(&[12192.1875])));
+}
+
+/// The result of a sum, or of several functions, of elements of 64 bits after a cast.
+fn cast(functions: &[&str], (data_type, values): (&str, &[i64]), astype: &str) -> Result<(String, Vec<u8>), ComputeError> {
+    let of = |name: &str| meta::data_type::parse_v3(&json!(name)).unwrap();
+    let request = ReductionRequest {
+        functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
+        axes: None,
+        windows: Vec::new(),
+        edge: Edge::Partial,
+        reduced_dimensions: ReducedDimensions::Drop,
+        ddof: 0,
+    };
+    let len = values.len() as u64;
+    let input = Input { data_type: of(data_type), extents: vec![Some(len)], names: vec![None] };
+    let reduction = Reduction::new(&request, &input, Some(&of(astype)))?;
+    let grid = Arc::new(GroupGrid::new(&reduction.windows()).unwrap());
+    let mut partial = reduction.partial(grid.clone())?;
+    let elements = Elements::Fixed(integers(values).concat().into());
+    partial.add(&[len], &[AxisPositions::Strided { first: 0, step: 1, len, out: 0 }], &elements)?;
+    let Elements::Fixed(found) = reduction.finish(&partial, grid.groups())? else { panic!() };
+    Ok((reduction.data_type().name(), found.to_vec()))
+}
+
+#[test]
+fn overflow_of_a_sum_is_judged_after_the_cast() {
+    let large = [i64::MAX, i64::MAX, 1];
+    let float = |value: f64| Ok(("float64".to_owned(), value.to_le_bytes().to_vec()));
+    // 2⁶⁴ - 1, and 2⁶⁵ - 2.
+    assert_eq!(cast(&["sum"], ("int64", &large), "float64"), float(2_f64.powi(64)));
+    assert_eq!(cast(&["sum"], ("uint64", &[-1, -1]), "float64"), float(2_f64.powi(65)));
+    for (values, astype, fits) in
+        [(&large[..], "int64", false), (&[127], "int8", true), (&[128], "int8", false), (&[-129], "int8", false)]
+    {
+        let found = cast(&["sum"], ("int64", values), astype);
+        assert_eq!(found.is_ok(), fits, "{values:?} {astype}: {found:?}");
+        assert!(fits || matches!(found, Err(ComputeError::SumOverflow { .. })), "{found:?}");
+    }
+}
+
+#[test]
+fn only_integers_that_a_float_lacks_are_refused_beside_a_mean() {
+    for (value, exact) in [(1 << 60, true), ((1 << 53) + 1, false), (-(1 << 53), true), (i64::MAX, false)] {
+        let found = cast(&["max", "mean"], ("int64", &[value]), "float64");
+        assert_eq!(found.is_ok(), exact, "{value}: {found:?}");
+    }
 }

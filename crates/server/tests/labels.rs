@@ -248,3 +248,102 @@ async fn labels_of_windows_are_means() {
     let [first, second, third, fourth] = times;
     assert_eq!(csv.text(), format!("time,t\r\n{first},3\r\n{second},3\r\n{third},2\r\n{fourth},3\r\n"));
 }
+
+/// Windows have the mean of the labels that they have, as with xarray, in each form of an answer.
+#[tokio::test]
+async fn missing_labels_are_left_out_of_means() {
+    let server = TestServer::new();
+    let labels = [
+        ("x", "float64", json!({}), json!(["NaN", 1.0, "NaN", "NaN", 4.0]), json!([1.0, "NaN", 4.0])),
+        (
+            "y",
+            "int32",
+            json!({"units": "days since 2000-01-01", "missing_value": 7}),
+            json!([7, 1, 7, 7, 4]),
+            json!(["2000-01-02T00:00:00.000000000", "NaT", "2000-01-05T00:00:00.000000000"]),
+        ),
+        (
+            "z",
+            "int32",
+            json!({"units": "days since 2000-02-29", "calendar": "360_day", "missing_value": 7}),
+            json!([0, 1, 7, 7, 2]),
+            json!(["2000-02-29T12:00:00", "NaT", "2000-03-01T00:00:00"]),
+        ),
+        ("w", "int32", json!({}), json!([3, 4, 5, 6, 7]), json!([3.5, 5.5, 7.0])),
+    ];
+    for (name, data_type, attributes, stored, means) in labels {
+        create(&server, name, &document(data_type, &[5], &[name], attributes), &stored).await;
+        let path = format!("of_{name}");
+        create(&server, &path, &document("int8", &[5], &[name], json!({})), &json!([1, 2, 3, 4, 5])).await;
+        let query = format!("{path}?coarsen.{name}=2&reduce=max");
+        assert_eq!(get(&server, &format!("{query}&labels={name}")).await.json(), means, "{name}");
+        let answer = get(&server, &format!("{query}&format=xarray")).await.json();
+        assert_eq!(answer["coords"][name]["data"], means, "{name}");
+        // Windows of one element have its label, but one that is cut to a single element has the mean's type.
+        let one = get(&server, &format!("{path}?coarsen.{name}=1&reduce=max&format=xarray")).await.json();
+        let labels = get(&server, &format!("{path}?labels={name}")).await;
+        assert_eq!(one["coords"][name]["data"], labels.json(), "{name}");
+        assert_eq!(get(&server, &format!("{path}?coarsen.{name}=1&reduce=max&labels={name}")).await.json(), labels.json());
+        let cut = format!("{path}?isel.{name}=4:&coarsen.{name}=2&reduce=max");
+        let (text, labels) =
+            (get(&server, &format!("{cut}&format=xarray")).await, get(&server, &format!("{cut}&labels={name}")).await);
+        assert_eq!(text.json()["coords"][name]["data"], labels.json(), "{name}");
+    }
+}
+
+/// What a caller learns does not depend on coordinates beyond its rights: whether there are some, and which labels.
+#[tokio::test]
+async fn unreadable_coordinates_change_no_answer() {
+    let closed = ServerWithTokens::closed();
+    let writer = TestServer::over(closed.server.store.clone(), Settings::default());
+    let elements = json!([[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]);
+    let array = document("int16", &[4, 3], &["time", "lat"], json!({}));
+    create(&writer, "lab/exp/sub/t", &array, &elements).await;
+    let (_, token) = closed.token(&["read:lab/exp/sub/"]);
+    let queries = [
+        "sel.lat=50.1",
+        "sel.time=2020-01-31..",
+        "sel.lat=nonsense",
+        "sel.nothing=1",
+        "labels=lat",
+        "labels=time&coarsen.time=2&reduce=mean",
+        "format=xarray",
+        "format=csv&header=labels",
+        "coarsen.lat=2&reduce=mean&format=xarray",
+        "sel.lat=50.1&stats",
+        "sel.lat=50.1&chunks",
+        "isel.lat=0",
+        "reduce=mean",
+    ];
+    let answers = async || {
+        let mut all = Vec::new();
+        for query in queries {
+            let answer = closed.get(&token, &format!("/array/lab/exp/sub/t?{query}")).await;
+            let mut headers = answer.headers.clone();
+            for name in ["date", "x-request-id", "server-timing"] {
+                headers.remove(name);
+            }
+            let mut body = answer.body.to_vec();
+            if let Ok(Value::Object(mut problem)) = serde_json::from_slice(&body) {
+                problem.remove("request");
+                body = Value::Object(problem).to_string().into_bytes();
+            }
+            all.push((query, answer.status, headers, body));
+        }
+        all
+    };
+    let without = answers().await;
+    assert_eq!(without.iter().filter(|(_, status, ..)| *status == StatusCode::OK).count(), 5);
+    for group in ["lab/exp", "lab"] {
+        for (name, extent) in [("time", 4_u64), ("lat", 3), ("nothing", 3)] {
+            let labels = document("float32", &[extent], &[name], json!({}));
+            create(&writer, &format!("{group}/{name}"), &labels, &json!((0..extent).collect::<Vec<_>>())).await;
+        }
+        assert_eq!(answers().await, without, "{group}");
+    }
+    // Those below are used.
+    let labels = document("float32", &[3], &["lat"], json!({}));
+    create(&writer, "lab/exp/sub/lat", &labels, &json!([60.5, 50.1, 40.5])).await;
+    let below = closed.get(&token, "/array/lab/exp/sub/t?sel.lat=50.1").await;
+    assert_eq!(below.json(), json!([1, 4, 7, 10]));
+}

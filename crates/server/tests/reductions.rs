@@ -119,3 +119,45 @@ async fn wide_sums_are_bounded_before_they_take_memory() {
     let allowed = server.get("/array/a?reduce=sum&axis=0&select=:,:1000&format=raw", &[]).await;
     assert_eq!((allowed.status, allowed.body.len()), (StatusCode::OK, 8000), "{}", allowed.text());
 }
+
+/// Times of a calendar that NumPy does not have are texts, yet have an order, means, and missing ones.
+#[tokio::test]
+async fn times_of_calendars_are_reduced() {
+    let server = TestServer::new();
+    let units = json!({"units": "hours since 2000-02-28", "calendar": "noleap", "missing_value": -1});
+    let document = with(with(v3_array("int16", &[2, 3], &[1, 2]), "/attributes", units), "/fill_value", json!(-1));
+    arrays::put(&server, "t/zarr.json", document.to_string().into_bytes()).await;
+    for (key, values) in [("0/0", [24_i16, 0]), ("1/0", [48, -1])] {
+        arrays::put(&server, &format!("t/c/{key}"), values.into_iter().flat_map(i16::to_le_bytes).collect()).await;
+    }
+    for (query, expected) in [
+        ("reduce=count", json!(3)),
+        ("reduce=count&axis=1", json!([2, 1])),
+        ("reduce=nanmin", json!("2000-02-28T00:00:00")),
+        ("reduce=nanmax", json!("2000-03-02T00:00:00")),
+        ("reduce=min", json!("NaT")),
+        ("reduce=nanmean&axis=1", json!(["2000-02-28T12:00:00", "2000-03-02T00:00:00"])),
+        ("reduce=nanmin,nanmax&axis=0&isel.1=:2", json!([
+            ["2000-03-01T00:00:00", "2000-02-28T00:00:00"],
+            ["2000-03-02T00:00:00", "2000-02-28T00:00:00"]
+        ])),
+        ("reduce=first&coarsen.1=2", json!([["2000-03-01T00:00:00", "NaT"], ["2000-03-02T00:00:00", "NaT"]])),
+        ("reduce=nanargmax", json!(3)),
+        ("reduce=argmax", json!(2)),
+    ] {
+        for _ in 0..2 {
+            // The second answer is remembered.
+            let answer = server.get(&format!("/array/t?decode=cf&{query}"), &[]).await;
+            assert_eq!(answer.status, StatusCode::OK, "{query}: {answer:?}");
+            assert_eq!(answer.json(), expected, "{query}");
+        }
+    }
+    let binary = server.get("/array/t?decode=cf&reduce=nanmin&format=npy", &[]).await;
+    binary.problem(ProblemType::UnsupportedCalendar);
+    let count = server.get("/array/t?decode=cf&reduce=count&format=raw", &[]).await;
+    assert_eq!(count.body.as_ref(), 3_i64.to_le_bytes());
+    for query in ["reduce=std", "reduce=sum", "stats", "reduce=nanmin&astype=float64"] {
+        let answer = server.get(&format!("/array/t?decode=cf&{query}"), &[]).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{query}");
+    }
+}
