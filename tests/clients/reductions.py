@@ -382,8 +382,9 @@ class Faults:
     def changed(self, statistics):
         """Statistics with another count, extreme, mean, deviation, or number of elements in a bin."""
         names = [name for name in ("count", "missing", "min", "max") if isinstance(statistics[name], int)]
-        histogram = statistics["histogram"]
-        if histogram and isinstance(statistics["min"], (int, float)) and self.rng.random() < 0.3:
+        # Histograms whose edges NumPy cannot tell apart, or of large integers, are not compared.
+        histogram = statistics["histogram"] if isinstance(statistics["min"], float) else None
+        if histogram and all(np.diff(histogram["edges"]) > 0) and self.rng.random() < 0.5:
             histogram["counts"][self.rng.randrange(len(histogram["counts"]))] += 1
         else:
             statistics[self.rng.choice(names)] += 1

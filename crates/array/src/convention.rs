@@ -101,8 +101,6 @@ pub(crate) fn steps_around(
 fn decoding((path, model): (&NodePath, &ArrayModel), decode: Decode) -> Result<Option<Decoding>, ArrayError> {
     match decode {
         Decode::Stored => Ok(None),
-        Decode::Cf => {
-            Decoding::of_array(model).map_err(|source| ArrayError::Convention { path: path.clone(), source })
-        }
+        Decode::Cf => Decoding::of_array(model).map_err(|source| ArrayError::Convention { path: path.clone(), source }),
     }
 }

@@ -312,7 +312,9 @@ fn decode_as<T: Stored>(plan: &Plan, bytes: &Bytes) -> Result<Elements, CfError>
             };
             counts(bytes.chunks_exact(T::SIZE).map(duration), bytes.len() / T::SIZE)?
         }
-        Output::CalendarMoments(units) => counts(moments_as::<T>(plan, bytes, units)?.into_iter().map(Ok), bytes.len() / T::SIZE)?,
+        Output::CalendarMoments(units) => {
+            counts(moments_as::<T>(plan, bytes, units)?.into_iter().map(Ok), bytes.len() / T::SIZE)?
+        }
         Output::Texts(units) => return texts::<T>(plan, bytes, units),
     };
     Ok(Elements::Fixed(fixed))

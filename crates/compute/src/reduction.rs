@@ -241,8 +241,7 @@ impl Reduction {
     /// The size of the windows that were asked for, of each dimension of the array that the result has and that is not
     /// reduced as a whole; `None` for others. It may exceed the extent, of which there is one window then.
     pub fn shown_windows(&self) -> Vec<Option<u64>> {
-        let window =
-            |dimension: &Dimension| (dimension.is_shown && !dimension.is_whole).then_some(dimension.requested);
+        let window = |dimension: &Dimension| (dimension.is_shown && !dimension.is_whole).then_some(dimension.requested);
         self.dimensions.iter().map(window).collect()
     }
 

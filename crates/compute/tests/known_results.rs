@@ -144,7 +144,11 @@ fn small_integers_are_reduced_in_wide_types() {
 }
 
 /// The result of a sum, or of several functions, of elements of 64 bits after a cast.
-fn cast(functions: &[&str], (data_type, values): (&str, &[i64]), astype: &str) -> Result<(String, Vec<u8>), ComputeError> {
+fn cast(
+    functions: &[&str],
+    (data_type, values): (&str, &[i64]),
+    astype: &str,
+) -> Result<(String, Vec<u8>), ComputeError> {
     let of = |name: &str| meta::data_type::parse_v3(&json!(name)).unwrap();
     let request = ReductionRequest {
         functions: functions.iter().map(|name| name.parse().unwrap()).collect(),

@@ -283,7 +283,10 @@ async fn missing_labels_are_left_out_of_means() {
         let one = get(&server, &format!("{path}?coarsen.{name}=1&reduce=max&format=xarray")).await.json();
         let labels = get(&server, &format!("{path}?labels={name}")).await;
         assert_eq!(one["coords"][name]["data"], labels.json(), "{name}");
-        assert_eq!(get(&server, &format!("{path}?coarsen.{name}=1&reduce=max&labels={name}")).await.json(), labels.json());
+        assert_eq!(
+            get(&server, &format!("{path}?coarsen.{name}=1&reduce=max&labels={name}")).await.json(),
+            labels.json()
+        );
         let cut = format!("{path}?isel.{name}=4:&coarsen.{name}=2&reduce=max");
         let (text, labels) =
             (get(&server, &format!("{cut}&format=xarray")).await, get(&server, &format!("{cut}&labels={name}")).await);
@@ -326,9 +329,10 @@ async fn unreadable_coordinates_change_no_answer() {
             let mut body = answer.body.to_vec();
             if let Ok(Value::Object(mut problem)) = serde_json::from_slice(&body) {
                 problem.remove("request");
+                headers.remove("content-length");
                 body = Value::Object(problem).to_string().into_bytes();
             }
-            all.push((query, answer.status, headers, body));
+            all.push((query, answer.status, headers, String::from_utf8_lossy(&body).into_owned()));
         }
         all
     };
@@ -339,7 +343,9 @@ async fn unreadable_coordinates_change_no_answer() {
             let labels = document("float32", &[extent], &[name], json!({}));
             create(&writer, &format!("{group}/{name}"), &labels, &json!((0..extent).collect::<Vec<_>>())).await;
         }
-        assert_eq!(answers().await, without, "{group}");
+        for (after, before) in answers().await.iter().zip(&without) {
+            assert_eq!(after, before, "{group}");
+        }
     }
     // Those below are used.
     let labels = document("float32", &[3], &["lat"], json!({}));

@@ -137,10 +137,10 @@ async fn times_of_calendars_are_reduced() {
         ("reduce=nanmax", json!("2000-03-02T00:00:00")),
         ("reduce=min", json!("NaT")),
         ("reduce=nanmean&axis=1", json!(["2000-02-28T12:00:00", "2000-03-02T00:00:00"])),
-        ("reduce=nanmin,nanmax&axis=0&isel.1=:2", json!([
-            ["2000-03-01T00:00:00", "2000-02-28T00:00:00"],
-            ["2000-03-02T00:00:00", "2000-02-28T00:00:00"]
-        ])),
+        (
+            "reduce=nanmin,nanmax&axis=0&isel.1=:2",
+            json!([["2000-03-01T00:00:00", "2000-02-28T00:00:00"], ["2000-03-02T00:00:00", "2000-02-28T00:00:00"]]),
+        ),
         ("reduce=first&coarsen.1=2", json!([["2000-03-01T00:00:00", "NaT"], ["2000-03-02T00:00:00", "NaT"]])),
         ("reduce=nanargmax", json!(3)),
         ("reduce=argmax", json!(2)),

@@ -262,7 +262,8 @@ fn means(labels: &Coordinate, selection: &DimensionSelection, window: u64) -> Op
         return Some((labels.take(selection), labels.data_type().clone()));
     }
     if let Some((moments, texts)) = labels.take_moments(selection) {
-        let data_type = parse_v3(&json!({"name": "numpy.datetime64", "configuration": {"unit": "us", "scale_factor": 1}}));
+        let data_type =
+            parse_v3(&json!({"name": "numpy.datetime64", "configuration": {"unit": "us", "scale_factor": 1}}));
         let (means, _) = means_of_fixed(&moments, &data_type.ok()?, window)?;
         return Some((texts.write(&means).ok()?, labels.data_type().clone()));
     }

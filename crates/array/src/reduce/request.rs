@@ -162,8 +162,9 @@ impl Consumer for ReduceConsumer<'_> {
             state: plan.slab_memory(),
             decoded_per_byte: decoded_size.div_ceil(stored),
             passes: plan.slabs(array).passes(),
-            work_per_element: STEPS_PER_ELEMENT
-                .saturating_mul((self.request.reduction.functions.len() as u64).saturating_add(decode.map_or(0, |_| 1))),
+            work_per_element: STEPS_PER_ELEMENT.saturating_mul(
+                (self.request.reduction.functions.len() as u64).saturating_add(decode.map_or(0, |_| 1)),
+            ),
             work_per_missing_chunk: STEPS_PER_FILLED_GROUP
                 .saturating_mul(self.request.reduction.functions.len() as u64)
                 .saturating_mul(plan.groups_per_chunk(array.grid())),
