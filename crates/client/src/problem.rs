@@ -71,6 +71,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::ReadOnlyStore
         | ProblemType::Busy
         | ProblemType::AccessUnavailable
+        | ProblemType::StoreUnavailable
         | ProblemType::TooManyConflicts
         | ProblemType::TooManyRequests
         | ProblemType::ShuttingDown
@@ -98,7 +99,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::UnsupportedContentEncoding
         | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
-        | ProblemType::Internal => remote(),
+        | ProblemType::Internal
+        | ProblemType::StoreFailed => remote(),
         // These concern nodes and elements, not keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter
@@ -238,6 +240,7 @@ mod tests {
                 ProblemType::ReadOnlyStore => matches!(error, StoreError::ReadOnly),
                 ProblemType::Busy
                 | ProblemType::AccessUnavailable
+                | ProblemType::StoreUnavailable
                 | ProblemType::TooManyConflicts
                 | ProblemType::TooManyRequests
                 | ProblemType::ShuttingDown => {

@@ -92,6 +92,7 @@ impl RemoteError {
             ProblemType::Unsupported => Self::Unsupported { detail },
             ProblemType::Busy
             | ProblemType::AccessUnavailable
+            | ProblemType::StoreUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::ValueChanged
             | ProblemType::TooManyRequests

@@ -183,6 +183,7 @@ impl ErrorResponse {
                 Some(
                     ProblemType::Busy
                     | ProblemType::AccessUnavailable
+                    | ProblemType::StoreUnavailable
                     | ProblemType::TooManyConflicts
                     | ProblemType::ValueChanged
                     | ProblemType::TooManyRequests,
@@ -213,6 +214,7 @@ mod tests {
             let expected = match kind {
                 ProblemType::Busy
                 | ProblemType::AccessUnavailable
+                | ProblemType::StoreUnavailable
                 | ProblemType::TooManyConflicts
                 | ProblemType::ValueChanged
                 | ProblemType::TooManyRequests => Execution::NotExecuted,

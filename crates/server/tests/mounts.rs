@@ -148,7 +148,7 @@ async fn a_failure_of_a_mount_names_it_and_leaves_the_others() {
     let server = TestServer { router: router(App::new(served, Settings::default())), store: root };
     for target in ["/store/lab/k", "/store/lab/?list=keys", "/array/lab/a", "/node/lab"] {
         let answer = server.get(target, &[]).await;
-        let problem = answer.problem(ProblemType::Internal);
+        let problem = answer.problem(ProblemType::StoreUnavailable);
         assert_eq!(problem.members.prefix.as_deref(), Some("lab/"), "{target}");
         assert!(!answer.text().contains("secret"), "{target}");
     }

@@ -82,6 +82,39 @@ async fn store_errors_map_to_problems() {
 }
 
 #[tokio::test]
+async fn failures_of_another_service_name_what_could_not_be_read_and_keep_their_causes() {
+    fn failed(kind: BackendErrorKind, key: &Key) -> StoreError {
+        StoreError::backend(kind, "secret").at(key.as_str())
+    }
+    for (how, kind, detail) in [
+        (
+            (|key| failed(BackendErrorKind::Connection, key)) as fn(&Key) -> StoreError,
+            ProblemType::StoreUnavailable,
+            "the connection to the store failed",
+        ),
+        (
+            |key| failed(BackendErrorKind::PermissionDenied, key),
+            ProblemType::StoreFailed,
+            "the store denies this operation",
+        ),
+        (
+            |key| failed(BackendErrorKind::InvalidResponse, key),
+            ProblemType::StoreFailed,
+            "the store sent an invalid response",
+        ),
+    ] {
+        let server = failing_server(how);
+        for answer in read_requests(&server).await {
+            let problem = answer.problem(kind);
+            assert_eq!(problem.detail.as_deref(), Some(detail));
+            assert!(problem.members.key.is_some_and(|key| !key.is_empty()), "{answer:?}");
+            assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
+            assert_eq!(answer.headers.contains_key("retry-after"), kind == ProblemType::StoreUnavailable);
+        }
+    }
+}
+
+#[tokio::test]
 async fn non_empty_prefix_names_its_first_key() {
     let server = failing_server(|key| StoreError::NotEmpty {
         prefix: Prefix::parse("some/").expect("a prefix"),

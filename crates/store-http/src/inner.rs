@@ -65,7 +65,7 @@ impl Inner {
     }
 
     pub(crate) fn failed(&self, key: &Key, failure: Failure) -> StoreError {
-        self.error("read", key.as_str(), failure).into()
+        StoreError::from(self.error("read", key.as_str(), failure)).at(key.as_str())
     }
 
     pub(crate) fn attempts(&self) -> Attempts {

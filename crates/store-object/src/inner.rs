@@ -59,7 +59,8 @@ impl Inner {
     }
 
     pub(crate) fn error(&self, action: &'static str, below: &str, failure: Failure) -> StoreError {
-        RequestError { action, target: format!("{}{below}", self.location), failure }.into()
+        let error = RequestError { action, target: format!("{}{below}", self.location), failure };
+        StoreError::from(error).at(below)
     }
 
     pub(crate) fn attempts(&self) -> Attempts {

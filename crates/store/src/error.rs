@@ -1,6 +1,6 @@
 //! Errors of stores.
 
-use std::{io, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use crate::{IntentError, Key, Prefix, ValueMeta, Version};
 
@@ -130,6 +130,25 @@ pub enum StoreError {
     },
 }
 
+/// The failure of a store at a key or prefix: a source of [`StoreError::Backend`] that is shown as its own source.
+#[derive(Debug)]
+struct FailureAt {
+    name: String,
+    source: BoxError,
+}
+
+impl fmt::Display for FailureAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl std::error::Error for FailureAt {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.source()
+    }
+}
+
 /// The class of a [`StoreError::Backend`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum BackendErrorKind {
@@ -212,6 +231,23 @@ impl StoreError {
         Self::Backend { kind, source: source.into() }
     }
 
+    /// A [`StoreError::Backend`] with the key or prefix at which the store failed; any other error as it is.
+    #[must_use]
+    pub fn at(self, name: impl Into<String>) -> Self {
+        match self {
+            Self::Backend { kind, source } => Self::backend(kind, FailureAt { name: name.into(), source }),
+            error => error,
+        }
+    }
+
+    /// The key or prefix at which the store failed, if this is a [`StoreError::Backend`] that has it.
+    pub fn failed_at(&self) -> Option<&str> {
+        match self {
+            Self::Backend { source, .. } => source.downcast_ref::<FailureAt>().map(|failure| failure.name.as_str()),
+            _ => None,
+        }
+    }
+
     /// The class of a [`StoreError::Backend`]; `None` for any other error.
     pub fn backend_kind(&self) -> Option<BackendErrorKind> {
         match self {
@@ -223,7 +259,9 @@ impl StoreError {
     /// The source of a [`StoreError::Backend`], if it is of this type.
     pub fn backend_source<E: std::error::Error + 'static>(&self) -> Option<&E> {
         match self {
-            Self::Backend { source, .. } => source.downcast_ref(),
+            Self::Backend { source, .. } => {
+                source.downcast_ref::<FailureAt>().map_or(source, |failure| &failure.source).downcast_ref()
+            }
             _ => None,
         }
     }

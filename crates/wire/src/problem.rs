@@ -214,6 +214,9 @@ problem_types! {
     TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "Too many requests";
     /// The server failed; its log has the details under the request id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    /// A store that the server reads refused to answer, or answered what it must not; `key` names the value or prefix,
+    /// and `prefix` the mount if it is not the store at the root. The log has the details under the request id.
+    StoreFailed = "store-failed", BAD_GATEWAY, "Store failed";
     /// The body has a transfer encoding other than `chunked`; `header` names the header.
     UnsupportedTransferEncoding = "unsupported-transfer-encoding", NOT_IMPLEMENTED, "Unsupported transfer encoding";
     /// The node needs a codec, an extension, a data type or another feature that this server does not support;
@@ -235,6 +238,9 @@ problem_types! {
     Busy = "busy", SERVICE_UNAVAILABLE, "Server busy";
     /// The server cannot read its access directory, so it accepts no credential.
     AccessUnavailable = "access-unavailable", SERVICE_UNAVAILABLE, "Access directory unavailable";
+    /// A store that the server reads cannot be reached; `key` names the value or prefix, and `prefix` the mount if it
+    /// is not the store at the root.
+    StoreUnavailable = "store-unavailable", SERVICE_UNAVAILABLE, "Store unavailable";
     /// The store accepts no changes until the server is restarted.
     ReadOnlyStore = "read-only-store", SERVICE_UNAVAILABLE, "Store is read-only";
     /// The server is shutting down.

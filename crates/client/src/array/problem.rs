@@ -123,6 +123,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::OutOfSpace
             | ProblemType::Busy
             | ProblemType::AccessUnavailable
+            | ProblemType::StoreUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::ValueChanged
             | ProblemType::Unsupported
@@ -176,7 +177,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::TooManyChanges
             | ProblemType::LossyConversion
             | ProblemType::Unconvertible
-            | ProblemType::Internal,
+            | ProblemType::Internal
+            | ProblemType::StoreFailed,
             _,
         ) => remote(),
     }
@@ -354,6 +356,7 @@ mod tests {
                     ArrayError::Remote(RemoteError::Busy { retry_after }),
                     ProblemType::Busy
                     | ProblemType::AccessUnavailable
+                    | ProblemType::StoreUnavailable
                     | ProblemType::TooManyConflicts
                     | ProblemType::ValueChanged
                     | ProblemType::TooManyRequests

@@ -51,6 +51,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::OutOfSpace
             | ProblemType::Busy
             | ProblemType::AccessUnavailable
+            | ProblemType::StoreUnavailable
             | ProblemType::TooManyConflicts
             | ProblemType::ValueChanged
             | ProblemType::Unsupported
@@ -130,7 +131,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::RangeNotSatisfiable
             | ProblemType::UnencodableChunk
             | ProblemType::UndecodableChunk
-            | ProblemType::Internal,
+            | ProblemType::Internal
+            | ProblemType::StoreFailed,
             _,
         ) => RemoteError::from_problem(response, kind, detail).into(),
     }
@@ -218,6 +220,7 @@ mod tests {
         ProblemType::OutOfSpace,
         ProblemType::Busy,
         ProblemType::AccessUnavailable,
+        ProblemType::StoreUnavailable,
         ProblemType::TooManyConflicts,
         ProblemType::ValueChanged,
         ProblemType::Unsupported,

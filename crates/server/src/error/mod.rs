@@ -11,7 +11,10 @@ use http::{
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use meta::NodePath;
-use store::{Admitted, BoxError, IntentError, MountFailure, ReadError, StoreError, UploadError, Version, WarningRate};
+use store::{
+    Admitted, BackendErrorKind, BoxError, IntentError, MountFailure, ReadError, StoreError, UploadError, Version,
+    WarningRate,
+};
 use wire::{
     digest::DigestError,
     etag::{self, EtagError},
@@ -167,6 +170,22 @@ impl ApiError {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
     }
 
+    /// A store failed. Its details are for the log; one that fails at a key, or is mounted, is another service.
+    fn backend(class: BackendErrorKind, error: StoreError) -> Self {
+        let prefix = error.backend_source::<MountFailure>().map(|failure| failure.prefix().to_string());
+        let members = Members { key: error.failed_at().map(str::to_owned), prefix, ..Members::default() };
+        let (kind, headers) = match class {
+            _ if members.key.is_none() && members.prefix.is_none() => (ProblemType::Internal, Vec::new()),
+            BackendErrorKind::Connection => (ProblemType::StoreUnavailable, vec![(RETRY_AFTER, HeaderValue::from(1))]),
+            _ => (ProblemType::StoreFailed, Vec::new()),
+        };
+        let problem = match kind {
+            ProblemType::Internal => Problem::new(kind),
+            _ => Problem::new(kind).with_detail(class.to_string()),
+        };
+        Self::build(problem.with_members(members), headers, Some(error.into()))
+    }
+
     /// Takes the error out of the response that it was converted to.
     pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()
@@ -291,11 +310,7 @@ impl From<StoreError> for ApiError {
             | StoreError::InvalidStaged
             | StoreError::NotInSnapshot { .. }
             | StoreError::Io { .. } => Self::with_cause(ProblemType::Internal, error),
-            StoreError::Backend { .. } => {
-                let mount = error.backend_source::<MountFailure>().map(|failure| failure.prefix().to_string());
-                let members = Members { prefix: mount, ..Members::default() };
-                Self::build(Problem::new(ProblemType::Internal).with_members(members), Vec::new(), Some(error.into()))
-            }
+            StoreError::Backend { kind, .. } => Self::backend(kind, error),
         }
     }
 }

@@ -77,9 +77,18 @@ fn outward(prefix: &Prefix, error: StoreError) -> StoreError {
         StoreError::Corrupt { key, cause } => StoreError::Corrupt { key: named(key), cause },
         StoreError::Changed { key } => StoreError::Changed { key: named(key) },
         StoreError::NotInSnapshot { key } => StoreError::NotInSnapshot { key: named(key) },
-        StoreError::Backend { kind, source } => {
-            StoreError::backend(kind, MountFailure { prefix: prefix.clone(), source })
-        }
+        StoreError::Backend { .. } => mounted(prefix, error),
         error => error,
+    }
+}
+
+/// The failure of a mounted store, which names its mount.
+fn mounted(prefix: &Prefix, error: StoreError) -> StoreError {
+    let name = error.failed_at().map(|name| format!("{prefix}{name}"));
+    let StoreError::Backend { kind, source } = error else { return error };
+    let error = StoreError::backend(kind, MountFailure { prefix: prefix.clone(), source });
+    match name {
+        Some(name) => error.at(name),
+        None => error,
     }
 }
