@@ -1,6 +1,7 @@
-"""Copies files into a new bucket: fill_bucket.py s3|azure ENDPOINT DIR
+"""Copies files into a bucket: fill_bucket.py s3|azure ENDPOINT DIR [PREFIX ACCESS_KEY SECRET]
 
-The files below DIR become the objects of the bucket or container `bucket`.
+The files below DIR become the objects of the bucket or container `bucket`, with names that begin with PREFIX. The bucket
+is new, unless there is a key for it.
 """
 
 import base64
@@ -10,11 +11,13 @@ import hmac
 import pathlib
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import obstore
 from obstore.store import AzureStore, S3Store
 
-KIND, ENDPOINT, DIR = sys.argv[1:]
+KIND, ENDPOINT, DIR, *REST = sys.argv[1:]
+PREFIX, ACCESS_KEY, SECRET = REST or ("", "AKIATEST", "secret")
 # Those of every emulator of Azure's storage.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -34,13 +37,14 @@ def create_container():
 
 
 if KIND == "s3":
-    put("/bucket", {})
+    if not REST:
+        put("/bucket", {})
     store = S3Store(
         "bucket",
         endpoint=ENDPOINT,
         region="us-east-1",
-        access_key_id="AKIATEST",
-        secret_access_key="secret",
+        access_key_id=ACCESS_KEY,
+        secret_access_key=SECRET,
         virtual_hosted_style_request=False,
         client_options={"allow_http": True},
     )
@@ -55,6 +59,7 @@ else:
     )
 root = pathlib.Path(DIR)
 files = [path for path in root.rglob("*") if path.is_file()]
-for path in files:
-    obstore.put(store, path.relative_to(root).as_posix(), path.read_bytes())
+with ThreadPoolExecutor(8) as threads:
+    # Reads the results, so that a failure is one of the script.
+    list(threads.map(lambda path: obstore.put(store, PREFIX + path.relative_to(root).as_posix(), path.read_bytes()), files))
 print(len(files))

@@ -32,6 +32,37 @@ pub struct BucketServer {
     pub url: &'static str,
 }
 
+/// The S3 interface of a server with a bucket called `bucket`.
+#[derive(Clone, Debug)]
+pub struct S3 {
+    /// The URL of the interface.
+    pub endpoint: String,
+    /// The access key.
+    pub access_key: String,
+    /// The secret that belongs to it.
+    pub secret: String,
+}
+
+impl S3 {
+    /// The environment variables with which zarrd finds the server.
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let Self { endpoint, access_key, secret } = self.clone();
+        [
+            ("AWS_ENDPOINT", endpoint),
+            ("AWS_ALLOW_HTTP", "true".into()),
+            ("AWS_REGION", "us-east-1".into()),
+            ("AWS_ACCESS_KEY_ID", access_key),
+            ("AWS_SECRET_ACCESS_KEY", secret),
+        ]
+        .to_vec()
+    }
+
+    /// A server of zarrd over the URL of a bucket.
+    pub fn launch(&self, url: &str) -> Launch {
+        launch(url, self.environment())
+    }
+}
+
 impl BucketServer {
     /// Starts a server that speaks S3 and whose objects follow the files of the directory.
     ///
@@ -98,21 +129,21 @@ impl BucketServer {
                 ("AZURE_STORAGE_ACCOUNT_KEY", key.into()),
             ]
             .to_vec(),
-            _ => [
-                ("AWS_ENDPOINT", self.endpoint.clone()),
-                ("AWS_ALLOW_HTTP", "true".into()),
-                ("AWS_REGION", "us-east-1".into()),
-                ("AWS_ACCESS_KEY_ID", access_key.into()),
-                ("AWS_SECRET_ACCESS_KEY", SECRET.into()),
-            ]
-            .to_vec(),
+            _ => {
+                let endpoint = self.endpoint.clone();
+                S3 { endpoint, access_key: access_key.into(), secret: SECRET.into() }.environment()
+            }
         }
     }
 
     /// A server of zarrd over the URL of a bucket.
     pub fn launch(&self, url: &str, access_key: &str) -> Launch {
-        self.environment(access_key).into_iter().fold(Launch::of(url), |launch, (name, value)| launch.env(name, value))
+        launch(url, self.environment(access_key))
     }
+}
+
+fn launch(url: &str, environment: Vec<(&'static str, String)>) -> Launch {
+    environment.into_iter().fold(Launch::of(url), |launch, (name, value)| launch.env(name, value))
 }
 
 impl Drop for BucketServer {

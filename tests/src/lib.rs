@@ -21,6 +21,8 @@
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
 //!   `cargo test -p zarrd-tests --test corruption`.
 //! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests --bin kill-loop`.
+//! - A cluster of Garage under servers, which are killed, with the nodes: `cargo run --release -p zarrd-tests --bin
+//!   garage-cluster`. Garage has to be installed; the command prints how.
 //! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests --bin crash-states`, `power-loss`.
 //! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests --bin races`, `contention`.
 //! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests --bin crowds`.
@@ -30,7 +32,7 @@
 //!   `cd fuzz && cargo +nightly fuzz run decode` searches for new inputs.
 //! - Benchmarks, in `benches/report`: `cargo bench -p zarrd-tests --bench report`.
 //!
-//! `.ci/run` runs the tests and a short round of every command except the benchmarks. Most commands have a test that
+//! `.ci/run` runs the tests and a short round of every command except `garage-cluster` and the benchmarks. Most commands have a test that
 //! runs them briefly; each one prints its seed, with which the same random choices are made again.
 //!
 //! A test with requirements that the machine does not meet prints `SKIPPED` to stderr and passes; in CI it fails, see
@@ -46,13 +48,15 @@
 //!   `target/`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
-//!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx.
+//!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx; [`garage`] starts clusters of Garage, and
+//!   [`distant_bucket`] is a bucket that is slow, or fails.
 //! - [`disk`] mounts small file systems; [`store_files`] copies stores; [`shim`] compiles libraries that make system
 //!   calls fail or wait.
 //! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
 //!   blocks.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
-//!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names.
+//!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names, and
+//!   [`bucket_failures`] that of `garage-cluster`.
 
 #![allow(
     clippy::unwrap_used,
@@ -68,14 +72,17 @@ pub mod benchmark;
 pub mod binary;
 pub mod browser;
 pub mod bucket;
+pub mod bucket_failures;
 pub mod contention;
 pub mod cost_search;
 pub mod crowds;
 pub mod dense;
 pub mod disk;
+pub mod distant_bucket;
 pub mod environment;
 pub mod failing_calls;
 pub mod full_disk;
+pub mod garage;
 pub mod generated;
 pub mod kill_loop;
 pub mod kill_moments;

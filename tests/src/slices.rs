@@ -18,6 +18,7 @@ const PREFIX: &str = "lab/written";
 #[derive(Debug)]
 pub struct ServedArrays {
     server: Server,
+    arrays: PathBuf,
     notes: PathBuf,
     /// Contain the server's store and the script's output; retained until drop.
     _dirs: Vec<TempDir>,
@@ -61,7 +62,13 @@ impl ServedArrays {
         let location = format!("sled:{}", store.path().display());
         let imported = zarrd_with(["import", text(arrays), PREFIX, "--store", &location]);
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
-        Self { server: Launch::of(location).start(), notes: notes.to_owned(), _dirs: vec![store] }
+        let [arrays, notes] = [arrays, notes].map(Path::to_owned);
+        Self { server: Launch::of(location).start(), arrays, notes, _dirs: vec![store] }
+    }
+
+    /// The directory of the arrays.
+    pub fn arrays(&self) -> &Path {
+        &self.arrays
     }
 
     /// Reads everything in all formats, and random selections of each array; prints the names of the arrays.
@@ -70,7 +77,16 @@ impl ServedArrays {
     ///
     /// If anything differs.
     pub fn compare(&self, python: &Python, selections: usize) -> Compared {
-        let url = self.server.url(&format!("/array/{PREFIX}"));
+        self.compare_as_served_by(&self.server, PREFIX, python, selections)
+    }
+
+    /// Compares the same arrays as another server has them below a prefix, such as `lab`.
+    ///
+    /// # Panics
+    ///
+    /// If anything differs.
+    pub fn compare_as_served_by(&self, server: &Server, prefix: &str, python: &Python, selections: usize) -> Compared {
+        let url = server.url(&format!("/array/{prefix}"));
         let output = python.run("slices/compare.py", &[&url, text(&self.notes), &selections.to_string()]);
         note(output.trim_end());
         Compared::read(output.lines().last().unwrap_or_default())

@@ -2,11 +2,11 @@
 
 use std::{
     ffi::OsStr,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use crate::skip::skip;
+use crate::{binary::target_dir, skip::skip};
 
 /// An installed program.
 #[derive(Clone, Copy, Debug)]
@@ -17,13 +17,22 @@ pub struct Tool {
 /// The program `name`; `None` if it is not installed, which is reported as a skipped test with the Debian package to
 /// install.
 pub fn tool(name: &'static str, package: &str) -> Option<Tool> {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(name).is_file()));
-    if !found {
+    if in_path(name).is_none() {
         skip(&format!("{name}, which Debian has in {package}"));
         return None;
     }
     Some(Tool { name })
+}
+
+/// A program that `cargo install --root target/tools` installed, or one in the search path.
+pub fn executable(name: &str) -> Option<PathBuf> {
+    let installed = target_dir().join("tools/bin").join(name);
+    if installed.is_file() { Some(installed) } else { in_path(name) }
+}
+
+fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
 impl Tool {

@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
-use std::fs;
+use std::{collections::BTreeMap, fs, time::Duration};
 
+use bytes::Bytes;
 use http::{
     Method, StatusCode,
     header::{ETAG, IF_NONE_MATCH},
@@ -11,6 +12,7 @@ use http::{
 use wire::problem::ProblemType;
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer, SECRET},
+    distant_bucket::{DistantBucket, Fault},
     problem::assert_problem,
     python::python_with_clients,
     sample::Sample,
@@ -74,5 +76,58 @@ fn buckets_that_cannot_be_read_are_not_served() {
     ] {
         let ended = s3.launch(url, access_key).start_expecting_failure();
         assert!(ended.stderr.contains(reason) && !ended.stderr.contains(SECRET), "{ended:?}");
+    }
+}
+
+/// An array of one chunk, which is stored.
+fn objects() -> BTreeMap<String, Bytes> {
+    let document = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}}, "codecs": [{"name": "bytes"}],
+        "chunk_key_encoding": {"name": "default"}}"#;
+    BTreeMap::from([("a/zarr.json".into(), document.into()), ("a/c/0".into(), Bytes::from_static(&[1, 2, 3, 4]))])
+}
+
+#[tokio::test]
+async fn failures_of_a_bucket_are_problems_that_name_mount_and_key_and_never_fill_values() {
+    let bucket = DistantBucket::start(objects(), Duration::ZERO);
+    let embedded = tempfile::tempdir().unwrap();
+    let mounted = Launch::sled(embedded.path()).arg("--mount").arg("lab=s3://bucket?recheck=0");
+    let mounted = bucket.s3().environment().into_iter().fold(mounted, |launch, (name, value)| launch.env(name, value));
+    let servers = [(bucket.s3().launch("s3://bucket?recheck=0").start(), None), (mounted.start(), Some("lab/"))];
+    for (fault, kind) in [
+        (Fault::Refusal(403, "AccessDenied", ""), ProblemType::StoreFailed),
+        (Fault::Refusal(403, "InvalidAccessKeyId", ""), ProblemType::StoreFailed),
+        (Fault::Refusal(400, "ExpiredToken", ""), ProblemType::StoreFailed),
+        (Fault::Refusal(404, "NoSuchBucket", ""), ProblemType::StoreFailed),
+        (Fault::Refusal(301, "PermanentRedirect", "x-amz-bucket-region: eu-west-1\r\n"), ProblemType::StoreFailed),
+        (Fault::Refusal(503, "SlowDown", "Retry-After: 600\r\n"), ProblemType::Busy),
+        (Fault::Html, ProblemType::StoreFailed),
+        (Fault::Lost, ProblemType::StoreUnavailable),
+        (Fault::Short, ProblemType::StoreUnavailable),
+    ] {
+        bucket.fail("a/c/0", fault.clone());
+        for (server, mount) in &servers {
+            let key = format!("{}a/c/0", mount.unwrap_or_default());
+            let targets = [format!("/array/{}a?format=raw", mount.unwrap_or_default()), format!("/store/{key}")];
+            for target in &targets {
+                let answer = server.get(target).await;
+                if fault == Fault::Short && target.starts_with("/store") {
+                    assert!(answer.bytes().await.is_err(), "{target}: a short value");
+                    continue;
+                }
+                let problem = assert_problem(answer, kind).await;
+                if kind != ProblemType::Busy {
+                    let members = &problem.members;
+                    assert_eq!((members.key.as_deref(), members.prefix.as_deref()), (Some(&*key), *mount), "{fault:?}");
+                }
+                assert!(!format!("{problem:?}").contains("bucket"), "{problem:?}");
+            }
+        }
+    }
+    for (server, _) in &servers {
+        assert!(server.log().contains("s3://bucket/a/c/0"), "the log has the cause: {}", server.log());
+        for secret in [SECRET, ACCESS_KEY] {
+            assert!(!server.log().contains(secret), "{}", server.log());
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn state() -> &'static str {
 
 pub(crate) fn planes(bench: &Bench, python: &Python, arrays: &Arrays) -> Vec<Comparison> {
     let compare = |array: &'static str| {
-        let what = |round: usize| random_planes(bench, 0, round).swap_remove(0);
+        let what = |round: usize| random_planes(bench.options.scale.side, 0, round).swap_remove(0);
         let contestant = |client| contestant(bench, python, arrays, client, array, what);
         Comparison::run(name(array, 0), bench.options.scale.few, CLIENTS.into_iter().map(contestant).collect())
     };

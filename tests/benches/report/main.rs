@@ -4,7 +4,7 @@
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`,
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes`, `start` and `buckets`, by default all of them, and `churn`,
 //! `compute`, `page` and `stores`, which only run if they are named. The report goes to stdout, progress to stderr.
 //! `--write` replaces the generated parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of
 //! everything, to test the benchmark itself. zarrd is built first if necessary. Python clients get an environment below
@@ -21,6 +21,7 @@
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
 
+mod buckets;
 mod chunks;
 mod churn;
 mod clients;
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
             "ingest" => ingest::run(&bench),
             "nodes" => nodes::run(&bench),
             "start" => start::run(&bench),
+            "buckets" => buckets::run(&bench),
             "churn" => churn::run(&bench),
             "compute" => compute::run(&bench),
             "page" => page::run(&bench),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use store_local::IndexKind;
 
 /// The sections of a report, in its order.
-const SECTIONS: [&str; 6] = ["chunks", "planes", "points", "ingest", "nodes", "start"];
+const SECTIONS: [&str; 7] = ["chunks", "planes", "points", "ingest", "nodes", "start", "buckets"];
 
 /// Sections that are not part of a report.
 const SEPARATE_SECTIONS: [&str; 4] = ["churn", "compute", "page", "stores"];

@@ -51,7 +51,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
 fn random(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
     let cases = [("zstd", 0), ("zstd", 1), ("zstd", 2), ("sharded", 0), ("sharded", 2), ("raw", 0), ("raw", 2)];
     let compare = |(array, axis): (&'static str, usize)| {
-        let what = |round: usize| random_planes(bench, axis, round);
+        let what = |round: usize| random_planes(bench.options.scale.side, axis, round);
         let reads = Reads { array, what: &what, kind: Kind::Selections };
         Comparison::run(name(array, axis), bench.options.scale.rounds, clients.contestants(&PEERS, &reads))
     };
@@ -60,8 +60,9 @@ fn random(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
 
 fn repeated(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
     let compare = |axis| {
-        let at = bench.options.scale.side / 2 + 7;
-        let what = |_: usize| vec![plane(bench, axis, at); 500];
+        let side = bench.options.scale.side;
+        let at = side / 2 + 7;
+        let what = |_: usize| vec![plane(side, axis, at); 500];
         let reads = Reads { array: "zstd", what: &what, kind: Kind::Selections };
         Comparison::run(name("zstd", axis), bench.options.scale.rounds, clients.contestants(&REPEATED_CLIENTS, &reads))
     };
@@ -69,7 +70,7 @@ fn repeated(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
 }
 
 fn other_ways(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
-    let what = |round: usize| random_planes(bench, 0, round);
+    let what = |round: usize| random_planes(bench.options.scale.side, 0, round);
     let reads = Reads { array: "zstd", what: &what, kind: Kind::Selections };
     let mut contestants = clients.contestants(&OTHER_WAYS, &reads);
     contestants.insert(2, rust_client::contestant(bench, &clients.servers.zarrd, &reads));
@@ -95,13 +96,12 @@ pub(crate) fn name(array: &str, axis: usize) -> String {
 }
 
 /// More planes than a turn reads, the same for all clients.
-pub(crate) fn random_planes(bench: &Bench, axis: usize, round: usize) -> Vec<Value> {
+pub(crate) fn random_planes(side: u64, axis: usize, round: usize) -> Vec<Value> {
     let mut random = StdRng::seed_from_u64(round as u64 ^ ((axis as u64) << 32));
-    (0..500).map(|_| plane(bench, axis, random.random_range(0..bench.options.scale.side))).collect()
+    (0..500).map(|_| plane(side, axis, random.random_range(0..side))).collect()
 }
 
-fn plane(bench: &Bench, axis: usize, at: u64) -> Value {
-    let side = bench.options.scale.side;
+fn plane(side: u64, axis: usize, at: u64) -> Value {
     let mut select = vec![json!([0, side]); 3];
     select[axis] = json!(at);
     json!(select)

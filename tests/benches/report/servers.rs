@@ -10,7 +10,7 @@ use std::{
 };
 
 use store_local::IndexKind;
-use zarrd_tests::binary::zarrd;
+use zarrd_tests::{binary::zarrd, cost_search::Probe};
 
 /// A running zarrd; killed on drop.
 pub(crate) struct Zarrd {
@@ -45,10 +45,16 @@ impl Zarrd {
 
     /// Starts the release build on the store at a location, with additional arguments.
     pub(crate) fn start_on(location: &str, more: &[&str]) -> Self {
+        Self::start_with(location, more, &[])
+    }
+
+    /// Starts the release build on the store at a location, with additional arguments and environment variables.
+    pub(crate) fn start_with(location: &str, more: &[&str], environment: &[(&str, String)]) -> Self {
         let begin = Instant::now();
         let mut child = Command::new(zarrd())
             .args(["serve", "--listen", "127.0.0.1:0", "--store", location])
             .args(more)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -64,6 +70,11 @@ impl Zarrd {
     /// The URL of a path.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// A probe of the process.
+    pub(crate) fn probe(&self) -> Probe {
+        Probe::of(self.child.id())
     }
 
     /// The peak memory of the process.

@@ -86,8 +86,11 @@ class Tensorstore:
         import tensorstore as ts
 
         context = ts.Context({"cache_pool": {"total_bytes_limit": cache}})
-        spec = {"driver": "zarr3", "kvstore": f"{url}/", "recheck_cached_data": self.recheck}
+        spec = {"driver": "zarr3", "kvstore": self.kvstore(url), "recheck_cached_data": self.recheck}
         self.array = ts.open(spec, open=True, read=True, context=context).result()
+
+    def kvstore(self, url):
+        return f"{url}/"
 
     def read(self, select):
         return np.asarray(self.array[index(select)].read().result())
@@ -140,6 +143,60 @@ class ZarrPythonCached(ZarrPython):
         return CacheStore(FsspecStore.from_url(url, read_only=True), cache_store=MemoryStore(), max_size=cache)
 
 
+def bucket(url):
+    """The endpoint, name and path of `http://KEY:SECRET@HOST/bucket/path`, whose key is taken from the environment."""
+    import os
+
+    parts = urlsplit(url)
+    os.environ |= {"AWS_ACCESS_KEY_ID": parts.username, "AWS_SECRET_ACCESS_KEY": parts.password}
+    name, _, path = parts.path.strip("/").partition("/")
+    return f"http://{parts.hostname}:{parts.port}", name, path
+
+
+class TensorstoreBucket(Tensorstore):
+    """tensorstore by its S3 driver."""
+
+    def kvstore(self, url):
+        endpoint, name, path = bucket(url)
+        return {
+            "driver": "s3",
+            "bucket": name,
+            "path": f"{path}/",
+            "endpoint": endpoint,
+            "aws_region": "us-east-1",
+            "aws_credentials": {"type": "environment"},
+        }
+
+
+class TensorstoreBucketTrusting(TensorstoreBucket):
+    """tensorstore by its S3 driver that revalidates only chunks cached before it opened the array."""
+
+    recheck = "open"
+
+
+class ZarrPythonBucket(ZarrPython):
+    """zarr-python over obstore's client of S3."""
+
+    def store(self, url, cache):
+        from obstore.store import S3Store
+        from zarr.storage import ObjectStore
+
+        endpoint, name, path = bucket(url)
+        options = {"client_options": {"allow_http": True}, "virtual_hosted_style_request": False}
+        store = S3Store(name, prefix=path, endpoint=endpoint, region="us-east-1", **options)
+        return ObjectStore(store, read_only=True)
+
+
+class ZarrPythonBucketCached(ZarrPythonBucket):
+    """zarr-python over obstore's client of S3, with its experimental cache, which is never revalidated."""
+
+    def store(self, url, cache):
+        from zarr.experimental.cache_store import CacheStore
+        from zarr.storage import MemoryStore
+
+        return CacheStore(super().store(url, cache), cache_store=MemoryStore(), max_size=cache)
+
+
 READERS = {
     "http.client": ZarrdHttpClient,
     "requests": ZarrdRequests,
@@ -148,6 +205,10 @@ READERS = {
     "zarr-python": ZarrPython,
     "zarr-python-obstore": ZarrPythonObstore,
     "zarr-python-cached": ZarrPythonCached,
+    "tensorstore-bucket": TensorstoreBucket,
+    "tensorstore-bucket-trusting": TensorstoreBucketTrusting,
+    "zarr-python-bucket": ZarrPythonBucket,
+    "zarr-python-bucket-cached": ZarrPythonBucketCached,
 }
 
 
