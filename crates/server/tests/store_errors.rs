@@ -106,7 +106,7 @@ async fn failures_of_another_service_name_what_could_not_be_read_and_keep_their_
         let server = failing_server(how);
         for answer in read_requests(&server).await {
             let problem = answer.problem(kind);
-            assert_eq!(problem.detail.as_deref(), Some(detail));
+            assert_eq!(problem.detail, detail);
             assert!(problem.members.key.is_some_and(|key| !key.is_empty()), "{answer:?}");
             assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
             assert_eq!(answer.headers.contains_key("retry-after"), kind == ProblemType::StoreUnavailable);
