@@ -44,7 +44,7 @@ impl Default for Options {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self {
             max_memory: 1 << 30,
-            cache_capacity: 192 << 20,
+            cache_capacity: 160 << 20,
             result_cache: 8 << 20,
             max_chunks: 1 << 18,
             slab_memory: 128 << 20,

@@ -147,7 +147,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
-    /// Size of the decoded-chunk cache; 0 disables it [default: 192MiB]
+    /// Size of the decoded-chunk cache; 0 disables it [default: 160MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
