@@ -27,7 +27,7 @@ use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
 use server::{AnonymousAccess, App, Caller, Limits, Settings};
-use store::{BackendErrorKind, MemoryStore, Prefix, StoreError};
+use store::{BackendErrorKind, Key, MemoryStore, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -355,6 +355,9 @@ async fn every_documented_status_occurs_and_no_other() {
                 if operation["responses"].get("507").is_some() {
                     answers.request(&failing_server(|_| StoreError::OutOfSpace), &request).await;
                 }
+                if operation["responses"].get("502").is_some() {
+                    answers.request(&failing_server(denied), &request).await;
+                }
             }
             undocumented.extend(answers.undocumented);
             for status in operation["responses"].as_object().unwrap().keys() {
@@ -368,6 +371,11 @@ async fn every_documented_status_occurs_and_no_other() {
     let listed: BTreeSet<_> = UNREACHABLE.iter().map(|(id, status, _)| (*id, *status)).collect();
     assert!(undocumented.is_empty(), "{undocumented:#?}");
     assert_eq!(missing, listed, "documented and not provoked, and what is listed as such");
+}
+
+/// The failure of a store that may not read a key.
+fn denied(key: &Key) -> StoreError {
+    StoreError::backend(BackendErrorKind::PermissionDenied, "denied").at(key.as_str())
 }
 
 /// A server with tokens, one of which is that of an administrator.

@@ -81,6 +81,9 @@ impl TrustedCopies {
 
     /// The keys of the documents of a node, in the order of [`NAMES`]; `None` if no consolidated metadata cover it.
     pub(super) fn keys_of(&self, path: &NodePath) -> Option<[Option<Key>; 4]> {
+        if self.is_empty() {
+            return None;
+        }
         let own = node_prefix(path).ok()?;
         let (copies, below) = self.covering(&own).filter(|(_, below)| !below.is_empty())?;
         let has = |name: &str| copies.documents.contains_key(&format!("{below}{name}"));
@@ -101,7 +104,7 @@ impl TrustedCopies {
 
     /// The consolidated metadata that cover a prefix, and the prefix below their group.
     fn covering<'p>(&self, prefix: &'p Prefix) -> Option<(&Copies, &'p str)> {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return None;
         }
         let (group, copies) = groups_above(prefix).find_map(|group| self.0.get_key_value(&group))?;

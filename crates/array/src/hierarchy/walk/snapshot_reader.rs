@@ -143,13 +143,18 @@ impl<'a> SnapshotReader<'a> {
 
     /// The documents with these keys, from consolidated metadata where these have them.
     async fn read_or_copy(&mut self, keys: &[Key]) -> Result<Vec<Option<Read>>, NodeError> {
+        let with_key =
+            |(key, read): (&Key, Option<(Version, Text)>)| read.map(|(version, text)| (key.clone(), version, text));
+        if self.copies.is_empty() {
+            return Ok(keys.iter().zip(self.read(keys).await?).map(with_key).collect());
+        }
         let copied: Vec<Option<Option<Read>>> = keys.iter().map(|key| self.copies.document(key)).collect();
         let stored: Vec<Key> =
             keys.iter().zip(&copied).filter(|(_, copied)| copied.is_none()).map(|(key, _)| key.clone()).collect();
         let mut read = self.read(&stored).await?.into_iter();
         let values = keys.iter().zip(copied).map(|(key, copied)| match copied {
             Some(copied) => copied,
-            None => read.next().flatten().map(|(version, document)| (key.clone(), version, document)),
+            None => with_key((key, read.next().flatten())),
         });
         Ok(values.collect())
     }
