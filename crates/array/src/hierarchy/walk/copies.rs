@@ -5,59 +5,46 @@
 //! has none. Metadata that cannot be read are ignored; of those that can, an entry with an invalid document is a broken
 //! node.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{draft, v2, v3, write::CONSOLIDATED},
     json::Json,
-    zom::MAX_NODES,
 };
-use operations::NodeRejection;
-use store::{Consolidated, Key, Listing, Prefix, Version};
+use store::{Key, Prefix, Version};
 
-use super::{
-    documents::Read,
-    mode::Below,
-    named::groups_above,
-    snapshot_reader::SnapshotReader,
-    walker::{MAX_LEVELS, Walker},
-};
+use super::{documents::Read, mode::MAX_LEVELS, named::groups_above};
 use crate::{
-    metadata::{error::NodeError, keys::NAMES},
+    metadata::keys::NAMES,
     node::keys::{join_key, node_prefix},
 };
-
-/// The largest metadata, in bytes, that are read on the request's own thread.
-const INLINE: u64 = 64 << 10;
-
-/// The most documents in one group's metadata: of the nodes of a tree, three each in v2.
-const MAX_DOCUMENTS: usize = 3 * MAX_NODES;
 
 /// The consolidated metadata that a walk takes nodes from, by the prefix of their group.
 #[derive(Default)]
 pub(crate) struct TrustedCopies(BTreeMap<Prefix, Copies>);
 
 /// The documents in the consolidated metadata of a group.
-struct Copies {
+pub(super) struct Copies {
     /// The document that has the metadata.
-    key: Key,
-    version: Version,
+    pub(super) key: Key,
+    pub(super) version: Version,
     /// The documents of the nodes below the group, by their keys below its prefix.
-    documents: BTreeMap<String, Json>,
-}
-
-/// Consolidated metadata that were not read yet.
-struct Unread {
-    group: Prefix,
-    dialect: Dialect,
-    key: Key,
-    version: Version,
-    text: Bytes,
+    pub(super) documents: BTreeMap<String, Json>,
 }
 
 impl TrustedCopies {
+    /// Takes the nodes below a group from its consolidated metadata from now on.
+    pub(super) fn insert(&mut self, group: Prefix, copies: Copies) {
+        self.0.insert(group, copies);
+    }
+
+    /// Takes no nodes from the consolidated metadata of a group any more.
+    pub(super) fn remove(&mut self, group: &Prefix) {
+        self.0.remove(group);
+    }
+
     /// True if no nodes are taken from consolidated metadata.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -112,116 +99,8 @@ impl TrustedCopies {
     }
 }
 
-impl Walker<'_> {
-    /// Finds the consolidated metadata of the groups of a level, where these are trusted.
-    pub(crate) async fn find_copies(&mut self, level: Range<usize>) -> Result<(), NodeError> {
-        if self.below == Below::Documents || self.window.is_some() {
-            return Ok(());
-        }
-        let (mut unread, mut in_v2) = (Vec::new(), Vec::new());
-        for index in level.clone() {
-            let Some((group, dialect)) = self.trusting_group(index) else { continue };
-            match dialect {
-                Dialect::V3 => unread.extend(self.own_copies(index, group)),
-                Dialect::V2 => in_v2.extend(join_key(&group, ".zmetadata").map(|key| (group, key))),
-                Dialect::Draft => {}
-            }
-        }
-        let keys: Vec<Key> = in_v2.iter().map(|(_, key)| key.clone()).collect();
-        let found = self.reader.read(&keys).await?;
-        unread.extend(in_v2.into_iter().zip(found).filter_map(|((group, key), found)| {
-            let (version, text) = found?;
-            Some(Unread { group, dialect: Dialect::V2, key, version, text: text.ok()? })
-        }));
-        for metadata in unread {
-            self.reader.take_copies(metadata).await?;
-        }
-        match level.start {
-            0 => self.find_copies_above().await,
-            _ => Ok(()),
-        }
-    }
-
-    /// A group whose members are visited, and are taken from its consolidated metadata if it has some.
-    fn trusting_group(&self, index: usize) -> Option<(Prefix, Dialect)> {
-        let item = self.items.get(index).filter(|_| self.is_open(index))?;
-        let group = node_prefix(&item.branch.path).ok()?;
-        let is_trusted = self.context.store.guarantees_below(&group).consolidated == Consolidated::Trusted;
-        let takes = is_trusted && !item.branch.is_implicit() && !self.reader.copies.cover(&group);
-        takes.then_some((group, item.branch.dialect))
-    }
-
-    /// The consolidated metadata in the own document of a group of v3.
-    fn own_copies(&self, index: usize, group: Prefix) -> Option<Unread> {
-        let branch = &self.items.get(index)?.branch;
-        let document = &branch.stored.document;
-        document.get(CONSOLIDATED)?;
-        let [(key, Some(version))] = branch.own.0.as_slice() else { return None };
-        Some(Unread { group, dialect: Dialect::V3, key: key.clone(), version: *version, text: document.to_bytes() })
-    }
-
-    /// Finds the consolidated metadata of the nearest group above the topmost one, if it has none and is not listed.
-    async fn find_copies_above(&mut self) -> Result<(), NodeError> {
-        let Some((top, dialect)) = self.trusting_group(0) else { return Ok(()) };
-        if self.context.store.guarantees_below(&top).listing != Listing::None {
-            return Ok(());
-        }
-        let name = match dialect {
-            Dialect::V3 => "zarr.json",
-            Dialect::V2 => ".zmetadata",
-            Dialect::Draft => return Ok(()),
-        };
-        let above: Vec<(Prefix, Key)> = groups_above(&top)
-            .filter(|group| *group != top && self.reader.is_unlisted(group))
-            .filter_map(|group| Some((group.clone(), join_key(&group, name)?)))
-            .collect();
-        let keys: Vec<Key> = above.iter().map(|(_, key)| key.clone()).collect();
-        let found = self.reader.read(&keys).await?;
-        for ((group, key), found) in above.into_iter().zip(found).rev() {
-            let Some((version, Ok(text))) = found else { continue };
-            self.reader.take_copies(Unread { group: group.clone(), dialect, key, version, text }).await?;
-            // Nothing is known of a group that they do not name.
-            match self.reader.copies.names(&top) {
-                Some(names) if !names.is_empty() => return Ok(()),
-                _ => drop(self.reader.copies.0.remove(&group)),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl SnapshotReader<'_> {
-    /// Takes the nodes below a group from its consolidated metadata from now on, unless they cannot be read.
-    async fn take_copies(&mut self, metadata: Unread) -> Result<(), NodeError> {
-        let Unread { group, dialect, key, version, text } = metadata;
-        let size = text.len() as u64;
-        let entries = on_thread(self, size, move || entries(dialect, text)).await?;
-        let Some(entries) = entries else { return Ok(()) };
-        let counting = entries.clone();
-        let (count, largest) = on_thread(self, size, move || extent(&counting, 0)).await?;
-        if count > MAX_DOCUMENTS {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
-        }
-        self.reserve_for_copies(size, count as u64, largest).await?;
-        let documents = on_thread(self, size, move || documents(dialect, &entries)).await?;
-        self.copies.0.insert(group, Copies { key, version, documents });
-        Ok(())
-    }
-}
-
-async fn on_thread<T: Send + 'static>(
-    reader: &SnapshotReader<'_>,
-    size: u64,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, NodeError> {
-    Ok(match size {
-        ..=INLINE => work(),
-        size => reader.context.run_on_documents(size, work).await?,
-    })
-}
-
 /// The object of documents in consolidated metadata; `None` if they cannot be read or there are none.
-fn entries(dialect: Dialect, text: Bytes) -> Option<Json> {
+pub(super) fn entries(dialect: Dialect, text: Bytes) -> Option<Json> {
     let document = Json::parse_document(text.clone()).ok()?;
     match dialect {
         Dialect::V2 => v2::consolidated(text).ok().and_then(|_| document.get("metadata")),
@@ -241,7 +120,7 @@ fn inline(document: &Json) -> Option<Json> {
 }
 
 /// The number of documents, and the size of the largest; of v3 with those in the documents of groups.
-fn extent(entries: &Json, level: u32) -> (usize, u64) {
+pub(super) fn extent(entries: &Json, level: u32) -> (usize, u64) {
     let (mut count, mut largest) = (0_usize, 0_u64);
     for member in entries.members() {
         count = count.saturating_add(1);
@@ -254,7 +133,7 @@ fn extent(entries: &Json, level: u32) -> (usize, u64) {
 }
 
 /// The documents of the nodes in consolidated metadata, by their keys below the group.
-fn documents(dialect: Dialect, entries: &Json) -> BTreeMap<String, Json> {
+pub(super) fn documents(dialect: Dialect, entries: &Json) -> BTreeMap<String, Json> {
     let mut documents = BTreeMap::new();
     match dialect {
         Dialect::V2 => {

@@ -25,5 +25,6 @@ pub(crate) mod probe;
 pub(crate) mod scan;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;
+pub(crate) mod trusted;
 pub(crate) mod unlisted;
 pub(crate) mod walker;

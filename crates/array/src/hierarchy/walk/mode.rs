@@ -2,6 +2,9 @@
 
 use store::Cursor;
 
+/// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
+pub(crate) const MAX_LEVELS: u32 = 64;
+
 /// The dialects of a group's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DialectMode {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     documents::{Check, Documents},
-    mode::{Below, DialectMode, Top, Window},
+    mode::{Below, DialectMode, MAX_LEVELS, Top, Window},
     scan::Purpose,
     snapshot_reader::SnapshotReader,
 };
@@ -42,9 +42,6 @@ pub(crate) const BATCH: usize = 1024;
 /// The number of groups that are visited before the task yields to others, since scans may have read all of them
 /// already, so that nothing is awaited.
 const GROUPS_AT_ONCE: usize = 64;
-
-/// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
-pub(crate) const MAX_LEVELS: u32 = 64;
 
 /// The result of a walk.
 #[derive(Debug)]
