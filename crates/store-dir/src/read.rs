@@ -69,7 +69,7 @@ pub(crate) async fn get(
             tokio::time::sleep(wait).await;
             waited = waited.saturating_add(wait);
             let young = file.clone();
-            if !inner.run(move |inner| young.is_unchanged(inner)).await? {
+            if !inner.run(move |inner| young.is_unchanged(&inner.root)).await? {
                 continue;
             }
             inner.kept.keep(inner.meta(key, &file.attributes).version, file.clone());
@@ -107,7 +107,7 @@ pub(crate) async fn head(inner: &Arc<Inner>, key: &Key) -> Result<Option<ValueMe
         tokio::time::sleep(wait).await;
         waited = waited.saturating_add(wait);
         let young = file.clone();
-        if inner.run(move |inner| young.is_unchanged(inner)).await? {
+        if inner.run(move |inner| young.is_unchanged(&inner.root)).await? {
             let meta = inner.meta(key, &file.attributes);
             if readable {
                 inner.kept.keep(meta.version, file);
@@ -155,7 +155,7 @@ fn look(inner: &Inner, key: &Key, wait: Wait) -> Result<Look, StepError> {
     let (mut attributes, precision) = (found.attributes, found.precision);
     let file = ValueFile::new(key.clone(), found);
     if precision == Precision::Coarse {
-        let Some(now) = file.attributes_now(inner)? else { return Ok(Look::Absent) };
+        let Some(now) = file.attributes_now(&inner.root)? else { return Ok(Look::Absent) };
         attributes = now;
     }
     let Some(quiet) = inner.wait(key, &attributes, precision) else {
@@ -198,11 +198,11 @@ async fn begin(inner: &Arc<Inner>, file: ValueFile, range: Option<ByteRange>) ->
 
 /// Reads a range of a file, at once if it is in memory; `None` if the file was changed.
 async fn read(inner: &Arc<Inner>, file: &ValueFile, range: Range<u64>) -> Result<Option<Bytes>, StoreError> {
-    if let Some(read) = inner.at_once(|inner| file.read(inner, range.clone(), Wait::Never)) {
+    if let Some(read) = inner.at_once(|inner| file.read((&inner.root, &inner.buffers), range.clone(), Wait::Never)) {
         return read;
     }
     let file = file.clone();
-    inner.run(move |inner| file.read(inner, range, Wait::Allowed)).await
+    inner.run(move |inner| file.read((&inner.root, &inner.buffers), range, Wait::Allowed)).await
 }
 
 impl Reader {

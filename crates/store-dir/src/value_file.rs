@@ -11,11 +11,11 @@ use store::{Key, StoreError};
 
 use crate::{
     attributes::Attributes,
+    buffers::Buffers,
     error::{Failure, StepError, file_error},
     faults::Moment,
-    inner::Inner,
     quiet::Precision,
-    root::{Opened, Wait},
+    root::{Opened, Root, Wait},
 };
 
 /// The action that fails if a file cannot be read.
@@ -43,8 +43,8 @@ impl ValueFile {
     }
 
     /// The attributes of the file at this moment; `None` if its server has removed it.
-    pub(crate) fn attributes_now(&self, inner: &Inner) -> Result<Option<Attributes>, StoreError> {
-        match inner.root.attributes(&self.file, self.precision.current()) {
+    pub(crate) fn attributes_now(&self, root: &Root) -> Result<Option<Attributes>, StoreError> {
+        match root.attributes(&self.file, self.precision.current()) {
             Ok(attributes) => Ok(Some(attributes)),
             Err(Failure::File(Errno::STALE)) => Ok(None),
             Err(failure) => Err(file_error(ACTION, self.key.as_str(), failure)),
@@ -52,14 +52,19 @@ impl ValueFile {
     }
 
     /// True if the file has the bytes that it had when it was opened.
-    pub(crate) fn is_unchanged(&self, inner: &Inner) -> Result<bool, StoreError> {
-        Ok(self.attributes_now(inner)?.is_some_and(|now| self.attributes.has_same_bytes(&now)))
+    pub(crate) fn is_unchanged(&self, root: &Root) -> Result<bool, StoreError> {
+        Ok(self.attributes_now(root)?.is_some_and(|now| self.attributes.has_same_bytes(&now)))
     }
 
     /// Reads a range of the file; `None` if the file was changed.
-    pub(crate) fn read(&self, inner: &Inner, range: Range<u64>, wait: Wait) -> Result<Option<Bytes>, StepError> {
+    pub(crate) fn read(
+        &self,
+        (root, buffers): (&Root, &Buffers),
+        range: Range<u64>,
+        wait: Wait,
+    ) -> Result<Option<Bytes>, StepError> {
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or_default();
-        let (mut buffer, mut filled) = (inner.buffers.take(len), 0);
+        let (mut buffer, mut filled) = (buffers.take(len), 0);
         while filled < len {
             match self.read_at(buffer.rest(filled), range.start.saturating_add(filled as u64), wait) {
                 // The file is shorter than it was.
@@ -70,8 +75,8 @@ impl ValueFile {
                 Err(error) => return Err(file_error(ACTION, self.key.as_str(), error.into()).into()),
             }
         }
-        inner.root.faults.moment(Moment::Read);
-        Ok(self.is_unchanged(inner)?.then(|| buffer.freeze()))
+        root.faults.moment(Moment::Read);
+        Ok(self.is_unchanged(root)?.then(|| buffer.freeze()))
     }
 
     fn read_at(&self, buffer: &mut [u8], at: u64, wait: Wait) -> Result<usize, Errno> {
