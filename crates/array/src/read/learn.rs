@@ -1,6 +1,6 @@
 //! Learning the versions of chunks from a store that does not know them at once.
 //!
-//! Where many of the chunks below a prefix are wanted, a page of its listing has the versions of hundreds, and takes as
+//! If many of the chunks below a prefix are wanted, a page of its listing has the versions of hundreds, and takes as
 //! long as a look at one of them. Other chunks are looked at, many at a time.
 
 use futures::{

@@ -1,7 +1,7 @@
 //! Trees from consolidated metadata.
 //!
-//! Where a store says that its consolidated metadata are trusted, the nodes below a group that has some are as these
-//! say: nothing below it is listed or read. The group itself is as its own documents say, and so is every group that
+//! If a store declares its consolidated metadata trusted, a group that has some gets the nodes below it from there:
+//! nothing below it is listed or read. The group itself is as its own documents say, and so is every group that
 //! has none. Metadata that cannot be read are ignored; of those that can, an entry with an invalid document is a broken
 //! node.
 
