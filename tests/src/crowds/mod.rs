@@ -126,8 +126,9 @@ fn array(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
         "chunk_key_encoding": {"name": "default"}, "codecs": codecs})
 }
 
-/// The number of labels of a coordinate.
-const LABELS: u64 = 4 << 20;
+/// The number of labels of a coordinate: enough not to be cached, and few enough that sorting them takes less than
+/// [`MAX_AFTERWARDS`] of a core without optimizations, so that two jobs that slow each other down stay within it.
+const LABELS: u64 = 1 << 20;
 
 /// A coordinate that is too large to be cached, and has to be sorted.
 fn coordinate(data_type: &str) -> String {
