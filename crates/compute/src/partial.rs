@@ -120,7 +120,7 @@ impl Partial {
         };
         let mut run =
             Run { len: *len, first: *first, step: *step, out: *out, window: grid.windows.window, order: grid.order };
-        // Whether all positions belong to one group, and whether the positions are all that there are.
+        // True if all positions belong to one group, and if the positions are all that there are.
         let covers = |len: u64, out: u64, windows: Windows| len == windows.extent && out == 0;
         let (mut is_single, mut is_covered) = (grid.windows.is_single(), covers(*len, *out, grid.windows));
         let mut chunk_extent = shape.get(outer).copied().unwrap_or(0);

@@ -231,7 +231,7 @@ fn check(
     partials.into_iter().for_each(|partial| all.merge(partial));
     let Elements::Fixed(found) = reduction.finish(&all, grid.groups()).unwrap() else { panic!() };
     let found = decode(reduction.data_type(), &found);
-    // What is reduced as a whole has one group, even without elements.
+    // Elements that are reduced as a whole are one group, even if there are none.
     let count = |(windows, dimension): (&Windows, &Dimension)| match dimension.windows {
         Treatment::Whole => 1,
         _ => windows.count(),

@@ -175,7 +175,7 @@ pub(crate) fn spill_of_each(functions: impl Iterator<Item = Function>, data_type
     SPILL_MEMORY / (sums.sum::<u64>() * parts).max(1)
 }
 
-/// What an accumulator computes: a function of elements of a type.
+/// The function that an accumulator computes, of elements of a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Computation {
     pub(crate) function: Function,

@@ -18,7 +18,7 @@ pub(super) struct Lists<O: Ordered> {
     capacity: usize,
 }
 
-/// How often each value occurs in groups, by its rank.
+/// The number of times that each value occurs in groups, by its rank.
 pub(super) struct Counts<O: Ordered> {
     counts: Vec<u64>,
     of: std::marker::PhantomData<O>,

@@ -1,5 +1,7 @@
 //! Quotients of large integers, rounded once.
 
+use std::cmp::Ordering;
+
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};
 
@@ -29,27 +31,35 @@ impl Precision {
 }
 
 impl Precision {
-    /// Rounds a number that was rounded to an `f64` before. `None` if that could differ from rounding once: halfway
-    /// between two numbers, or near the ends of the range.
-    pub(crate) fn round_again(self, value: f64) -> Option<f64> {
+    /// A float divided by a count, rounded once to a format. `None` near the ends of the range, where numbers are not
+    /// normal, and for counts that no float has.
+    pub(crate) fn quotient(self, sum: f64, count: u64) -> Option<f64> {
+        const MOST: u64 = 1 << 53;
         let dropped = u32::try_from(53_i64.saturating_sub(self.bits)).ok()?;
-        let magnitude = value.abs();
-        if !(magnitude >= self.normal.0 && magnitude < self.normal.1) {
+        // Both operands are exact, so this is rounded once.
+        let quotient = sum / count as f64;
+        let magnitude = quotient.abs();
+        if count > MOST || !(magnitude >= self.normal.0 && magnitude < self.normal.1) {
             return None;
         }
         if dropped == 0 {
-            return Some(value);
+            return Some(quotient);
         }
-        let bits = value.to_bits();
+        let bits = quotient.to_bits();
         let half = 1_u64 << (dropped - 1);
         let rest = bits & ((half << 1) - 1);
-        // The carry of rounding up may reach the exponent, which makes the next power of two.
         let kept = bits - rest;
-        match rest.cmp(&half) {
-            std::cmp::Ordering::Less => Some(f64::from_bits(kept)),
-            std::cmp::Ordering::Equal => None,
-            std::cmp::Ordering::Greater => Some(f64::from_bits(kept + (half << 1))),
-        }
+        let is_up = match rest.cmp(&half) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            // Halfway between two numbers; what the division rounded off decides, and without that the even one is next.
+            Ordering::Equal => match quotient.mul_add(count as f64, -sum) {
+                0.0 => kept & (half << 1) != 0,
+                excess => excess.is_sign_negative() != quotient.is_sign_negative(),
+            },
+        };
+        // The carry of rounding up may reach the exponent, which makes the next power of two.
+        Some(f64::from_bits(if is_up { kept + (half << 1) } else { kept }))
     }
 }
 
@@ -153,24 +163,51 @@ mod tests {
     }
 
     #[test]
-    fn rounding_again_is_rounding_once() {
+    fn quotients_of_floats_round_once() {
+        let check = |sum: f64, divisor: u64, precision: Precision| {
+            let (significand, exponent) = parts(sum);
+            let once = quotient(&BigInt::from(significand), exponent, &BigUint::from(divisor), precision);
+            let found = precision.quotient(sum, divisor);
+            assert!(found.is_none_or(|found| found == once), "{sum:e} / {divisor}: {found:?} instead of {once:e}");
+            found
+        };
         proptest!(ProptestConfig::with_cases(4000), |(number in any::<f64>(), divisor in 1_u64..1000)| {
             prop_assume!(number.is_finite());
+            check(number, divisor, Precision::DOUBLE);
             let (significand, exponent) = parts(number);
-            for precision in [Precision::HALF, Precision::SINGLE, Precision::DOUBLE] {
-                // Near the range of the format, where most numbers of all magnitudes are not.
-                let exponent = if precision == Precision::DOUBLE { exponent } else { exponent % 20 - 50 };
-                let exact = scale(significand as f64, exponent);
-                if let Some(rounded) = precision.round_again(exact / divisor as f64) {
-                    let once = quotient(&BigInt::from(significand), exponent, &BigUint::from(divisor), precision);
-                    prop_assert_eq!(rounded, once);
-                }
+            // Near the ranges of the formats, where most numbers of all magnitudes are not.
+            let number = scale(significand as f64, exponent % 20 - 50);
+            check(number, divisor, Precision::SINGLE);
+            check(number, divisor, Precision::HALF);
+        });
+        // Halfway between two numbers of a format, or a little beside that, which the division may round off.
+        let halfway = (any::<bool>(), any::<u32>(), 1_u64..1 << 20, -2..=2_i64);
+        proptest!(ProptestConfig::with_cases(20_000), |((is_negative, bits, divisor, beside) in halfway)| {
+            for (precision, significand) in [(Precision::SINGLE, 24), (Precision::HALF, 11)] {
+                let odd = f64::from(bits % (1 << significand) | 1 << significand | 1);
+                let sum = f64::from_bits((odd * divisor as f64).to_bits().saturating_add_signed(beside));
+                let found = check(if is_negative { -sum } else { sum }, divisor, precision);
+                prop_assert!(found.is_some(), "a normal number");
             }
         });
-        assert_eq!(Precision::SINGLE.round_again(1.0 + 2_f64.powi(-24)), None, "halfway");
-        assert_eq!(Precision::SINGLE.round_again(2.0 - 2_f64.powi(-40)), Some(2.0));
-        assert_eq!(Precision::HALF.round_again(1e-7), None, "a subnormal number");
-        assert_eq!(Precision::HALF.round_again(65_519.0), None, "near the largest number");
+    }
+
+    #[test]
+    fn ties_of_quotients_round_to_even() {
+        let tie = 2_f64.powi(-24);
+        for (sum, count, rounded) in [
+            (1.0 + tie, 1, 1.0),
+            (-1.0 - tie, 1, -1.0),
+            (1.0 + 3.0 * tie, 1, 1.0 + 4.0 * tie),
+            (3.0 * (1.0 + tie), 3, 1.0),
+            (3.0 * (1.0 + tie) + 2_f64.powi(-51), 3, 1.0 + 2.0 * tie),
+            (3.0 * (1.0 + 3.0 * tie) - 2_f64.powi(-51), 3, 1.0 + 2.0 * tie),
+        ] {
+            assert_eq!(Precision::SINGLE.quotient(sum, count), Some(rounded), "{sum:e} / {count}");
+        }
+        assert_eq!(Precision::SINGLE.quotient(2.0 - 2_f64.powi(-40), 1), Some(2.0));
+        assert_eq!(Precision::HALF.quotient(1e-7, 1), None, "a subnormal number");
+        assert_eq!(Precision::HALF.quotient(65_519.0, 1), None, "near the largest number");
     }
 
     #[test]

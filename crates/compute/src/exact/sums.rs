@@ -127,7 +127,7 @@ impl ExactSums {
         };
         let mut new = [[0.0_f64; BLOCK]; 3];
         let [new_first, new_second, new_third] = &mut new;
-        // What the second sum rounds off is mostly nothing, so that the third one stays.
+        // The second sum mostly rounds nothing off, so that the third one stays.
         let old = first.iter().zip(&*second).zip(block);
         let mut residue = 0.0_f64;
         for (((&first, &second), &value), (new_first, new_second)) in

@@ -25,13 +25,11 @@ impl Total<'_> {
             Self::Finite(_, Some(_)) => return self.rounded_quotient(count, precision),
         };
         let (sum, rest) = two_sum(first, second);
-        if third == 0.0 && rest == 0.0 && count < 1 << 53 {
-            // The operands are exact, so the quotient is rounded once, and a second time to the format.
-            let quotient = sum / count as f64;
-            if quotient == 0.0 && sum == 0.0 {
+        if third == 0.0 && rest == 0.0 {
+            if sum == 0.0 {
                 return 0.0;
             }
-            if let Some(rounded) = precision.round_again(quotient) {
+            if let Some(rounded) = precision.quotient(sum, count) {
                 return rounded;
             }
         }
