@@ -194,7 +194,7 @@ async fn metadata_that_are_out_of_date_show() {
         assert_eq!(members(&trusted), members(&before), "{at}");
         let exact = members(&describe(&both.exact, at, Depth::All, None).await.unwrap());
         assert!(exact.contains(&"new".to_owned()) && !exact.contains(&"a".to_owned()), "{at}: {exact:?}");
-        // What is asked for itself is as its own documents say.
+        // The requested node itself is as its own documents say.
         both.same(&format!("{at}/new"), Depth::All, None).await;
         assert!(describe(&both.trusting, &format!("{at}/a"), Depth::All, None).await.is_err());
     }

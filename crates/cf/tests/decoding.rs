@@ -123,7 +123,7 @@ fn arrays_decode_as_with_xarray() {
         let expected = canonical(case.expected);
         match (found == expected, &expected) {
             (true, _) => equal += 1,
-            // Where xarray fails, there is nothing to compare with.
+            // There is nothing to compare with if xarray fails.
             (_, Outcome::Error) if case.fails_in_xarray_alone => failed += 1,
             _ => differing.push(format!("{}\n  expected {expected:?}\n  found    {found:?}", case.attributes)),
         }

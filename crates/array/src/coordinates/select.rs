@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
 use cf::{Coordinate, LabelSelection};
 use codec::{Elements, VariableBuilder};
 use compute::{
@@ -192,7 +193,7 @@ pub(crate) async fn labels_of(
             None => 1,
             Some(shown) => match (shown.get(axis).copied().flatten(), selected.extent()) {
                 (Some(window), _) => window,
-                // What is reduced has no labels.
+                // Reduced dimensions have no labels.
                 (None, Some(_)) => continue,
                 (None, None) => 1,
             },
@@ -270,17 +271,35 @@ fn means(labels: &Coordinate, selection: &DimensionSelection, window: u64) -> Op
     means_of_fixed(&labels.take(selection), labels.data_type(), window)
 }
 
+/// The means of windows, some at a time, since their sums take several times the memory of the means.
 fn means_of_fixed(labels: &Elements, data_type: &DataType, window: u64) -> Option<(Elements, DataType)> {
+    const WINDOWS: u64 = 1 << 12;
     let Elements::Fixed(bytes) = labels else { return None };
-    let count = (bytes.len() / data_type.fixed_size()?.max(1)) as u64;
+    let size = data_type.fixed_size()?.max(1) as u64;
+    let part = usize::try_from(window.saturating_mul(WINDOWS).saturating_mul(size)).unwrap_or(usize::MAX);
+    let mut rest = bytes.clone();
+    let (first, of_means) = means_of_part(rest.split_to(part.min(rest.len())), data_type, window)?;
+    let parts = rest.len() / part.max(1) + 2;
+    let mut means = BytesMut::with_capacity(first.len().saturating_mul(parts));
+    means.extend_from_slice(&first);
+    while !rest.is_empty() {
+        let (next, _) = means_of_part(rest.split_to(part.min(rest.len())), data_type, window)?;
+        means.extend_from_slice(&next);
+    }
+    Some((Elements::Fixed(means.freeze()), of_means))
+}
+
+fn means_of_part(labels: Bytes, data_type: &DataType, window: u64) -> Option<(Bytes, DataType)> {
+    let count = (labels.len() / data_type.fixed_size()?.max(1)) as u64;
     let request = label_means(window, Edge::Partial);
     let input = Input { data_type: data_type.clone(), extents: vec![Some(count)], names: vec![None] };
     let reduction = Reduction::new(&request, &input, None).ok()?;
     let grid = Arc::new(GroupGrid::new(&reduction.windows())?);
     let mut partial = reduction.partial(grid.clone()).ok()?;
     let positions = AxisPositions::Strided { first: 0, step: 1, len: count, out: 0 };
-    partial.add(&[count], &[positions], labels).ok()?;
-    Some((reduction.finish(&partial, grid.groups()).ok()?, reduction.data_type().clone()))
+    partial.add(&[count], &[positions], &Elements::Fixed(labels)).ok()?;
+    let Elements::Fixed(means) = reduction.finish(&partial, grid.groups()).ok()? else { return None };
+    Some((means, reduction.data_type().clone()))
 }
 
 /// The reduction of a coordinate to the labels of windows: as with xarray, the mean of those that are not missing.
@@ -306,4 +325,23 @@ pub(crate) async fn are_current(
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_made_in_parts_are_those_of_all_windows() {
+        let float = parse_v3(&"float64".into()).unwrap();
+        for (count, window) in [(0_u32, 3), (1, 3), (3 << 12, 3), ((3 << 12) + 2, 3), (20_001, 2), (5, u64::MAX)] {
+            let labels: Vec<f64> = (0..count).map(f64::from).collect();
+            let bytes: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+            let (means, data_type) = means_of_fixed(&Elements::Fixed(bytes.into()), &float, window).unwrap();
+            let mean = |window: &[f64]| window.iter().sum::<f64>() / window.len() as f64;
+            let windows = labels.chunks(usize::try_from(window).unwrap());
+            let expected: Vec<u8> = windows.flat_map(|window| mean(window).to_le_bytes()).collect();
+            assert_eq!((means, data_type), (Elements::Fixed(expected.into()), float.clone()), "{count} by {window}");
+        }
+    }
 }

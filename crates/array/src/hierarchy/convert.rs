@@ -24,7 +24,7 @@ use super::{
     create::commit,
     siblings,
     walk::{
-        mode::DialectMode,
+        mode::WalkOptions,
         walker::{Walk, walk},
     },
 };
@@ -56,7 +56,7 @@ pub(crate) async fn in_place(
     conversion: &ConvertOptions,
 ) -> Result<Option<ConversionReport>, NodeError> {
     let to = conversion.dialect;
-    let walk = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
+    let walk = walk(context, path, dialect, WalkOptions::new(Depth::All)).await?;
     check_convertible(&walk.top)?;
     let from = walk.top.dialect;
     let mut report = ConversionReport { nodes: 0, chunks: 0, losses: Vec::new() };

@@ -30,7 +30,7 @@ use super::{
     shrink::StoredChunks,
     stray_keys::first_key,
     walk::{
-        mode::DialectMode,
+        mode::WalkOptions,
         walker::{Walk, walk},
     },
 };
@@ -81,7 +81,7 @@ pub(crate) async fn copy(
     conversion: &ConvertOptions,
 ) -> Result<ConversionReport, NodeError> {
     // Start nothing for a node that does not exist.
-    walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?;
+    walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?;
     for fence in ATTEMPTS {
         let (destination, unfinished) = {
             let _lock = context.lock_path(target, Scope::Subtree).await?;
@@ -201,7 +201,7 @@ impl Copy {
         dialect: Option<Dialect>,
         destination: &Destination,
     ) -> Result<Self, NodeError> {
-        let Walk { top, memory, .. } = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
+        let Walk { top, memory, .. } = walk(context, path, dialect, WalkOptions::new(Depth::All)).await?;
         check_convertible(&top)?;
         let Destination { path: target, dialect: to, place, .. } = destination;
         let (nodes, source) = (top.len(), top.dialect);

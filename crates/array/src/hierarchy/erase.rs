@@ -4,7 +4,13 @@ use meta::{Dialect, NodePath};
 use operations::{Depth, NodeRejection};
 use store::{ChangeOutcome, KeyCount, Precondition, count_keys};
 
-use super::{create::commit, walk::walker::walk_any};
+use super::{
+    create::commit,
+    walk::{
+        mode::{Top, WalkOptions},
+        walker::walk,
+    },
+};
 use crate::{
     context::Context,
     metadata::{
@@ -22,7 +28,8 @@ pub(crate) async fn attempt(
     dialect: Option<Dialect>,
     condition: &Precondition,
 ) -> Result<Option<KeyCount>, NodeError> {
-    let top = walk_any(context, path, dialect, Depth::Levels(0)).await?.top;
+    let options = WalkOptions { top: Top::Any, ..WalkOptions::new(Depth::Levels(0)) };
+    let top = walk(context, path, dialect, options).await?.top;
     let version = (!top.is_implicit()).then(|| top.own.version());
     if !condition.is_met_by(version) {
         return Err(NodeError::Rejected(NodeRejection::PreconditionFailed { path: path.clone(), current: version }));

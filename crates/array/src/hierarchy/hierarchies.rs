@@ -20,8 +20,8 @@ use super::{
     options::{CreateOptions, CreateOutcome, DescribedNode},
     patch,
     walk::{
-        mode::DialectMode,
-        walker::{Walk, walk, walk_described},
+        mode::{Below, DialectMode, WalkOptions},
+        walker::{Walk, walk},
     },
 };
 use crate::{
@@ -51,7 +51,8 @@ impl Hierarchies {
         mapped: Option<Dialect>,
     ) -> Result<DescribedNode, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
-        let walk = walk_described(&self.0, path, dialect, depth, mode).await?;
+        let options = WalkOptions { mode, below: Below::Copies, ..WalkOptions::new(depth) };
+        let walk = walk(&self.0, path, dialect, options).await?;
         describe(&self.0, walk, mapped).await
     }
 
@@ -73,7 +74,7 @@ impl Hierarchies {
                 AttemptResult::Changed(tree) => tree.describe(&self.0).await?,
                 AttemptResult::Existing(walk) => describe(&self.0, walk, None).await?,
                 AttemptResult::Unknown => {
-                    let walk = walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?;
+                    let walk = walk(&self.0, path, Some(dialect), WalkOptions::new(Depth::All)).await?;
                     describe(&self.0, walk, None).await?
                 }
             };
@@ -92,7 +93,8 @@ impl Hierarchies {
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
         background::leave().await;
-        let Walk { top, memory, .. } = walk_described(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
+        let options = WalkOptions { below: Below::Copies, ..WalkOptions::new(Depth::All) };
+        let Walk { top, memory, .. } = walk(&self.0, path, dialect, options).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
         let found = self
             .0

@@ -14,7 +14,8 @@ use super::{
     plan::{Target, check_name},
     walk::{
         documents::Documents,
-        walker::{Walk, ancestors, walk_any},
+        mode::{Top, WalkOptions},
+        walker::{Walk, ancestors, walk},
     },
 };
 use crate::{
@@ -126,7 +127,8 @@ impl ParentContext {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
             return Ok(Some(Walk { top: broken, other: Vec::new(), memory: Vec::new() }));
         }
-        match walk_any(context, path, Some(self.site.dialect), Depth::All).await {
+        let options = WalkOptions { top: Top::Any, ..WalkOptions::new(Depth::All) };
+        match walk(context, path, Some(self.site.dialect), options).await {
             Ok(walk) => {
                 // The root group of v2 and v3 exists implicitly, and has nothing to build on.
                 let nothing =

@@ -10,7 +10,7 @@ use super::{
     create::commit,
     intents::{Unfinished, Unsettled},
     shrink::{ShrinkIntent, finish, shrinks},
-    walk::{mode::DialectMode, walker::walk},
+    walk::{mode::WalkOptions, walker::walk},
 };
 use crate::{
     context::Context,
@@ -53,7 +53,7 @@ pub(crate) async fn attempt(
             (change_set, dialect)
         }
         _ => {
-            let top = walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?.top;
+            let top = walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?.top;
             check_precondition((!top.is_implicit()).then(|| top.own.version()))?;
             (plan_group_update(context, &top, changes).await?, top.dialect)
         }

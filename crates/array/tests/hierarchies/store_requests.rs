@@ -57,7 +57,7 @@ async fn tree_is_listed_with_few_scans() {
     }
 }
 
-/// What is not below a mount is read as without mounts.
+/// Nodes that are not below a mount are read as without mounts.
 #[tokio::test]
 async fn a_mount_changes_no_requests_for_others() {
     let (plain, interference) = InterferingStore::create();

@@ -92,7 +92,7 @@ async fn a_request_that_compares_learns_the_versions_of_ten_thousand_chunks() {
     assert_eq!((planned.unwrap().fingerprint(), requests.len()), (None, 0));
 }
 
-/// Where no listing is worth while, all are looked at.
+/// All are looked at if no listing is worth while.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_compares_looks_at_chunks_64_at_a_time() {
     let (store, _) = store(640).await;

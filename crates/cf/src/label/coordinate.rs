@@ -137,8 +137,11 @@ impl Coordinate {
         }
     }
 
-    /// The labels of a selection, in its order.
+    /// The labels of a selection, in its order: a part of all labels if that is most of them, else a copy.
     pub fn take(&self, selection: &DimensionSelection) -> Elements {
+        if let Some(part) = self.most(selection) {
+            return Elements::Fixed(part);
+        }
         let count = selection.len();
         let indices = (0..count).filter_map(|at| index_at(selection, at));
         match &self.elements {
@@ -158,6 +161,18 @@ impl Coordinate {
                 Elements::Variable(builder.finish())
             }
         }
+    }
+
+    /// The consecutive labels of a selection, if they are at least half of all.
+    fn most(&self, selection: &DimensionSelection) -> Option<Bytes> {
+        let (DimensionSelection::Range { start, step: 1, .. }, Elements::Fixed(bytes)) = (selection, &self.elements)
+        else {
+            return None;
+        };
+        let size = self.data_type.fixed_size()?;
+        let [start, len] = [*start, selection.len()].map(|count| usize::try_from(count).ok()?.checked_mul(size));
+        let range = start?..start?.checked_add(len?)?;
+        (range.end <= bytes.len() && range.len() >= bytes.len() / 2).then(|| bytes.slice(range))
     }
 
     /// The labels of a selection as moments, which have means, and the way from those to texts; `None` if the labels are

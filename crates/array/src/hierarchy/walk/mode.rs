@@ -1,9 +1,19 @@
 //! The nodes that a walk visits.
 
+use operations::Depth;
 use store::Cursor;
 
 /// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
 pub(crate) const MAX_LEVELS: u32 = 64;
+
+/// The nodes that a walk visits, and the documents in which it finds them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkOptions {
+    pub(crate) depth: Depth,
+    pub(crate) mode: DialectMode,
+    pub(crate) top: Top,
+    pub(crate) below: Below,
+}
 
 /// The dialects of a group's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +40,13 @@ pub(crate) enum Below {
     Documents,
     /// Consolidated metadata of the group, if it has some and the store says that they are trusted.
     Copies,
+}
+
+impl WalkOptions {
+    /// A walk over readable nodes of one dialect, by their own documents.
+    pub(crate) fn new(depth: Depth) -> Self {
+        Self { depth, mode: DialectMode::Same, top: Top::Readable, below: Below::Documents }
+    }
 }
 
 /// A page of a group's members.

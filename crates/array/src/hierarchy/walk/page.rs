@@ -9,7 +9,7 @@ use store::{Cursor, Key, PageRequest, Prefix, StoreError};
 use super::{
     documents::{Check, Documents},
     listing::{Listed, PageReads, list},
-    mode::{Below, DialectMode, Top, Window},
+    mode::{DialectMode, WalkOptions, Window},
     walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
@@ -36,8 +36,8 @@ pub(crate) async fn walk_page(
     mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
-    let how = (Depth::Levels(1), mode, Top::Readable, Below::Documents);
-    let mut walker = Walker::settled(context, path, dialect, how, Some(window)).await?;
+    let options = WalkOptions { mode, ..WalkOptions::new(Depth::Levels(1)) };
+    let mut walker = Walker::settled(context, path, dialect, options, Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::{
     documents::{Check, Documents},
-    mode::{Below, DialectMode, MAX_LEVELS, Top, Window},
+    mode::{Below, DialectMode, MAX_LEVELS, Top, WalkOptions, Window},
     scan::Purpose,
     snapshot_reader::SnapshotReader,
 };
@@ -58,35 +58,9 @@ pub(crate) async fn walk(
     context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
-    depth: Depth,
-    mode: DialectMode,
+    options: WalkOptions,
 ) -> Result<Walk, NodeError> {
-    let how = (depth, mode, Top::Readable, Below::Documents);
-    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
-}
-
-/// Walks the node at a path as [`walk`] does, for a description: the nodes below a group are as its consolidated
-/// metadata say, if the store says that these are trusted.
-pub(crate) async fn walk_described(
-    context: &Context,
-    path: &NodePath,
-    dialect: Option<Dialect>,
-    depth: Depth,
-    mode: DialectMode,
-) -> Result<Walk, NodeError> {
-    let how = (depth, mode, Top::Readable, Below::Copies);
-    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
-}
-
-/// Walks the node at a path as [`walk`] does, even if that node is broken.
-pub(crate) async fn walk_any(
-    context: &Context,
-    path: &NodePath,
-    dialect: Option<Dialect>,
-    depth: Depth,
-) -> Result<Walk, NodeError> {
-    let how = (depth, DialectMode::Same, Top::Any, Below::Documents);
-    Walker::settled(context, path, dialect, how, None).await?.finish(path).await
+    Walker::settled(context, path, dialect, options, None).await?.finish(path).await
 }
 
 /// The documents at a path and in the groups above it, the path first, the root last.
@@ -137,13 +111,13 @@ impl<'a> Walker<'a> {
         context: &'a Context,
         path: &NodePath,
         dialect: Option<Dialect>,
-        how: (Depth, DialectMode, Top, Below),
+        options: WalkOptions,
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let begun = Instant::now();
         let (mut attempts, mut expected) = (0, 0);
         while attempts < MAX_ATTEMPTS {
-            let mut walker = Self::begin(context, path, how).await?;
+            let mut walker = Self::begin(context, path, options).await?;
             walker.window = window.cloned();
             walker.reader.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -167,11 +141,8 @@ impl<'a> Walker<'a> {
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
-    async fn begin(
-        context: &'a Context,
-        path: &NodePath,
-        (depth, mode, top, below): (Depth, DialectMode, Top, Below),
-    ) -> Result<Self, NodeError> {
+    async fn begin(context: &'a Context, path: &NodePath, options: WalkOptions) -> Result<Self, NodeError> {
+        let WalkOptions { depth, mode, top, below } = options;
         let reader = SnapshotReader::begin(context, path).await?;
         Ok(Self {
             context,
