@@ -12,7 +12,7 @@ mod common;
 use common::{TestResponse, TestServer, tokens::ServerWithTokens};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::Settings;
+use server::{Limits, Settings};
 use wire::problem::ProblemType;
 
 /// The document of an array over named dimensions.
@@ -294,7 +294,7 @@ async fn missing_labels_are_left_out_of_means() {
     }
 }
 
-/// What a caller learns does not depend on coordinates beyond its rights: whether there are some, and which labels.
+/// Answers do not depend on coordinates beyond the caller's rights: neither on their existence nor on their labels.
 #[tokio::test]
 async fn unreadable_coordinates_change_no_answer() {
     let closed = ServerWithTokens::closed();
@@ -352,4 +352,17 @@ async fn unreadable_coordinates_change_no_answer() {
     create(&writer, "lab/exp/sub/lat", &labels, &json!([60.5, 50.1, 40.5])).await;
     let below = closed.get(&token, "/array/lab/exp/sub/t?sel.lat=50.1").await;
     assert_eq!(below.json(), json!([1, 4, 7, 10]));
+}
+
+#[tokio::test]
+async fn labels_beyond_the_limit_of_text_name_its_flag() {
+    let limits = Limits { text_selection: 8, ..Limits::default() };
+    let server = TestServer::with(Settings { limits, ..Settings::default() });
+    fill(&server).await;
+    for query in ["labels=lat", "labels=lat&format=npy", "labels=lat&isel.lat=::-1&format=csv"] {
+        let problem = get(&server, &format!("lab/t?{query}")).await.problem(ProblemType::SelectionTooLarge);
+        assert_eq!((problem.members.size, problem.members.limit), (Some(12), Some(8)), "{query}");
+        assert!(problem.detail.contains("--max-text-selection"), "{}", problem.detail);
+    }
+    assert_eq!(get(&server, "lab/t?labels=lat&isel.lat=:2&format=npy").await.status, StatusCode::OK);
 }

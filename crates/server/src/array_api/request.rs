@@ -260,7 +260,8 @@ async fn read_labels(
     let mut names = model.dimension_names.clone();
     names.resize(model.shape.len(), None);
     let along = (&along, dimension, names.as_slice());
-    Ok(spec.steps().plan_labels(engine, (&coordinate, model.dialect), along, limit).await?)
+    let labels = spec.steps().plan_labels(engine, (&coordinate, model.dialect), along, limit).await;
+    labels.map_err(|error| ApiError::of_limited_read(error, "--max-text-selection", None))
 }
 
 /// Fails if times became texts that a binary format would have to hold.

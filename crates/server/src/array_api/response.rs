@@ -145,22 +145,19 @@ impl ResponseSpec {
         request: &ReadRequest,
     ) -> Result<ArrayResult, ApiError> {
         let (limit, flag) = self.limit(&engine.app);
-        let error = match self.steps.plan(engine, (path, dialect), request, limit).await {
-            Err(error @ ArrayError::SelectionTooLarge { .. }) => error,
-            result => return Ok(result?),
+        let mut error = match self.steps.plan(engine, (path, dialect), request, limit).await {
+            Ok(result) => return Ok(result),
+            Err(error) => error,
         };
-        let detail = format!("{error} (`{flag}`)");
-        let ArrayError::SelectionTooLarge { size, limit, smaller } = error else { return Err(error.into()) };
+        let smaller = match &mut error {
+            ArrayError::SelectionTooLarge { smaller, .. } => smaller.take(),
+            _ => None,
+        };
         let smaller = match smaller {
             Some(smaller) => self.acceptable_selection(engine, path, dialect, smaller).await,
             None => None,
         };
-        Err(ApiError::selection_too_large(
-            Some(u64::try_from(size).unwrap_or(u64::MAX)),
-            limit,
-            smaller.as_ref(),
-            detail,
-        ))
+        Err(ApiError::of_limited_read(error, flag, smaller.as_ref()))
     }
 
     /// Returns the selection if the format's limits allow it, or else a leading part that they allow.

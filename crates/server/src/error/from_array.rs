@@ -44,6 +44,17 @@ impl ApiError {
         let members = Members { size, limit: Some(limit), smaller, ..Members::default() };
         Self::new(Problem::new(ProblemType::SelectionTooLarge).with_detail(detail).with_members(members))
     }
+
+    /// An error of a read whose size the limit of `flag` bounds; `smaller` is a selection within it.
+    pub(crate) fn of_limited_read(error: ArrayError, flag: &str, smaller: Option<&Selection>) -> Self {
+        match error {
+            ArrayError::SelectionTooLarge { size, limit, .. } => {
+                let size = u64::try_from(size).unwrap_or(u64::MAX);
+                Self::selection_too_large(Some(size), limit, smaller, format!("{error} (`{flag}`)"))
+            }
+            error => error.into(),
+        }
+    }
 }
 
 impl From<ArrayError> for ApiError {
