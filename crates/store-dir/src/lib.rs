@@ -24,7 +24,7 @@
 //! filled with zeros. A file that is replaced by a rename, or removed, is read to its end. If the value keeps changing,
 //! the read fails with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
 //!
-//! Where all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
+//! If all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
 //! calling thread (`RESOLVE_CACHED`, `RWF_NOWAIT`): to switch threads takes longer. What is not in memory, and whatever
 //! is unusual, is done on the thread pool for work that blocks.
 //!

@@ -152,7 +152,7 @@ async fn check(before: &[Step], steps: &[Step], listed: bool) {
             Step::Listed { .. } => {
                 let current = memory.head(key).await.unwrap();
                 let noted = snapshot.note_listed(key, current, Instant::now());
-                // What a listing shows is the first look, or nothing.
+                // The first look is at an entry of a listing, or at nothing.
                 let expected = model.look(at);
                 (
                     said(noted.and_then(|()| snapshot.peek(key)), |peek| match peek {

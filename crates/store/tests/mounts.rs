@@ -173,7 +173,7 @@ async fn trust_in_consolidated_metadata_ends_at_mounts() {
     assert_eq!(alone.guarantees().consolidated, Consolidated::Trusted);
 }
 
-/// What a listing shows fixes the keys of each store.
+/// A listing fixes the keys of each store.
 #[tokio::test]
 async fn listed_keys_are_known_to_the_snapshot_of_their_store() {
     let fixture = Fixture::new().await;

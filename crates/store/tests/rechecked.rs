@@ -347,7 +347,7 @@ proptest! {
     }
 }
 
-/// What a listing does not show is remembered, unless a read found a value.
+/// The absence of a key from a listing is remembered, unless a read found a value.
 #[tokio::test(start_paused = true)]
 async fn keys_that_a_listing_does_not_show_are_remembered() {
     let (store, rechecked) = remembering(Recheck::After(RECHECK));

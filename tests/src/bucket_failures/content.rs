@@ -1,4 +1,4 @@
-//! What readers ask for, and the bytes that they expect.
+//! The requests of readers, and the bytes that they expect.
 
 use std::{fs, path::Path};
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The time in which an attempt has to end.
 const TIMEOUT: Duration = Duration::from_secs(70);
 
-/// What readers saw.
+/// The observations of readers.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// The number of reads with the right bytes.
@@ -102,7 +102,7 @@ impl Reader {
                 counts.bytes += bytes.len() as u64;
             }
             Ok(bytes) => counts.wrong.push(format!("server {server}, {}: {} bytes", expected.target, bytes.len())),
-            // What is stored is never absent, and never unknown to be an array.
+            // Stored nodes are never absent, and stored arrays never unknown to be some.
             Err(Failed::Status(status)) if status.is_client_error() => {
                 counts.wrong.push(format!("server {server}, {}: {status}", expected.target));
             }

@@ -205,7 +205,7 @@ impl SnapshotStore for Mounts {
         let all = self.mounts.iter().fold(root, |all, mount| all.weaker(mount.guarantees(&Prefix::root())));
         match self.mounts.is_empty() {
             true => all,
-            // What is below the root is not of one store, so no metadata there are those of all.
+            // The nodes below the root are not of one store, so no metadata there are those of all.
             false => Guarantees { reads: Reads::Key, consolidated: Consolidated::Ignored, ..all },
         }
     }
