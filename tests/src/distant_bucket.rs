@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
-    net::SocketAddr,
+    net::{self, SocketAddr},
     ops::Range,
     sync::{
         Arc, Mutex,
@@ -88,9 +88,11 @@ impl DistantBucket {
         let state = Arc::new(State { objects, latency, requests: AtomicU64::new(0), faults: Mutex::default() });
         let shared = Arc::clone(&state);
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let listener = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
+        listener.set_nonblocking(true).expect("a socket that does not block");
         runtime.spawn(async move {
+            let listener = TcpListener::from_std(listener).expect("a listener of this runtime");
             while let Ok((stream, _)) = listener.accept().await {
                 let state = Arc::clone(&shared);
                 // A connection ends when its client has gone.

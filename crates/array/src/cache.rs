@@ -150,7 +150,8 @@ mod tests {
         }
         let (found, all) = read(&cache, "again", CAPACITY / 2);
         assert!(found > all * 3 / 4, "{found} of {all}");
-        for _ in 0..5 {
+        // Which entries it evicts is random, so that it takes several reads until others make way.
+        for _ in 0..12 {
             read(&cache, "again too", cache.largest_read());
         }
         let (found, all) = read(&cache, "again too", cache.largest_read());

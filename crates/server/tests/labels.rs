@@ -357,8 +357,7 @@ async fn unreadable_coordinates_change_no_answer() {
 #[tokio::test]
 async fn labels_beyond_the_limit_of_text_name_its_flag() {
     let limits = Limits { text_selection: 8, ..Limits::default() };
-    let server = TestServer::with(Settings { limits, ..Settings::default() });
-    fill(&server).await;
+    let server = TestServer::over(server().await.store.clone(), Settings { limits, ..Settings::default() });
     for query in ["labels=lat", "labels=lat&format=npy", "labels=lat&isel.lat=::-1&format=csv"] {
         let problem = get(&server, &format!("lab/t?{query}")).await.problem(ProblemType::SelectionTooLarge);
         assert_eq!((problem.members.size, problem.members.limit), (Some(12), Some(8)), "{query}");

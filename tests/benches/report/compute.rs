@@ -120,7 +120,9 @@ fn tiles(bench: &Bench) -> (Comparison, Peak) {
         assert_eq!(status, 200, "{target}");
         begin.elapsed().as_secs_f64()
     };
-    (0..20).for_each(|at| drop(read(at)));
+    for at in 0..20 {
+        read(at);
+    }
     let turn = move |_| Turn::sequence((0..20).map(&mut read).collect());
     let tiles = Comparison::run("tile", bench.options.scale.rounds, vec![Contestant::new("zarrd", turn)]);
     let peak = server.peak();

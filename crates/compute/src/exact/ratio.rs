@@ -184,7 +184,7 @@ mod tests {
         let halfway = (any::<bool>(), any::<u32>(), 1_u64..1 << 20, -2..=2_i64);
         proptest!(ProptestConfig::with_cases(20_000), |((is_negative, bits, divisor, beside) in halfway)| {
             for (precision, significand) in [(Precision::SINGLE, 24), (Precision::HALF, 11)] {
-                let odd = f64::from(bits % (1 << significand) | 1 << significand | 1);
+                let odd = f64::from((bits % (1 << significand)) | (1 << significand) | 1);
                 let sum = f64::from_bits((odd * divisor as f64).to_bits().saturating_add_signed(beside));
                 let found = check(if is_negative { -sum } else { sum }, divisor, precision);
                 prop_assert!(found.is_some(), "a normal number");
