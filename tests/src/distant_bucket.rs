@@ -151,13 +151,14 @@ async fn serve(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
             Some(Fault::Lost) => return Ok(()),
             Some(Fault::Short) | None => state.answer(&request),
         };
-        let length = body.len() + usize::from(fault == Some(Fault::Short));
+        let length = body.len();
+        let sent_length = length.saturating_sub(usize::from(fault == Some(Fault::Short)));
         let mut sent = format!("HTTP/1.1 {status} Status\r\nContent-Length: {length}\r\n{headers}\r\n").into_bytes();
         if request.method != "HEAD" {
-            sent.extend_from_slice(&body);
+            sent.extend_from_slice(&body[..sent_length]);
         }
         stream.write_all(&sent).await?;
-        if fault == Some(Fault::Short) {
+        if sent_length < length && request.method != "HEAD" {
             return Ok(());
         }
     }
