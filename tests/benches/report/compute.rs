@@ -102,7 +102,7 @@ fn tiles(bench: &Bench) -> (Comparison, Peak) {
     let mut picture = array(&[SIDE, SIDE], "float32", &[CHUNK, CHUNK]);
     picture["codecs"] = json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}]);
     send("PUT", "/node/picture", "application/json", picture.to_string().as_bytes());
-    for row in (0..SIDE).step_by(512) {
+    for row in (0..SIDE).step_by(CHUNK as usize) {
         let elements = (0..CHUNK * SIDE).flat_map(|at| ((at * 7 + row) as f32 / 3000.0).sin().to_le_bytes());
         let target = format!("/array/picture?select={row}:{}", row + CHUNK);
         send("PUT", &target, "application/octet-stream", &elements.collect::<Vec<u8>>());

@@ -111,8 +111,7 @@ impl RejectionTest {
         body: impl Into<Vec<u8>>,
         kind: ProblemType,
     ) -> Problem {
-        let request = self.request(Method::PUT, &format!("/array/{target}"), media, body.into());
-        self.send(request, kind).await
+        self.send_elements(Method::PUT, target, (media, body.into()), kind).await
     }
 
     pub(crate) async fn append(
@@ -122,7 +121,17 @@ impl RejectionTest {
         body: impl Into<Vec<u8>>,
         kind: ProblemType,
     ) -> Problem {
-        let request = self.request(Method::POST, &format!("/array/{target}"), media, body.into());
+        self.send_elements(Method::POST, target, (media, body.into()), kind).await
+    }
+
+    async fn send_elements(
+        &mut self,
+        method: Method,
+        target: &str,
+        (media, body): (&str, Vec<u8>),
+        kind: ProblemType,
+    ) -> Problem {
+        let request = self.request(method, &format!("/array/{target}"), media, body);
         self.send(request, kind).await
     }
 
