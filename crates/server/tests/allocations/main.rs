@@ -33,6 +33,12 @@ const LARGE: usize = 64 << 10;
 /// The number of keys from which there are many.
 const MANY: usize = 1000;
 
+/// How often a case that exceeds its bounds is measured.
+///
+/// All threads are counted, so a thread that the blocking pool starts for this case, or a flush in the background, adds
+/// some kilobytes now and then. What a request itself allocates is in every measurement.
+const MEASUREMENTS: usize = 3;
+
 /// Allocations of all threads are counted, so the tests run one at a time.
 static SERIAL: Mutex<()> = Mutex::const_new(());
 
@@ -78,6 +84,18 @@ impl Case {
         };
         counted(ask).await
     }
+
+    /// Runs the case, and returns the row of what was measured.
+    async fn measure(&self) -> Bound {
+        let (status, Allocated { peak, count }) = self.run().await;
+        assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", self.operation, self.of);
+        (self.operation, self.of, status.as_u16(), peak, count)
+    }
+}
+
+/// Returns whether a measured row has the status of its bound and does not exceed it.
+fn is_within(&(_, _, status, peak, count): &Bound, bound: Option<&Bound>) -> bool {
+    bound.is_some_and(|&(_, _, expected, most, often)| status == expected && peak <= most && count <= often)
 }
 
 /// Runs all cases, and fails with a corrected row for each case that exceeds its bounds.
@@ -92,14 +110,13 @@ async fn assert_within_limits(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound
         let body = if case.body.len() > LARGE { b"{}".to_vec() } else { case.body.clone() };
         let keys = case.keys.iter().take(MANY).cloned().collect();
         Case { keys, body, ..case.clone() }.run().await;
-        let (status, Allocated { peak, count }) = case.run().await;
-        assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", case.operation, case.of);
         let bound = bounds.iter().find(|bound| (bound.0, bound.1) == (case.operation, case.of));
-        if bound.is_none_or(|&(_, _, _, most, often)| peak > most || count > often)
-            || bound.is_some_and(|bound| bound.2 != status.as_u16())
-        {
-            let (operation, of, status) = (case.operation, case.of, status.as_u16());
-            writeln!(beyond, "    ({operation:?}, {of:?}, {status}, {peak}, {count}),").unwrap();
+        let mut measurements = Vec::new();
+        while measurements.len() < MEASUREMENTS && !measurements.iter().any(|row| is_within(row, bound)) {
+            measurements.push(case.measure().await);
+        }
+        if !measurements.iter().any(|row| is_within(row, bound)) {
+            writeln!(beyond, "    {:?},", measurements[0]).unwrap();
         }
     }
     assert!(beyond.is_empty(), "beyond their bounds, with what was measured:\n{beyond}");
