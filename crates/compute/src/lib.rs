@@ -23,6 +23,7 @@ mod cast;
 mod element;
 mod error;
 mod exact;
+mod filled;
 mod function;
 mod grid;
 mod kind;

@@ -272,7 +272,8 @@ impl Reduction {
     pub fn finish(&self, partial: &Partial, groups: usize) -> Result<Elements, ComputeError> {
         let mut all = Vec::new();
         for (computation, accumulator) in self.computations.iter().zip(&partial.accumulators) {
-            let mut results = Vec::new();
+            let size = computation.result.fixed_size().unwrap_or(0);
+            let mut results = Vec::with_capacity(groups.saturating_mul(size));
             accumulator.finish(0..groups, &mut results)?;
             let results = cast::promote(results, &computation.result, &self.common)?;
             match self.computations.len() {

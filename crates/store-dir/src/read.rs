@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta, Version};
+use store::{ByteRange, ByteStream, GetResult, Key, Peek, StoreError, ValueMeta, Version};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -79,6 +79,18 @@ pub(crate) async fn get(
         }
     }
     Err(StoreError::Changed { key: key.clone() })
+}
+
+/// Returns the metadata of the value of a key if that waits neither for a disk nor for the file to be quiet.
+pub(crate) fn peek(inner: &Inner, key: &Key) -> Peek {
+    if !is_visible(key.as_str()) {
+        return Peek::Known(None);
+    }
+    match inner.at_once(|inner| look(inner, key, Wait::Never)) {
+        Some(Ok(Look::Absent)) => Peek::Known(None),
+        Some(Ok(Look::Quiet(meta))) => Peek::Known(Some(meta)),
+        _ => Peek::Unknown,
+    }
 }
 
 /// Returns the metadata of the value of a key.

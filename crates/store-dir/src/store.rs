@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore,
+    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore,
     StoreError, ValueMeta, Version,
 };
 
@@ -67,6 +67,11 @@ impl ReadableStore for DirStore {
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         read::head(&self.inner, key).await
+    }
+
+    /// The metadata as far as the kernel remembers them: it is asked again each time, but never waits for a disk.
+    fn remembered(&self, key: &Key) -> Peek {
+        read::peek(&self.inner, key)
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Accumulator, Computation, downcast};
 use crate::{
     element::{Ordered, Time},
     error::ComputeError,
+    filled::filled,
     kind::Kind,
 };
 
@@ -56,7 +57,7 @@ impl<O: Ordered> Presence for Pairs<O> {
 
 pub(super) fn new(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
     fn counts<P: Presence>(size: usize, groups: usize) -> Box<dyn Accumulator> {
-        Box::new(Counts::<P> { counts: vec![0; groups], size, presence: std::marker::PhantomData })
+        Box::new(Counts::<P> { counts: filled(0, groups), size, presence: std::marker::PhantomData })
     }
     let size = computation.data_type.fixed_size().unwrap_or(0);
     match Kind::of(&computation.data_type) {

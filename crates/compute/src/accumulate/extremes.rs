@@ -6,6 +6,7 @@ use super::{Accumulator, downcast};
 use crate::{
     element::Ordered,
     error::ComputeError,
+    filled::filled,
     function::{Function, Missing, Operation},
 };
 
@@ -26,7 +27,7 @@ pub(super) fn new<O: Ordered>(function: Function, groups: usize) -> Box<dyn Accu
 
 impl<O: Ordered, const MAX: bool, const SKIP: bool> Extremes<O, MAX, SKIP> {
     fn new(groups: usize) -> Self {
-        Self { keys: vec![Self::initial(); groups] }
+        Self { keys: filled(Self::initial(), groups) }
     }
 
     /// The key that no element replaces.

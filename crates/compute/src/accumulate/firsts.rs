@@ -3,7 +3,7 @@
 use std::{any::Any, ops::Range};
 
 use super::{Accumulator, downcast};
-use crate::error::ComputeError;
+use crate::{error::ComputeError, filled::filled};
 
 /// The first element of each group, of any type of a fixed size.
 pub(super) struct Firsts {
@@ -15,7 +15,7 @@ pub(super) struct Firsts {
 
 impl Firsts {
     pub(super) fn new(size: usize, groups: usize) -> Self {
-        Self { orders: vec![u64::MAX; groups], elements: vec![0; groups.saturating_mul(size)], size }
+        Self { orders: filled(u64::MAX, groups), elements: filled(0, groups.saturating_mul(size)), size }
     }
 
     fn update(&mut self, group: usize, element: &[u8], order: u64) {

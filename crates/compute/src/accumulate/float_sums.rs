@@ -14,6 +14,7 @@ use crate::{
         term::{Plain, Square},
         total::{Total, add_scaled},
     },
+    filled::filled,
     function::Operation,
     lanes::sums::{BLOCK, BlockSums, COLUMNS, Specials},
     rows::Rows,
@@ -81,7 +82,7 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
         let part = |_| PartSums { sums: sums(), squares: needs_squares.then(sums) };
         Self {
             parts: std::array::from_fn(part),
-            counts: vec![0; groups],
+            counts: filled(0, groups),
             computation: computation.clone(),
             element: std::marker::PhantomData,
         }

@@ -10,6 +10,7 @@ use crate::{
     element::{Time, Whole},
     error::ComputeError,
     exact::ratio::{Precision, quotient, root},
+    filled::filled,
     function::Operation,
 };
 
@@ -40,10 +41,10 @@ pub(super) fn new<W: Whole>(computation: &Computation, groups: usize) -> Box<dyn
     let needs_squares = matches!(computation.function.operation, Operation::Std | Operation::Var);
     let is_time = std::any::TypeId::of::<W>() == std::any::TypeId::of::<Time>();
     Box::new(IntegerSums::<W> {
-        sums: vec![0; groups],
-        counts: vec![0; groups],
-        squares: vec![(0, 0); if needs_squares { groups } else { 0 }],
-        missing: vec![false; if is_time { groups } else { 0 }],
+        sums: filled(0, groups),
+        counts: filled(0, groups),
+        squares: filled((0, 0), if needs_squares { groups } else { 0 }),
+        missing: filled(false, if is_time { groups } else { 0 }),
         computation: computation.clone(),
         element: std::marker::PhantomData,
     })

@@ -6,7 +6,7 @@ use half::f16;
 use meta::data_type::Number;
 
 use super::{Accumulator, Computation, downcast};
-use crate::{element::Real, error::ComputeError, function::Operation, kind::Kind};
+use crate::{element::Real, error::ComputeError, filled::filled, function::Operation, kind::Kind};
 
 /// For each group, whether an element was found that decides the result: a true one for `any`, a false one for `all`.
 struct Decided<T> {
@@ -44,7 +44,7 @@ impl<R: Real> Truth for Numbers<R> {
 pub(super) fn new(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
     fn decided<T: Truth>(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
         Box::new(Decided::<T> {
-            decided: vec![false; groups],
+            decided: filled(false, groups),
             operation: computation.function.operation,
             size: computation.data_type.fixed_size().unwrap_or(1),
             truth: std::marker::PhantomData,

@@ -3,7 +3,7 @@
 use std::{any::Any, ops::Range};
 
 use super::{Accumulator, downcast};
-use crate::{element::Ordered, error::ComputeError};
+use crate::{element::Ordered, error::ComputeError, filled::filled};
 
 /// The elements of each group: as a list where that is smaller than a count for each possible value.
 pub(super) enum Modes<O: Ordered> {
@@ -47,12 +47,12 @@ impl<O: Ordered> Modes<O> {
         let capacity = usize::try_from(group_size).unwrap_or(usize::MAX);
         match is_listed(group_size, element_size) {
             true => Self::Listed(Lists {
-                elements: vec![O::Bytes::default(); groups.saturating_mul(capacity)],
-                lengths: vec![0; groups],
+                elements: filled(O::Bytes::default(), groups.saturating_mul(capacity)),
+                lengths: filled(0, groups),
                 capacity,
             }),
             false => Self::Counted(Counts {
-                counts: vec![0; groups.saturating_mul(Counts::<O>::VALUES)],
+                counts: filled(0, groups.saturating_mul(Counts::<O>::VALUES)),
                 of: std::marker::PhantomData,
             }),
         }

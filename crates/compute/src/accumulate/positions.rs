@@ -6,6 +6,7 @@ use super::{Accumulator, downcast};
 use crate::{
     element::Ordered,
     error::ComputeError,
+    filled::filled,
     function::{Function, Missing, Operation},
 };
 
@@ -34,7 +35,7 @@ pub(super) fn new<O: Ordered>(function: Function, groups: usize) -> Box<dyn Accu
 impl<O: Ordered, const MAX: bool, const SKIP: bool> Positions<O, MAX, SKIP> {
     fn new(function: Function, groups: usize) -> Self {
         let initial = Best { key: if MAX { O::LIMITS.0 } else { O::LIMITS.1 }, order: u64::MAX };
-        Self { best: vec![initial; groups], function }
+        Self { best: filled(initial, groups), function }
     }
 
     /// The key of an element, in which zeros are equal. The first NaN is better than all numbers, or worse.

@@ -7,7 +7,10 @@ use super::{
     term::{Term, product},
     total::{Total, two_sum},
 };
-use crate::element::{Element, Real};
+use crate::{
+    element::{Element, Real},
+    filled::filled,
+};
 
 /// The elements that are added at a time.
 const BLOCK: usize = 256;
@@ -46,8 +49,8 @@ impl ExactSums {
     /// Sums of zero, whose fixed-point numbers take at most `spill` bytes.
     pub(crate) fn new(groups: usize, spill: u64) -> Self {
         Self {
-            sums: std::array::from_fn(|_| vec![0.0; groups]),
-            special: vec![0; groups],
+            sums: std::array::from_fn(|_| filled(0.0, groups)),
+            special: filled(0, groups),
             spilled: HashMap::new(),
             most_spilled: usize::try_from(spill / Self::SPILLED_SIZE).unwrap_or(usize::MAX).max(1),
             is_exceeded: false,

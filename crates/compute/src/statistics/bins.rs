@@ -6,7 +6,7 @@ use half::f16;
 use meta::data_type::Number;
 
 use super::single_bins::{SingleCounts, SingleGuess};
-use crate::{accumulate::Accumulator, element::Element, error::ComputeError};
+use crate::{accumulate::Accumulator, element::Element, error::ComputeError, filled::filled};
 
 /// The bins that are tried before an element is searched for.
 const MAX_STEPS: usize = 4;
@@ -183,8 +183,14 @@ impl<N: Numeric> BinCounts<N> {
     pub(super) fn new(edges: Arc<Edges>) -> Self {
         let bins = edges.edges.len().saturating_sub(1);
         let guessed = edges.guess.as_ref().map_or(0, |guess| guess.ends.len());
-        let guessed = vec![[0; LANES]; guessed];
-        Self { edges, counts: vec![0; bins], guessed, singles: SingleCounts::new(), element: std::marker::PhantomData }
+        let guessed = filled([0; LANES], guessed);
+        Self {
+            edges,
+            counts: filled(0, bins),
+            guessed,
+            singles: SingleCounts::new(),
+            element: std::marker::PhantomData,
+        }
     }
 
     /// The count of each bin.

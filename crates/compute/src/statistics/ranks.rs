@@ -2,7 +2,7 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError};
+use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError, filled::filled};
 
 /// The counters of all brackets of a pass, at most.
 const MAX_COUNTERS: u64 = 1 << 20;
@@ -105,7 +105,7 @@ impl RankPass {
 
 impl<O: Ordered> RankCounts<O> {
     pub(super) fn new(pass: Arc<RankPass>) -> Self {
-        Self { counts: vec![0; pass.counters()], pass, element: std::marker::PhantomData }
+        Self { counts: filled(0, pass.counters()), pass, element: std::marker::PhantomData }
     }
 
     #[inline]
