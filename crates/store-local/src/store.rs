@@ -31,6 +31,10 @@ use crate::{
     record::MAX_INLINE_BYTES,
 };
 
+/// The number of keys up to which a snapshot looks them up on the caller's thread, as a read of one key does: to switch
+/// threads takes longer.
+const INLINE_LOOKUPS: usize = 256;
+
 /// A store in a directory of the local file system. Clones are cheap and share one store.
 #[derive(Clone)]
 pub struct LocalStore(Arc<StoreInner>);
@@ -242,12 +246,19 @@ impl SnapshotStore for LocalStore {
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        let (inner, keys) = (Arc::clone(&self.0), keys.to_vec());
+        let inner = Arc::clone(&self.0);
+        if self.looks_up_at_once(Some(keys.len())) {
+            return Ok(Box::new(LocalSnapshot::of_keys(inner, keys)?));
+        }
+        let keys = keys.to_vec();
         Ok(Box::new(run_blocking(move || LocalSnapshot::of_keys(inner, &keys)).await?))
     }
 
     async fn snapshot_of(&self, keys: Arc<dyn KeySource>) -> Result<Box<dyn Snapshot>, StoreError> {
         let inner = Arc::clone(&self.0);
+        if self.looks_up_at_once(keys.max_len()) {
+            return Ok(Box::new(LocalSnapshot::new(inner, &*keys)?));
+        }
         Ok(Box::new(run_blocking(move || LocalSnapshot::new(inner, &*keys)).await?))
     }
 }
@@ -259,6 +270,11 @@ struct LocalStaged {
 }
 
 impl LocalStore {
+    /// True if a snapshot of so many keys looks them up on the caller's thread.
+    fn looks_up_at_once(&self, keys: Option<usize>) -> bool {
+        keys.is_some_and(|keys| keys <= INLINE_LOOKUPS) && !self.0.views.is_changing()
+    }
+
     /// The value that this instance of the store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<StagedValue>, StoreError> {
         let data = staged.data::<LocalStaged>()?;

@@ -259,6 +259,11 @@ pub trait KeySource: Send + Sync {
     /// The common prefix of most keys, which does not have to end in `/`.
     fn common_prefix(&self) -> &str;
 
+    /// The number of keys, at most, if it is known without listing them. By default it is not.
+    fn max_len(&self) -> Option<usize> {
+        None
+    }
+
     /// Calls a function with each key, in the same order each time. A key may be listed more than once.
     fn for_each(&self, visit: &mut dyn FnMut(Key));
 }

@@ -338,6 +338,10 @@ impl KeySource for ChunkKeys {
         self.array.key_prefix()
     }
 
+    fn max_len(&self) -> Option<usize> {
+        self.kept.as_ref().map(|keys| keys.len())
+    }
+
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
         match &self.kept {
             Some(keys) => keys.iter().cloned().for_each(visit),
@@ -349,6 +353,11 @@ impl KeySource for ChunkKeys {
 impl KeySource for AllKeys {
     fn common_prefix(&self) -> &str {
         self.chunks.as_ref().map_or("", KeySource::common_prefix)
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        let chunks = self.chunks.as_ref().map_or(Some(0), KeySource::max_len)?;
+        self.documents.len().checked_add(chunks)
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {

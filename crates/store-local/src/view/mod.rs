@@ -91,6 +91,11 @@ impl Views {
         Ok((View { parts, at, store_id: self.store_id }, guard))
     }
 
+    /// True if several lookups would have to wait now.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.gate.is_locked_exclusive()
+    }
+
     pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Acquire)
     }

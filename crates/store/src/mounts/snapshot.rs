@@ -76,6 +76,10 @@ impl KeySource for Part {
         &self.common_prefix
     }
 
+    fn max_len(&self) -> Option<usize> {
+        self.all.max_len()
+    }
+
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
         self.all.for_each(&mut |key| match place_of_key(&self.mounts, &key) {
             Place::Root if self.mount.is_none() => visit(key),
@@ -88,6 +92,10 @@ impl KeySource for Part {
 impl KeySource for Vec<Key> {
     fn common_prefix(&self) -> &str {
         ""
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        Some(self.len())
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
