@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
+use futures::future::join;
 use meta::{Dialect, NodePath, selection::ReadRequest};
 use store::{MAX_READ_TIME, ReadError};
 
@@ -54,9 +55,17 @@ async fn plan_on(
     let prepared = ReadPlan::new(context, array, request, consumer).await;
     let documents = resolved.read_set.keys().cloned().collect();
     let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
-    if !resolved.read_set.is_current(&*snapshot).await? {
+    let learnt = async {
+        match &prepared {
+            Ok(plan) => plan.learn_few(context, &*snapshot).await,
+            Err(_) => Ok(()),
+        }
+    };
+    let (is_current, learnt) = join(resolved.read_set.is_current(&*snapshot), learnt).await;
+    if !is_current? {
         return Ok(None);
     }
+    learnt?;
     let mut prepared = prepared?;
     let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
     let shape = prepared.resolved.shape();

@@ -185,15 +185,30 @@ impl ReadPlan {
         if found.unknown == 0 || found.touched > most_learnt(context, &self.keys.array) {
             return Ok((snapshot, found));
         }
+        self.learn(context, &*snapshot).await?;
+        let found = self.keys.look_up(&*snapshot)?;
+        Ok((snapshot, found))
+    }
+
+    /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for them
+    /// while it is asked for the documents.
+    pub(crate) async fn learn_few(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+        let few = self.keys.kept.as_ref().map(|keys| keys.len() as u64);
+        match few.filter(|&few| few <= most_learnt(context, &self.keys.array)) {
+            Some(_) => self.learn(context, snapshot).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the versions of the chunks known to the snapshot.
+    async fn learn(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         let mut keys = Vec::new();
         KeySource::for_each(&self.keys, &mut |key| {
             if matches!(snapshot.peek(&key), Ok(Peek::Unknown)) {
                 keys.push(key);
             }
         });
-        learn_versions(context, &*snapshot, &self.keys.array, keys).await?;
-        let found = self.keys.look_up(&*snapshot)?;
-        Ok((snapshot, found))
+        if keys.is_empty() { Ok(()) } else { learn_versions(context, snapshot, &self.keys.array, keys).await }
     }
 
     /// The work budget of the read. Fails if decoding all chunks that are stored could exceed it. If none is stored,
