@@ -233,7 +233,21 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> Accumulator for FloatSums<R
     }
 
     fn finish_as(&self, other: &Computation, groups: Range<usize>, out: &mut Vec<u8>) -> Result<(), ComputeError> {
-        groups.for_each(|group| self.finish_one(other, group, out));
+        match self.parts.as_slice() {
+            [part] if matches!(other.function.operation, Operation::Sum | Operation::Mean) => {
+                let singles = part.sums.single(groups.clone());
+                for (group, (single, &count)) in groups.clone().zip(singles.zip(self.counts.iter().skip(groups.start)))
+                {
+                    let divisor = if other.function.operation == Operation::Sum { 1 } else { count };
+                    let quotient = single.filter(|_| divisor > 0).and_then(|sum| R::PRECISION.quotient(sum, divisor));
+                    match quotient {
+                        Some(value) => out.extend_from_slice(R::from_f64(value).write().as_ref()),
+                        None => self.finish_one(other, group, out),
+                    }
+                }
+            }
+            _ => groups.for_each(|group| self.finish_one(other, group, out)),
+        }
         Ok(())
     }
 

@@ -1,10 +1,10 @@
 //! Exact sums of floats, group by group.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use super::{
     superaccumulator::SuperAccumulator,
-    term::{Term, product},
+    term::{Plain, Term, product},
     total::{Total, two_sum},
 };
 use crate::{
@@ -128,8 +128,7 @@ impl ExactSums {
         else {
             return true;
         };
-        let mut new = [[0.0_f64; BLOCK]; 3];
-        let [new_first, new_second, new_third] = &mut new;
+        let [mut new_first, mut new_second] = [[0.0_f64; BLOCK]; 2];
         // The second sum mostly rounds nothing off, so that the third one stays.
         let old = first.iter().zip(&*second).zip(block);
         let mut residue = 0.0_f64;
@@ -150,7 +149,7 @@ impl ExactSums {
         }
         if residue == 0.0 {
             let len = block.len();
-            for (sums, new) in [(first, &*new_first), (second, &*new_second)] {
+            for (sums, new) in [(first, &new_first), (second, &new_second)] {
                 if let Some(new) = new.get(..len) {
                     sums.copy_from_slice(new);
                 }
@@ -158,7 +157,8 @@ impl ExactSums {
             return true;
         }
         let old = first.iter().zip(&*second).zip(&*third).zip(block);
-        let new_sums = new_first.iter_mut().zip(new_second).zip(new_third);
+        let mut new_third = [0.0_f64; BLOCK];
+        let new_sums = new_first.iter_mut().zip(&mut new_second).zip(&mut new_third);
         let mut residue = 0.0_f64;
         for ((((&first, &second), &third), &value), ((new_first, new_second), new_third)) in old.zip(new_sums) {
             let (term, rest) = term::<T, SKIP>(value);
@@ -172,7 +172,7 @@ impl ExactSums {
             return false;
         }
         let len = block.len();
-        for (sums, new) in [first, second, third].into_iter().zip(&new) {
+        for (sums, new) in [(first, &new_first), (second, &new_second), (third, &new_third)] {
             if let Some(new) = new.get(..len) {
                 sums.copy_from_slice(new);
             }
@@ -251,9 +251,14 @@ impl ExactSums {
 
     /// Adds all sums of another one.
     pub(crate) fn merge(&mut self, other: Self) {
-        for group in 0..self.special.len() {
-            let sums = other.get(group).unwrap_or_default();
-            sums.into_iter().for_each(|value| self.add_sum(group, value));
+        for sums in &other.sums {
+            for (number, block) in
+                sums.chunks(BLOCK).enumerate().filter(|(_, block)| block.iter().any(|&sum| sum != 0.0))
+            {
+                let mut values = [[0; 8]; BLOCK];
+                values.iter_mut().zip(block).for_each(|(value, sum)| *value = sum.to_le_bytes());
+                self.add_to_each::<Plain<f64>, false>(number * BLOCK, values.get(..block.len()).unwrap_or_default());
+            }
         }
         self.special.iter_mut().zip(&other.special).for_each(|(one, other)| *one |= other);
         for (group, sum) in other.spilled {
@@ -282,6 +287,17 @@ impl ExactSums {
             NEGATIVE => Total::Special(f64::NEG_INFINITY),
             _ => Total::Special(f64::NAN),
         }
+    }
+
+    /// The sums of consecutive groups, each if it is one finite float.
+    pub(crate) fn single(&self, groups: Range<usize>) -> impl Iterator<Item = Option<f64>> {
+        let [first, second, third] = self.sums.each_ref().map(|sums| sums.get(groups.clone()).unwrap_or_default());
+        let special = self.special.get(groups).unwrap_or_default();
+        let is_single = self.spilled.is_empty();
+        let sums = first.iter().zip(second).zip(third).zip(special);
+        sums.map(move |(((&first, &second), &third), &special)| {
+            (is_single && second == 0.0 && third == 0.0 && special == 0).then_some(first)
+        })
     }
 
     fn get(&self, group: usize) -> Option<[f64; 3]> {
@@ -319,7 +335,7 @@ mod tests {
     use super::*;
     use crate::exact::{
         ratio::{Precision, quotient},
-        term::{Plain, Square},
+        term::Square,
     };
     use num_bigint::BigUint;
     use proptest::prelude::*;
