@@ -17,7 +17,7 @@ use std::{
 
 use common::{Fixture, read_to_end, replace};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use store::{ByteRange, Key, ListableStore, PageRequest, ReadableStore, StoreError};
+use store::{ByteRange, Key, ListableStore, PageRequest, Peek, ReadableStore, StoreError};
 use store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
 /// The error below a failed read, which names the key.
@@ -45,6 +45,29 @@ async fn a_value_is_its_file() {
             assert!(read_to_end(result.unwrap().unwrap()).await.unwrap() == bytes[middle..]);
         }
     }
+}
+
+/// A file that was written just now may still be changed in the same tick of the clock, so it is waited for.
+#[tokio::test]
+async fn what_the_kernel_remembers_is_known_at_once() {
+    let fixture = Fixture::new().await;
+    let key = |key: &str| Key::parse(key).unwrap();
+    fixture.write("a/b", b"1");
+    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Unknown);
+    let meta = fixture.store.head(&key("a/b")).await.unwrap();
+    assert!(meta.is_some());
+    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Known(meta));
+    for absent in ["a", "a/c", "a/.hidden"] {
+        let _ = fixture.store.head(&key(absent)).await;
+        assert_eq!(fixture.store.remembered(&key(absent)), Peek::Known(None), "{absent}");
+    }
+    fs::remove_file(fixture.path("a/b")).unwrap();
+    assert_eq!(fixture.store.head(&key("a/b")).await.unwrap(), None);
+    assert_eq!(fixture.store.remembered(&key("a/b")), Peek::Known(None));
+    let uncached = Fixture::with(Options::new("dir:test").faults(Faults::default().nothing_cached())).await;
+    uncached.write("a", b"1");
+    uncached.store.head(&key("a")).await.unwrap();
+    assert_eq!(uncached.store.remembered(&key("a")), Peek::Unknown);
 }
 
 /// To switch threads would take longer than to read a value.
