@@ -36,8 +36,8 @@ pub(crate) trait Real: Element {
     /// The nearest number to an `f64`.
     fn from_f64(value: f64) -> Self;
 
-    /// The exact sum of at most [`BLOCK`](sums::BLOCK) numbers, and with `SQUARES` that of their squares; `None` if it is not known
-    /// to be exact, or if one of them is not finite.
+    /// The exact sum of at most [`BLOCK`](sums::BLOCK) numbers, and with `SQUARES` that of their squares; `None` if it is
+    /// not known to be exact, or if one of them is not finite.
     #[inline]
     fn block_sums<const SQUARES: bool>(_values: &[Self::Bytes]) -> Option<BlockSums> {
         None

@@ -190,8 +190,8 @@ impl ReadPlan {
         Ok((snapshot, found))
     }
 
-    /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for them
-    /// while it is asked for the documents.
+    /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for
+    /// them while it is asked for the documents.
     pub(crate) async fn learn_few(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         let few = self.keys.kept.as_ref().map(|keys| keys.len() as u64);
         match few.filter(|&few| few <= most_learnt(context, &self.keys.array)) {

@@ -67,8 +67,8 @@ pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<Bloc
     (!sums.sum.is_nan()).then_some(sums)
 }
 
-/// The bytes of the sum of each window of `len` numbers of some rows of the same length; `None` as in [`block_sums`]. The numbers of
-/// a row are at most [`COLUMNS`].
+/// The bytes of the sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`]; `None` as
+/// in [`block_sums`].
 pub(crate) fn sums_of_windows<'a>(
     rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
     len: usize,
@@ -95,8 +95,8 @@ pub(crate) fn sums_of_windows<'a>(
     (!is_nan).then_some(())
 }
 
-/// Adds the numbers of rows to the sums of their columns, which are exact. Four rows at a time, since most of the time is
-/// that of reading and writing the sums.
+/// Adds the numbers of rows to the sums of their columns, which are exact. Four rows are added at a time, since reading
+/// and writing the sums takes longer than adding.
 fn add_rows<'a>(mut rows: impl Iterator<Item = &'a [[u8; 4]]>, columns: &mut [f64]) {
     loop {
         match [rows.next(), rows.next(), rows.next(), rows.next()] {
@@ -151,7 +151,8 @@ fn wide(value: [u8; 4]) -> f64 {
     f32::from_le_bytes(value).into()
 }
 
-/// The exponents of the numbers of some rows that are neither zero nor NaN, if there are any; `None` if one is infinite.
+/// The exponents of the numbers of some rows that are neither zero nor NaN, if there are any; `None` if one is
+/// infinite.
 #[inline]
 fn exponents<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone) -> Option<Option<Exponents>> {
     let (smallest, largest) = match magnitudes(rows.clone(), |magnitude| magnitude) {
