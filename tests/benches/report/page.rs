@@ -54,6 +54,8 @@ pub(crate) fn run(bench: &Bench) -> Section {
     );
     let dense = bench.directory();
     write_dense(&dense.path().join("dense")).expect("write an array");
+    // A directory waits until files that were written just now have been quiet.
+    std::thread::sleep(std::time::Duration::from_secs(3));
     let dense = Zarrd::start_on(&format!("dir:{}", dense.path().display()), &[]);
     section.add(
         "**1,000,000 × 3,000 stored elements**: from the navigation to the first tile, and frames of moving tiles at hand.",
