@@ -69,8 +69,8 @@ async fn two_thousand_silent_connections_block_no_client() {
 #[test]
 fn operational_endpoints_respond_while_every_connection_uploads() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Launch::sled(dir.path()).arg("--max-connections=20").start();
-    let uploads: Vec<_> = (0..20)
+    let server = Launch::sled(dir.path()).arg("--max-connections=15").start();
+    let uploads: Vec<_> = (0..15)
         .map(|number| {
             let mut stream = TcpStream::connect(server.address()).unwrap();
             let head = format!(

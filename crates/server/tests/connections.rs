@@ -203,6 +203,7 @@ async fn excess_connection_gets_503() {
     let request = "GET /store/v HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let answer = server.exchange(request).await;
     assert_response(&answer, 503, "busy");
+    assert!(answer.contains("(--max-connections)"), "{answer}");
     assert!(answer.contains("retry-after: 1\r\n") && answer.contains("connection: close\r\n"), "{answer}");
     first.send("hi").await;
     assert!(first.until(END).await.starts_with("HTTP/1.1 201 "));

@@ -165,6 +165,14 @@ impl ApiError {
         Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
     }
 
+    /// All connections, or requests that share one, are busy.
+    pub(crate) fn too_many_connections(limit: usize) -> Self {
+        let detail = format!("all of the {limit} connections that may be open are busy (--max-connections)");
+        let members = Members { limit: u64::try_from(limit).ok(), ..Members::default() };
+        let problem = Problem::new(ProblemType::Busy).with_detail(detail).with_members(members);
+        Self::with_header(problem, RETRY_AFTER, HeaderValue::from(1))
+    }
+
     /// A transient error: the server is overloaded, or the client has reached its share while others wait.
     fn retry_later(kind: ProblemType, detail: String) -> Self {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))

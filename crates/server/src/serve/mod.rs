@@ -30,7 +30,10 @@ use self::{
     requests::{ConnectionMode, Requests},
     slots::{ConnectionSlot, ConnectionSlots, SlotSource},
 };
-use crate::app::App;
+use crate::{
+    app::App,
+    caller::{self, Peer},
+};
 
 /// The maximum number of connections beyond the limit that are rejected with a response, or serve monitoring endpoints,
 /// at the same time. Capped at a quarter of the limit, since each takes a file descriptor. Further connections are
@@ -129,14 +132,16 @@ impl Server {
         let _ = stream.set_nodelay(true);
         // If this fails, slow clients are detected later.
         let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
-        if let Some((slot, source)) = self.slots.acquire() {
+        let direct = Peer::new(&self.app.settings().proxies, peer).untrusted();
+        let caller = direct.map(caller::for_address);
+        if let Some((slot, source)) = self.slots.acquire(caller) {
             if source == SlotSource::Evicted {
                 self.app.metrics().connection_evicted();
             }
             return self.spawn(stream, peer, ConnectionMode::Serve, slot);
         }
         self.app.metrics().connection_rejected();
-        if let Some((slot, _)) = self.rejection_slots.acquire() {
+        if let Some((slot, _)) = self.rejection_slots.acquire(caller) {
             self.spawn(stream, peer, ConnectionMode::Reject, slot);
         }
     }

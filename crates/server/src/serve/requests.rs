@@ -89,7 +89,7 @@ impl Requests {
 
     /// The response to a request that is rejected because of the number of connections or requests.
     fn busy(&self, request: &Request) -> Response {
-        dispatch::reject(&self.app, request, ApiError::busy(None))
+        dispatch::reject(&self.app, request, ApiError::too_many_connections(self.app.settings().limits.connections))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use array::Caller;
 use parking_lot::Mutex;
 use tokio::{
     sync::OwnedSemaphorePermit,
@@ -9,8 +10,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The part of all slots that is reserved for callers with [`FEW_CONNECTIONS`]: one of so many.
+const RESERVED_PART: usize = 16;
+/// The number of connections up to which a caller may take a reserved slot.
+const FEW_CONNECTIONS: usize = 8;
+
 /// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
 /// longest.
+///
+/// Some slots are reserved for callers with few connections, so that one caller whose connections are all busy does not
+/// lock out others. Beyond that a caller may have as many as it likes, since a laboratory may be behind one address.
 pub(super) struct ConnectionSlots {
     capacity: usize,
     table: Mutex<SlotTable>,
@@ -19,7 +28,13 @@ pub(super) struct ConnectionSlots {
 #[derive(Default)]
 struct SlotTable {
     next_id: u64,
-    connections: HashMap<u64, Arc<Activity>>,
+    connections: HashMap<u64, Connection>,
+}
+
+struct Connection {
+    /// The caller; `None` for a trusted proxy, which may have many.
+    caller: Option<Caller>,
+    activity: Arc<Activity>,
 }
 
 /// A slot for one connection, released when dropped.
@@ -64,18 +79,20 @@ impl ConnectionSlots {
         Arc::new(Self { capacity, table: Mutex::default() })
     }
 
-    /// Takes a slot; `None` if all connections are busy.
-    pub(super) fn acquire(self: &Arc<Self>) -> Option<(ConnectionSlot, SlotSource)> {
+    /// Takes a slot for a connection of a caller, or of a trusted proxy; `None` if all that it may take are busy.
+    pub(super) fn acquire(self: &Arc<Self>, caller: Option<Caller>) -> Option<(ConnectionSlot, SlotSource)> {
         let mut table = self.table.lock();
         let mut source = SlotSource::Unused;
-        if table.connections.len() >= self.capacity {
+        let taken = table.connections.len();
+        let unreserved = self.capacity - self.capacity / RESERVED_PART;
+        if taken >= self.capacity || taken >= unreserved && table.has_many(caller) {
             table.evict_idlest()?;
             source = SlotSource::Evicted;
         }
         let activity = Arc::new(Activity::new());
         let id = table.next_id;
         table.next_id = id.wrapping_add(1);
-        table.connections.insert(id, activity.clone());
+        table.connections.insert(id, Connection { caller, activity: activity.clone() });
         Some((ConnectionSlot { slots: self.clone(), id, activity }, source))
     }
 }
@@ -90,13 +107,19 @@ pub(super) enum SlotSource {
 }
 
 impl SlotTable {
+    /// True if a caller has too many connections for a reserved slot.
+    fn has_many(&self, caller: Option<Caller>) -> bool {
+        let is_own = |connection: &&Connection| connection.caller == caller;
+        caller.is_some() && self.connections.values().filter(is_own).count() >= FEW_CONNECTIONS
+    }
+
     /// Evicts the connection that has been idle for longest; `None` if none is idle.
     fn evict_idlest(&mut self) -> Option<()> {
         loop {
-            let idle = self.connections.iter().filter_map(|(id, activity)| Some((activity.idle_since()?, *id)));
+            let idle = self.connections.iter().filter_map(|(id, one)| Some((one.activity.idle_since()?, *id)));
             let (idle_since, id) = idle.min()?;
             // A connection that just received a request is no longer idle.
-            if self.connections.get(&id)?.evict(idle_since) {
+            if self.connections.get(&id)?.activity.evict(idle_since) {
                 self.connections.remove(&id);
                 return Some(());
             }
@@ -232,15 +255,15 @@ mod tests {
     #[tokio::test]
     async fn longest_idle_connection_is_evicted_first() {
         let slots = ConnectionSlots::new(3);
-        let (first, source) = slots.acquire().unwrap();
+        let (first, source) = slots.acquire(None).unwrap();
         assert_eq!(source, SlotSource::Unused);
         short_delay().await;
-        let (second, _) = slots.acquire().unwrap();
+        let (second, _) = slots.acquire(None).unwrap();
         short_delay().await;
-        let (third, _) = slots.acquire().unwrap();
+        let (third, _) = slots.acquire(None).unwrap();
         let in_request = first.activity().begin_request().unwrap();
         short_delay().await;
-        let (fourth, source) = slots.acquire().unwrap();
+        let (fourth, source) = slots.acquire(None).unwrap();
         assert_eq!(source, SlotSource::Evicted);
         second.activity().evicted().await;
         assert!(second.activity().begin_request().is_none(), "its request comes too late");
@@ -248,46 +271,84 @@ mod tests {
         assert!(!third.activity().evicted.is_cancelled());
         drop(in_request);
         short_delay().await;
-        let (_fifth, _) = slots.acquire().unwrap();
+        let (_fifth, _) = slots.acquire(None).unwrap();
         third.activity().evicted().await;
         let busy = [first.activity().begin_request().unwrap(), fourth.activity().begin_request().unwrap()];
-        let (sixth, _) = slots.acquire().unwrap();
+        let (sixth, _) = slots.acquire(None).unwrap();
         let _busy = sixth.activity().begin_request().unwrap();
-        assert!(slots.acquire().is_none(), "nobody is idle");
+        assert!(slots.acquire(None).is_none(), "nobody is idle");
         drop(busy);
         drop(sixth);
-        assert_eq!(slots.acquire().unwrap().1, SlotSource::Unused);
+        assert_eq!(slots.acquire(None).unwrap().1, SlotSource::Unused);
+    }
+
+    #[tokio::test]
+    async fn some_slots_are_reserved_for_callers_with_few_connections() {
+        let slots = ConnectionSlots::new(64);
+        let (crowd, stranger) = (Some(Caller::new(1)), Some(Caller::new(2)));
+        let busy = |caller| {
+            let (slot, source) = slots.acquire(caller)?;
+            let request = slot.activity().begin_request()?;
+            Some((slot, request, source))
+        };
+        let crowded: Vec<_> = std::iter::from_fn(|| busy(crowd)).collect();
+        assert_eq!(crowded.len(), 60);
+        let (first, _) = slots.acquire(stranger).unwrap();
+        let (replaced, source) = slots.acquire(crowd).unwrap();
+        assert_eq!(source, SlotSource::Evicted, "an idle connection makes room for anybody");
+        first.activity().evicted().await;
+        drop((first, replaced));
+        let few: Vec<_> = std::iter::from_fn(|| busy(stranger)).collect();
+        assert_eq!(few.len(), 4, "all that are reserved");
+        assert!(busy(Some(Caller::new(3))).is_none());
+        drop((crowded, few));
+        let proxied: Vec<_> = std::iter::from_fn(|| busy(None)).collect();
+        assert_eq!(proxied.len(), 64, "a proxy has the connections of many");
+    }
+
+    #[tokio::test]
+    async fn callers_of_few_connections_take_no_more_than_few_reserved_slots() {
+        let slots = ConnectionSlots::new(1024);
+        let busy = |caller| {
+            let (slot, _) = slots.acquire(Some(Caller::new(caller)))?;
+            let request = slot.activity().begin_request()?;
+            Some((slot, request))
+        };
+        let crowded: Vec<_> = std::iter::from_fn(|| busy(0)).collect();
+        assert_eq!(crowded.len(), 960);
+        let few: Vec<_> = (1..=8).map(|caller| std::iter::from_fn(|| busy(caller)).collect::<Vec<_>>()).collect();
+        assert!(few.iter().all(|few| few.len() == FEW_CONNECTIONS));
     }
 
     #[tokio::test]
     async fn unsent_response_is_not_idle() {
         let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire().unwrap();
+        let (slot, _) = slots.acquire(None).unwrap();
         let activity = slot.activity();
         let in_request = activity.begin_request().unwrap();
         activity.mark_unsent();
         drop(in_request);
-        assert!(slots.acquire().is_none());
+        assert!(slots.acquire(None).is_none());
         activity.mark_flushed();
         let next_id = activity.begin_request().unwrap();
         activity.mark_flushed();
-        assert!(slots.acquire().is_none(), "a piece of the answer was flushed, and more is to come");
+        assert!(slots.acquire(None).is_none(), "a piece of the answer was flushed, and more is to come");
         activity.mark_closing();
         drop(next_id);
-        assert!(slots.acquire().is_some());
+        assert!(slots.acquire(None).is_some());
     }
 
     #[tokio::test]
     async fn connection_is_busy_until_its_last_request_ends() {
         let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire().unwrap();
+        let (slot, _) = slots.acquire(None).unwrap();
         let activity = slot.activity();
         let (first, second) = (activity.begin_request().unwrap(), activity.begin_request().unwrap());
         assert_eq!(activity.requests(), 2);
         drop(first);
-        assert!(slots.acquire().is_none(), "one of two requests has ended");
+        assert!(slots.acquire(None).is_none(), "one of two requests has ended");
         drop(second);
-        assert!(slots.acquire().is_some());
+        assert!(slots.acquire(None).is_some());
     }
 
     #[tokio::test(start_paused = true)]

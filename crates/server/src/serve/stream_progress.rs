@@ -278,7 +278,7 @@ mod tests {
     #[tokio::test]
     async fn request_is_in_progress_until_its_data_is_sent() {
         let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire().unwrap();
+        let (slot, _) = slots.acquire(None).unwrap();
         let request = slot.activity().begin_request().unwrap();
         let progress = progress();
         let mut body = TrackedBody::new(Body::from("hello"), progress.clone(), request);
@@ -293,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn large_pieces_are_split() {
         let slots = ConnectionSlots::new(1);
-        let (slot, _) = slots.acquire().unwrap();
+        let (slot, _) = slots.acquire(None).unwrap();
         let request = slot.activity().begin_request().unwrap();
         let bytes = 2 * PIECE_BYTES + 5;
         let mut body = TrackedBody::new(Body::from(vec![1; bytes]), progress(), request);
