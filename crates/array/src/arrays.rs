@@ -150,7 +150,8 @@ impl Arrays {
     ) -> Result<ArrayResult, ArrayError> {
         let start = Instant::now();
         let context = self.0.for_operation();
-        let consumer = ReduceConsumer { request: reduce, options: &context.options, limit };
+        let max_remembered = context.results.max_size();
+        let consumer = ReduceConsumer { request: reduce, options: &context.options, limit, max_remembered };
         let read = plan_read(&context, (path, dialect), request, &consumer).await?;
         read.source.metrics.planned(start.elapsed());
         ReducedRead::new(read, reduce, limit).map(ArrayResult::from)

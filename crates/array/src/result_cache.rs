@@ -1,5 +1,6 @@
 //! Remembered results of reductions.
 
+use bytes::Bytes;
 use codec::Elements;
 use quick_cache::{Weighter, sync::Cache};
 
@@ -49,13 +50,15 @@ impl ResultCache {
         self.entries.get(key)
     }
 
-    /// Remembers a result, unless it is large.
-    pub(crate) fn insert(&self, key: ResultKey, result: &Elements) {
-        if let Elements::Fixed(bytes) = result
-            && bytes.len() as u64 <= self.max_size
-        {
-            // A copy holds no permit, and nothing that it is a part of.
-            self.entries.insert(key, Elements::Fixed(bytes::Bytes::copy_from_slice(bytes)));
+    /// The size of a result that is remembered, in bytes, at most.
+    pub(crate) fn max_size(&self) -> u64 {
+        self.max_size
+    }
+
+    /// Remembers a result, unless it is too large.
+    pub(crate) fn insert(&self, key: ResultKey, result: Bytes) {
+        if result.len() as u64 <= self.max_size {
+            self.entries.insert(key, Elements::Fixed(result));
         }
     }
 }

@@ -58,13 +58,15 @@ impl CodecChain {
     /// The maximum work of decoding a chunk of `size` bytes, in steps. `size` is ignored for elements of a fixed size.
     pub fn decode_work(&self, size: u64) -> u64 {
         let size = self.representation.fixed_size().unwrap_or(size);
-        self.work(size, |cost| cost.decode).saturating_add(self.array_to_bytes.inner_decode_work(size))
+        self.work(size, |cost| (cost.decode, cost.decode_start))
+            .saturating_add(self.array_to_bytes.inner_decode_work(size))
     }
 
     /// The maximum work of encoding a chunk of `size` bytes, in steps. `size` is ignored for elements of a fixed size.
     pub fn encode_work(&self, size: u64) -> u64 {
         let size = self.representation.fixed_size().unwrap_or(size);
-        self.work(size, |cost| cost.encode).saturating_add(self.array_to_bytes.inner_encode_work(size))
+        self.work(size, |cost| (cost.encode, cost.encode_start))
+            .saturating_add(self.array_to_bytes.inner_encode_work(size))
     }
 
     /// [`decode_work`](Self::decode_work) of `chunks` chunks with `size` bytes in total.
@@ -77,11 +79,15 @@ impl CodecChain {
         self.encode_work(size / chunks.max(1)).saturating_mul(chunks)
     }
 
-    fn work(&self, size: u64, steps: impl Fn(Cost) -> u64) -> u64 {
+    /// The steps of all codecs for a chunk, given those of each for a byte and those to begin.
+    fn work(&self, size: u64, steps: impl Fn(Cost) -> (u64, u64)) -> u64 {
+        let of = |cost| {
+            let (per_byte, start) = steps(cost);
+            per_byte.saturating_mul(size).saturating_add(start)
+        };
         let array_to_array = self.array_to_array.iter().map(|codec| codec.cost());
         let costs = array_to_array.chain(self.bytes_to_bytes.iter().map(|(codec, _)| codec.cost()));
-        let steps = costs.fold(steps(self.array_to_bytes.cost()), |sum, cost| sum.saturating_add(steps(cost)));
-        steps.saturating_mul(size)
+        costs.map(of).fold(of(self.array_to_bytes.cost()), u64::saturating_add)
     }
 
     /// The array-to-bytes codec, if the chain has no other codecs.

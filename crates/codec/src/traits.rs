@@ -113,30 +113,40 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync {
     }
 }
 
-/// The cost of a codec per byte of a decoded chunk, in steps. A step is the time to copy a byte, about a nanosecond.
+/// The cost of a codec, in steps. A step is the time to copy a byte, about a nanosecond.
+///
 /// Costs are estimates for the worst content, and their sum over a chain limits the work of a request before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Steps to decode a byte.
+    /// Steps to decode a byte of the chunk.
     pub decode: u64,
-    /// Steps to encode a byte.
+    /// Steps to encode a byte of the chunk.
     pub encode: u64,
+    /// Steps to begin decoding a chunk, however small it is.
+    pub decode_start: u64,
+    /// Steps to begin encoding a chunk.
+    pub encode_start: u64,
 }
 
 impl Cost {
     /// The cost of a copy, and of simple arithmetic.
-    pub const COPY: Self = Self { decode: 1, encode: 1 };
+    pub const COPY: Self = Self::symmetric(1);
 
-    /// The same number of steps in both directions.
-    pub const fn symmetric(steps: u64) -> Self {
-        Self { decode: steps, encode: steps }
+    /// The steps to begin with a chunk, for a codec that prepares nothing.
+    const START: u64 = 64;
+
+    /// Steps per byte, of a codec that prepares nothing.
+    pub const fn per_byte(decode: u64, encode: u64) -> Self {
+        Self { decode, encode, decode_start: Self::START, encode_start: Self::START }
     }
-}
 
-impl std::ops::Add for Cost {
-    type Output = Self;
+    /// The same number of steps per byte in both directions.
+    pub const fn symmetric(steps: u64) -> Self {
+        Self::per_byte(steps, steps)
+    }
 
-    fn add(self, other: Self) -> Self {
-        Self { decode: self.decode.saturating_add(other.decode), encode: self.encode.saturating_add(other.encode) }
+    /// The same steps per byte, and these to begin with a chunk.
+    pub const fn with_start(self, decode: u64, encode: u64) -> Self {
+        Self { decode_start: decode, encode_start: encode, ..self }
     }
 }

@@ -168,7 +168,8 @@ impl Partial {
         (run, bytes): (Run, &[u8]),
     ) -> Result<(), ComputeError> {
         let Some(positions) = outer.get(axis) else { return self.add_run(place, run, bytes) };
-        if axis + 1 == outer.len() && run.step == 1 && run.window > 1 {
+        let is_reduced = self.grid.dimensions.get(axis).is_some_and(|grid| grid.windows.window > 1);
+        if axis + 1 == outer.len() && run.step == 1 && (run.window > 1 || is_reduced) {
             return self.add_rows(positions, strides, axis, place, (run, bytes));
         }
         for entry in 0..positions.len() {
@@ -294,8 +295,7 @@ impl Partial {
             }
             return;
         }
-        let first = place.group.saturating_add(usize::try_from(run.out).unwrap_or(usize::MAX));
-        self.accumulators.iter_mut().for_each(|one| one.add_to_each(first, values, place.order));
+        self.add_windows(place, run, Rows::one(values), 0);
     }
 
     /// Adds rows of consecutive elements at consecutive positions, whose groups are the same.
@@ -305,6 +305,10 @@ impl Partial {
         let group =
             |position: u64| place.group.saturating_add(usize::try_from(position).unwrap_or(usize::MAX) / window);
         let order = |position: u64| place.order.saturating_add(position.saturating_mul(run.order));
+        if run.window <= 1 {
+            let (first, order) = (group(run.out), order(run.out));
+            return self.accumulators.iter_mut().for_each(|one| one.add_rows_to_each(first, rows, order, of_rows));
+        }
         // A part of a window, then whole ones, then a part of one.
         let position = usize::try_from(run.out % run.window.max(1)).unwrap_or(0);
         let head = if position == 0 { 0 } else { (window - position).saturating_mul(size).min(rows.width()) };

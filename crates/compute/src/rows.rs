@@ -46,6 +46,15 @@ impl<'a> Rows<'a> {
         Self { bytes: self.bytes.get(start..).unwrap_or_default(), width: end - start, ..self }
     }
 
+    /// The same rows, at most `count` at a time.
+    pub(crate) fn bands(self, count: usize) -> impl Iterator<Item = Self> {
+        let count = count.max(1);
+        (0..self.count).step_by(count).map(move |first| {
+            let bytes = self.bytes.get(first.saturating_mul(self.apart)..).unwrap_or_default();
+            Self { bytes, count: count.min(self.count - first), ..self }
+        })
+    }
+
     /// Parts of all rows, of at most `width` bytes each.
     pub(crate) fn columns(self, width: usize) -> impl Iterator<Item = Self> {
         let width = width.max(1);

@@ -346,3 +346,56 @@ fn results_are_the_same_bits_however_elements_are_divided() {
         prop_assert_eq!(first, second);
     });
 }
+
+/// Rows that are longer, and more of them, than are added at a time.
+#[test]
+fn wide_rows_are_reduced_as_single_elements_are() {
+    const SHAPE: [u64; 2] = [37, 1301];
+    let treatments = [[0, 1], [1, 0], [2, 2], [8, 8], [20, 1], [1, 700], [5, 600]];
+    let names = ["mean", "nanmean", "sum", "std", "max", "first"];
+    // Numbers whose sums are exact, such as have far exponents, and such as are not numbers.
+    let rare = [0.5, 1e-30, f32::NAN, f32::INFINITY];
+    for (([first, second], name), rare) in treatments
+        .iter()
+        .flat_map(|windows| names.map(|name| (windows, name)))
+        .flat_map(|case| rare.map(|rare| (case, rare)))
+    {
+        let windows = [(0, first), (1, second)].into_iter().filter(|(_, window)| **window > 1);
+        let whole = [(0, first), (1, second)].into_iter().filter(|(_, window)| **window == 0);
+        let request = ReductionRequest {
+            functions: vec![name.parse().unwrap()],
+            axes: Some(whole.map(|(axis, _)| axis.to_string()).collect()),
+            windows: windows.map(|(axis, &window)| (axis.to_string(), window)).collect(),
+            edge: Edge::Partial,
+            reduced_dimensions: ReducedDimensions::Drop,
+            ddof: 0,
+        };
+        let input = Input {
+            data_type: DataType::of_number(Number::Float32),
+            extents: SHAPE.map(Some).to_vec(),
+            names: vec![None; 2],
+        };
+        let reduction = Reduction::new(&request, &input, None).unwrap();
+        let value = |at: u64| if at % 1009 == 1008 { rare } else { (at * 7919 % 4001) as f32 / 3.0 - 600.0 };
+        let bytes: Vec<u8> = (0..SHAPE[0] * SHAPE[1]).flat_map(|at| value(at).to_le_bytes()).collect();
+        let elements = Elements::Fixed(Bytes::from(bytes));
+        let grid = Arc::new(GroupGrid::new(&reduction.windows()).unwrap());
+        let some = |first: u64, len: u64| AxisPositions::Strided { first, step: 1, len, out: first };
+        let mut together = reduction.partial(grid.clone()).unwrap();
+        together.add(&SHAPE, &SHAPE.map(|len| some(0, len)), &elements).unwrap();
+        let mut apart = reduction.partial(grid.clone()).unwrap();
+        for column in 0..SHAPE[1] {
+            for row in 0..SHAPE[0] {
+                apart.add(&SHAPE, &[some(row, 1), some(column, 1)], &elements).unwrap();
+            }
+        }
+        let [together, apart] = [together, apart].map(|partial| reduction.finish(&partial, grid.groups()).unwrap());
+        assert_eq!(decode(reduction.data_type(), &fixed(&together)).len(), grid.groups());
+        assert_eq!(fixed(&together), fixed(&apart), "{name} of windows of {first} and {second}, with {rare}");
+    }
+}
+
+fn fixed(elements: &Elements) -> Bytes {
+    let Elements::Fixed(bytes) = elements else { panic!("variable length") };
+    bytes.clone()
+}

@@ -57,6 +57,11 @@ impl Strides {
     pub(crate) fn broadcast(rank: usize) -> Self {
         Self(vec![0; rank])
     }
+
+    /// True for the strides of a single element.
+    pub(crate) fn is_broadcast(&self) -> bool {
+        self.0.iter().all(|&stride| stride == 0)
+    }
 }
 
 impl StridedCopies {

@@ -2,7 +2,7 @@
 
 use compute::{GroupGrid, Input, Reduction, ReductionRequest, SPILL_MEMORY, Windows};
 use meta::{
-    ArrayModel, NodePath,
+    ArrayModel,
     data_type::DataType,
     grid::{ChunkGrid, DimensionGrid},
     selection::{DimensionSelection, Region, ResolvedSelection},
@@ -24,6 +24,10 @@ const STEPS_PER_ELEMENT: u64 = 2;
 
 /// The steps of adding a number of fill values to a group, for each function.
 const STEPS_PER_FILLED_GROUP: u64 = 32;
+
+/// The memory of the state and results of a slab up to which it is not worth splitting, in bytes: what is updated at
+/// the same time is near the processor's caches, and a request does not take more memory than it has to.
+const SLAB_MEMORY: u64 = 8 << 20;
 
 /// The memory of a time as text, in bytes.
 const TEXT_SIZE: u64 = 64;
@@ -56,6 +60,8 @@ pub(crate) struct ReduceConsumer<'a> {
     pub(crate) options: &'a Options,
     /// The size of the result in bytes, at most.
     pub(crate) limit: u64,
+    /// The size of a result that is remembered, in bytes, at most.
+    pub(crate) max_remembered: u64,
 }
 
 impl ReduceRequest {
@@ -69,11 +75,12 @@ impl ReduceRequest {
     /// The plan of the reduction of a selection; `limit` is the size of its result in bytes.
     pub(crate) fn plan(
         &self,
-        (path, model): (&NodePath, &ArrayModel),
+        array: &Array,
         selection: &ResolvedSelection,
         (options, limit): (&Options, u64),
     ) -> Result<ReducePlan, ArrayError> {
         let ResolvedSelection::Region(region) = selection else { return Err(ArrayError::ReducesPoints) };
+        let (path, model) = (array.path(), array.model());
         let depends = self.reduction.functions.iter().any(|function| function.depends_on_decoding());
         let steps = steps_around((path, model), self.decode, depends)?;
         let data_type = steps.decode.as_ref().map_or(&model.data_type, |map| map.data_type());
@@ -103,7 +110,14 @@ impl ReduceRequest {
             let limit = max_state(options);
             return Err(compute::ComputeError::TooManyGroups { groups, size, limit }.into());
         }
-        Ok(ReducePlan { max_groups, ..plan })
+        let largest = ReducePlan { max_groups, ..plan };
+        // One pass is all that several functions have.
+        if largest.reduction.functions().len() > 1 || groups.saturating_mul(per_group) <= SLAB_MEMORY {
+            return Ok(largest);
+        }
+        let small = ReducePlan { max_groups: (SLAB_MEMORY / per_group).clamp(1, max_groups), ..largest.clone() };
+        let is_as_fast = small.slabs(array).passes() <= largest.slabs(array).passes();
+        Ok(if is_as_fast { small } else { largest })
     }
 }
 
@@ -111,6 +125,12 @@ impl ReducePlan {
     /// The data type of the results.
     pub(crate) fn data_type(&self) -> &DataType {
         self.steps.texts.as_ref().map_or(self.reduction.data_type(), |texts| texts.data_type())
+    }
+
+    /// The size of all results in bytes; `None` for texts.
+    pub(crate) fn len(&self) -> Option<u64> {
+        let size = self.data_type().fixed_size()? as u64;
+        Some(self.reduction.shape().into_iter().fold(size, u64::saturating_mul))
     }
 
     /// The memory of the results of a group, in bytes.
@@ -153,13 +173,14 @@ impl ReducePlan {
 
 impl Consumer for ReduceConsumer<'_> {
     fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
-        let plan = self.request.plan((array.path(), array.model()), &selection, (self.options, self.limit))?;
+        let plan = self.request.plan(array, &selection, (self.options, self.limit))?;
         let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
         let decode = plan.steps.decode.as_ref();
         let decoded_size = decode.map_or(0, |map| map.data_type().fixed_size().unwrap_or(0) as u64);
         let cost = ResultCost {
             size: plan.reduction.shape().into_iter().fold(plan.result_size(), u64::saturating_mul),
-            state: plan.slab_memory(),
+            // The parts of what will be remembered are kept until all are there.
+            state: plan.slab_memory().saturating_add(plan.len().filter(|&len| len <= self.max_remembered).unwrap_or(0)),
             decoded_per_byte: decoded_size.div_ceil(stored),
             passes: plan.slabs(array).passes(),
             work_per_element: STEPS_PER_ELEMENT.saturating_mul(

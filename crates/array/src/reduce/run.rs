@@ -102,15 +102,21 @@ struct Running {
     reducer: Reducer,
     plan: Arc<ReducePlan>,
     slabs: Slabs,
-    /// The key under which the result is remembered, if it is complete after the first slab.
-    key: Option<ResultKey>,
+    /// What will be remembered, if its key is known and it is not too large.
+    remembered: Option<RememberedParts>,
+}
+
+/// The parts of a result that will be remembered, as far as they are there.
+struct RememberedParts {
+    key: ResultKey,
+    bytes: Vec<u8>,
 }
 
 impl ReducedRead {
     /// The reduction of a read that was planned for it.
     pub(crate) fn new(read: ArrayRead, request: &ReduceRequest, limit: u64) -> Result<Self, ArrayError> {
         let options = read.source.context.options;
-        let plan = Arc::new(request.plan((read.path(), read.model()), read.resolved(), (&options, limit))?);
+        let plan = Arc::new(request.plan(&read.source.array, read.resolved(), (&options, limit))?);
         let key = read.fingerprint().map(|input| ResultKey { input, computation: request.fingerprint() });
         Ok(Self { read, plan, key, decode: request.decode.unwrap_or_default() })
     }
@@ -141,8 +147,10 @@ impl ReducedRead {
             return Ok(Begun::Known(known));
         }
         let slabs = plan.slabs(&read.source.array);
+        let len = plan.len().filter(|&len| len <= results.max_size()).and_then(|len| usize::try_from(len).ok());
+        let remembered = key.zip(len).map(|(key, len)| RememberedParts { key, bytes: Vec::with_capacity(len) });
         let reducer = Reducer::new(read, plan.state()).await?;
-        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, key })))
+        Ok(Begun::Running(Box::new(Running { reducer, plan, slabs, remembered })))
     }
 }
 
@@ -160,14 +168,23 @@ impl Running {
         let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;
         let (plan, steps) = (self.plan.clone(), (groups as u64).saturating_mul(1 << 8));
         let results = self.reducer.run(steps, move || Ok(plan.reduction.finish(&partial, groups)?)).await?;
-        let is_complete = self.slabs.clone().next().is_none();
-        if let Some(key) = self.key.take().filter(|_| is_complete) {
-            self.reducer.source.context.results.insert(key, &results);
-        }
+        self.remember(&results);
         let results = match results {
             Elements::Fixed(bytes) => Elements::Fixed(with_permit(bytes, self.reducer.memory.clone())),
             other => other,
         };
         Ok(Some((results, self)))
+    }
+
+    /// Adds a part to what will be remembered, and remembers it if it is the last one.
+    fn remember(&mut self, part: &Elements) {
+        let results = &self.reducer.source.context.results;
+        let Some(mut remembered) = self.remembered.take() else { return };
+        let Elements::Fixed(part) = part else { return };
+        remembered.bytes.extend_from_slice(part);
+        match self.slabs.is_empty() {
+            true => results.insert(remembered.key, remembered.bytes.into()),
+            false => self.remembered = Some(remembered),
+        }
     }
 }

@@ -149,7 +149,7 @@ impl StatisticsRead {
         let key = self.key;
         let rendered = Bytes::from(render(self.compute().await?));
         if let Some(key) = key {
-            results.insert(key, &Elements::Fixed(rendered.clone()));
+            results.insert(key, rendered.clone());
         }
         Ok(rendered)
     }

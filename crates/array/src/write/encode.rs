@@ -13,6 +13,7 @@ use super::{
     layout::{ChunkPart, ChunkedRegion},
     memory::{BATCH, MinMemory, RESERVATION_STEP},
     read_modify_write::{RewriteError, RewriteLimits, StoredContent, rewrite},
+    repeated::{self, Filling, RepeatedChunks},
 };
 use crate::{
     cache::{CacheKey, CacheKind, Cached},
@@ -57,6 +58,7 @@ pub(crate) struct WriteContext {
     /// The minimum memory of the write.
     pub(crate) least: MinMemory,
     empty: EmptyChunks,
+    repeated: RepeatedChunks,
 }
 
 /// A chunk to encode.
@@ -104,7 +106,8 @@ impl WriteContext {
             false => context.options.empty_chunks,
         };
         let size = model.data_type.fixed_size();
-        let mut target = Self { empty, size, context, array, layout, least: MinMemory::default() };
+        let (least, repeated) = (MinMemory::default(), RepeatedChunks::default());
+        let mut target = Self { empty, size, context, array, layout, least, repeated };
         if let Some(chain) = target.array.largest_chain()? {
             target.check_size(working_len(&chain))?;
             target.check_readable(&chain)?;
@@ -183,7 +186,8 @@ impl WriteContext {
         let chunks = self.layout.chunks();
         let chunk = encoding_memory(chain);
         let batch = chunk.saturating_add(BATCH * 2).min(chunk.saturating_mul(chunks));
-        let made = chunks.saturating_mul(STAGED_CHUNK_OVERHEAD).saturating_add(len.min(MAX_INLINE_VALUES));
+        let staged = chunks.saturating_mul(STAGED_CHUNK_OVERHEAD).saturating_add(len.min(MAX_INLINE_VALUES));
+        let made = staged.saturating_add(repeated::MEMORY.min(len));
         let encoder = batch.min(self.context.options.max_chunk_memory());
         MinMemory { window: len.min(RESERVATION_STEP).saturating_mul(2), encoder, made }
     }
@@ -268,6 +272,13 @@ impl WriteContext {
 
     fn encode(&self, work: EncodeJob) -> Result<EncodedValue, WriteError> {
         let keys = self.keys(&work.position)?;
+        let filling = match (&work.under, work.patches.as_slice()) {
+            (BaseContent::Nothing, [patch]) => Filling::of(&work.shape, patch),
+            _ => None,
+        };
+        if let Some(bytes) = filling.as_ref().and_then(|filling| self.repeated.get(filling)) {
+            return Ok(EncodedValue { keys, bytes, read: None });
+        }
         let chain = self.array.chain(&work.shape)?;
         let (before, read, key) = match work.under {
             BaseContent::Nothing => (StoredContent::Nothing, None, first(&keys)?),
@@ -288,6 +299,9 @@ impl WriteContext {
             RewriteError::Decode(source) => undecodable(key, source).into(),
             RewriteError::Encode(source) => WriteError::Encode { key, source },
         })?;
+        if let Some(filling) = filling {
+            self.repeated.keep(filling, &bytes);
+        }
         Ok(EncodedValue { keys, bytes, read })
     }
 

@@ -48,6 +48,11 @@ impl SourceElements {
     pub(crate) fn scalar(element: Elements, rank: usize) -> Self {
         Self { elements: element, strides: Strides::broadcast(rank) }
     }
+
+    /// True if one element stands for every position.
+    pub(crate) fn is_scalar(&self) -> bool {
+        self.strides.is_broadcast()
+    }
 }
 
 /// Copies the selected elements of a window, in C order.

@@ -20,4 +20,5 @@ pub(crate) mod read_modify_write;
 pub(crate) mod reader;
 pub(crate) mod receive;
 pub(crate) mod region;
+mod repeated;
 pub(crate) mod source;

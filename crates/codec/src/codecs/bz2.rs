@@ -94,7 +94,9 @@ impl BytesToBytes for Bz2 {
     }
 
     fn cost(&self) -> Cost {
-        Cost { decode: 60, encode: 150 }
+        // The tables are as large as the level says, however small the chunk is.
+        let start = u64::from(self.level).saturating_mul(10_000);
+        Cost::per_byte(60, 150).with_start(start, start.saturating_add(10_000))
     }
 }
 

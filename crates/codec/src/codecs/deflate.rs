@@ -81,7 +81,7 @@ pub(super) fn cost(level: i8) -> Cost {
         ..=6 => 50,
         7.. => 150,
     };
-    Cost { decode: 5, encode }
+    Cost::per_byte(5, encode).with_start(2000, 10_000)
 }
 
 /// Compresses bytes; a negative level selects zlib's default.

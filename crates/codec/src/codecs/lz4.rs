@@ -83,7 +83,7 @@ impl BytesToBytes for Lz4 {
     }
 
     fn cost(&self) -> Cost {
-        Cost { decode: 1, encode: 5 }
+        Cost::per_byte(1, 5)
     }
 }
 

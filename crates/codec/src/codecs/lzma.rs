@@ -185,7 +185,7 @@ impl BytesToBytes for Lzma {
 
     fn cost(&self) -> Cost {
         // The dictionary matters more than the preset, and preset 9 takes as long as any filter can.
-        Cost { decode: 30, encode: 1000 }
+        Cost::per_byte(30, 1000).with_start(2000, 20_000)
     }
 }
 

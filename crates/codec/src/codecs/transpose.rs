@@ -153,6 +153,6 @@ impl ArrayToArray for Transpose {
     }
 
     fn cost(&self) -> Cost {
-        Cost { decode: self.decode.steps_per_byte(), encode: self.encode.steps_per_byte() }
+        Cost::per_byte(self.decode.steps_per_byte(), self.encode.steps_per_byte())
     }
 }

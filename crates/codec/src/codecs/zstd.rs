@@ -131,9 +131,9 @@ pub(super) fn compress_cost(level: i32) -> Cost {
         4..=9 => 25,
         10..=15 => 100,
         16..=19 => 400,
-        20.. => 800,
+        20.. => 1200,
     };
-    Cost { decode: 2, encode }
+    Cost::per_byte(2, encode).with_start(1000, 1000)
 }
 
 /// The checksum at the end of a frame.

@@ -23,6 +23,11 @@ use crate::{
 /// The elements of a block of which some are not finite, or whose exponents are far apart, that are added at a time.
 const SMALL_BLOCK: usize = 256;
 
+/// The rows that are added at a time, so that they are read from the processor's first cache the second time.
+const ROWS: usize = 16;
+/// The windows of a row up to which those whose sums may not be exact are not split any further.
+const FEW_WINDOWS: usize = 4;
+
 /// The memory of a sum and a count.
 pub(super) const SIZE: u64 = ExactSums::SIZE + 8;
 /// The memory of these and of a sum of squares.
@@ -76,6 +81,8 @@ impl Float for f64 {
 }
 
 impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
+    const SIZE_OF_ELEMENT: usize = size_of::<R::Bytes>() * PARTS;
+
     fn new(computation: &Computation, groups: usize) -> Self {
         let needs_squares = matches!(computation.function.operation, Operation::Std | Operation::Var);
         let sums = || ExactSums::new(groups, computation.spill);
@@ -104,6 +111,33 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     fn count(&mut self, group: usize, count: u64) {
         if let Some(counted) = self.counts.get_mut(group) {
             *counted = counted.saturating_add(count);
+        }
+    }
+
+    /// Adds each window of `len` bytes of a few rows.
+    fn add_band(&mut self, first: usize, rows: Rows<'_>, len: usize) {
+        if self.add_exact_windows(first, rows, len / size_of::<R::Bytes>().max(1)) {
+            return;
+        }
+        let windows = rows.width() / len.max(1);
+        if windows <= FEW_WINDOWS || len == Self::SIZE_OF_ELEMENT {
+            return self.add_each_row(first, rows, len);
+        }
+        // Few of the elements may be the reason, such as NaN.
+        let half = windows / 2;
+        self.add_band(first, rows.part(0, half * len), len);
+        self.add_band(first.saturating_add(half), rows.part(half * len, rows.width()), len);
+    }
+
+    /// Adds each window of `len` bytes of some rows, one after another.
+    fn add_each_row(&mut self, first: usize, rows: Rows<'_>, len: usize) {
+        for row in rows.iter() {
+            if len == Self::SIZE_OF_ELEMENT {
+                self.add_to_each(first, row, 0);
+                continue;
+            }
+            let windows = (first..).zip(row.chunks_exact(len.max(1)));
+            windows.for_each(|(group, window)| self.add_to_one(group, window, 0, 0));
         }
     }
 
@@ -136,12 +170,36 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
         variance(&spread.0, spread.1, count, computation)
     }
 
+    /// Appends the results of groups from `first` on, given their sums, each of which is one float. The few that would
+    /// be rounded twice are made again.
+    fn finish_singles(&self, computation: &Computation, first: usize, sums: &[f64], out: &mut Vec<u8>) {
+        const SIDE_BY_SIDE: usize = u64::BITS as usize;
+        let counts = self.counts.get(first..).unwrap_or_default();
+        let blocks = sums.chunks(SIDE_BY_SIDE).zip(counts.chunks(SIDE_BY_SIDE));
+        for (first, (sums, counts)) in (first..).step_by(SIDE_BY_SIDE).zip(blocks) {
+            let mut results = [R::Bytes::default(); SIDE_BY_SIDE];
+            let mut twice = 0_u64;
+            for (lane, (result, (&sum, &count))) in results.iter_mut().zip(sums.iter().zip(counts)).enumerate() {
+                let divisor = divisor(computation, count);
+                let quotient = sum / divisor as f64;
+                *result = R::from_f64(quotient).write();
+                twice |= u64::from(!R::PRECISION.rounds_once(quotient, divisor)) << lane;
+            }
+            for (lane, result) in results.iter().take(sums.len()).enumerate() {
+                match twice >> lane & 1 {
+                    0 => out.extend_from_slice(result.as_ref()),
+                    _ => self.finish_one(computation, first.saturating_add(lane), out),
+                }
+            }
+        }
+    }
+
     fn finish_one(&self, computation: &Computation, group: usize, out: &mut Vec<u8>) {
         let count = self.counts.get(group).copied().unwrap_or(0);
         let results: [f64; PARTS] = match computation.function.operation {
             Operation::Std | Operation::Var => return self.finish_variance(self.variance(computation, group), out),
-            operation => {
-                let divisor = if operation == Operation::Sum { 1 } else { count };
+            _ => {
+                let divisor = divisor(computation, count);
                 self.parts.each_ref().map(|part| part.sums.total(group).divided_by(divisor, R::PRECISION))
             }
         };
@@ -174,26 +232,25 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> Accumulator for FloatSums<R
 
     fn add_rows(&mut self, first: usize, rows: Rows<'_>, len: usize, _orders: Orders) {
         let width = len / size_of::<R::Bytes>().max(1);
-        let has_windows = PARTS == 1 && width > 0 && width <= COLUMNS;
-        // Whole windows of some columns at a time.
-        let at_a_time = if has_windows { COLUMNS / width * len } else { usize::MAX };
-        let per_part = at_a_time / len.max(1);
-        for (number, part) in rows.columns(at_a_time).enumerate() {
-            let first = first.saturating_add(number.saturating_mul(per_part));
-            if has_windows && self.add_exact_windows(first, part, width) {
-                continue;
-            }
-            for row in part.iter() {
-                let windows = (first..).zip(row.chunks_exact(len.max(1)));
-                windows.for_each(|(group, window)| self.add_to_one(group, window, 0, 0));
-            }
+        if !R::HAS_BLOCK_SUMS || PARTS != 1 || width == 0 || width > COLUMNS {
+            return self.add_each_row(first, rows, len);
         }
+        // Whole windows of some columns at a time.
+        let windows = COLUMNS / width;
+        for (number, columns) in rows.columns(windows * len).enumerate() {
+            let first = first.saturating_add(number.saturating_mul(windows));
+            columns.bands(ROWS).for_each(|band| self.add_band(first, band, len));
+        }
+    }
+
+    fn add_rows_to_each(&mut self, first: usize, rows: Rows<'_>, order: u64, of_rows: u64) {
+        let orders = Orders { first: order, step: 0, apart: 0, of_rows };
+        self.add_rows(first, rows, Self::SIZE_OF_ELEMENT, orders);
     }
 
     fn add_to_each(&mut self, first: usize, values: &[u8], _order: u64) {
         if PARTS > 1 {
-            let size = size_of::<R::Bytes>() * PARTS;
-            for (group, value) in (first..).zip(values.chunks_exact(size)) {
+            for (group, value) in (first..).zip(values.chunks_exact(Self::SIZE_OF_ELEMENT)) {
                 self.add_to_one(group, value, 0, 0);
             }
             return;
@@ -233,20 +290,15 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> Accumulator for FloatSums<R
     }
 
     fn finish_as(&self, other: &Computation, groups: Range<usize>, out: &mut Vec<u8>) -> Result<(), ComputeError> {
-        match self.parts.as_slice() {
-            [part] if matches!(other.function.operation, Operation::Sum | Operation::Mean) => {
-                let singles = part.sums.single(groups.clone());
-                for (group, (single, &count)) in groups.clone().zip(singles.zip(self.counts.iter().skip(groups.start)))
-                {
-                    let divisor = if other.function.operation == Operation::Sum { 1 } else { count };
-                    let quotient = single.filter(|_| divisor > 0).and_then(|sum| R::PRECISION.quotient(sum, divisor));
-                    match quotient {
-                        Some(value) => out.extend_from_slice(R::from_f64(value).write().as_ref()),
-                        None => self.finish_one(other, group, out),
-                    }
-                }
+        let singles = match self.parts.as_slice() {
+            [part] if other.function.operation != Operation::Std && other.function.operation != Operation::Var => {
+                part.sums.singles(groups.clone())
             }
-            _ => groups.for_each(|group| self.finish_one(other, group, out)),
+            _ => None,
+        };
+        match singles {
+            Some(sums) => self.finish_singles(other, groups.start, sums, out),
+            None => groups.for_each(|group| self.finish_one(other, group, out)),
         }
         Ok(())
     }
@@ -329,6 +381,12 @@ impl PartSums {
             squares.add_to_each::<Square<R>, SKIP>(first, values);
         }
     }
+}
+
+/// The number by which a sum is divided.
+#[inline]
+fn divisor(computation: &Computation, count: u64) -> u64 {
+    if computation.function.operation == Operation::Sum { 1 } else { count }
 }
 
 #[inline]

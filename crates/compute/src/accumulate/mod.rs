@@ -52,6 +52,16 @@ pub(crate) trait Accumulator: Send {
     /// Adds each of consecutive elements to a group of its own, from `first` on.
     fn add_to_each(&mut self, first: usize, values: &[u8], order: u64);
 
+    /// Adds rows of elements, each row to the same groups as with [`add_to_each`](Self::add_to_each). Their positions are
+    /// `order`, `order + of_rows`, …
+    fn add_rows_to_each(&mut self, first: usize, rows: Rows<'_>, order: u64, of_rows: u64) {
+        let mut order = order;
+        for row in rows.iter() {
+            self.add_to_each(first, row, order);
+            order = order.saturating_add(of_rows);
+        }
+    }
+
     /// Adds an element `count` times to a group. `order` is the first position.
     fn add_repeated(&mut self, group: usize, value: &[u8], count: u64, order: u64);
 

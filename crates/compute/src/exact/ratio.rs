@@ -5,6 +5,9 @@ use std::cmp::Ordering;
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::{ToPrimitive, Zero};
 
+/// The largest count that is surely an `f64`.
+const MAX_COUNT: u64 = 1 << 53;
+
 /// A binary floating-point format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Precision {
@@ -31,15 +34,30 @@ impl Precision {
 }
 
 impl Precision {
+    /// True if the quotient of a float and a count, rounded to an `f64`, is then rounded to this format as the exact one
+    /// would be: it is normal, and not halfway between two numbers of the format. False for `float16`, since converting
+    /// to it may round to a `float32` first.
+    #[inline]
+    pub(crate) fn rounds_once(self, quotient: f64, count: u64) -> bool {
+        let dropped = u32::try_from(53_i64.saturating_sub(self.bits)).unwrap_or(0);
+        let (mask, half) = ((1_u64 << dropped) - 1, (1_u64 << dropped) >> 1);
+        let magnitude = quotient.abs();
+        let is_halfway = half != 0 && quotient.to_bits() & mask == half;
+        self != Self::HALF
+            && !is_halfway
+            && count <= MAX_COUNT
+            && magnitude >= self.normal.0
+            && magnitude < self.normal.1
+    }
+
     /// A float divided by a count, rounded once to a format. `None` near the ends of the range, where numbers are not
     /// normal, and for counts that no float has.
     pub(crate) fn quotient(self, sum: f64, count: u64) -> Option<f64> {
-        const MOST: u64 = 1 << 53;
         let dropped = u32::try_from(53_i64.saturating_sub(self.bits)).ok()?;
         // Both operands are exact, so this is rounded once.
         let quotient = sum / count as f64;
         let magnitude = quotient.abs();
-        if count > MOST || !(magnitude >= self.normal.0 && magnitude < self.normal.1) {
+        if count > MAX_COUNT || !(magnitude >= self.normal.0 && magnitude < self.normal.1) {
             return None;
         }
         if dropped == 0 {
@@ -169,6 +187,13 @@ mod tests {
             let once = quotient(&BigInt::from(significand), exponent, &BigUint::from(divisor), precision);
             let found = precision.quotient(sum, divisor);
             assert!(found.is_none_or(|found| found == once), "{sum:e} / {divisor}: {found:?} instead of {once:e}");
+            let twice = sum / divisor as f64;
+            let rounded = match precision {
+                Precision::DOUBLE => twice,
+                _ => f64::from(twice as f32),
+            };
+            let is_once = precision.rounds_once(twice, divisor);
+            assert!(!is_once || rounded == once, "{sum:e} / {divisor}: {rounded:e} instead of {once:e}");
             found
         };
         proptest!(ProptestConfig::with_cases(4000), |(number in any::<f64>(), divisor in 1_u64..1000)| {

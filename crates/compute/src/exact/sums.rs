@@ -29,8 +29,10 @@ const NEGATIVE: u8 = 4;
 /// results are therefore the same whatever the order of additions.
 #[derive(Debug)]
 pub(crate) struct ExactSums {
-    sums: [Vec<f64>; 3],
-    /// The special values that were added, as bits.
+    first: Vec<f64>,
+    /// The second and third floats, empty until something was rounded off.
+    rests: [Vec<f64>; 2],
+    /// The special values that were added, as bits; empty until there are some.
     special: Vec<u8>,
     spilled: HashMap<usize, SuperAccumulator>,
     /// The most fixed-point numbers that there may be.
@@ -49,8 +51,9 @@ impl ExactSums {
     /// Sums of zero, whose fixed-point numbers take at most `spill` bytes.
     pub(crate) fn new(groups: usize, spill: u64) -> Self {
         Self {
-            sums: std::array::from_fn(|_| filled(0.0, groups)),
-            special: filled(0, groups),
+            first: filled(0.0, groups),
+            rests: [Vec::new(), Vec::new()],
+            special: Vec::new(),
             spilled: HashMap::new(),
             most_spilled: usize::try_from(spill / Self::SPILLED_SIZE).unwrap_or(usize::MAX).max(1),
             is_exceeded: false,
@@ -119,12 +122,43 @@ impl ExactSums {
         }
     }
 
-    /// Adds a block if nothing of it is spilled; else changes nothing and returns false.
+    /// Adds a block if nothing of it is spilled; else changes no sum and returns false.
     fn add_block<T: Term, const SKIP: bool>(&mut self, start: usize, block: &[<T::Value as Element>::Bytes]) -> bool {
-        let [first, second, third] = &mut self.sums;
+        if self.has_rests() || !self.add_unrounded::<T, SKIP>(start, block) {
+            self.make_rests();
+            return self.add_rounded::<T, SKIP>(start, block);
+        }
+        true
+    }
+
+    /// Adds a block to the first floats if nothing of it is rounded off; else changes nothing and returns false.
+    fn add_unrounded<T: Term, const SKIP: bool>(
+        &mut self,
+        start: usize,
+        block: &[<T::Value as Element>::Bytes],
+    ) -> bool {
+        let Some(first) = self.first.get_mut(start..start + block.len()) else { return true };
+        let mut new_first = [0.0_f64; BLOCK];
+        let mut residue = 0.0_f64;
+        for ((&first, &value), new_first) in first.iter().zip(block).zip(&mut new_first) {
+            let (term, rest) = term::<T, SKIP>(value);
+            let (sum, error) = two_sum(first, term);
+            *new_first = sum;
+            residue += error.abs() + rest.abs();
+        }
+        // NaN is not zero either.
+        if residue == 0.0 {
+            first.copy_from_slice(new_first.get(..first.len()).unwrap_or_default());
+        }
+        residue == 0.0
+    }
+
+    /// Adds a block if nothing of it is spilled; else changes nothing and returns false.
+    fn add_rounded<T: Term, const SKIP: bool>(&mut self, start: usize, block: &[<T::Value as Element>::Bytes]) -> bool {
         let range = start..start + block.len();
+        let [second, third] = &mut self.rests;
         let (Some(first), Some(second), Some(third)) =
-            (first.get_mut(range.clone()), second.get_mut(range.clone()), third.get_mut(range))
+            (self.first.get_mut(range.clone()), second.get_mut(range.clone()), third.get_mut(range))
         else {
             return true;
         };
@@ -244,6 +278,9 @@ impl ExactSums {
             f64::NEG_INFINITY => NEGATIVE,
             _ => NOT_A_NUMBER,
         };
+        if self.special.is_empty() {
+            self.special = filled(0, self.first.len());
+        }
         if let Some(special) = self.special.get_mut(group) {
             *special |= bit;
         }
@@ -251,7 +288,7 @@ impl ExactSums {
 
     /// Adds all sums of another one.
     pub(crate) fn merge(&mut self, other: Self) {
-        for sums in &other.sums {
+        for sums in std::iter::once(&other.first).chain(&other.rests) {
             for (number, block) in
                 sums.chunks(BLOCK).enumerate().filter(|(_, block)| block.iter().any(|&sum| sum != 0.0))
             {
@@ -260,7 +297,10 @@ impl ExactSums {
                 self.add_to_each::<Plain<f64>, false>(number * BLOCK, values.get(..block.len()).unwrap_or_default());
             }
         }
-        self.special.iter_mut().zip(&other.special).for_each(|(one, other)| *one |= other);
+        match self.special.is_empty() {
+            true => self.special = other.special,
+            false => self.special.iter_mut().zip(&other.special).for_each(|(one, other)| *one |= other),
+        }
         for (group, sum) in other.spilled {
             self.spill(group, |own| own.merge(&sum));
         }
@@ -289,26 +329,37 @@ impl ExactSums {
         }
     }
 
-    /// The sums of consecutive groups, each if it is one finite float.
-    pub(crate) fn single(&self, groups: Range<usize>) -> impl Iterator<Item = Option<f64>> {
-        let [first, second, third] = self.sums.each_ref().map(|sums| sums.get(groups.clone()).unwrap_or_default());
-        let special = self.special.get(groups).unwrap_or_default();
-        let is_single = self.spilled.is_empty();
-        let sums = first.iter().zip(second).zip(third).zip(special);
-        sums.map(move |(((&first, &second), &third), &special)| {
-            (is_single && second == 0.0 && third == 0.0 && special == 0).then_some(first)
-        })
+    /// The sums of consecutive groups if each sum of all groups is one finite float.
+    pub(crate) fn singles(&self, groups: Range<usize>) -> Option<&[f64]> {
+        let is_single = !self.has_rests() && self.special.is_empty() && self.spilled.is_empty();
+        self.first.get(groups).filter(|_| is_single)
+    }
+
+    /// True if the second and third floats are there.
+    fn has_rests(&self) -> bool {
+        self.rests.iter().all(|rests| !rests.is_empty())
+    }
+
+    fn make_rests(&mut self) {
+        let groups = self.first.len();
+        self.rests.iter_mut().filter(|rests| rests.len() < groups).for_each(|rests| *rests = filled(0.0, groups));
     }
 
     fn get(&self, group: usize) -> Option<[f64; 3]> {
-        let [first, second, third] = &self.sums;
-        Some([*first.get(group)?, *second.get(group)?, *third.get(group)?])
+        let [second, third] = self.rests.each_ref().map(|rests| rests.get(group).copied().unwrap_or(0.0));
+        Some([*self.first.get(group)?, second, third])
     }
 
-    fn set(&mut self, group: usize, sums: [f64; 3]) {
-        for (all, sum) in self.sums.iter_mut().zip(sums) {
-            if let Some(slot) = all.get_mut(group) {
-                *slot = sum;
+    fn set(&mut self, group: usize, [first, second, third]: [f64; 3]) {
+        if let Some(slot) = self.first.get_mut(group) {
+            *slot = first;
+        }
+        if second != 0.0 || third != 0.0 || self.has_rests() {
+            self.make_rests();
+            for (rests, rest) in self.rests.iter_mut().zip([second, third]) {
+                if let Some(slot) = rests.get_mut(group) {
+                    *slot = rest;
+                }
             }
         }
     }
@@ -386,7 +437,7 @@ mod tests {
     fn fixed_point_numbers_take_no_more_memory_than_they_may() {
         let wide: Vec<f64> = (-3..4).map(|exponent| 2_f64.powi(exponent * 300)).collect();
         let all = |sums: &mut ExactSums| {
-            let groups = sums.special.len();
+            let groups = sums.first.len();
             wide.iter().for_each(|&value| sums.add_to_each::<Plain<f64>, false>(0, &bytes(&vec![value; groups])));
         };
         let mut sums = ExactSums::new(1000, 10 * ExactSums::SPILLED_SIZE);

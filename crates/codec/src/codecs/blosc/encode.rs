@@ -71,12 +71,18 @@ impl Settings {
     pub(super) fn cost(&self) -> Cost {
         let level = i8::try_from(self.level).unwrap_or(i8::MAX);
         let compressor = match self.name {
-            CompressorName::Blosclz | CompressorName::Lz4 | CompressorName::Snappy => 5,
-            CompressorName::Lz4hc => 60,
-            CompressorName::Zlib => deflate::cost(level).encode,
-            CompressorName::Zstd => zstd::compress_cost(i32::from(level).saturating_mul(5) / 2).encode,
+            CompressorName::Blosclz | CompressorName::Lz4 | CompressorName::Snappy => Cost::symmetric(5),
+            CompressorName::Lz4hc => Cost::symmetric(60).with_start(1000, 10_000),
+            CompressorName::Zlib => deflate::cost(level),
+            CompressorName::Zstd => zstd::compress_cost(i32::from(level).saturating_mul(5) / 2),
         };
-        Cost { decode: deflate::cost(level).decode, encode: compressor.saturating_add(2) }
+        let any = deflate::cost(level);
+        Cost {
+            decode: any.decode,
+            decode_start: any.decode_start,
+            encode: compressor.encode.saturating_add(2),
+            encode_start: compressor.encode_start,
+        }
     }
 
     /// The frame for `len` bytes.
