@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    io::{self, Write},
     path::Path,
     time::{Duration, Instant},
 };
@@ -157,23 +158,75 @@ impl Harness {
     }
 }
 
-/// The status, and the length of the body as far as it was read.
+/// The status, and the length of the decoded body as far as it was read.
 async fn send_request(server: &Server, request: &Request) -> Option<(u16, u64)> {
     let mut response = server.request(request.method.clone(), &request.target);
     for (name, value) in &request.headers {
         response = response.header(*name, value);
     }
     let mut send_request = response.body(request.body.clone()).send().await.ok()?;
-    let (status, mut received) = (send_request.status().as_u16(), 0);
-    while received < MAX_RESPONSE_BYTES {
-        match send_request.chunk().await {
-            Ok(Some(bytes)) => received += bytes.len() as u64,
-            Ok(None) => break,
-            // A chunk that does not decode resets the connection.
-            Err(_) => break,
+    let status = send_request.status().as_u16();
+    let coding = send_request.headers().get("content-encoding").and_then(|coding| coding.to_str().ok());
+    let mut body = DecodedBody::new(coding);
+    // A chunk that does not decode resets the connection.
+    while let Ok(Some(bytes)) = send_request.chunk().await {
+        body.write_all(&bytes).expect("a body in the coding that its header names");
+        if body.len() >= MAX_RESPONSE_BYTES {
+            break;
         }
     }
-    Some((status, received))
+    Some((status, body.len()))
+}
+
+/// Counts the bytes of a body as it is without its content coding.
+enum DecodedBody {
+    Plain(Count),
+    Gzip(Box<flate2::write::GzDecoder<Count>>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, Count>>),
+}
+
+/// A writer that counts bytes.
+#[derive(Default)]
+struct Count(u64);
+
+impl DecodedBody {
+    fn new(coding: Option<&str>) -> Self {
+        match coding {
+            None => Self::Plain(Count::default()),
+            Some("gzip") => Self::Gzip(Box::new(flate2::write::GzDecoder::new(Count::default()))),
+            Some("zstd") => {
+                Self::Zstd(Box::new(zstd::stream::write::Decoder::new(Count::default()).expect("a decoder")))
+            }
+            Some(other) => panic!("the coding {other} was not asked for"),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Plain(count) => count.0,
+            Self::Gzip(decoder) => decoder.get_ref().0,
+            Self::Zstd(decoder) => decoder.get_ref().0,
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(count) => count.write_all(bytes),
+            Self::Gzip(decoder) => decoder.write_all(bytes),
+            Self::Zstd(decoder) => decoder.write_all(bytes),
+        }
+    }
+}
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Declares an array, writes its first chunk, and copies that chunk to the keys of the others.

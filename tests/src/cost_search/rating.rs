@@ -18,7 +18,7 @@ pub struct Measurement {
     pub status: u16,
     /// The bytes sent: target, headers and body.
     pub sent: u64,
-    /// The bytes of the response body.
+    /// The bytes of the response body, without its content coding.
     pub received: u64,
     /// The size of a chunk that must be decoded or encoded; 0 if there is none.
     pub chunk: u64,

@@ -2,12 +2,14 @@
 
 use std::{any::Any, ops::Range};
 
-use super::{Accumulator, downcast};
+use super::{Accumulator, Orders, downcast};
 use crate::{
     element::Ordered,
     error::ComputeError,
     filled::filled,
     function::{Function, Missing, Operation},
+    lanes::sums::COLUMNS,
+    rows::Rows,
 };
 
 /// The least or the greatest key of each group.
@@ -53,6 +55,28 @@ impl<O: Ordered, const MAX: bool, const SKIP: bool> Extremes<O, MAX, SKIP> {
 impl<O: Ordered, const MAX: bool, const SKIP: bool> Accumulator for Extremes<O, MAX, SKIP> {
     fn add_to_one(&mut self, group: usize, values: &[u8], _order: u64, _order_step: u64) {
         self.update(group, O::best_key::<MAX, SKIP>(O::all(values)));
+    }
+
+    fn add_rows(&mut self, first: usize, rows: Rows<'_>, len: usize, orders: Orders) {
+        let width = len / size_of::<O::Bytes>().max(1);
+        if rows.count() == 1 || width == 0 || width > COLUMNS {
+            return rows.iter().for_each(|row| self.add_windows(first, row, len, orders));
+        }
+        // The best of each column, of whole windows of some columns at a time.
+        let windows = COLUMNS / width;
+        for (number, columns) in rows.columns(windows * len).enumerate() {
+            let mut best = [Self::initial(); COLUMNS];
+            for row in columns.iter() {
+                for (best, &value) in best.iter_mut().zip(O::all(row)) {
+                    *best = Self::better(*best, O::read(value).extreme_key::<MAX, SKIP>());
+                }
+            }
+            let first = first.saturating_add(number.saturating_mul(windows));
+            let best = best.chunks_exact(width).take(columns.width() / len);
+            for (group, best) in (first..).zip(best) {
+                self.update(group, best.iter().copied().fold(Self::initial(), Self::better));
+            }
+        }
     }
 
     fn add_to_each(&mut self, first: usize, values: &[u8], _order: u64) {

@@ -88,11 +88,10 @@ pub(crate) fn sums_of_windows<'a>(
         16 => sum_windows::<16>(columns, sums),
         _ => {
             let windows = sums.iter_mut().zip(columns.chunks_exact(len.max(1)));
-            windows.for_each(|(sum, window)| *sum = window.iter().fold(0.0, |all, one| all + one).to_le_bytes());
+            windows.for_each(|(sum, window)| *sum = total(window).to_le_bytes());
         }
     }
-    let is_nan = columns.iter().fold(0.0, |all, column| all + column).is_nan();
-    (!is_nan).then_some(())
+    (!total(columns).is_nan()).then_some(())
 }
 
 /// Adds the numbers of rows to the sums of their columns, which are exact. Four rows are added at a time, since reading
@@ -215,7 +214,7 @@ fn sum(values: &[[u8; 4]]) -> f64 {
         }
     }
     sums.iter_mut().zip(rest).for_each(|(sum, &value)| *sum += wide(value));
-    sums.into_iter().fold(0.0, |all, sum| all + sum)
+    total(&sums)
 }
 
 /// The sum of numbers whose sums are exact, and that of their squares.
@@ -242,8 +241,18 @@ fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
     let (blocks, rest) = values.as_chunks::<SUMS>();
     blocks.iter().for_each(|block| add(block));
     add(rest);
-    let total = |sums: [f64; SUMS]| sums.into_iter().fold(0.0, |all, sum| all + sum);
-    BlockSums { sum: total(sums), squares: [total(high.map(|high| high - large)), total(low)] }
+    BlockSums { sum: total(&sums), squares: [total(&high.map(|high| high - large)), total(&low)] }
+}
+
+/// The sum of some sums in any order. One after another they would wait for each other.
+fn total(sums: &[f64]) -> f64 {
+    let mut lanes = [0.0_f64; SUMS];
+    let (blocks, rest) = sums.as_chunks::<SUMS>();
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, sum)| *lane += sum);
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, sum)| *lane += sum);
+    lanes.into_iter().fold(0.0, |all, lane| all + lane)
 }
 
 fn sum_windows<const LEN: usize>(columns: &[f64], sums: &mut [[u8; 8]; COLUMNS]) {
