@@ -43,13 +43,14 @@ pub(crate) trait Real: Element {
         None
     }
 
-    /// The exact sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`]; `None` as
-    /// in [`block_sums`](Self::block_sums).
+    /// The exact sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and if there is
+    /// room for three sums of each, those of their squares as two floats; `None` as in
+    /// [`block_sums`](Self::block_sums).
     #[inline]
-    fn sums_of_windows<'a>(
+    fn sums_of_windows<'a, const SUMS: usize>(
         _rows: impl Iterator<Item = &'a [Self::Bytes]> + Clone,
         _len: usize,
-        _found: &mut [[u8; 8]; COLUMNS],
+        _found: &mut [[[u8; 8]; COLUMNS]; SUMS],
     ) -> Option<()> {
         None
     }
@@ -422,10 +423,10 @@ impl Real for f32 {
     }
 
     #[inline]
-    fn sums_of_windows<'a>(
+    fn sums_of_windows<'a, const SUMS: usize>(
         rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
         len: usize,
-        found: &mut [[u8; 8]; COLUMNS],
+        found: &mut [[[u8; 8]; COLUMNS]; SUMS],
     ) -> Option<()> {
         sums::sums_of_windows(rows, len, found)
     }

@@ -4,7 +4,10 @@ use std::{any::Any, ops::Range};
 
 use num_bigint::BigInt;
 
-use super::{Accumulator, Computation, Orders, downcast, integer_sums::variance};
+use super::{
+    Accumulator, Computation, Orders, downcast,
+    integer_sums::{small_variance, variance},
+};
 use crate::{
     element::Real,
     error::ComputeError,
@@ -12,7 +15,7 @@ use crate::{
         ratio::Precision,
         sums::ExactSums,
         term::{Plain, Square},
-        total::{Total, add_scaled},
+        total::{Total, add_scaled, add_small},
     },
     filled::filled,
     function::Operation,
@@ -144,12 +147,11 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     /// Adds each window of `width` elements of some rows if their sums are exact; else changes nothing and returns false.
     fn add_exact_windows(&mut self, first: usize, rows: Rows<'_>, width: usize) -> bool {
         let [part, ..] = self.parts.as_mut_slice() else { return false };
-        let mut sums = [[0_u8; 8]; COLUMNS];
-        if part.squares.is_some() || R::sums_of_windows(rows.iter().map(R::all), width, &mut sums).is_none() {
-            return false;
-        }
-        let windows = rows.width() / (width * size_of::<R::Bytes>()).max(1);
-        part.sums.add_to_each::<Plain<f64>, false>(first, sums.get(..windows).unwrap_or_default());
+        let added = match part.squares {
+            None => part.add_exact_windows::<R, 1>(first, rows, width),
+            Some(_) => part.add_exact_windows::<R, 3>(first, rows, width),
+        };
+        let Some(windows) = added else { return false };
         let counted = (width as u64).saturating_mul(rows.count() as u64);
         self.counts.iter_mut().skip(first).take(windows).for_each(|count| *count = count.saturating_add(counted));
         true
@@ -159,6 +161,10 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     /// count; the first is an error if it is not finite.
     fn variance(&self, computation: &Computation, group: usize) -> f64 {
         let count = self.counts.get(group).copied().unwrap_or(0);
+        let small = self.small_spread(group, count);
+        if let Some(variance) = small.and_then(|(spread, scale)| small_variance(spread, scale, count, computation)) {
+            return variance;
+        }
         let mut spread = (BigInt::ZERO, 0);
         for part in &self.parts {
             let (sum, squares) = (part.sums.total(group), part.squares.as_ref().map(|squares| squares.total(group)));
@@ -168,6 +174,17 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
             spread = add_scaled(spread, (-(&sum * &sum), exponent.saturating_mul(2)));
         }
         variance(&spread.0, spread.1, count, computation)
+    }
+
+    /// The sum of the squared distances from the mean times the count, as in [`variance`](Self::variance), if it is small
+    /// enough.
+    fn small_spread(&self, group: usize, count: u64) -> Option<(i128, i64)> {
+        self.parts.iter().try_fold((0, 0), |spread, part| {
+            let (sum, exponent) = part.sums.total(group).small()?;
+            let (squares, of_squares) = part.squares.as_ref()?.total(group).small()?;
+            let spread = add_small(spread, (squares.checked_mul(count.into())?, of_squares))?;
+            add_small(spread, (sum.checked_mul(sum)?.checked_neg()?, exponent.saturating_mul(2)))
+        })
     }
 
     /// Appends the results of groups from `first` on, given their sums, each of which is one float. The few that would
@@ -352,6 +369,27 @@ impl PartSums {
             squares.into_iter().for_each(|sum| all.add_sum(group, sum));
         }
         true
+    }
+
+    /// Adds each window of `width` elements of some rows, and with three sums of each also their squares, if they are
+    /// exact, and returns the number of windows; else changes nothing.
+    fn add_exact_windows<R: Real, const SUMS: usize>(
+        &mut self,
+        first: usize,
+        rows: Rows<'_>,
+        width: usize,
+    ) -> Option<usize> {
+        let mut found = [[[0_u8; 8]; COLUMNS]; SUMS];
+        R::sums_of_windows(rows.iter().map(R::all), width, &mut found)?;
+        let windows = rows.width() / (width * size_of::<R::Bytes>()).max(1);
+        for (number, sums) in found.iter().enumerate() {
+            let all = match number {
+                0 => &mut self.sums,
+                _ => self.squares.as_mut()?,
+            };
+            all.add_to_each::<Plain<f64>, false>(first, sums.get(..windows).unwrap_or_default());
+        }
+        Some(windows)
     }
 
     fn add_specials<const SKIP: bool>(&mut self, group: usize, specials: Specials) {

@@ -9,7 +9,7 @@ use crate::{
     cast,
     element::{Time, Whole},
     error::ComputeError,
-    exact::ratio::{Precision, quotient, root},
+    exact::ratio::{Precision, quotient, root, small_quotient, small_root},
     filled::filled,
     function::Operation,
 };
@@ -89,6 +89,14 @@ impl<W: Whole> IntegerSums<W> {
 
     fn variance(&self, computation: &Computation, group: usize) -> f64 {
         let (sum, count) = self.group(group);
+        let small = || {
+            let squares = i128::try_from(self.squares.get(group).filter(|squares| squares.1 == 0)?.0).ok()?;
+            let spread = squares.checked_mul(count.into())?.checked_sub(sum.checked_mul(sum)?)?;
+            small_variance(spread, 0, count, computation)
+        };
+        if let Some(variance) = small() {
+            return variance;
+        }
         let sum = BigInt::from(sum);
         let spread = self.squares(group) * count - &sum * &sum;
         variance(&spread, 0, count, computation)
@@ -209,6 +217,16 @@ impl<W: Whole> Accumulator for IntegerSums<W> {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
+}
+
+/// [`variance`], if all integers are small enough, and there are degrees of freedom.
+pub(super) fn small_variance(spread: i128, exponent: i64, count: u64, computation: &Computation) -> Option<f64> {
+    let degrees = count.saturating_sub(computation.ddof);
+    let divisor = count.checked_mul(degrees).filter(|&divisor| divisor > 0)?;
+    Some(match computation.function.operation {
+        Operation::Std => small_root(spread, exponent, divisor),
+        _ => small_quotient(spread, exponent, divisor, Precision::DOUBLE),
+    })
 }
 
 /// The variance of a group of `count` elements, or its root, given the sum of their squares times `count` minus the

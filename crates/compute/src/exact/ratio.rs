@@ -94,8 +94,35 @@ pub(crate) fn quotient(numerator: &BigInt, exponent: i64, denominator: &BigUint,
     let shifted = magnitude << shift.unsigned_abs();
     let whole = &shifted / denominator;
     let is_exact = &whole * denominator == shifted;
-    let rounded = round(&whole, is_exact, exponent.saturating_sub(shift), precision);
+    let excess = whole.bits().saturating_sub(u128::BITS.into());
+    let is_exact = is_exact && whole.trailing_zeros().is_none_or(|zeros| zeros >= excess);
+    let whole = (whole >> excess).to_u128().unwrap_or(u128::MAX);
+    let exponent = exponent.saturating_sub(shift).saturating_add_unsigned(excess);
+    let rounded = round(whole, is_exact, exponent, precision);
     if sign == Sign::Minus { -rounded } else { rounded }
+}
+
+/// [`quotient`] of integers that fit the processor's.
+pub(crate) fn small_quotient(numerator: i128, exponent: i64, denominator: u64, precision: Precision) -> f64 {
+    let magnitude = numerator.unsigned_abs();
+    if magnitude == 0 || denominator == 0 {
+        return 0.0;
+    }
+    // The quotient has at least 64 bits.
+    let shift = magnitude.leading_zeros();
+    let (shifted, denominator) = (magnitude << shift, u128::from(denominator));
+    let rounded =
+        round(shifted / denominator, shifted % denominator == 0, exponent.saturating_sub(shift.into()), precision);
+    if numerator < 0 { -rounded } else { rounded }
+}
+
+/// [`root`] of integers that fit the processor's.
+pub(crate) fn small_root(numerator: i128, exponent: i64, denominator: u64) -> f64 {
+    let bits = i64::from(denominator.leading_zeros()) - i64::from(numerator.unsigned_abs().leading_zeros()) + 64;
+    let half = exponent.saturating_add(bits).div_euclid(2);
+    let near_one =
+        small_quotient(numerator, exponent.saturating_sub(half.saturating_mul(2)), denominator, Precision::DOUBLE);
+    scale(near_one.sqrt(), half)
 }
 
 /// The square root of `numerator` × 2^`exponent` ÷ `denominator`, which need not be within the range of an `f64`.
@@ -108,25 +135,27 @@ pub(crate) fn root(numerator: &BigInt, exponent: i64, denominator: &BigUint) -> 
 }
 
 /// Rounds `whole` × 2^`exponent`, and a bit more than that unless it is exact. `whole` has more bits than the format.
-fn round(whole: &BigUint, is_exact: bool, exponent: i64, precision: Precision) -> f64 {
-    let bits = i64::try_from(whole.bits()).unwrap_or(i64::MAX);
+fn round(whole: u128, is_exact: bool, exponent: i64, precision: Precision) -> f64 {
+    let bits = i64::from(u128::BITS - whole.leading_zeros());
     // Drop the bits that the format does not have: all beyond its significand, or below its smallest number.
     let least = precision.least_exponent.saturating_sub(exponent);
     let dropped = bits.saturating_sub(precision.bits).max(least);
     if dropped <= 0 {
-        return scale(whole.to_f64().unwrap_or(f64::INFINITY), exponent);
+        return scale(whole as f64, exponent);
     }
-    if dropped > bits.saturating_add(1) {
+    let Some(dropped) = u32::try_from(dropped).ok().filter(|&dropped| i64::from(dropped) <= bits.saturating_add(1))
+    else {
         return 0.0;
-    }
-    let dropped = dropped.unsigned_abs();
-    let mut kept = (whole >> dropped).to_u64().unwrap_or(u64::MAX);
-    let is_half_or_more = whole.bit(dropped.saturating_sub(1));
-    let is_more_than_half =
-        is_half_or_more && (!is_exact || whole.trailing_zeros().is_some_and(|zeros| zeros < dropped.saturating_sub(1)));
+    };
+    let above = |bits: u32| whole.checked_shr(bits).unwrap_or(0);
+    let mut kept = u64::try_from(above(dropped)).unwrap_or(u64::MAX);
+    let half = dropped.saturating_sub(1);
+    let is_half_or_more = above(half) & 1 == 1;
+    let is_more_than_half = is_half_or_more && (!is_exact || whole.trailing_zeros() < half);
     if is_more_than_half || is_half_or_more && kept & 1 == 1 {
         kept = kept.saturating_add(1);
     }
+    let dropped = u64::from(dropped);
     let exponent = exponent.saturating_add_unsigned(dropped);
     let magnitude = 64_i64.saturating_sub(i64::from(kept.leading_zeros())).saturating_sub(1).saturating_add(exponent);
     if kept != 0 && magnitude > precision.largest_exponent {
@@ -177,6 +206,22 @@ mod tests {
             prop_assert_eq!(found, f64::from(single));
             let found = quotient(&big, exponent, &BigUint::from(1_u8), Precision::HALF);
             prop_assert_eq!(found, half::f16::from_f64(one).to_f64());
+        });
+    }
+
+    #[test]
+    fn small_integers_have_the_quotients_and_roots_of_large_ones() {
+        let any_size = (any::<i128>(), 0..127_u32).prop_map(|(bits, shift)| bits >> shift);
+        let denominators = (1..u64::MAX, 0..63_u32).prop_map(|(bits, shift)| (bits >> shift).max(1));
+        let cases = (any_size, -1200..1100_i64, denominators);
+        proptest!(ProptestConfig::with_cases(20_000), |((numerator, exponent, denominator) in cases)| {
+            let (big, divisor) = (BigInt::from(numerator), BigUint::from(denominator));
+            for precision in [Precision::HALF, Precision::SINGLE, Precision::DOUBLE] {
+                let found = small_quotient(numerator, exponent, denominator, precision);
+                prop_assert_eq!(found.to_bits(), quotient(&big, exponent, &divisor, precision).to_bits());
+            }
+            let (positive, big) = (numerator.saturating_abs(), BigInt::from(numerator.saturating_abs()));
+            prop_assert_eq!(small_root(positive, exponent, denominator), root(&big, exponent, &divisor));
         });
     }
 

@@ -41,6 +41,16 @@ impl Total<'_> {
         quotient(&sum, exponent, &BigUint::from(count), precision)
     }
 
+    /// The finite sum as an integer times a power of two, if the integer is small enough.
+    pub(crate) fn small(&self) -> Option<(i128, i64)> {
+        let Self::Finite(sums, None) = self else { return None };
+        sums.iter().filter(|&&sum| sum != 0.0).try_fold((0, 0), |all, &sum| {
+            let (significand, exponent) = parts(sum);
+            let zeros = significand.trailing_zeros();
+            add_small(all, (i128::from(significand >> zeros), exponent.saturating_add(zeros.into())))
+        })
+    }
+
     /// The finite sum as an integer times a power of two; zero for special values.
     pub(crate) fn exact(&self) -> (BigInt, i64) {
         let Self::Finite(sums, spilled) = self else { return (BigInt::ZERO, 0) };
@@ -60,6 +70,22 @@ pub(crate) fn add_scaled(one: (BigInt, i64), other: (BigInt, i64)) -> (BigInt, i
     let exponent = one.1.min(other.1);
     let shifted = |(value, own): (BigInt, i64)| value << own.saturating_sub(exponent).unsigned_abs();
     (shifted(one) + shifted(other), exponent)
+}
+
+/// [`add_scaled`] of integers that fit the processor's, if the sum does.
+pub(crate) fn add_small(one: (i128, i64), other: (i128, i64)) -> Option<(i128, i64)> {
+    if one.0 == 0 {
+        return Some(other);
+    }
+    if other.0 == 0 {
+        return Some(one);
+    }
+    let exponent = one.1.min(other.1);
+    let shifted = |(value, own): (i128, i64)| {
+        let factor = 1_i128.checked_shl(u32::try_from(own.saturating_sub(exponent)).ok()?).filter(|&one| one > 0)?;
+        value.checked_mul(factor)
+    };
+    Some((shifted(one)?.checked_add(shifted(other)?)?, exponent))
 }
 
 /// The rounded sum of two floats, and what was rounded off; NaN if the sum is not finite.

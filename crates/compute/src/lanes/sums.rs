@@ -58,29 +58,39 @@ pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<Bloc
         let sum = sum(values);
         return (!sum.is_nan()).then_some(BlockSums { sum, squares: [0.0; 2] });
     }
-    // See `moments`.
-    let count_bits = count_bits(values.len());
-    if exponents.largest - exponents.smallest > 28 - count_bits {
-        return None;
-    }
-    let sums = moments(values, power_of_two(2 * (exponents.largest - 127) + 3 + count_bits));
+    let sums = moments(values, exponents.large(values.len())?);
     (!sums.sum.is_nan()).then_some(sums)
 }
 
-/// The bytes of the sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`]; `None` as
-/// in [`block_sums`].
-pub(crate) fn sums_of_windows<'a>(
+/// The bytes of the sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and with
+/// three sums of each also those of their squares as two floats; `None` as in [`block_sums`].
+pub(crate) fn sums_of_windows<'a, const COUNT: usize>(
     rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
     len: usize,
-    sums: &mut [[u8; 8]; COLUMNS],
+    found: &mut [[[u8; 8]; COLUMNS]; COUNT],
 ) -> Option<()> {
     let (count, width) = rows.clone().fold((0_usize, 0), |(count, _), row| (count.saturating_add(len), row.len()));
-    if !exponents(rows.clone())?.is_none_or(|exponents| exponents.allow(count)) {
+    let exponents = exponents(rows.clone())?;
+    if !exponents.is_none_or(|exponents| exponents.allow(count)) {
         return None;
     }
-    let mut columns = [0.0_f64; COLUMNS];
-    let columns = columns.get_mut(..width)?;
-    add_rows(rows, columns);
+    let mut columns = [[0.0_f64; COLUMNS]; COUNT];
+    match columns.as_mut_slice() {
+        [sums] => add_rows(rows, sums.get_mut(..width)?),
+        [sums, high, low] => {
+            let large = exponents.map_or(Some(0.0), |exponents| exponents.large(count))?;
+            add_moments(rows, large, [sums, high, low].map(|sums| sums.get_mut(..width).unwrap_or_default()));
+        }
+        _ => return None,
+    }
+    for (columns, sums) in columns.iter().zip(found) {
+        add_columns(columns.get(..width)?, len, sums);
+    }
+    (!total(columns.first()?.get(..width)?).is_nan()).then_some(())
+}
+
+/// The sum of each window of some columns.
+fn add_columns(columns: &[f64], len: usize, sums: &mut [[u8; 8]; COLUMNS]) {
     match len {
         2 => sum_windows::<2>(columns, sums),
         4 => sum_windows::<4>(columns, sums),
@@ -91,7 +101,23 @@ pub(crate) fn sums_of_windows<'a>(
             windows.for_each(|(sum, window)| *sum = total(window).to_le_bytes());
         }
     }
-    (!total(columns).is_nan()).then_some(())
+}
+
+/// Adds the numbers of rows and their squares to the sums of their columns, as [`moments`] does.
+fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, large: f64, [sums, highs, lows]: [&mut [f64]; 3]) {
+    highs.fill(large);
+    for row in rows {
+        let columns = sums.iter_mut().zip(highs.iter_mut()).zip(lows.iter_mut());
+        for (((sum, high), low), &value) in columns.zip(row) {
+            let value = wide(value);
+            *sum += value;
+            let square = value * value;
+            let next = *high + square;
+            *low += square - (next - *high);
+            *high = next;
+        }
+    }
+    highs.iter_mut().for_each(|high| *high -= large);
 }
 
 /// Adds the numbers of rows to the sums of their columns, which are exact. Four rows are added at a time, since reading
@@ -136,6 +162,14 @@ impl Exponents {
     #[inline]
     fn allow(self, count: usize) -> bool {
         self.largest - self.smallest + SIGNIFICAND + count_bits(count) <= WIDE_SIGNIFICAND
+    }
+
+    /// The number with which sums of `count` squares begin in [`moments`]; `None` if these may not be exact.
+    #[inline]
+    fn large(self, count: usize) -> Option<f64> {
+        let bits = count_bits(count);
+        let is_exact = self.largest - self.smallest <= 28 - bits;
+        is_exact.then(|| power_of_two(2 * (self.largest - 127) + 3 + bits))
     }
 }
 
@@ -362,15 +396,15 @@ mod tests {
         for (len, count) in [1, 2, 3, 4, 8, 16].into_iter().flat_map(|len| [1, 3, 4, 9].map(|count| (len, count))) {
             let width = 50 - 50 % len;
             let rows = all.chunks_exact(50).take(count).map(|row| &row[..width]);
-            let mut sums = [[0; 8]; COLUMNS];
+            let mut sums = [[[0; 8]; COLUMNS]; 1];
             sums_of_windows(rows, len, &mut sums).unwrap();
-            for (window, sum) in sums[..width / len].iter().enumerate() {
+            for (window, sum) in sums[0][..width / len].iter().enumerate() {
                 let of = |at: usize| (0..count).map(move |row| row * 50 + window * len + at);
                 let expected: f64 = (0..len).flat_map(of).map(|at| f64::from(values[at])).sum();
                 assert_eq!(f64::from_le_bytes(*sum), expected, "{count} rows, windows of {len}");
             }
         }
         let nan = bytes(&[1.0, f32::NAN, 2.0, 3.0]);
-        assert_eq!(sums_of_windows([nan.as_slice()].into_iter(), 2, &mut [[0; 8]; COLUMNS]), None);
+        assert_eq!(sums_of_windows([nan.as_slice()].into_iter(), 2, &mut [[[0; 8]; COLUMNS]; 1]), None);
     }
 }

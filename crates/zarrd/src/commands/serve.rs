@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{App, Certificates, RequestLogs};
 use store::ServedStore;
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpSocket},
     sync::{Notify, oneshot},
     task::spawn_blocking,
 };
@@ -20,6 +20,10 @@ use crate::{
     signals::{HangUp, Signals},
     ui,
 };
+
+/// The number of connections that may wait to be accepted, unless the system's limit is lower. One more makes its client
+/// try again after a second.
+const MAX_WAITING_CONNECTIONS: u32 = 4096;
 
 /// A listening socket, and what it serves.
 struct Listening {
@@ -128,7 +132,11 @@ async fn load_certificates(files: Option<TlsFiles>) -> Result<Option<Arc<Certifi
 /// Listens on an address, and returns it with the port, which may have been 0.
 async fn listen(address: Listen) -> Result<(TcpListener, SocketAddr), Error> {
     let fails = |source| Error::Listen { address: address.0, source };
-    let listener = TcpListener::bind(address.0).await.map_err(fails)?;
+    let socket = if address.0.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(fails)?;
+    // A restarted server takes its address again, although old connections still end.
+    socket.set_reuseaddr(true).map_err(fails)?;
+    socket.bind(address.0).map_err(fails)?;
+    let listener = socket.listen(MAX_WAITING_CONNECTIONS).map_err(fails)?;
     let address = listener.local_addr().map_err(fails)?;
     Ok((listener, address))
 }
