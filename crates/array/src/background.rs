@@ -11,17 +11,19 @@
 
 use std::{
     future::{Future, pending, poll_fn},
+    num::NonZeroUsize,
     panic::resume_unwind,
     pin::pin,
     sync::{
         Arc, LazyLock,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     task::Poll,
 };
 
 use tokio::{
     runtime::{Builder, Handle, Runtime, RuntimeFlavor},
+    sync::Semaphore,
     task::{JoinHandle, yield_now},
     task_local,
 };
@@ -45,6 +47,17 @@ static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
     let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_all().build();
     runtime.inspect_err(|error| tracing::warn!(%error, "no threads of low priority for large requests")).ok()
 });
+
+/// The number of clients from which on requests that are not small leave: a small one waits for the steps of all others
+/// that come at the same time.
+const CROWD: usize = 64;
+
+/// The number of clients.
+static CLIENTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Permits for [short jobs](run_short): as many as processors.
+static SHORT_JOBS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get)));
 
 task_local! {
     /// True once the current request has called [`leave`].
@@ -76,6 +89,53 @@ pub(crate) async fn leave() {
     }
     // It is polled next by the task that it moves to.
     yield_now().await;
+}
+
+/// [Leaves](leave) if there are many clients, for a request that is not small.
+pub(crate) async fn leave_crowd() {
+    if is_crowded() {
+        leave().await;
+    }
+}
+
+/// Runs a short job on a thread of low priority if there are many clients, a few such jobs at a time; else at once.
+pub async fn run_short<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+    if !is_crowded() || background().is_none() {
+        return job();
+    }
+    // It is never closed.
+    let _turn = SHORT_JOBS.acquire().await;
+    match AbortOnDropHandle::new(spawn_blocking(job)).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => pending().await,
+        },
+    }
+}
+
+fn is_crowded() -> bool {
+    CLIENTS.load(Relaxed) >= CROWD
+}
+
+/// A client that may send requests, until dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct ConnectedClient(());
+
+impl ConnectedClient {
+    /// Counts one more.
+    #[allow(clippy::new_without_default, reason = "it counts")]
+    pub fn new() -> Self {
+        CLIENTS.fetch_add(1, Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for ConnectedClient {
+    fn drop(&mut self) {
+        CLIENTS.fetch_sub(1, Relaxed);
+    }
 }
 
 /// Runs a blocking job on a thread of low priority.
@@ -137,6 +197,17 @@ mod tests {
 
     fn is_background() -> bool {
         thread::current().name() == Some(NAME)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn requests_of_crowds_move_to_the_background() {
+        let places = || run_request(async { (leave_crowd().await, is_background(), run_short(is_background).await) });
+        assert_eq!(places().await, ((), false, false));
+        let crowd: Vec<_> = (0..CROWD).map(|_| ConnectedClient::new()).collect();
+        assert_eq!(places().await, ((), true, true));
+        assert!(run_short(is_background).await, "outside of requests too");
+        drop(crowd);
+        assert!(!run_short(is_background).await);
     }
 
     #[tokio::test(flavor = "multi_thread")]

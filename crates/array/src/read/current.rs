@@ -7,7 +7,7 @@ use meta::{Dialect, NodePath, selection::ReadRequest};
 use store::{MAX_READ_TIME, ReadError};
 
 use super::{array_read::ArrayRead, consumer::Consumer, context::ReadContext, plan::ReadPlan};
-use crate::{context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};
+use crate::{background, context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};
 
 /// Plans a read, until nothing changes while it is planned.
 pub(crate) async fn plan_read(
@@ -53,6 +53,9 @@ async fn plan_on(
     let array = &resolved.array;
     // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
     let prepared = ReadPlan::new(context, array, request, consumer).await;
+    if prepared.as_ref().is_ok_and(ReadPlan::has_many_chunks) {
+        background::leave_crowd().await;
+    }
     let documents = resolved.read_set.keys().cloned().collect();
     let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
     let learnt = async {

@@ -50,6 +50,9 @@ const CHUNK_PLAN_SIZE: u64 = 512;
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
 
+/// The number of chunks up to which a request is small.
+const FEW_CHUNKS: usize = 8;
+
 /// The most chunks whose keys a plan keeps, instead of listing them each time.
 const MAX_KEPT_KEYS: u64 = 64;
 
@@ -155,6 +158,11 @@ impl ReadPlan {
             }
         }
         Ok(Self { resolved, keys, memory, cost })
+    }
+
+    /// True if it touches more chunks than a small request does.
+    pub(crate) fn has_many_chunks(&self) -> bool {
+        self.keys.kept.as_ref().is_none_or(|keys| keys.len() > FEW_CHUNKS)
     }
 
     /// A snapshot of documents, and of the chunks of a plan.

@@ -46,7 +46,7 @@ pub const MAX_TEXT_SIZE: usize = 1 << 20;
 /// The maximum number of items of a parsed selection: one per dimension, and an ellipsis.
 pub const MAX_ITEMS: usize = MAX_RANK + 1;
 
-/// The maximum number of indices in a list of a request's JSON.
+/// The maximum number of indices in a list of a request's JSON, and in all lists of a selection.
 pub const MAX_LIST_LEN: usize = 1 << 20;
 
 /// The maximum number of points of a request.

@@ -2,7 +2,7 @@
 
 use std::{fmt, iter};
 
-use super::{DimensionSelection, Item, MAX_STACKED_ITEMS, Region, Selection, Slice};
+use super::{DimensionSelection, Item, MAX_LIST_LEN, MAX_STACKED_ITEMS, Region, Selection, Slice};
 
 /// A selection, a point or a stack is invalid for an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,12 @@ pub enum SelectionError {
         found: usize,
         /// The number of dimensions.
         rank: usize,
+    },
+    /// The lists of the selection have too many indices in total.
+    #[error("the lists of a selection have at most {MAX_LIST_LEN} indices in total, these have {found}")]
+    TooManyIndices {
+        /// The number of indices.
+        found: usize,
     },
     /// The selection has more than one ellipsis.
     #[error("a selection has at most one `...`")]
@@ -86,6 +92,11 @@ impl Selection {
         let ellipsis = ellipses.next();
         if ellipses.next().is_some() {
             return Err(SelectionError::SecondEllipsis);
+        }
+        let listed = self.items.iter().map(|item| if let Item::List(indices) = item { indices.len() } else { 0 });
+        let found = listed.fold(0, usize::saturating_add);
+        if found > MAX_LIST_LEN {
+            return Err(SelectionError::TooManyIndices { found });
         }
         let (found, rank) = (self.items.len() - usize::from(ellipsis.is_some()), shape.len());
         let missing = rank.checked_sub(found).ok_or(SelectionError::TooManyItems { found, rank })?;

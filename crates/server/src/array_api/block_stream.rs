@@ -2,7 +2,7 @@
 
 use std::io;
 
-use array::{ArrayError, ReadMetrics};
+use array::{ArrayError, ReadMetrics, run_short};
 use bytes::Bytes;
 use codec::Elements;
 use futures::{
@@ -103,19 +103,20 @@ pub(super) fn compress(blocks: Blocks, encoding: ContentEncoding) -> Result<Bloc
     let Some(compressor) = Compressor::new(encoding).map_err(BodyError::Compression)? else { return Ok(blocks) };
     let state = (blocks, Some(compressor), Bytes::new());
     let compress = stream::try_unfold(state, |(mut blocks, mut compressor, mut pending)| async move {
-        while let Some(active) = compressor.as_mut() {
+        while let Some(mut active) = compressor.take() {
             if pending.is_empty() {
                 match blocks.try_next().await? {
                     Some(block) => pending = block,
                     None => {
-                        let end =
-                            compressor.take().map(Compressor::finish).transpose().map_err(BodyError::Compression)?;
-                        return Ok(end.map(|end| (end, (blocks, compressor, pending))));
+                        let end = active.finish().map_err(BodyError::Compression)?;
+                        return Ok(Some((end, (blocks, None, pending))));
                     }
                 }
             }
-            let block =
-                active.push(&pending.split_to(pending.len().min(COMPRESS_STRIDE))).map_err(BodyError::Compression)?;
+            let part = pending.split_to(pending.len().min(COMPRESS_STRIDE));
+            let compress = move || active.push(&part).map(|block| (block, active));
+            let (block, active) = run_short(compress).await.map_err(BodyError::Compression)?;
+            compressor = Some(active);
             if !block.is_empty() {
                 return Ok(Some((block, (blocks, compressor, pending))));
             }

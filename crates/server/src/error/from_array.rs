@@ -154,6 +154,7 @@ impl From<SelectionError> for ApiError {
             | SelectionError::Point { .. }
             | SelectionError::EmptyStack
             | SelectionError::StackTooLarge { .. }
+            | SelectionError::TooManyIndices { .. }
             | SelectionError::Stacked { .. }
             | SelectionError::ShapesDiffer { .. } => (ProblemType::InvalidSelection, Members::default()),
         };

@@ -14,6 +14,7 @@ mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
+use array::ConnectedClient;
 use socket2::SockRef;
 use store::{Admitted, WarningRate};
 use tokio::{
@@ -163,7 +164,7 @@ impl Server {
             stopping: self.stopping.clone(),
         };
         self.connections.spawn(async move {
-            let _guard = app.metrics().open_connection();
+            let _guard = (app.metrics().open_connection(), ConnectedClient::new());
             // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);

@@ -18,8 +18,9 @@ const FEW_CONNECTIONS: usize = 8;
 /// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
 /// longest.
 ///
-/// Some slots are reserved for callers with few connections, so that one caller whose connections are all busy does not
-/// lock out others. Beyond that a caller may have as many as it likes, since a laboratory may be behind one address.
+/// Some slots are reserved for callers with few connections, which are only evicted for each other, so that one caller
+/// whose connections are all busy does not lock out others. Beyond that a caller may have as many as it likes, since a
+/// laboratory may be behind one address.
 pub(super) struct ConnectionSlots {
     capacity: usize,
     table: Mutex<SlotTable>,
@@ -85,8 +86,9 @@ impl ConnectionSlots {
         let mut source = SlotSource::Unused;
         let taken = table.connections.len();
         let unreserved = self.capacity - self.capacity / RESERVED_PART;
-        if taken >= self.capacity || taken >= unreserved && table.has_many(caller) {
-            table.evict_idlest()?;
+        let share = table.share(caller);
+        if taken >= self.capacity || taken >= unreserved && share == Share::Many {
+            table.evict_idlest(share)?;
             source = SlotSource::Evicted;
         }
         let activity = Arc::new(Activity::new());
@@ -95,6 +97,14 @@ impl ConnectionSlots {
         table.connections.insert(id, Connection { caller, activity: activity.clone() });
         Some((ConnectionSlot { slots: self.clone(), id, activity }, source))
     }
+}
+
+/// The share of all connections that a caller has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Share {
+    /// More than the number up to which it may take a reserved slot.
+    Many,
+    Few,
 }
 
 /// The origin of a slot.
@@ -107,17 +117,25 @@ pub(super) enum SlotSource {
 }
 
 impl SlotTable {
-    /// True if a caller has too many connections for a reserved slot.
-    fn has_many(&self, caller: Option<Caller>) -> bool {
+    /// The share of a caller that opens another connection.
+    fn share(&self, caller: Option<Caller>) -> Share {
         let is_own = |connection: &&Connection| connection.caller == caller;
-        caller.is_some() && self.connections.values().filter(is_own).count() >= FEW_CONNECTIONS
+        let count = self.connections.values().filter(is_own).count();
+        if caller.is_some() && count >= FEW_CONNECTIONS { Share::Many } else { Share::Few }
     }
 
-    /// Evicts the connection that has been idle for longest; `None` if none is idle.
-    fn evict_idlest(&mut self) -> Option<()> {
+    /// Evicts the connection that has been idle for longest of a caller that has many, or else of one that has few if the
+    /// new one is of such a caller too; `None` if none is idle.
+    fn evict_idlest(&mut self, share: Share) -> Option<()> {
+        let mut counts: HashMap<Option<Caller>, usize> = HashMap::new();
+        self.connections.values().for_each(|one| *counts.entry(one.caller).or_default() += 1);
+        let of = |one: &Connection| match counts.get(&one.caller) {
+            Some(..=FEW_CONNECTIONS) => Share::Few,
+            _ => Share::Many,
+        };
         loop {
-            let idle = self.connections.iter().filter_map(|(id, one)| Some((one.activity.idle_since()?, *id)));
-            let (idle_since, id) = idle.min()?;
+            let idle = self.connections.iter().filter_map(|(id, one)| Some((of(one), one.activity.idle_since()?, *id)));
+            let (_, idle_since, id) = idle.filter(|(of, ..)| share == Share::Few || *of == Share::Many).min()?;
             // A connection that just received a request is no longer idle.
             if self.connections.get(&id)?.activity.evict(idle_since) {
                 self.connections.remove(&id);
@@ -291,17 +309,20 @@ mod tests {
             let request = slot.activity().begin_request()?;
             Some((slot, request, source))
         };
-        let crowded: Vec<_> = std::iter::from_fn(|| busy(crowd)).collect();
+        let mut crowded: Vec<_> = std::iter::from_fn(|| busy(crowd)).collect();
         assert_eq!(crowded.len(), 60);
         let (first, _) = slots.acquire(stranger).unwrap();
-        let (replaced, source) = slots.acquire(crowd).unwrap();
-        assert_eq!(source, SlotSource::Evicted, "an idle connection makes room for anybody");
-        first.activity().evicted().await;
-        drop((first, replaced));
+        assert!(slots.acquire(crowd).is_none(), "it does not make room for one of many");
+        drop(first);
         let few: Vec<_> = std::iter::from_fn(|| busy(stranger)).collect();
         assert_eq!(few.len(), 4, "all that are reserved");
         assert!(busy(Some(Caller::new(3))).is_none());
-        drop((crowded, few));
+        let (idle, request, _) = crowded.pop().unwrap();
+        drop(request);
+        let (fifth, source) = slots.acquire(Some(Caller::new(3))).unwrap();
+        assert_eq!(source, SlotSource::Evicted, "the crowd's own idle ones do");
+        drop(idle);
+        drop((crowded, few, fifth));
         let proxied: Vec<_> = std::iter::from_fn(|| busy(None)).collect();
         assert_eq!(proxied.len(), 64, "a proxy has the connections of many");
     }

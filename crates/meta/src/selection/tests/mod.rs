@@ -339,3 +339,12 @@ fn selection_errors_have_a_reason() {
     let still = Selection { items: vec![Item::Slice(Slice { step: Some(0), ..Slice::default() })] };
     assert_eq!(still.resolve(&[3]), Err(SelectionError::ZeroStep { dimension: 0 }));
 }
+
+#[test]
+fn lists_of_a_selection_are_limited_together() {
+    let list = |len: usize| Item::List(vec![0; len]);
+    let of = |lens: &[usize]| Selection { items: lens.iter().map(|&len| list(len)).collect() }.resolve(&[1, 1]);
+    let half = MAX_LIST_LEN / 2;
+    assert!(of(&[half, half]).is_ok() && of(&[MAX_LIST_LEN]).is_ok());
+    assert_eq!(of(&[half, half + 1]), Err(SelectionError::TooManyIndices { found: MAX_LIST_LEN + 1 }));
+}
