@@ -92,7 +92,7 @@ pub(crate) async fn leave() {
 }
 
 /// [Leaves](leave) if there are many clients, for a request that is not small.
-pub(crate) async fn leave_crowd() {
+pub async fn leave_crowd() {
     if is_crowded() {
         leave().await;
     }

@@ -70,7 +70,18 @@ impl Partial {
             return self.add_listed(axes, &strides, 0, &mut place, bytes);
         };
         let outer = axes.get(..outer).unwrap_or_default();
-        self.add_runs(outer, &strides, 0, Place::default(), (run, bytes))
+        let rows = self.rows_axis(run, outer.len());
+        self.add_runs((outer, rows), &strides, 0, Place::default(), (run, bytes))
+    }
+
+    /// The outer dimension whose runs are added together, since they belong to the same groups.
+    fn rows_axis(&self, run: Run, outer: usize) -> Option<usize> {
+        let is_reduced = |axis: usize| self.grid.dimensions.get(axis).is_some_and(|grid| grid.windows.window > 1);
+        match run.window {
+            _ if run.step != 1 => None,
+            ..=1 => (0..outer).rev().find(|&axis| is_reduced(axis)),
+            _ => outer.checked_sub(1),
+        }
     }
 
     /// Adds one element for each combination of positions, in time proportional to the number of groups.
@@ -158,29 +169,33 @@ impl Partial {
         (Some(run), outer)
     }
 
-    /// Adds the runs at all combinations of the indices of the outer dimensions.
+    /// Adds the runs at all combinations of the indices of the outer dimensions, those along one of them together.
     fn add_runs(
         &mut self,
-        outer: &[AxisPositions],
+        (outer, rows): (&[AxisPositions], Option<usize>),
         strides: &[u64],
         axis: usize,
         place: Place,
         (run, bytes): (Run, &[u8]),
     ) -> Result<(), ComputeError> {
-        let Some(positions) = outer.get(axis) else { return self.add_run(place, run, bytes) };
-        let is_reduced = self.grid.dimensions.get(axis).is_some_and(|grid| grid.windows.window > 1);
-        if axis + 1 == outer.len() && run.step == 1 && (run.window > 1 || is_reduced) {
-            return self.add_rows(positions, strides, axis, place, (run, bytes));
+        let Some(positions) = outer.get(axis) else {
+            let rows = rows.and_then(|rows| Some((rows, outer.get(rows)?)));
+            return match rows {
+                Some((axis, positions)) => self.add_rows(positions, strides, axis, place, (run, bytes)),
+                None => self.add_run(place, run, bytes),
+            };
+        };
+        if rows == Some(axis) {
+            return self.add_runs((outer, rows), strides, axis + 1, place, (run, bytes));
         }
         for entry in 0..positions.len() {
             let place = self.moved(place, positions, strides, axis, entry)?;
-            self.add_runs(outer, strides, axis + 1, place, (run, bytes))?;
+            self.add_runs((outer, rows), strides, axis + 1, place, (run, bytes))?;
         }
         Ok(())
     }
 
-    /// Adds the runs at all indices of the last of the outer dimensions. Those that belong to the same groups are added
-    /// together.
+    /// Adds the runs at all indices of an outer dimension. Those that belong to the same groups are added together.
     fn add_rows(
         &mut self,
         positions: &AxisPositions,

@@ -28,6 +28,8 @@ const SMALL_BLOCK: usize = 256;
 
 /// The rows that are added at a time, so that they are read from the processor's first cache the second time.
 const ROWS: usize = 16;
+/// The rows from which on adding them before their sums are added to others is worth its preparation.
+const FEW_ROWS: usize = 4;
 /// The windows of a row up to which those whose sums may not be exact are not split any further.
 const FEW_WINDOWS: usize = 4;
 
@@ -261,6 +263,9 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> Accumulator for FloatSums<R
     }
 
     fn add_rows_to_each(&mut self, first: usize, rows: Rows<'_>, order: u64, of_rows: u64) {
+        if rows.count() < FEW_ROWS {
+            return self.add_each_row(first, rows, Self::SIZE_OF_ELEMENT);
+        }
         let orders = Orders { first: order, step: 0, apart: 0, of_rows };
         self.add_rows(first, rows, Self::SIZE_OF_ELEMENT, orders);
     }

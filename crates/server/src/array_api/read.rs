@@ -1,5 +1,6 @@
 //! Handlers that read elements.
 
+use array::leave_crowd;
 use axum::response::Response;
 use meta::{Dialect, NodePath};
 use store::{Reads, until_unchanged};
@@ -20,6 +21,10 @@ use crate::{
 
 /// The largest body, in bytes, that is parsed on the async thread.
 const INLINE_PARSE_LIMIT: usize = 64 << 10;
+
+/// The size of the body of a small request, in bytes, at most.
+const SMALL_BODY: usize = 256;
+
 /// The memory of a parsed request per byte of its text. Points with few digits take the most.
 const PARSED_BYTES_PER_BYTE: u64 = 24;
 
@@ -72,6 +77,9 @@ pub(crate) async fn post(
     let statistics = stats::requested(&query)?;
     let spec = ResponseSpec::new(&query, &negotiation, conditions)?;
     let size = bytes.len();
+    if size > SMALL_BODY {
+        leave_crowd().await;
+    }
     let parsed_size = (size as u64).saturating_mul(PARSED_BYTES_PER_BYTE);
     let parse = {
         let query = query.clone();
