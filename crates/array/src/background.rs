@@ -105,13 +105,7 @@ pub async fn run_short<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'stat
     }
     // It is never closed.
     let _turn = SHORT_JOBS.acquire().await;
-    match AbortOnDropHandle::new(spawn_blocking(job)).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => pending().await,
-        },
-    }
+    finish(spawn_blocking(job)).await
 }
 
 fn is_crowded() -> bool {
