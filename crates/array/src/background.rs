@@ -91,7 +91,7 @@ pub(crate) async fn leave() {
     yield_now().await;
 }
 
-/// [Leaves](leave) if there are many clients, for a request that is not small.
+/// Moves the current request to threads of low priority if there are many clients. For requests that are not small.
 pub async fn leave_crowd() {
     if is_crowded() {
         leave().await;
