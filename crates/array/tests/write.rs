@@ -429,3 +429,21 @@ async fn untouched_inner_chunks_are_copied_verbatim() {
     assert_eq!((report.chunks_written, report.chunks_erased), (0, 1));
     assert_eq!(test_array.versions().await.into_keys().collect::<Vec<_>>(), ["a/c/0", "a/zarr.json"]);
 }
+
+#[tokio::test]
+async fn element_that_would_be_encoded_a_million_times_is_rejected() {
+    let shards = json!([{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [2],
+        "codecs": [
+            {"name": "bytes", "configuration": {"endian": "little"}},
+            {"name": "numcodecs.bz2", "configuration": {"level": 9}},
+        ],
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+    }}]);
+    let test_array = TestArray::new(&document(&[1 << 21], &[1 << 13], &shards), Options::default()).await;
+    let scalar = || ElementSource::Scalar(vec![1, 2]);
+    let error = write(&test_array, "", scalar()).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::WorkTooLarge { .. })), "{error}");
+    let report = write(&test_array, ":1000", scalar()).await.unwrap();
+    assert_eq!(report.chunks_written, 1);
+}

@@ -29,6 +29,9 @@ const STEPS_PER_FILLED_GROUP: u64 = 32;
 /// the same time is near the processor's caches, and a request does not take more memory than it has to.
 const SLAB_MEMORY: u64 = 8 << 20;
 
+/// The number of such slabs, at most, so that planning them takes no long time.
+const MAX_SMALL_SLABS: u64 = 256;
+
 /// The memory of a time as text, in bytes.
 const TEXT_SIZE: u64 = 64;
 
@@ -111,8 +114,11 @@ impl ReduceRequest {
             return Err(compute::ComputeError::TooManyGroups { groups, size, limit }.into());
         }
         let largest = ReducePlan { max_groups, ..plan };
-        // One pass is all that several functions have.
-        if largest.reduction.functions().len() > 1 || groups.saturating_mul(per_group) <= SLAB_MEMORY {
+        let memory = groups.saturating_mul(per_group);
+        // Each slab has lists of its own, and one pass is all that several functions have.
+        let is_listed = largest.region.dimensions.iter().any(|one| matches!(one, DimensionSelection::List(_)));
+        let is_split = memory > SLAB_MEMORY && memory / SLAB_MEMORY <= MAX_SMALL_SLABS;
+        if !is_split || is_listed || largest.reduction.functions().len() > 1 {
             return Ok(largest);
         }
         let small = ReducePlan { max_groups: (SLAB_MEMORY / per_group).clamp(1, max_groups), ..largest.clone() };

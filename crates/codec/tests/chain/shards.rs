@@ -150,3 +150,21 @@ fn inner_shards_that_share_bytes_are_rejected() {
     let found = outer.read_index(index, len);
     assert!(matches!(found, Err(CodecError::Malformed { reason: "inner shards share bytes", .. })), "{found:?}");
 }
+
+/// Of one byte, as measured in November 2026: 89 µs to encode and 40 µs to decode.
+#[test]
+fn chunks_are_work_however_small_they_are() {
+    const STEPS: [u64; 2] = [89_000, 40_000];
+    const INNER: u64 = 1 << 19;
+    let codecs = json!(["bytes", {"name": "numcodecs.bz2", "configuration": {"level": 9}}]);
+    let work = |chain: &CodecChain| [chain.encode_work(0), chain.decode_work(0)];
+    let single = work(&v3_chain(&json!("uint8"), &[1], &codecs).unwrap());
+    assert!(single[0] >= STEPS[0] && single[1] >= STEPS[1], "{single:?}");
+    let sharding = json!([{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [1],
+        "codecs": codecs,
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+    }}]);
+    let shard = work(&v3_chain(&json!("uint8"), &[INNER], &sharding).unwrap());
+    assert!(shard[0] >= STEPS[0] * INNER && shard[1] >= STEPS[1] * INNER, "{shard:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use array::Caller;
+use array::{Caller, ConnectedClient};
 use parking_lot::Mutex;
 use tokio::{
     sync::OwnedSemaphorePermit,
@@ -70,8 +70,8 @@ struct ActivityState {
 /// A request in progress, until dropped.
 pub(super) struct RequestInFlight {
     activity: Arc<Activity>,
-    /// The permit of a request that is not the only one of its connection.
-    permit: Option<OwnedSemaphorePermit>,
+    /// The permit of a request that is not the only one of its connection. It counts as another client.
+    permit: Option<(OwnedSemaphorePermit, ConnectedClient)>,
 }
 
 impl ConnectionSlots {
@@ -247,7 +247,7 @@ impl ActivityState {
 impl RequestInFlight {
     /// Keeps a permit until the request ends.
     pub(super) fn with_permit(mut self, permit: OwnedSemaphorePermit) -> Self {
-        self.permit = Some(permit);
+        self.permit = Some((permit, ConnectedClient::new()));
         self
     }
 }
