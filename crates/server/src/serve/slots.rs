@@ -86,10 +86,13 @@ impl ConnectionSlots {
         let mut source = SlotSource::Unused;
         let taken = table.connections.len();
         let unreserved = self.capacity - self.capacity / RESERVED_PART;
-        let share = table.share(caller);
-        if taken >= self.capacity || taken >= unreserved && share == Share::Many {
-            table.evict_idlest(share)?;
-            source = SlotSource::Evicted;
+        if taken >= unreserved {
+            let counts = table.counts_with(caller);
+            let share = if caller.is_some() { share(&counts, caller) } else { Share::Few };
+            if taken >= self.capacity || share == Share::Many {
+                table.evict_idlest(&counts, share)?;
+                source = SlotSource::Evicted;
+            }
         }
         let activity = Arc::new(Activity::new());
         let id = table.next_id;
@@ -107,6 +110,10 @@ enum Share {
     Few,
 }
 
+fn share(counts: &HashMap<Option<Caller>, usize>, caller: Option<Caller>) -> Share {
+    if counts.get(&caller).is_some_and(|&count| count > FEW_CONNECTIONS) { Share::Many } else { Share::Few }
+}
+
 /// The origin of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotSource {
@@ -117,25 +124,22 @@ pub(super) enum SlotSource {
 }
 
 impl SlotTable {
-    /// The share of a caller that opens another connection.
-    fn share(&self, caller: Option<Caller>) -> Share {
-        let is_own = |connection: &&Connection| connection.caller == caller;
-        let count = self.connections.values().filter(is_own).count();
-        if caller.is_some() && count >= FEW_CONNECTIONS { Share::Many } else { Share::Few }
+    /// The number of connections of each caller, with another one of `caller`.
+    fn counts_with(&self, caller: Option<Caller>) -> HashMap<Option<Caller>, usize> {
+        let mut counts = HashMap::from([(caller, 1)]);
+        self.connections.values().for_each(|one| *counts.entry(one.caller).or_default() += 1);
+        counts
     }
 
     /// Evicts the connection that has been idle for longest of a caller that has many, or else of one that has few if the
     /// new one is of such a caller too; `None` if none is idle.
-    fn evict_idlest(&mut self, share: Share) -> Option<()> {
-        let mut counts: HashMap<Option<Caller>, usize> = HashMap::new();
-        self.connections.values().for_each(|one| *counts.entry(one.caller).or_default() += 1);
-        let of = |one: &Connection| match counts.get(&one.caller) {
-            Some(..=FEW_CONNECTIONS) => Share::Few,
-            _ => Share::Many,
-        };
+    fn evict_idlest(&mut self, counts: &HashMap<Option<Caller>, usize>, new: Share) -> Option<()> {
         loop {
-            let idle = self.connections.iter().filter_map(|(id, one)| Some((of(one), one.activity.idle_since()?, *id)));
-            let (_, idle_since, id) = idle.filter(|(of, ..)| share == Share::Few || *of == Share::Many).min()?;
+            let idle = self
+                .connections
+                .iter()
+                .filter_map(|(id, one)| Some((share(counts, one.caller), one.activity.idle_since()?, *id)));
+            let (_, idle_since, id) = idle.filter(|(of, ..)| new == Share::Few || *of == Share::Many).min()?;
             // A connection that just received a request is no longer idle.
             if self.connections.get(&id)?.activity.evict(idle_since) {
                 self.connections.remove(&id);
@@ -325,6 +329,15 @@ mod tests {
         drop((crowded, few, fifth));
         let proxied: Vec<_> = std::iter::from_fn(|| busy(None)).collect();
         assert_eq!(proxied.len(), 64, "a proxy has the connections of many");
+    }
+
+    #[tokio::test]
+    async fn idle_connections_make_room_for_their_own_caller() {
+        for capacity in [FEW_CONNECTIONS - 1, FEW_CONNECTIONS, FEW_CONNECTIONS + 1, 100] {
+            let slots = ConnectionSlots::new(capacity);
+            let all: Vec<_> = (0..2 * capacity).map(|_| slots.acquire(Some(Caller::new(1)))).collect();
+            assert!(all.iter().all(Option::is_some), "{capacity} slots");
+        }
     }
 
     #[tokio::test]
