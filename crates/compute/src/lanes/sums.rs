@@ -109,12 +109,7 @@ fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, large: f64, [sums,
     for row in rows {
         let columns = sums.iter_mut().zip(highs.iter_mut()).zip(lows.iter_mut());
         for (((sum, high), low), &value) in columns.zip(row) {
-            let value = wide(value);
-            *sum += value;
-            let square = value * value;
-            let next = *high + square;
-            *low += square - (next - *high);
-            *high = next;
+            add_moment(value, [sum, high, low]);
         }
     }
     highs.iter_mut().for_each(|high| *high -= large);
@@ -264,18 +259,24 @@ fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
     let (mut sums, mut high, mut low) = ([0.0_f64; SUMS], [large; SUMS], [0.0_f64; SUMS]);
     let mut add = |block: &[[u8; 4]]| {
         for (((sum, high), low), &value) in sums.iter_mut().zip(&mut high).zip(&mut low).zip(block) {
-            let value = wide(value);
-            *sum += value;
-            let square = value * value;
-            let next = *high + square;
-            *low += square - (next - *high);
-            *high = next;
+            add_moment(value, [sum, high, low]);
         }
     };
     let (blocks, rest) = values.as_chunks::<SUMS>();
     blocks.iter().for_each(|block| add(block));
     add(rest);
     BlockSums { sum: total(&sums), squares: [total(&high.map(|high| high - large)), total(&low)] }
+}
+
+/// Adds a number to a sum, and its square to the two sums of squares of [`moments`].
+#[inline]
+fn add_moment(value: [u8; 4], [sum, high, low]: [&mut f64; 3]) {
+    let value = wide(value);
+    *sum += value;
+    let square = value * value;
+    let next = *high + square;
+    *low += square - (next - *high);
+    *high = next;
 }
 
 /// The sum of some sums in any order. One after another they would wait for each other.
