@@ -6,11 +6,16 @@
 //! system's scheduler preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be large
 //! ([`run_request`], [`leave`]), with all jobs that they start afterwards.
 //!
-//! The runtime belongs to the process, like the cores that it competes for, so engines share it. If the current runtime
-//! has a single thread, or if the operating system has no thread priorities, requests stay where they are.
+//! Small requests compete with each other as well: one that comes when a caller has sent a thousand waits until they
+//! are parsed. The connections of such a caller therefore have a runtime of their own, whose priority lies between those
+//! of the others ([`crowd_runtime`]).
+//!
+//! The runtimes belong to the process, like the cores that they compete for, so engines share them. If the current
+//! runtime has a single thread, or if the operating system has no thread priorities, requests stay where they are.
 
 use std::{
     future::{Future, pending, poll_fn},
+    io,
     num::NonZeroUsize,
     panic::resume_unwind,
     pin::pin,
@@ -34,8 +39,10 @@ pub(crate) const NAME: &str = "zarrd-background";
 
 /// The increment of the threads' nice value: if cores are short, the operating system's scheduler gives them a
 /// ninth of what it gives to others.
-#[cfg(target_os = "linux")]
 const NICER: i32 = 10;
+
+/// The same for connections of callers that have many: a third.
+const CROWD_NICER: i32 = 5;
 
 /// The largest nice value.
 #[cfg(target_os = "linux")]
@@ -43,9 +50,14 @@ const NICEST: i32 = 19;
 
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    // Stores connect to their servers from wherever a request runs.
-    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority()).enable_all().build();
+    let runtime = runtime(NAME, NICER);
     runtime.inspect_err(|error| tracing::warn!(%error, "no threads of low priority for large requests")).ok()
+});
+
+/// The runtime for connections of callers that have many, from its first use to the end of the process.
+static CROWDS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let runtime = runtime("zarrd-crowd", CROWD_NICER);
+    runtime.inspect_err(|error| tracing::warn!(%error, "no threads of lower priority for crowds")).ok()
 });
 
 /// The number of clients from which on requests that are not small leave: a small one waits for the steps of all others
@@ -140,12 +152,29 @@ pub(crate) fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send +
     }
 }
 
+/// The runtime for connections of a caller that has many: that of other small requests preempts it. The current one if
+/// that has a single thread.
+pub fn crowd_runtime() -> Handle {
+    shared(&CROWDS).cloned().unwrap_or_else(Handle::current)
+}
+
 /// The runtime for long work, unless the current one has a single thread.
 fn background() -> Option<&'static Handle> {
+    shared(&BACKGROUND)
+}
+
+/// A runtime of the process, unless the current one has a single thread.
+fn shared(runtime: &'static LazyLock<Option<Runtime>>) -> Option<&'static Handle> {
     match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => BACKGROUND.as_ref().map(Runtime::handle),
+        RuntimeFlavor::MultiThread => runtime.as_ref().map(Runtime::handle),
         _ => None,
     }
+}
+
+/// A runtime whose threads have a lower priority than the program.
+fn runtime(name: &str, nicer: i32) -> io::Result<Runtime> {
+    // Stores connect to their servers from wherever a request runs.
+    Builder::new_multi_thread().thread_name(name).on_thread_start(lower_priority(nicer)).enable_all().build()
 }
 
 /// The output of a task, which is aborted when the future is dropped.
@@ -163,20 +192,20 @@ async fn finish<T>(task: JoinHandle<T>) -> T {
 /// Lowers the priority of a new thread. Threads inherit the priority of those that start them, so it is
 /// determined once, from that of the program.
 #[cfg(target_os = "linux")]
-fn lower_priority() -> impl Fn() {
+fn lower_priority(nicer: i32) -> impl Fn() {
     use rustix::process::{getpriority_process, setpriority_process};
 
     // On Linux these are of the calling thread alone.
-    let nice = getpriority_process(None).map(|nice| nice.saturating_add(NICER).min(NICEST));
+    let nice = getpriority_process(None).map(|nice| nice.saturating_add(nicer).min(NICEST));
     move || {
         if let Err(error) = nice.and_then(|nice| setpriority_process(None, nice)) {
-            tracing::warn!(%error, "cannot lower the priority of a thread for large requests");
+            tracing::warn!(%error, "cannot lower the priority of a thread");
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn lower_priority() -> impl Fn() {
+fn lower_priority(_nicer: i32) -> impl Fn() {
     || ()
 }
 
@@ -245,6 +274,7 @@ mod tests {
     async fn single_threaded_runtime_keeps_its_requests() {
         assert!(!run_request(async { (leave().await, is_background()).1 }).await);
         assert!(!spawn_blocking(is_background).await.unwrap());
+        assert_eq!(crowd_runtime().id(), Handle::current().id());
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -286,5 +316,7 @@ mod tests {
         assert_eq!(first, (own + NICER).min(NICEST));
         let nested = spawn_blocking(move || Handle::current().block_on(spawn_blocking(priority)).unwrap());
         assert_eq!(nested.await.unwrap(), first, "a thread that one of them started");
+        let crowd = crowd_runtime().spawn(async move { (priority(), spawn_blocking(priority).await.unwrap()) });
+        assert_eq!(crowd.await.unwrap(), ((own + CROWD_NICER).min(NICEST), first));
     }
 }

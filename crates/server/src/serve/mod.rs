@@ -19,6 +19,7 @@ use socket2::SockRef;
 use store::{Admitted, WarningRate};
 use tokio::{
     net::{TcpListener, TcpStream},
+    runtime::Handle,
     sync::Semaphore,
     time::timeout,
 };
@@ -163,12 +164,14 @@ impl Server {
             streams: self.streams.clone(),
             stopping: self.stopping.clone(),
         };
-        self.connections.spawn(async move {
+        let runtime = if slot.is_of_crowd() { array::crowd_runtime() } else { Handle::current() };
+        let served = async move {
             let _guard = (app.metrics().open_connection(), ConnectedClient::new());
             // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);
-        });
+        };
+        self.connections.spawn_on(served, &runtime);
     }
 
     async fn stop(self) {

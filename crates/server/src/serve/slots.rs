@@ -1,6 +1,10 @@
 //! Connection slots and the eviction of idle connections.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
 
 use array::{Caller, ConnectedClient};
 use parking_lot::Mutex;
@@ -14,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const RESERVED_PART: usize = 16;
 /// The number of connections up to which a caller may take a reserved slot.
 const FEW_CONNECTIONS: usize = 8;
+/// The number of connections of a caller from which on others are those of a crowd.
+const CROWD: usize = 64;
 
 /// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
 /// longest.
@@ -30,6 +36,8 @@ pub(super) struct ConnectionSlots {
 struct SlotTable {
     next_id: u64,
     connections: HashMap<u64, Connection>,
+    /// The number of connections of each caller that has any.
+    counts: HashMap<Option<Caller>, usize>,
 }
 
 struct Connection {
@@ -43,6 +51,7 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     id: u64,
     activity: Arc<Activity>,
+    is_of_crowd: bool,
 }
 
 /// Tracks the idle time of a connection.
@@ -87,18 +96,16 @@ impl ConnectionSlots {
         let taken = table.connections.len();
         let unreserved = self.capacity - self.capacity / RESERVED_PART;
         if taken >= unreserved {
-            let counts = table.counts_with(caller);
-            let share = if caller.is_some() { share(&counts, caller) } else { Share::Few };
+            let share = if caller.is_some() { table.share_with_new(caller) } else { Share::Few };
             if taken >= self.capacity || share == Share::Many {
-                table.evict_idlest(&counts, share)?;
+                table.evict_idlest(caller, share)?;
                 source = SlotSource::Evicted;
             }
         }
         let activity = Arc::new(Activity::new());
-        let id = table.next_id;
-        table.next_id = id.wrapping_add(1);
-        table.connections.insert(id, Connection { caller, activity: activity.clone() });
-        Some((ConnectionSlot { slots: self.clone(), id, activity }, source))
+        let is_of_crowd = caller.is_some() && table.count(caller) >= CROWD;
+        let id = table.insert(Connection { caller, activity: activity.clone() });
+        Some((ConnectionSlot { slots: self.clone(), id, activity, is_of_crowd }, source))
     }
 }
 
@@ -110,8 +117,10 @@ enum Share {
     Few,
 }
 
-fn share(counts: &HashMap<Option<Caller>, usize>, caller: Option<Caller>) -> Share {
-    if counts.get(&caller).is_some_and(|&count| count > FEW_CONNECTIONS) { Share::Many } else { Share::Few }
+impl Share {
+    fn of(count: usize) -> Self {
+        if count > FEW_CONNECTIONS { Self::Many } else { Self::Few }
+    }
 }
 
 /// The origin of a slot.
@@ -124,25 +133,50 @@ pub(super) enum SlotSource {
 }
 
 impl SlotTable {
-    /// The number of connections of each caller, with another one of `caller`.
-    fn counts_with(&self, caller: Option<Caller>) -> HashMap<Option<Caller>, usize> {
-        let mut counts = HashMap::from([(caller, 1)]);
-        self.connections.values().for_each(|one| *counts.entry(one.caller).or_default() += 1);
-        counts
+    /// Adds a connection and returns its id.
+    fn insert(&mut self, connection: Connection) -> u64 {
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        *self.counts.entry(connection.caller).or_default() += 1;
+        self.connections.insert(id, connection);
+        id
     }
 
-    /// Evicts the connection that has been idle for longest of a caller that has many, or else of one that has few if the
-    /// new one is of such a caller too; `None` if none is idle.
-    fn evict_idlest(&mut self, counts: &HashMap<Option<Caller>, usize>, new: Share) -> Option<()> {
+    /// Removes a connection, unless it was evicted.
+    fn remove(&mut self, id: u64) {
+        let Some(Connection { caller, .. }) = self.connections.remove(&id) else { return };
+        if let Entry::Occupied(mut count) = self.counts.entry(caller) {
+            match count.get().saturating_sub(1) {
+                0 => drop(count.remove()),
+                left => *count.get_mut() = left,
+            }
+        }
+    }
+
+    /// The number of connections of a caller.
+    fn count(&self, caller: Option<Caller>) -> usize {
+        self.counts.get(&caller).copied().unwrap_or_default()
+    }
+
+    /// The share of a caller once it has another connection.
+    fn share_with_new(&self, caller: Option<Caller>) -> Share {
+        Share::of(self.count(caller).saturating_add(1))
+    }
+
+    /// Evicts the connection that has been idle for longest of a caller that has many with the new one of `newcomer`, or
+    /// else of one that has few if that has few itself; `None` if none is idle.
+    fn evict_idlest(&mut self, newcomer: Option<Caller>, new: Share) -> Option<()> {
+        let own = self.share_with_new(newcomer);
         loop {
-            let idle = self
-                .connections
-                .iter()
-                .filter_map(|(id, one)| Some((share(counts, one.caller), one.activity.idle_since()?, *id)));
+            let idle = self.connections.iter().filter_map(|(id, one)| {
+                let idle_since = one.activity.idle_since()?;
+                let share = if one.caller == newcomer { own } else { Share::of(self.count(one.caller)) };
+                Some((share, idle_since, *id))
+            });
             let (_, idle_since, id) = idle.filter(|(of, ..)| new == Share::Few || *of == Share::Many).min()?;
             // A connection that just received a request is no longer idle.
             if self.connections.get(&id)?.activity.evict(idle_since) {
-                self.connections.remove(&id);
+                self.remove(id);
                 return Some(());
             }
         }
@@ -154,11 +188,16 @@ impl ConnectionSlot {
     pub(super) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
+
+    /// True if the caller had many connections when this one came.
+    pub(super) fn is_of_crowd(&self) -> bool {
+        self.is_of_crowd
+    }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.slots.table.lock().connections.remove(&self.id);
+        self.slots.table.lock().remove(self.id);
     }
 }
 
@@ -352,6 +391,18 @@ mod tests {
         assert_eq!(crowded.len(), 960);
         let few: Vec<_> = (1..=8).map(|caller| std::iter::from_fn(|| busy(caller)).collect::<Vec<_>>()).collect();
         assert!(few.iter().all(|few| few.len() == FEW_CONNECTIONS));
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_many_are_of_a_crowd() {
+        let slots = ConnectionSlots::new(1024);
+        let crowded = |caller: Option<u128>| {
+            let slots: Vec<_> = (0..100).map(|_| slots.acquire(caller.map(Caller::new)).unwrap().0).collect();
+            slots.iter().filter(|slot| slot.is_of_crowd()).count()
+        };
+        assert_eq!([crowded(Some(1)), crowded(Some(2))], [36; 2], "callers are counted apart");
+        assert_eq!(crowded(Some(1)), 36, "none of those that ended counts");
+        assert_eq!(crowded(None), 0, "a proxy has the connections of many");
     }
 
     #[tokio::test]
