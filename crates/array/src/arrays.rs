@@ -26,6 +26,7 @@ use crate::{
         claim::{Claim, MemoryBudget},
     },
     options::Options,
+    purpose::Purpose,
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
     reduce::{
         request::{ReduceConsumer, ReduceRequest},
@@ -62,11 +63,10 @@ impl Arrays {
         Self(Arc::new(self.0.for_request(claim, rights)))
     }
 
-    /// The same arrays for a request that compares the [fingerprint](ArrayRead::fingerprint) of a read with one that it
-    /// has: it is worth more to learn the versions of many chunks then.
+    /// The same arrays for a request with a purpose; [`Purpose::Elements`] unless it is set.
     #[must_use]
-    pub fn comparing(&self) -> Self {
-        Self(Arc::new(self.0.comparing()))
+    pub fn with_purpose(&self, purpose: Purpose) -> Self {
+        Self(Arc::new(self.0.with_purpose(purpose)))
     }
 
     /// The memory that all requests together may hold, including what other layers take from the same budget.

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use codec::{Elements, ShardIndex};
 use quick_cache::{Weighter, sync::Cache};
 use store::{Key, Version};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A cache of decoded chunks and shard indexes that evicts what was used once before what was used again. Concurrent requests for one entry decode it once.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
     entries: Cache<CacheKey, Cached, ByteWeighter>,
+    /// The version in which each chunk was cached last, by the hash of its key: a hint, for chunks of distant stores.
+    latest: Cache<u64, Version>,
     capacity: u64,
 }
 
@@ -55,11 +58,15 @@ const ENTRY_OVERHEAD: u64 = 256;
 /// The size of a typical entry in bytes; the cache allocates its table for as many as fit.
 const TYPICAL_ENTRY_SIZE: u64 = 64 << 10;
 
+/// The number of keys whose versions are remembered.
+const LATEST_VERSIONS: usize = 1 << 16;
+
 impl ChunkCache {
     /// A cache of at most `capacity` bytes of memory.
     pub(crate) fn new(capacity: u64) -> Self {
         let entries = usize::try_from(capacity / TYPICAL_ENTRY_SIZE).unwrap_or(usize::MAX).max(16);
-        Self { entries: Cache::with_weighter(entries, capacity, ByteWeighter), capacity }
+        let latest = Cache::new(LATEST_VERSIONS);
+        Self { entries: Cache::with_weighter(entries, capacity, ByteWeighter), latest, capacity }
     }
 
     /// The capacity in bytes.
@@ -95,10 +102,26 @@ impl ChunkCache {
         self.entries.get_or_insert_async(key, make).await
     }
 
+    /// Takes note that an entry is cached of a chunk whose versions are not known without asking its store.
+    pub(crate) fn note_latest(&self, key: &CacheKey) {
+        self.latest.insert(hash(&key.key), key.version);
+    }
+
+    /// True if the version of a chunk that was noted last is cached.
+    pub(crate) fn has_latest(&self, key: &Key, metadata: u128) -> bool {
+        let Some(version) = self.latest.get(&hash(key)) else { return false };
+        let of = CacheKey { key: key.clone(), version, start: 0, kind: CacheKind::Chunk, metadata };
+        self.entries.peek(&of).is_some()
+    }
+
     /// Caches an entry.
     pub(crate) fn insert(&self, key: CacheKey, value: Cached) {
         self.entries.insert(key, value);
     }
+}
+
+fn hash(key: &Key) -> u64 {
+    xxh3_64(key.as_str().as_bytes())
 }
 
 impl Weighter<CacheKey, Cached> for ByteWeighter {
@@ -137,6 +160,23 @@ mod tests {
             }
         }
         (found, all)
+    }
+
+    #[test]
+    fn latest_version_is_known_as_long_as_it_is_cached() {
+        let cache = ChunkCache::new(CAPACITY);
+        let (first, chunk) = (key("a", 0), Cached::Chunk(Elements::Fixed(Bytes::from(vec![0; ENTRY]))));
+        let second = CacheKey { version: Version::from_u128(2), ..first.clone() };
+        assert!(!cache.has_latest(&first.key, 0));
+        cache.insert(first.clone(), chunk.clone());
+        cache.note_latest(&first);
+        assert_eq!([0, 1].map(|metadata| cache.has_latest(&first.key, metadata)), [true, false]);
+        cache.note_latest(&second);
+        assert!(!cache.has_latest(&first.key, 0), "another version is the latest");
+        cache.insert(second.clone(), chunk);
+        assert!(cache.has_latest(&first.key, 0));
+        cache.entries.remove(&second);
+        assert!(!cache.has_latest(&first.key, 0), "it is cached no longer");
     }
 
     /// Hashes are random, so that the shards of a cache may be filled unevenly: the entries of several are counted.

@@ -28,6 +28,7 @@ use crate::{
     },
     node::cache::NodeCache,
     options::Options,
+    purpose::Purpose,
     result_cache::ResultCache,
     rights::NodeRights,
 };
@@ -60,8 +61,7 @@ pub(crate) struct Context {
     distant: bool,
     /// The last time at which a value was not as a listing had shown it.
     listing_failed: Arc<Mutex<Option<Instant>>>,
-    /// True if the request compares versions of slices.
-    compares: bool,
+    purpose: Purpose,
     /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
     first_looks: Option<KeyTurns>,
     pub(crate) options: Options,
@@ -98,7 +98,7 @@ impl Context {
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
             listing_failed: Arc::default(),
-            compares: false,
+            purpose: Purpose::Elements,
             first_looks: store.reads().remembers().then(KeyTurns::default),
             store,
             options,
@@ -149,14 +149,14 @@ impl Context {
         self.store.writes()
     }
 
-    /// The same context for a request that compares versions of slices.
-    pub(crate) fn comparing(&self) -> Self {
-        Self { compares: true, ..self.clone() }
+    /// The same context for a request with a purpose.
+    pub(crate) fn with_purpose(&self, purpose: Purpose) -> Self {
+        Self { purpose, ..self.clone() }
     }
 
-    /// True if the request compares versions of slices, so that it is worth more to know them.
-    pub(crate) fn compares(&self) -> bool {
-        self.compares
+    /// What the request takes of the slices that it plans to read.
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     /// True if each answer about what is at or below a path may take a round trip: it is of other programs, in a bucket

@@ -25,7 +25,7 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
+//! Arrows point one way: `error`, `options`, `purpose`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve`
 //! ← `metadata` ← `read`, `write`, `hierarchy`, `chunk_map` ← `map` ← `reduce` ← `result` ← `arrays`.
 
 mod arrays;
@@ -45,6 +45,7 @@ mod memory;
 mod metadata;
 mod node;
 mod options;
+mod purpose;
 mod read;
 mod reduce;
 mod resolve;
@@ -85,6 +86,7 @@ pub use operations::{
     WriteReport,
 };
 pub use options::{EmptyChunks, Options};
+pub use purpose::Purpose;
 pub use read::{
     array_read::ArrayRead,
     cost::{ReadCost, StoredCost},

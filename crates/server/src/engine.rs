@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 
-use array::{Arrays, Claim, Hierarchies};
+use array::{Arrays, Claim, Hierarchies, Purpose};
 use axum::extract::FromRequestParts;
 use http::{
+    Method,
     header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE},
     request::Parts,
 };
@@ -34,7 +35,11 @@ impl FromRequestParts<App> for Engine {
         let session = admission::session_of(&parts.extensions, app);
         let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
         let compares = [IF_NONE_MATCH, IF_MATCH, IF_RANGE].iter().any(|name| parts.headers.contains_key(name));
-        let arrays = if compares { arrays.comparing() } else { arrays };
+        let arrays = match parts.method {
+            _ if compares => arrays.with_purpose(Purpose::Comparison),
+            Method::HEAD => arrays.with_purpose(Purpose::Description),
+            _ => arrays,
+        };
         Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

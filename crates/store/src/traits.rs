@@ -290,6 +290,15 @@ pub trait Snapshot: Send + Sync {
     /// snapshot as of one commit does not: it reads the value of that commit.
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
 
+    /// Looks at a key like [`head`](Self::head), for a caller that is about to read all of its value: if each look is a
+    /// request, it may be the one for the value, which the next [`get`](Self::get) of all of it continues. By default it
+    /// is `head`.
+    ///
+    /// What was begun is bounded for all snapshots of a store. Its bytes are not read before they are asked for.
+    async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        self.head(key).await
+    }
+
     /// Takes what a listing of the store, asked for at `asked`, has shown of `key` as the first look at it. By default
     /// nothing is done, as in a snapshot of one commit, which knows its keys.
     fn note_listed(&self, _key: &Key, _found: Option<ValueMeta>, _asked: Instant) -> Result<(), StoreError> {

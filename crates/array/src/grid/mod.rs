@@ -1,7 +1,7 @@
 //! Projections of selections onto chunk grids: which elements of which chunks go where in the output. Pure functions,
 //! tested without a store.
 //!
-//! A selection is one [`DimIndexer`](dimension::DimIndexer) per dimension, a list of points, or a stack of such
+//! A selection is one [`DimIndexer`](dimension::DimIndexer) per dimension, a list of [points], or a stack of such
 //! selections ([`ElementSelection`](projection::ElementSelection)). [Projecting](projection::ElementSelection::project)
 //! it onto a grid yields the chunks that it touches, each with the elements within the chunk and their positions in the
 //! output. The same projection serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk
@@ -11,6 +11,7 @@
 //! the elements of a chunk into a slab, or out of it.
 
 pub(crate) mod dimension;
+pub(crate) mod points;
 pub(crate) mod projection;
 pub(crate) mod range;
 pub(crate) mod slab;

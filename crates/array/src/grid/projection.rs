@@ -1,13 +1,16 @@
 //! Projections of a selection onto the chunks of a grid.
 
-use std::ops::Range;
+use std::sync::Arc;
 
 use meta::{
     grid::ChunkGrid,
-    selection::{DimensionSelection, Points, Region},
+    selection::{DimensionSelection, Region},
 };
 
-use super::dimension::{ChunkDimProjection, DimIndexer};
+use super::{
+    dimension::{ChunkDimProjection, DimIndexer},
+    points::{IndexedPoints, PointProjections},
+};
 
 /// Elements of an array, or of a chunk, each with its position in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +18,7 @@ pub(crate) enum ElementSelection {
     /// Every combination of the indices of all dimensions; its position combines their positions.
     Orthogonal(Vec<DimIndexer>),
     /// Single elements.
-    Points(Vec<IndexedPoint>),
+    Points(Arc<IndexedPoints>),
     /// The entries of a stack, at least one.
     Stacked(Vec<StackEntry>),
 }
@@ -26,15 +29,6 @@ pub(crate) struct StackEntry {
     /// The indices of each dimension, with their positions within the entry.
     pub(crate) axes: Vec<DimIndexer>,
     /// The position of the entry itself, to which those of its elements are added.
-    pub(crate) out: u64,
-}
-
-/// One element.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct IndexedPoint {
-    /// The element's index.
-    pub(crate) at: Vec<u64>,
-    /// The element's position in the output.
     pub(crate) out: u64,
 }
 
@@ -53,23 +47,8 @@ pub(crate) struct ChunkProjection {
 #[derive(Debug)]
 pub(crate) enum ChunkProjections {
     Orthogonal { axes: Vec<Vec<ChunkDimProjection>>, next: Option<Vec<usize>> },
+    Points(PointProjections),
     Collected(std::vec::IntoIter<ChunkProjection>),
-}
-
-impl IndexedPoint {
-    /// All points, at the positions of their order.
-    pub(crate) fn all(points: &Points) -> Vec<Self> {
-        Self::in_range(points, 0..points.len)
-    }
-
-    /// A range of the points, at the positions of their order within the range.
-    pub(crate) fn in_range(points: &Points, range: Range<usize>) -> Vec<Self> {
-        let at = |point: usize| {
-            let first = point.checked_mul(points.rank)?;
-            points.coordinates.get(first..first.checked_add(points.rank)?).map(<[u64]>::to_vec)
-        };
-        range.zip(0..).filter_map(|(point, out)| Some(Self { at: at(point)?, out })).collect()
-    }
 }
 
 impl ElementSelection {
@@ -83,11 +62,9 @@ impl ElementSelection {
     pub(crate) fn of_stack(regions: &[Region]) -> Option<Self> {
         let each = regions.first()?.elements().unwrap_or(u64::MAX);
         if each == 1 {
-            let point = |(out, region): (u64, &Region)| {
-                let at = region.dimensions.iter().map(DimensionSelection::first).collect::<Option<_>>()?;
-                Some(IndexedPoint { at, out })
-            };
-            return (0..).zip(regions).map(point).collect::<Option<_>>().map(Self::Points);
+            let rank = regions.first()?.dimensions.len();
+            let points = regions.iter().map(|region| region.dimensions.iter().map(DimensionSelection::first).collect());
+            return IndexedPoints::collect(rank, points).map(|points| Self::Points(Arc::new(points)));
         }
         let entry = |(number, region): (u64, &Region)| match Self::of(region)? {
             Self::Orthogonal(axes) => Some(StackEntry { axes, out: number.saturating_mul(each) }),
@@ -120,7 +97,7 @@ impl ElementSelection {
     pub(crate) fn project(&self, grid: &ChunkGrid, shape: EdgePolicy<'_>) -> ChunkProjections {
         match self {
             Self::Orthogonal(axes) => project_orthogonal(axes, grid, shape),
-            Self::Points(points) => ChunkProjections::Collected(project_points(points, grid, shape).into_iter()),
+            Self::Points(points) => ChunkProjections::Points(PointProjections::new(points.clone(), grid, shape)),
             Self::Stacked(entries) => ChunkProjections::Collected(project_stack(entries, grid, shape).into_iter()),
         }
     }
@@ -153,7 +130,7 @@ pub(crate) enum EdgePolicy<'a> {
 }
 
 impl EdgePolicy<'_> {
-    fn extent(self, axis: usize) -> u64 {
+    pub(super) fn extent(self, axis: usize) -> u64 {
         match self {
             Self::Full => u64::MAX,
             Self::Clip(shape) => shape.get(axis).copied().unwrap_or(u64::MAX),
@@ -166,6 +143,7 @@ impl Iterator for ChunkProjections {
 
     fn next(&mut self) -> Option<ChunkProjection> {
         let (axes, next) = match self {
+            Self::Points(points) => return points.next(),
             Self::Collected(pieces) => return pieces.next(),
             Self::Orthogonal { axes, next } => (axes, next),
         };
@@ -188,37 +166,6 @@ impl Iterator for ChunkProjections {
         }
         Some(piece)
     }
-}
-
-fn project_points(points: &[IndexedPoint], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> Vec<ChunkProjection> {
-    let position = |point: &IndexedPoint| -> Option<Vec<u64>> {
-        grid.dimensions().iter().zip(&point.at).map(|(grid, &at)| grid.chunk_index(at)).collect()
-    };
-    let mut placed: Vec<_> = points.iter().filter_map(|point| Some((position(point)?, point))).collect();
-    placed.sort_by(|one, other| one.0.cmp(&other.0));
-    let piece = |group: &[(Vec<u64>, &IndexedPoint)]| -> Option<ChunkProjection> {
-        let position = group.first()?.0.clone();
-        let ranges: Vec<_> = grid
-            .dimensions()
-            .iter()
-            .zip(&position)
-            .map(|(grid, &index)| grid.chunk_bounds(index))
-            .collect::<Option<_>>()?;
-        let within = |point: &IndexedPoint| IndexedPoint {
-            at: point.at.iter().zip(&ranges).map(|(at, range)| at - range.start).collect(),
-            out: point.out,
-        };
-        let extent = |(axis, range): (usize, &std::ops::Range<u64>)| {
-            range.end.min(shape.extent(axis).max(range.start)) - range.start
-        };
-        let shape = ranges.iter().enumerate().map(extent).collect();
-        Some(ChunkProjection {
-            index: position,
-            shape,
-            selection: ElementSelection::Points(group.iter().map(|(_, point)| within(point)).collect()),
-        })
-    };
-    placed.chunk_by(|one, other| one.0 == other.0).filter_map(piece).collect()
 }
 
 /// Projects a stack. The elements that all entries have of a chunk are one projection, so that the chunk is decoded

@@ -7,11 +7,7 @@ use meta::{
     selection::{DimensionSelection, Points, Region, ResolvedSelection},
 };
 
-use super::{
-    dimension::DimIndexer,
-    projection::{ElementSelection, IndexedPoint},
-    strided::Strides,
-};
+use super::{dimension::DimIndexer, points::IndexedPoints, projection::ElementSelection, strided::Strides};
 
 /// A part of an output: elements that are consecutive in its C order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,8 +62,10 @@ impl Slabs {
         let start = self.next;
         let end = start.saturating_add(usize::try_from(self.max_elements).unwrap_or(usize::MAX)).min(points.len);
         self.next = end;
-        let selection = ElementSelection::Points(IndexedPoint::in_range(points, start..end));
-        (start < end).then(|| Slab { extents: vec![(end - start) as u64], selection })
+        (start < end).then(|| Slab {
+            extents: vec![(end - start) as u64],
+            selection: ElementSelection::Points(Arc::new(IndexedPoints::in_range(points, start..end))),
+        })
     }
 
     /// The next entries of a stack, as many as fit, so that the elements they have of a chunk are decoded together; or

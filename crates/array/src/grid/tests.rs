@@ -43,9 +43,7 @@ fn placed(cut: ChunkProjections) -> Placed {
                 .into_iter()
                 .map(|pairs| pairs.into_iter().map(|(index, out)| (out, index)).unzip())
                 .collect(),
-            ElementSelection::Points(points) => {
-                points.iter().map(|point| (vec![point.out], point.at.clone())).collect()
-            }
+            ElementSelection::Points(points) => points.iter().map(|(at, out)| (vec![out], at.to_vec())).collect(),
             ElementSelection::Stacked(entries) => {
                 let of_entry = |entry: &StackEntry| {
                     let pairs = product(&entry.axes.iter().map(indices).collect::<Vec<_>>());

@@ -136,8 +136,14 @@ impl ReadContext {
         if let Some(cached) = self.cache().get(&key) {
             return Ok(cached);
         }
-        let context = self.context.clone();
-        let task = tokio::spawn(async move { context.cache.get_or_insert_with(&key, make).await });
+        let (context, near) = (self.context.clone(), self.store.near);
+        let task = tokio::spawn(async move {
+            let cached = context.cache.get_or_insert_with(&key, make).await?;
+            if !near {
+                context.cache.note_latest(&key);
+            }
+            Ok(cached)
+        });
         AbortOnDropHandle::new(task).await.unwrap_or(Err(ArrayError::ShuttingDown))
     }
 

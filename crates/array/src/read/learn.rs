@@ -18,7 +18,7 @@ use crate::{context::Context, node::array::Array};
 const PAGE: usize = 999;
 
 /// The number of looks that a page of a listing has to save.
-const LOOKS_PER_PAGE: usize = 16;
+pub(super) const LOOKS_PER_PAGE: usize = 16;
 
 /// The number of looks that take as long as one page, since so many are made at a time.
 const LOOKS_AT_A_TIME: usize = 64;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use codec::{CodecChain, PartialAccess};
+use futures::future::{try_join, try_join_all};
 use meta::{
     grid::ChunkGrid,
     selection::{ReadRequest, Region, ResolvedSelection},
@@ -16,7 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     consumer::{Consumer, Consumption, ConsumptionCost},
     cost::{ReadCost, StoredCost},
-    learn::learn_versions,
+    learn::{LOOKS_PER_PAGE, learn_versions},
     limits::MAX_PARTIAL_FETCH,
     memory::ReadMemory,
     needs::MemoryNeeds,
@@ -24,9 +25,13 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    grid::projection::{EdgePolicy, ElementSelection, IndexedPoint},
+    grid::{
+        points::PointsByChunk,
+        projection::{EdgePolicy, ElementSelection},
+    },
     node::array::Array,
     options::Options,
+    purpose::Purpose,
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 
@@ -193,29 +198,53 @@ impl ReadPlan {
         if found.unknown == 0 || found.touched > most_learnt(context, &self.keys.array) {
             return Ok((snapshot, found));
         }
-        self.learn(context, &*snapshot).await?;
+        self.learn(context, &*snapshot, self.unknown_keys(&*snapshot)).await?;
         let found = self.keys.look_up(&*snapshot)?;
         Ok((snapshot, found))
     }
 
     /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for
-    /// them while it is asked for the documents.
+    /// them while it is asked for the documents: for the chunks themselves if they will be read.
     pub(crate) async fn learn_few(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
         let few = self.keys.kept.as_ref().map(|keys| keys.len() as u64);
-        match few.filter(|&few| few <= most_learnt(context, &self.keys.array)) {
-            Some(_) => self.learn(context, snapshot).await,
-            None => Ok(()),
+        if few.is_none_or(|few| few > most_learnt(context, &self.keys.array)) {
+            return Ok(());
         }
+        let mut looks = self.unknown_keys(snapshot);
+        let is_cached = |key: &Key| context.cache.has_latest(key, self.keys.array.metadata_hash());
+        let mut begins = if looks.len() < LOOKS_PER_PAGE && self.begins(context) { self.memory.needs.jobs } else { 0 };
+        let begun = looks.extract_if(.., |key| {
+            let begin = begins > 0 && !is_cached(key);
+            begins = begins.saturating_sub(begin.into());
+            begin
+        });
+        let begun: Vec<Key> = begun.collect();
+        let begin = try_join_all(begun.iter().map(|key| snapshot.begin(key)));
+        try_join(begin, self.learn(context, snapshot, looks)).await.map(drop)
     }
 
-    /// Makes the versions of the chunks known to the snapshot.
-    async fn learn(&self, context: &Context, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+    /// True if the chunks are distant, decoded in full, and read unless they are cached.
+    fn begins(&self, context: &Context) -> bool {
+        let array = &self.keys.array;
+        context.purpose() == Purpose::Elements
+            && matches!(self.cost, ConsumptionCost::Elements)
+            && !context.guarantees_at(array.path()).near
+            && array.largest_chain().ok().flatten().is_some_and(|chain| is_decoded_in_full(&chain))
+    }
+
+    /// The keys of the chunks whose versions the snapshot does not know.
+    fn unknown_keys(&self, snapshot: &dyn Snapshot) -> Vec<Key> {
         let mut keys = Vec::new();
         KeySource::for_each(&self.keys, &mut |key| {
             if matches!(snapshot.peek(&key), Ok(Peek::Unknown)) {
                 keys.push(key);
             }
         });
+        keys
+    }
+
+    /// Makes the versions of chunks known to the snapshot.
+    async fn learn(&self, context: &Context, snapshot: &dyn Snapshot, keys: Vec<Key>) -> Result<(), StoreError> {
         if keys.is_empty() { Ok(()) } else { learn_versions(context, snapshot, &self.keys.array, keys).await }
     }
 
@@ -345,13 +374,17 @@ impl ChunkKeys {
 
     /// Calls a function with the position of each chunk, each once.
     fn for_each_position(&self, visit: &mut dyn FnMut(&[u64])) {
+        let grid = self.array.grid();
         let selection = match &*self.resolved {
             ResolvedSelection::Region(region) => ElementSelection::of(region),
             ResolvedSelection::Stack(regions) => ElementSelection::of_stack(regions),
-            ResolvedSelection::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
+            ResolvedSelection::Points(points) => {
+                let by_chunk = PointsByChunk::new((points.rank, points.len), &points.coordinates, grid);
+                return by_chunk.for_each_chunk(visit);
+            }
         };
-        // The elements of several points or entries in one chunk are one projection.
-        let pieces = selection.iter().flat_map(|selection| selection.project(self.array.grid(), EdgePolicy::Full));
+        // The elements of several entries in one chunk are one projection.
+        let pieces = selection.iter().flat_map(|selection| selection.project(grid, EdgePolicy::Full));
         pieces.for_each(|piece| visit(&piece.index));
     }
 }
@@ -391,10 +424,17 @@ impl KeySource for AllKeys {
     }
 }
 
+fn is_decoded_in_full(chain: &CodecChain) -> bool {
+    match chain.partial_access() {
+        PartialAccess::Full => true,
+        PartialAccess::Shard(_) | PartialAccess::Elements(_) => false,
+    }
+}
+
 /// The most chunks whose versions a plan learns; a store with commits knows them.
 fn most_learnt(context: &Context, array: &Array) -> u64 {
     match context.is_distant_at(array.path()) {
-        true if context.compares() => MAX_COMPARED_CHUNKS,
+        true if context.purpose() == Purpose::Comparison => MAX_COMPARED_CHUNKS,
         true => MAX_LEARNT_CHUNKS,
         false => 0,
     }

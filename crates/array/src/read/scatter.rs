@@ -5,7 +5,8 @@ use codec::Elements;
 use super::slab_buffer::{ScatterError, SlabBuffer, SlabCursor, StridedElements};
 use crate::grid::{
     dimension::DimIndexer,
-    projection::{ElementSelection, IndexedPoint, StackEntry},
+    points::IndexedPoints,
+    projection::{ElementSelection, StackEntry},
     strided::{StridedCopies, StridedCopy, Strides},
 };
 
@@ -31,7 +32,7 @@ impl Strides {
     pub(crate) fn first(&self, selection: &ElementSelection) -> u64 {
         match selection {
             ElementSelection::Orthogonal(axes) => self.first_of(axes),
-            ElementSelection::Points(points) => points.iter().map(|point| point.out).min().unwrap_or(0),
+            ElementSelection::Points(points) => points.first_position(),
             // Entries come by increasing position.
             ElementSelection::Stacked(entries) => {
                 entries.first().map_or(0, |entry| entry.out + self.first_of(&entry.axes))
@@ -83,12 +84,12 @@ struct Scatter<'a> {
     filled: Vec<u8>,
 }
 
-fn scatter_points(writer: &mut Scatter<'_>, points: &[IndexedPoint]) -> Result<(), ScatterError> {
+fn scatter_points(writer: &mut Scatter<'_>, points: &IndexedPoints) -> Result<(), ScatterError> {
     let strides = match writer.source {
         CopySource::Elements { shape, .. } => Strides::of(shape),
         CopySource::Fill(_) => Strides::broadcast(0),
     };
-    points.iter().try_for_each(|point| writer.write_run(strides.offset(&point.at), point.out, [1, 1]))
+    points.iter().try_for_each(|(at, out)| writer.write_run(strides.offset(at), out, [1, 1]))
 }
 
 impl Scatter<'_> {

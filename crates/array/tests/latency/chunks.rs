@@ -1,8 +1,9 @@
 //! Chunks, each of which is a value.
 
-use array::{ArrayError, Options};
+use array::{ArrayError, Options, Purpose};
 use codec::CodecError;
-use store::{ByteRange, Recheck};
+use store::Recheck;
+use tokio::time::{Duration, advance};
 
 use crate::{
     checked,
@@ -67,20 +68,64 @@ async fn without_memory_of_reads_the_document_is_looked_at_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_element_takes_a_round_trip_for_each_of_document_version_and_chunk() {
+async fn an_element_takes_a_round_trip_for_each_of_document_and_chunk() {
     let (store, _) = store(&checked(), with_checksum).await;
     let arrays = store.arrays(Recheck::DISTANT, Options::default());
     let (elements, trips, requests) = store.measure(read(&arrays, "5")).await;
     assert_eq!(elements.unwrap(), [1]);
     let (document, chunk) = ("a/zarr.json".to_owned(), "a/c/1".to_owned());
-    let whole = ByteRange::bounded(0, 8).ok();
-    assert_eq!(requests, [Request::Get(document, None), Request::Head(chunk.clone()), Request::Get(chunk, whole)]);
-    assert_eq!(trips, 3);
-    // The version is for the entity tag; of an array whose document is known, it takes one round trip less.
+    assert_eq!(requests, [Request::Get(document, None), Request::Get(chunk, None)]);
+    assert_eq!(trips, 2);
+    // Of an array whose document is known, it takes one round trip less.
     let (elements, trips, _) = store.measure(read(&arrays, "9")).await;
-    assert_eq!((elements.unwrap(), trips), (vec![2], 2));
+    assert_eq!((elements.unwrap(), trips), (vec![2], 1));
     let (elements, trips, _) = store.measure(read(&arrays, "10")).await;
     assert_eq!((elements.unwrap(), trips), (vec![2], 0));
+}
+
+/// The version of a chunk that is not cached comes with its bytes; one that is cached is looked at.
+#[tokio::test(start_paused = true)]
+async fn few_chunks_are_read_while_the_document_is_looked_at() {
+    let (store, expected) = store(&checked(), with_checksum).await;
+    let arrays = store.arrays(Recheck::DISTANT, Options::default());
+    read(&arrays, "8:12").await.unwrap();
+    advance(Duration::from_secs(5)).await;
+    let (elements, trips, requests) = store.measure(read(&arrays, "4:16")).await;
+    assert_eq!((elements.unwrap(), trips), (expected[4..16].to_vec(), 1));
+    let [first, second, third] = [1, 2, 3].map(|chunk| format!("a/c/{chunk}"));
+    let mut wanted = vec![
+        Request::Head("a/zarr.json".to_owned()),
+        Request::Get(first, None),
+        Request::Head(second),
+        Request::Get(third, None),
+    ];
+    let mut requests = requests;
+    let order = |request: &Request| format!("{request:?}");
+    (requests.sort_by_key(order), wanted.sort_by_key(order));
+    assert_eq!(requests, wanted);
+}
+
+/// Nobody reads the chunks of a plan whose response has no elements.
+#[tokio::test(start_paused = true)]
+async fn chunks_are_looked_at_if_only_the_plan_is_wanted() {
+    let (store, _) = store(&checked(), with_checksum).await;
+    for purpose in [Purpose::Description, Purpose::Comparison] {
+        let arrays = store.arrays(Recheck::DISTANT, Options::default()).with_purpose(purpose);
+        let (planned, _, requests) = store.measure(plan(&arrays, "4:16")).await;
+        assert!(planned.unwrap().fingerprint().is_some());
+        assert_eq!(requests.iter().filter(|request| matches!(request, Request::Head(_))).count(), 3, "{purpose:?}");
+    }
+}
+
+/// Reads of a few chunks at the same time begin to read each once.
+#[tokio::test(start_paused = true)]
+async fn few_chunks_are_fetched_once_at_the_same_time() {
+    let (store, expected) = store(&checked(), with_checksum).await;
+    let arrays = store.arrays(Recheck::DISTANT, Options::default());
+    let some = || read(&arrays, "4:16");
+    let ((first, second), _, requests) = store.measure(async { tokio::join!(some(), some()) }).await;
+    assert_eq!((first.unwrap(), second.unwrap()), (expected[4..16].to_vec(), expected[4..16].to_vec()));
+    assert_eq!(gets(&requests, "a/c/"), 3, "{requests:?}");
 }
 
 /// The versions of up to 64 chunks are learnt at a time, so their entity tag costs one round trip.

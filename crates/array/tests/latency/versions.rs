@@ -1,6 +1,6 @@
 //! Versions of chunks, which entity tags are made of.
 
-use array::{Arrays, Options};
+use array::{Arrays, Options, Purpose};
 use store::{
     Guarantees, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, ReadError, ReadableStore, Recheck,
     WriteableStore,
@@ -82,13 +82,13 @@ async fn a_request_that_compares_learns_the_versions_of_ten_thousand_chunks() {
             assert_eq!(planned.unwrap().fingerprint(), None);
             assert_eq!((trips, requests.len()), (0, 0));
         }
-        let (planned, taken, asked) = store.measure(plan(&arrays.comparing(), select)).await;
+        let (planned, taken, asked) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), select)).await;
         assert!(planned.unwrap().fingerprint().is_some());
         assert_eq!((taken, asked.len()), (trips, requests), "{select}");
     }
     let arrays = arrays(&store, Recheck::DISTANT);
     plan(&arrays, "0").await.unwrap();
-    let (planned, _, requests) = store.measure(plan(&arrays.comparing(), "")).await;
+    let (planned, _, requests) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), "")).await;
     assert_eq!((planned.unwrap().fingerprint(), requests.len()), (None, 0));
 }
 
@@ -98,7 +98,7 @@ async fn a_request_that_compares_looks_at_chunks_64_at_a_time() {
     let (store, _) = store(640).await;
     let arrays = store.arrays(Recheck::DISTANT, Options::default());
     plan(&arrays, "0").await.unwrap();
-    let (planned, trips, requests) = store.measure(plan(&arrays.comparing(), "")).await;
+    let (planned, trips, requests) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), "")).await;
     assert!(planned.unwrap().fingerprint().is_some());
     assert_eq!((trips, requests.len()), (10, 639));
 }
@@ -108,7 +108,7 @@ async fn a_changed_chunk_changes_the_tag_when_it_is_looked_at_again() {
     let (store, _) = store(200).await;
     for recheck in [Recheck::DISTANT, Recheck::Always, Recheck::Never] {
         let served = store.served(recheck, LISTED);
-        let arrays = Arrays::new(served.clone(), Options::default()).comparing();
+        let arrays = Arrays::new(served.clone(), Options::default()).with_purpose(Purpose::Comparison);
         let fingerprint = async || plan(&arrays, "").await.unwrap().fingerprint().unwrap();
         let first = fingerprint().await;
         assert_eq!(fingerprint().await, first);

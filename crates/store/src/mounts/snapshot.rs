@@ -161,6 +161,11 @@ impl Snapshot for Parts {
         })
     }
 
+    async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        let Some(located) = self.locate(key)? else { return Ok(None) };
+        located.snapshot.begin(&located.key).await.map_err(|error| located.error(error))
+    }
+
     fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
         let Some(located) = self.locate(key)? else { return Ok(()) };
         located.snapshot.note_listed(&located.key, found, asked).map_err(|error| located.error(error))
