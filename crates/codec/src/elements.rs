@@ -97,6 +97,12 @@ impl VariableBuilder {
         Self { ends: Vec::new(), data: Vec::new(), budget }
     }
 
+    /// Takes memory for so many bytes of elements at once, if the budget allows.
+    pub fn reserve(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.budget).saturating_sub(self.data.len() as u64);
+        self.data.reserve_exact(usize::try_from(bytes).unwrap_or(0));
+    }
+
     /// Appends an element.
     pub fn push(&mut self, element: &[u8]) -> Result<(), BudgetExceeded> {
         let cost = OVERHEAD_PER_ELEMENT.saturating_add(element.len() as u64);

@@ -130,6 +130,7 @@ fn label_memory(model: &ArrayModel, decoding: Option<&Decoding>) -> u64 {
 /// All elements of a read.
 async fn collect(planned: ArrayRead) -> Result<Elements, ArrayError> {
     let capacity = planned.byte_len();
+    let stored = planned.cost().stored.map_or(0, |stored| stored.bytes);
     let mut stream = std::pin::pin!(planned.into_stream());
     match capacity.map(usize::try_from) {
         Some(capacity) => {
@@ -143,6 +144,7 @@ async fn collect(planned: ArrayRead) -> Result<Elements, ArrayError> {
         }
         None => {
             let mut builder = VariableBuilder::new(MAX_COORDINATE_SIZE);
+            builder.reserve(stored);
             while let Some(elements) = stream.try_next().await? {
                 if let Elements::Variable(part) = elements {
                     for element in part.iter() {

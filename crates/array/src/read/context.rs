@@ -22,6 +22,9 @@ use crate::{
     work::WorkBudget,
 };
 
+/// The size of elements up to which chunks are cached although their reader keeps what it makes of them, in bytes.
+const MAX_KEPT_TWICE: u64 = 8 << 20;
+
 /// An array and its chunks as of one commit, with the resources to read them.
 pub(crate) struct ReadContext {
     pub(crate) array: Array,
@@ -32,7 +35,8 @@ pub(crate) struct ReadContext {
     pub(crate) metrics: ReadMetrics,
     /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
-    /// True if decoded chunks are cached: not if they could not be there when the read is repeated.
+    /// True if decoded chunks are cached: not if they could not be there when the read is repeated, and not if many are
+    /// kept by its caller.
     pub(crate) caching: bool,
     /// The work that the read may do.
     pub(crate) work_budget: WorkBudget,
@@ -48,7 +52,8 @@ impl ReadContext {
         (found, work): (&StoredChunks, WorkBudget),
     ) -> Result<Self, ArrayError> {
         let chunks = found.touched;
-        let caching = prepared.decoded_len(&array, found)? <= u128::from(context.cache.largest_read());
+        let largest = if prepared.keeps_elements() { MAX_KEPT_TWICE } else { context.cache.largest_read() };
+        let caching = prepared.decoded_len(&array, found)? <= u128::from(largest.min(context.cache.largest_read()));
         let (store, metrics) = (context.guarantees_at(array.path()), ReadMetrics::default());
         Ok(Self { array, snapshot, context, store, metrics, chunks, caching, work_budget: work })
     }

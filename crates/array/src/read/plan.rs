@@ -310,9 +310,16 @@ impl ReadPlan {
         read.saturating_add(consumed).saturating_mul(cost.passes)
     }
 
-    /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched.
+    /// True if the elements are kept by whoever reads them.
+    pub(crate) fn keeps_elements(&self) -> bool {
+        matches!(self.cost, ConsumptionCost::Kept { .. })
+    }
+
+    /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched. Of variable length, the
+    /// bytes that are stored.
     pub(crate) fn decoded_len(&self, array: &Array, chunks: &StoredChunks) -> Result<u128, ArrayError> {
         let Some(chain) = array.largest_chain()? else { return Ok(0) };
+        let stored = u128::from(chunks.bytes);
         let (chunks, chunk) = match chain.partial_access() {
             PartialAccess::Shard(sharding) => {
                 let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| max_chunks(&grid, &self.resolved));
@@ -322,7 +329,7 @@ impl ReadPlan {
                 (u128::from(chunks.touched), chain.representation().fixed_size())
             }
         };
-        Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
+        Ok(chunk.map_or(stored, |chunk| chunks.saturating_mul(u128::from(chunk))))
     }
 }
 

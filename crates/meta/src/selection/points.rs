@@ -17,7 +17,8 @@ impl Points {
     /// Resolves points against a shape; negative coordinates count from the end.
     pub fn resolve(points: &[Vec<i64>], shape: &[u64]) -> Result<Self, SelectionError> {
         let rank = shape.len();
-        let mut coordinates = Vec::new();
+        // Not more than the points have, whatever the rank of the array is.
+        let mut coordinates = Vec::with_capacity(points.iter().map(Vec::len).sum());
         for (point, point_coordinates) in points.iter().enumerate() {
             let invalid = |source| SelectionError::Point { point, source: Box::new(source) };
             if point_coordinates.len() != rank {

@@ -193,7 +193,9 @@ fn points(value: &RawValue) -> Result<Vec<Vec<i64>>, RequestError> {
     let mut points = Vec::new();
     json::elements(value, "an array of points", |_, value| {
         check_limit(&points, MAX_POINTS, "points")?;
-        points.push(integers(value, MAX_RANK, "coordinates of a point")?);
+        let mut point = integers(value, MAX_RANK, "coordinates of a point")?;
+        point.shrink_to_fit();
+        points.push(point);
         Ok(())
     })?;
     Ok(points)
