@@ -8,7 +8,10 @@ use crate::{
     error::ComputeError,
     filled::filled,
     function::{Function, Missing, Operation},
-    lanes::sums::COLUMNS,
+    lanes::{
+        sums::COLUMNS,
+        widest::{Kernel, widest},
+    },
     rows::Rows,
 };
 
@@ -37,7 +40,7 @@ impl<O: Ordered, const MAX: bool, const SKIP: bool> Extremes<O, MAX, SKIP> {
         if MAX { O::LIMITS.0 } else { O::LIMITS.1 }
     }
 
-    #[inline]
+    #[inline(always)]
     fn better(one: O::Key, other: O::Key) -> O::Key {
         match MAX {
             true => one.max(other),
@@ -62,28 +65,19 @@ impl<O: Ordered, const MAX: bool, const SKIP: bool> Accumulator for Extremes<O, 
         if rows.count() == 1 || width == 0 || width > COLUMNS {
             return rows.iter().for_each(|row| self.add_windows(first, row, len, orders));
         }
-        // The best of each column, of whole windows of some columns at a time.
+        // Whole windows of some columns at a time.
         let windows = COLUMNS / width;
         for (number, columns) in rows.columns(windows * len).enumerate() {
-            let mut best = [Self::initial(); COLUMNS];
-            for row in columns.iter() {
-                for (best, &value) in best.iter_mut().zip(O::all(row)) {
-                    *best = Self::better(*best, O::read(value).extreme_key::<MAX, SKIP>());
-                }
-            }
             let first = first.saturating_add(number.saturating_mul(windows));
-            let best = best.chunks_exact(width).take(columns.width() / len);
-            for (group, best) in (first..).zip(best) {
-                self.update(group, best.iter().copied().fold(Self::initial(), Self::better));
-            }
+            let keys = self.keys.get_mut(first..).unwrap_or_default();
+            let keys = keys.get_mut(..columns.width() / len).unwrap_or_default();
+            widest(WindowRows::<O, MAX, SKIP> { keys, rows: columns, width });
         }
     }
 
     fn add_to_each(&mut self, first: usize, values: &[u8], _order: u64) {
         let keys = self.keys.get_mut(first..).unwrap_or_default();
-        for (slot, &value) in keys.iter_mut().zip(O::all(values)) {
-            *slot = Self::better(*slot, O::read(value).extreme_key::<MAX, SKIP>());
-        }
+        widest(Each::<O, MAX, SKIP> { keys, values: O::all(values) });
     }
 
     fn add_repeated(&mut self, group: usize, value: &[u8], count: u64, _order: u64) {
@@ -106,6 +100,48 @@ impl<O: Ordered, const MAX: bool, const SKIP: bool> Accumulator for Extremes<O, 
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
+    }
+}
+
+/// The keys of groups, and rows with an element of each.
+struct Each<'a, O: Ordered, const MAX: bool, const SKIP: bool> {
+    keys: &'a mut [O::Key],
+    values: &'a [O::Bytes],
+}
+
+impl<O: Ordered, const MAX: bool, const SKIP: bool> Kernel for Each<'_, O, MAX, SKIP> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (key, &value) in self.keys.iter_mut().zip(self.values) {
+            *key = Extremes::<O, MAX, SKIP>::better(*key, O::read(value).extreme_key::<MAX, SKIP>());
+        }
+    }
+}
+
+/// The keys of groups, and rows with a window of `width` elements of each, in all at most [`COLUMNS`].
+struct WindowRows<'a, O: Ordered, const MAX: bool, const SKIP: bool> {
+    keys: &'a mut [O::Key],
+    rows: Rows<'a>,
+    width: usize,
+}
+
+impl<O: Ordered, const MAX: bool, const SKIP: bool> Kernel for WindowRows<'_, O, MAX, SKIP> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        // The best of each column.
+        let mut best = [Extremes::<O, MAX, SKIP>::initial(); COLUMNS];
+        for row in self.rows.iter() {
+            for (best, &value) in best.iter_mut().zip(O::all(row)) {
+                *best = Extremes::<O, MAX, SKIP>::better(*best, O::read(value).extreme_key::<MAX, SKIP>());
+            }
+        }
+        for (key, best) in self.keys.iter_mut().zip(best.chunks_exact(self.width.max(1))) {
+            *key = best.iter().copied().fold(*key, Extremes::<O, MAX, SKIP>::better);
+        }
     }
 }
 

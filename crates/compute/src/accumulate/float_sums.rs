@@ -19,7 +19,10 @@ use crate::{
     },
     filled::filled,
     function::Operation,
-    lanes::sums::{BLOCK, BlockSums, COLUMNS, Specials},
+    lanes::{
+        sums::{BLOCK, BlockSums, COLUMNS, Specials},
+        widest::{Kernel, widest},
+    },
     rows::Rows,
 };
 
@@ -32,6 +35,9 @@ const ROWS: usize = 16;
 const FEW_ROWS: usize = 4;
 /// The windows of a row up to which those whose sums may not be exact are not split any further.
 const FEW_WINDOWS: usize = 4;
+
+/// The quotients that are computed at a time.
+const SIDE_BY_SIDE: usize = u64::BITS as usize;
 
 /// The memory of a sum and a count.
 pub(super) const SIZE: u64 = ExactSums::SIZE + 8;
@@ -192,18 +198,11 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     /// Appends the results of groups from `first` on, given their sums, each of which is one float. The few that would
     /// be rounded twice are made again.
     fn finish_singles(&self, computation: &Computation, first: usize, sums: &[f64], out: &mut Vec<u8>) {
-        const SIDE_BY_SIDE: usize = u64::BITS as usize;
         let counts = self.counts.get(first..).unwrap_or_default();
         let blocks = sums.chunks(SIDE_BY_SIDE).zip(counts.chunks(SIDE_BY_SIDE));
         for (first, (sums, counts)) in (first..).step_by(SIDE_BY_SIDE).zip(blocks) {
-            let mut results = [R::Bytes::default(); SIDE_BY_SIDE];
-            let mut twice = 0_u64;
-            for (lane, (result, (&sum, &count))) in results.iter_mut().zip(sums.iter().zip(counts)).enumerate() {
-                let divisor = divisor(computation, count);
-                let quotient = sum / divisor as f64;
-                *result = R::from_f64(quotient).write();
-                twice |= u64::from(!R::PRECISION.rounds_once(quotient, divisor)) << lane;
-            }
+            let (results, twice) =
+                widest(Quotients::<R> { computation, sums, counts, float: std::marker::PhantomData });
             for (lane, result) in results.iter().take(sums.len()).enumerate() {
                 match twice >> lane & 1 {
                     0 => out.extend_from_slice(result.as_ref()),
@@ -227,6 +226,32 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
 
     fn finish_variance(&self, value: f64, out: &mut Vec<u8>) {
         out.extend_from_slice(R::from_f64(value).write().as_ref());
+    }
+}
+
+/// The sums and counts of at most [`SIDE_BY_SIDE`] groups, each of which is one float.
+struct Quotients<'a, R> {
+    computation: &'a Computation,
+    sums: &'a [f64],
+    counts: &'a [u64],
+    float: std::marker::PhantomData<fn(R)>,
+}
+
+impl<R: Float> Kernel for Quotients<'_, R> {
+    /// The results, and a bit for each that may have been rounded twice.
+    type Output = ([R::Bytes; SIDE_BY_SIDE], u64);
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let mut results = [R::Bytes::default(); SIDE_BY_SIDE];
+        let mut twice = 0_u64;
+        for (lane, (result, (&sum, &count))) in results.iter_mut().zip(self.sums.iter().zip(self.counts)).enumerate() {
+            let divisor = divisor(self.computation, count);
+            let quotient = sum / divisor as f64;
+            *result = R::from_f64(quotient).write();
+            twice |= u64::from(!R::PRECISION.rounds_once(quotient, divisor)) << lane;
+        }
+        (results, twice)
     }
 }
 

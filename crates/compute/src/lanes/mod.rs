@@ -2,3 +2,4 @@
 
 pub(crate) mod extremes;
 pub(crate) mod sums;
+pub(crate) mod widest;

@@ -4,7 +4,10 @@
 //! An `f64` has all sums of a block of them, in any order. So it is enough to know the smallest and the largest
 //! magnitude before they are added.
 
-use super::extremes::count_single;
+use super::{
+    extremes::count_single,
+    widest::{Kernel, widest},
+};
 
 /// The numbers of a block, at most.
 pub(crate) const BLOCK: usize = 1024;
@@ -48,18 +51,31 @@ struct Exponents {
 /// the exponents are too far apart.
 #[inline]
 pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<BlockSums> {
-    let Some(exponents) = exponents(std::iter::once(values)).filter(|_| values.len() <= BLOCK)? else {
-        return Some(BlockSums::default()).filter(|_| count_single(values) == values.len());
-    };
-    if !exponents.allow(values.len()) {
-        return None;
+    widest(Block::<SQUARES>(values))
+}
+
+/// The arguments of [`block_sums`].
+struct Block<'v, const SQUARES: bool>(&'v [[u8; 4]]);
+
+impl<const SQUARES: bool> Kernel for Block<'_, SQUARES> {
+    type Output = Option<BlockSums>;
+
+    #[inline(always)]
+    fn run(self) -> Option<BlockSums> {
+        let Self(values) = self;
+        let Some(exponents) = exponents(std::iter::once(values)).filter(|_| values.len() <= BLOCK)? else {
+            return Some(BlockSums::default()).filter(|_| count_single(values) == values.len());
+        };
+        if !exponents.allow(values.len()) {
+            return None;
+        }
+        if !SQUARES {
+            let sum = sum(values);
+            return (!sum.is_nan()).then_some(BlockSums { sum, squares: [0.0; 2] });
+        }
+        let sums = moments(values, exponents.large(values.len())?);
+        (!sums.sum.is_nan()).then_some(sums)
     }
-    if !SQUARES {
-        let sum = sum(values);
-        return (!sum.is_nan()).then_some(BlockSums { sum, squares: [0.0; 2] });
-    }
-    let sums = moments(values, exponents.large(values.len())?);
-    (!sums.sum.is_nan()).then_some(sums)
 }
 
 /// The bytes of the sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and with
@@ -69,27 +85,45 @@ pub(crate) fn sums_of_windows<'a, const COUNT: usize>(
     len: usize,
     found: &mut [[[u8; 8]; COLUMNS]; COUNT],
 ) -> Option<()> {
-    let (count, width) = rows.clone().fold((0_usize, 0), |(count, _), row| (count.saturating_add(len), row.len()));
-    let exponents = exponents(rows.clone())?;
-    if !exponents.is_none_or(|exponents| exponents.allow(count)) {
-        return None;
-    }
-    let mut columns = [[0.0_f64; COLUMNS]; COUNT];
-    match columns.as_mut_slice() {
-        [sums] => add_rows(rows, sums.get_mut(..width)?),
-        [sums, high, low] => {
-            let large = exponents.map_or(Some(0.0), |exponents| exponents.large(count))?;
-            add_moments(rows, large, [sums, high, low].map(|sums| sums.get_mut(..width).unwrap_or_default()));
+    widest(WindowRows { rows, len, found })
+}
+
+/// The arguments of [`sums_of_windows`].
+struct WindowRows<'f, I, const COUNT: usize> {
+    rows: I,
+    len: usize,
+    found: &'f mut [[[u8; 8]; COLUMNS]; COUNT],
+}
+
+impl<'a, I: Iterator<Item = &'a [[u8; 4]]> + Clone, const COUNT: usize> Kernel for WindowRows<'_, I, COUNT> {
+    type Output = Option<()>;
+
+    #[inline(always)]
+    fn run(self) -> Option<()> {
+        let Self { rows, len, found } = self;
+        let (count, width) = rows.clone().fold((0_usize, 0), |(count, _), row| (count.saturating_add(len), row.len()));
+        let exponents = exponents(rows.clone())?;
+        if !exponents.is_none_or(|exponents| exponents.allow(count)) {
+            return None;
         }
-        _ => return None,
+        let mut columns = [[0.0_f64; COLUMNS]; COUNT];
+        match columns.as_mut_slice() {
+            [sums] => add_rows(rows, sums.get_mut(..width)?),
+            [sums, high, low] => {
+                let large = exponents.map_or(Some(0.0), |exponents| exponents.large(count))?;
+                add_moments(rows, large, [sums, high, low].map(|sums| sums.get_mut(..width).unwrap_or_default()));
+            }
+            _ => return None,
+        }
+        for (columns, sums) in columns.iter().zip(found) {
+            add_columns(columns.get(..width)?, len, sums);
+        }
+        (!total(columns.first()?.get(..width)?).is_nan()).then_some(())
     }
-    for (columns, sums) in columns.iter().zip(found) {
-        add_columns(columns.get(..width)?, len, sums);
-    }
-    (!total(columns.first()?.get(..width)?).is_nan()).then_some(())
 }
 
 /// The sum of each window of some columns.
+#[inline(always)]
 fn add_columns(columns: &[f64], len: usize, sums: &mut [[u8; 8]; COLUMNS]) {
     match len {
         2 => sum_windows::<2>(columns, sums),
@@ -104,6 +138,7 @@ fn add_columns(columns: &[f64], len: usize, sums: &mut [[u8; 8]; COLUMNS]) {
 }
 
 /// Adds the numbers of rows and their squares to the sums of their columns, as [`moments`] does.
+#[inline(always)]
 fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, large: f64, [sums, highs, lows]: [&mut [f64]; 3]) {
     highs.fill(large);
     for row in rows {
@@ -117,6 +152,7 @@ fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, large: f64, [sums,
 
 /// Adds the numbers of rows to the sums of their columns, which are exact. Four rows are added at a time, since reading
 /// and writing the sums takes longer than adding.
+#[inline(always)]
 fn add_rows<'a>(mut rows: impl Iterator<Item = &'a [[u8; 4]]>, columns: &mut [f64]) {
     loop {
         match [rows.next(), rows.next(), rows.next(), rows.next()] {
@@ -154,13 +190,13 @@ pub(crate) fn copy_finite(values: &[[u8; 4]], finite: &mut [[u8; 4]]) -> Special
 impl Exponents {
     /// True if an `f64` has every sum of `count` such numbers, all of which are multiples of the smallest one's lowest
     /// bit.
-    #[inline]
+    #[inline(always)]
     fn allow(self, count: usize) -> bool {
         self.largest - self.smallest + SIGNIFICAND + count_bits(count) <= WIDE_SIGNIFICAND
     }
 
     /// The number with which sums of `count` squares begin in [`moments`]; `None` if these may not be exact.
-    #[inline]
+    #[inline(always)]
     fn large(self, count: usize) -> Option<f64> {
         let bits = count_bits(count);
         let is_exact = self.largest - self.smallest <= 28 - bits;
@@ -169,19 +205,19 @@ impl Exponents {
 }
 
 /// The least exponent of a power of two that is more than a count.
-#[inline]
+#[inline(always)]
 fn count_bits(count: usize) -> i32 {
     i32::try_from(usize::BITS - count.leading_zeros()).unwrap_or(WIDE_SIGNIFICAND)
 }
 
-#[inline]
+#[inline(always)]
 fn wide(value: [u8; 4]) -> f64 {
     f32::from_le_bytes(value).into()
 }
 
 /// The exponents of the numbers of some rows that are neither zero nor NaN, if there are any; `None` if one is
 /// infinite.
-#[inline]
+#[inline(always)]
 fn exponents<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone) -> Option<Option<Exponents>> {
     let (smallest, largest) = match magnitudes(rows.clone(), |magnitude| magnitude) {
         // NaN is not less than anything, so zeros are left out.
@@ -198,7 +234,7 @@ fn exponents<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone) -> Option<Op
 }
 
 /// The smallest and the largest magnitude of the numbers of some rows, of those that are not NaN.
-#[inline]
+#[inline(always)]
 fn magnitudes<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, map: impl Fn(f32) -> f32) -> (f32, f32) {
     let (mut smallest, mut largest) = ([f32::INFINITY; LANES], [0.0_f32; LANES]);
     for values in rows {
@@ -215,13 +251,13 @@ fn magnitudes<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, map: impl Fn(f32) -
 }
 
 /// The first number if it is less, else the second one, also if one is NaN.
-#[inline]
+#[inline(always)]
 fn lesser(one: f32, other: f32) -> f32 {
     if one < other { one } else { other }
 }
 
 /// The first number if it is greater, else the second one, also if one is NaN.
-#[inline]
+#[inline(always)]
 fn greater(one: f32, other: f32) -> f32 {
     if one > other { one } else { other }
 }
@@ -233,7 +269,7 @@ fn folded(lanes: &[f32; LANES], better: fn(f32, f32) -> f32) -> f32 {
 }
 
 /// The sum of numbers whose sums are exact.
-#[inline]
+#[inline(always)]
 fn sum(values: &[[u8; 4]]) -> f64 {
     let mut sums = [0.0_f64; SUMS];
     let (blocks, rest) = values.as_chunks::<SUMS>();
@@ -254,7 +290,7 @@ fn sum(values: &[[u8; 4]]) -> f64 {
 /// squares add up to less than 2^(2e+2+n), so the first sum stays between `large` = 2^(2e+3+n) and twice that, and `u` =
 /// 2^(2e+n-49). What is rounded off adds up to less than 2^(2e+2n-50), in multiples of 2^(2s-46), which is exact if
 /// e - s <= 28 - n.
-#[inline]
+#[inline(always)]
 fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
     let (mut sums, mut high, mut low) = ([0.0_f64; SUMS], [large; SUMS], [0.0_f64; SUMS]);
     let mut add = |block: &[[u8; 4]]| {
@@ -269,7 +305,7 @@ fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
 }
 
 /// Adds a number to a sum, and its square to the two sums of squares of [`moments`].
-#[inline]
+#[inline(always)]
 fn add_moment(value: [u8; 4], [sum, high, low]: [&mut f64; 3]) {
     let value = wide(value);
     *sum += value;
@@ -280,6 +316,7 @@ fn add_moment(value: [u8; 4], [sum, high, low]: [&mut f64; 3]) {
 }
 
 /// The sum of some sums in any order. One after another they would wait for each other.
+#[inline(always)]
 fn total(sums: &[f64]) -> f64 {
     let mut lanes = [0.0_f64; SUMS];
     let (blocks, rest) = sums.as_chunks::<SUMS>();
@@ -290,6 +327,7 @@ fn total(sums: &[f64]) -> f64 {
     lanes.into_iter().fold(0.0, |all, lane| all + lane)
 }
 
+#[inline(always)]
 fn sum_windows<const LEN: usize>(columns: &[f64], sums: &mut [[u8; 8]; COLUMNS]) {
     for (sum, window) in sums.iter_mut().zip(columns.as_chunks::<LEN>().0) {
         *sum = window.iter().fold(0.0, |all, column| all + column).to_le_bytes();
@@ -297,7 +335,7 @@ fn sum_windows<const LEN: usize>(columns: &[f64], sums: &mut [[u8; 8]; COLUMNS])
 }
 
 /// A power of two within the range of normal numbers.
-#[inline]
+#[inline(always)]
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
 }
@@ -339,6 +377,8 @@ mod tests {
             };
             let values: Vec<f32> = bits.into_iter().map(value).collect();
             let (plain, moments) = (block_sums::<false>(&bytes(&values)), block_sums::<true>(&bytes(&values)));
+            // As on any other processor.
+            prop_assert_eq!((Block::<false>(&bytes(&values)).run(), Block::<true>(&bytes(&values)).run()), (plain, moments));
             prop_assert!(spread > 18 || plain.is_some(), "exponents are near");
             prop_assert!(spread > 18 || moments.is_some(), "exponents are near");
             let wide = values.iter().map(|&value| f64::from(value));

@@ -1,5 +1,7 @@
 //! Bins of `f32`, guessed in its own arithmetic.
 
+use crate::lanes::widest::{Kernel, widest};
+
 /// The bins, with those outside, that a table has, so that an index needs no comparison with its length.
 const TABLE: usize = 1 << 10;
 /// The elements whose bins are guessed at a time.
@@ -42,7 +44,7 @@ impl SingleGuess {
     }
 
     /// The bin of a number, or the one before it.
-    #[inline]
+    #[inline(always)]
     fn bin(&self, number: f32) -> u32 {
         /// A number whose sum with a small one has that as its lowest bits, rounded to an integer.
         const ROUNDER: f32 = (1_u32 << 23) as f32;
@@ -59,31 +61,14 @@ impl SingleCounts {
         Self(Box::new([[0; LANES]; TABLE]))
     }
 
-    /// Counts numbers.
+    /// Counts numbers. Each step is a loop of its own, so that most of them are done for several numbers at once.
     pub(super) fn add(&mut self, guess: &SingleGuess, values: &[[u8; 4]]) {
-        let mut bins = [0_u32; BLOCK];
-        for block in values.chunks(BLOCK) {
-            for (bin, &value) in bins.iter_mut().zip(block) {
-                *bin = guess.bin(f32::from_le_bytes(value));
-            }
-            let ((values, last_values), (all_bins, _)) = (block.as_chunks::<LANES>(), bins.as_chunks::<LANES>());
-            for (values, bins) in values.iter().zip(all_bins) {
-                for (lane, (&value, &bin)) in values.iter().zip(bins).enumerate() {
-                    self.count(guess, value, bin, lane);
-                }
-            }
-            let last_bins = all_bins.get(values.len()).copied().unwrap_or_default();
-            for (&value, bin) in last_values.iter().zip(last_bins) {
-                self.count(guess, value, bin, 0);
-            }
-        }
+        widest(Count { counts: self, guess, values });
     }
 
-    #[inline]
-    fn count(&mut self, guess: &SingleGuess, value: [u8; 4], bin: u32, lane: usize) {
-        let bin = bin as usize % TABLE;
-        let is_beyond = guess.ends.get(bin).is_some_and(|&end| f32::from_le_bytes(value) >= end);
-        let counts = self.0.get_mut((bin + usize::from(is_beyond)) % TABLE);
+    #[inline(always)]
+    fn count(&mut self, bin: u32, lane: usize) {
+        let counts = self.0.get_mut(bin as usize % TABLE);
         if let Some(count) = counts.and_then(|bin| bin.get_mut(lane % LANES)) {
             *count += 1;
         }
@@ -92,5 +77,39 @@ impl SingleCounts {
     /// The count of each bin, from the first one between edges on.
     pub(super) fn totals(&self) -> impl Iterator<Item = u64> {
         self.0.iter().skip(1).map(|counts| counts.iter().sum())
+    }
+}
+
+/// The arguments of [`SingleCounts::add`].
+struct Count<'c> {
+    counts: &'c mut SingleCounts,
+    guess: &'c SingleGuess,
+    values: &'c [[u8; 4]],
+}
+
+impl Kernel for Count<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { counts, guess, values } = self;
+        let (mut bins, mut ends) = ([0_u32; BLOCK], [0.0_f32; BLOCK]);
+        for block in values.chunks(BLOCK) {
+            for (bin, &value) in bins.iter_mut().zip(block) {
+                *bin = guess.bin(f32::from_le_bytes(value));
+            }
+            let bins = bins.get_mut(..block.len()).unwrap_or_default();
+            for (end, &bin) in ends.iter_mut().zip(&*bins) {
+                *end = guess.ends.get(bin as usize % TABLE).copied().unwrap_or(f32::NAN);
+            }
+            for ((bin, &end), &value) in bins.iter_mut().zip(&ends).zip(block) {
+                *bin += u32::from(f32::from_le_bytes(value) >= end);
+            }
+            let (bins, rest) = bins.as_chunks::<LANES>();
+            for bins in bins {
+                bins.iter().enumerate().for_each(|(lane, &bin)| counts.count(bin, lane));
+            }
+            rest.iter().for_each(|&bin| counts.count(bin, 0));
+        }
     }
 }
