@@ -3,12 +3,12 @@
 /// What the response to a request takes of the slices that it plans to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// Their elements. A read of few chunks begins while it is planned.
+    /// All of their elements. A read of few chunks begins while it is planned.
     #[default]
     Elements,
     /// Their elements, unless their [fingerprint](crate::ArrayRead::fingerprint) is one that the caller has: it is worth
     /// more to learn the versions of many chunks then.
     Comparison,
-    /// Only what the plan says of them.
+    /// Only what the plan says of them, or some of their bytes.
     Description,
 }

@@ -6,7 +6,7 @@ use array::{Arrays, Claim, Hierarchies, Purpose};
 use axum::extract::FromRequestParts;
 use http::{
     Method,
-    header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE},
+    header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE},
     request::Parts,
 };
 
@@ -35,10 +35,11 @@ impl FromRequestParts<App> for Engine {
         let session = admission::session_of(&parts.extensions, app);
         let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
         let compares = [IF_NONE_MATCH, IF_MATCH, IF_RANGE].iter().any(|name| parts.headers.contains_key(name));
-        let arrays = match parts.method {
-            _ if compares => arrays.with_purpose(Purpose::Comparison),
-            Method::HEAD => arrays.with_purpose(Purpose::Description),
-            _ => arrays,
+        let is_partial = parts.method == Method::HEAD || parts.headers.contains_key(RANGE);
+        let arrays = match (compares, is_partial) {
+            (true, _) => arrays.with_purpose(Purpose::Comparison),
+            (false, true) => arrays.with_purpose(Purpose::Description),
+            (false, false) => arrays,
         };
         Ok(Self { app: app.clone(), arrays, claim, session })
     }
