@@ -3,11 +3,9 @@
 //! A request may have many points of many dimensions, so the coordinates of all are in one vector, and the points of a
 //! chunk are put together only when it is their turn.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use meta::{grid::ChunkGrid, selection::Points};
-
-use super::projection::{ChunkProjection, EdgePolicy, ElementSelection};
 
 /// Single elements, each with its position in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,18 +28,6 @@ pub(crate) struct PointsByChunk {
     order: Vec<usize>,
 }
 
-/// The projections of points onto a grid.
-#[derive(Debug)]
-pub(crate) struct PointProjections {
-    points: Arc<IndexedPoints>,
-    by_chunk: PointsByChunk,
-    grid: ChunkGrid,
-    /// The shape at which edge chunks end, unless they are full.
-    clip: Option<Vec<u64>>,
-    /// The position of the next chunk's first point in the order.
-    next: usize,
-}
-
 impl IndexedPoints {
     /// A range of the points, at the positions of their order within the range.
     pub(crate) fn in_range(points: &Points, range: Range<usize>) -> Self {
@@ -58,6 +44,23 @@ impl IndexedPoints {
             all.out.push(out);
         }
         Some(all)
+    }
+
+    /// The points of these numbers, relative to the start of a chunk that they lie in.
+    pub(super) fn within(&self, bounds: &[Range<u64>], points: &[usize]) -> Self {
+        let mut within = Self { rank: self.rank, at: Vec::new(), out: Vec::with_capacity(points.len()) };
+        within.at.reserve_exact(points.len().saturating_mul(self.rank));
+        for &point in points {
+            let at = nth(&self.at, self.rank, point).iter().zip(bounds);
+            within.at.extend(at.map(|(at, bounds)| at.saturating_sub(bounds.start)));
+            within.out.extend(self.out.get(point));
+        }
+        within
+    }
+
+    /// The points in the order of the chunks of a grid.
+    pub(super) fn by_chunk(&self, grid: &ChunkGrid) -> PointsByChunk {
+        PointsByChunk::new((self.rank, self.len()), &self.at, grid)
     }
 
     /// The number of points.
@@ -96,7 +99,7 @@ impl PointsByChunk {
     }
 
     /// The chunk of the point at a position of the order, and those from there on that lie in it.
-    fn chunk_at(&self, position: usize) -> Option<(&[u64], &[usize])> {
+    pub(super) fn chunk_at(&self, position: usize) -> Option<(&[u64], &[usize])> {
         let left = self.order.get(position..)?;
         let chunk = nth(&self.chunks, self.rank, *left.first()?);
         let after = left.iter().position(|&point| nth(&self.chunks, self.rank, point) != chunk);
@@ -110,55 +113,6 @@ impl PointsByChunk {
             next = next.saturating_add(points.len());
             visit(chunk);
         }
-    }
-}
-
-impl PointProjections {
-    pub(crate) fn new(points: Arc<IndexedPoints>, grid: &ChunkGrid, edges: EdgePolicy<'_>) -> Self {
-        let by_chunk = PointsByChunk::new((points.rank, points.len()), &points.at, grid);
-        let clip = match edges {
-            EdgePolicy::Full => None,
-            EdgePolicy::Clip(shape) => Some(shape.to_vec()),
-        };
-        Self { points, by_chunk, grid: grid.clone(), clip, next: 0 }
-    }
-
-    fn edges(&self) -> EdgePolicy<'_> {
-        self.clip.as_deref().map_or(EdgePolicy::Full, EdgePolicy::Clip)
-    }
-
-    /// The projection onto a chunk of points that lie in it.
-    fn project(&self, chunk: &[u64], points: &[usize]) -> Option<ChunkProjection> {
-        let axes = self.grid.dimensions().iter().zip(chunk);
-        let bounds: Vec<_> = axes.map(|(grid, &index)| grid.chunk_bounds(index)).collect::<Option<_>>()?;
-        let extent = |(axis, bounds): (usize, &Range<u64>)| {
-            bounds.end.min(self.edges().extent(axis).max(bounds.start)) - bounds.start
-        };
-        let all = &*self.points;
-        let mut within = IndexedPoints { rank: all.rank, at: Vec::new(), out: Vec::with_capacity(points.len()) };
-        within.at.reserve_exact(points.len().saturating_mul(all.rank));
-        for &point in points {
-            let at = nth(&all.at, all.rank, point).iter().zip(&bounds);
-            within.at.extend(at.map(|(at, bounds)| at.saturating_sub(bounds.start)));
-            within.out.push(*all.out.get(point)?);
-        }
-        Some(ChunkProjection {
-            index: chunk.to_vec(),
-            shape: bounds.iter().enumerate().map(extent).collect(),
-            selection: ElementSelection::Points(Arc::new(within)),
-        })
-    }
-}
-
-impl Iterator for PointProjections {
-    type Item = ChunkProjection;
-
-    fn next(&mut self) -> Option<ChunkProjection> {
-        let (chunk, points) = self.by_chunk.chunk_at(self.next)?;
-        let projection = self.project(chunk, points);
-        let count = points.len();
-        self.next = self.next.saturating_add(count);
-        projection
     }
 }
 

@@ -1,6 +1,6 @@
 //! Projections of a selection onto the chunks of a grid.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use meta::{
     grid::ChunkGrid,
@@ -9,7 +9,7 @@ use meta::{
 
 use super::{
     dimension::{ChunkDimProjection, DimIndexer},
-    points::{IndexedPoints, PointProjections},
+    points::{IndexedPoints, PointsByChunk},
 };
 
 /// Elements of an array, or of a chunk, each with its position in the output.
@@ -49,6 +49,18 @@ pub(crate) enum ChunkProjections {
     Orthogonal { axes: Vec<Vec<ChunkDimProjection>>, next: Option<Vec<usize>> },
     Points(PointProjections),
     Collected(std::vec::IntoIter<ChunkProjection>),
+}
+
+/// The projections of points onto a grid.
+#[derive(Debug)]
+pub(crate) struct PointProjections {
+    points: Arc<IndexedPoints>,
+    by_chunk: PointsByChunk,
+    grid: ChunkGrid,
+    /// The shape at which edge chunks end, unless they are full.
+    clip: Option<Vec<u64>>,
+    /// The position of the next chunk's first point in the order.
+    next: usize,
 }
 
 impl ElementSelection {
@@ -130,7 +142,7 @@ pub(crate) enum EdgePolicy<'a> {
 }
 
 impl EdgePolicy<'_> {
-    pub(super) fn extent(self, axis: usize) -> u64 {
+    fn extent(self, axis: usize) -> u64 {
         match self {
             Self::Full => u64::MAX,
             Self::Clip(shape) => shape.get(axis).copied().unwrap_or(u64::MAX),
@@ -165,6 +177,47 @@ impl Iterator for ChunkProjections {
             *index = 0;
         }
         Some(piece)
+    }
+}
+
+impl PointProjections {
+    fn new(points: Arc<IndexedPoints>, grid: &ChunkGrid, edges: EdgePolicy<'_>) -> Self {
+        let by_chunk = points.by_chunk(grid);
+        let clip = match edges {
+            EdgePolicy::Full => None,
+            EdgePolicy::Clip(shape) => Some(shape.to_vec()),
+        };
+        Self { points, by_chunk, grid: grid.clone(), clip, next: 0 }
+    }
+
+    fn edges(&self) -> EdgePolicy<'_> {
+        self.clip.as_deref().map_or(EdgePolicy::Full, EdgePolicy::Clip)
+    }
+
+    /// The projection onto a chunk of points that lie in it.
+    fn project(&self, chunk: &[u64], points: &[usize]) -> Option<ChunkProjection> {
+        let axes = self.grid.dimensions().iter().zip(chunk);
+        let bounds: Vec<_> = axes.map(|(grid, &index)| grid.chunk_bounds(index)).collect::<Option<_>>()?;
+        let extent = |(axis, bounds): (usize, &Range<u64>)| {
+            bounds.end.min(self.edges().extent(axis).max(bounds.start)) - bounds.start
+        };
+        Some(ChunkProjection {
+            index: chunk.to_vec(),
+            shape: bounds.iter().enumerate().map(extent).collect(),
+            selection: ElementSelection::Points(Arc::new(self.points.within(&bounds, points))),
+        })
+    }
+}
+
+impl Iterator for PointProjections {
+    type Item = ChunkProjection;
+
+    fn next(&mut self) -> Option<ChunkProjection> {
+        let (chunk, points) = self.by_chunk.chunk_at(self.next)?;
+        let projection = self.project(chunk, points);
+        let count = points.len();
+        self.next = self.next.saturating_add(count);
+        projection
     }
 }
 
