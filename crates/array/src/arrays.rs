@@ -65,8 +65,9 @@ impl Arrays {
 
     /// The same arrays for a request with a purpose; [`Purpose::Elements`] unless it is set.
     #[must_use]
-    pub fn with_purpose(&self, purpose: Purpose) -> Self {
-        Self(Arc::new(self.0.with_purpose(purpose)))
+    pub fn with_purpose(mut self, purpose: Purpose) -> Self {
+        Arc::make_mut(&mut self.0).purpose = purpose;
+        self
     }
 
     /// The memory that all requests together may hold, including what other layers take from the same budget.

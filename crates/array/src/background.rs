@@ -15,7 +15,6 @@
 
 use std::{
     future::{Future, pending, poll_fn},
-    io,
     num::NonZeroUsize,
     panic::resume_unwind,
     pin::pin,
@@ -49,16 +48,10 @@ const CROWD_NICER: i32 = 5;
 const NICEST: i32 = 19;
 
 /// The runtime, from its first use to the end of the process.
-static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime = runtime(NAME, NICER);
-    runtime.inspect_err(|error| tracing::warn!(%error, "no threads of low priority for large requests")).ok()
-});
+static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| runtime(NAME, NICER));
 
 /// The runtime for connections of callers that have many, from its first use to the end of the process.
-static CROWDS: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime = runtime("zarrd-crowd", CROWD_NICER);
-    runtime.inspect_err(|error| tracing::warn!(%error, "no threads of lower priority for crowds")).ok()
-});
+static CROWDS: LazyLock<Option<Runtime>> = LazyLock::new(|| runtime("zarrd-crowd", CROWD_NICER));
 
 /// The number of clients from which on requests that are not small leave: a small one waits for the steps of all others
 /// that come at the same time.
@@ -171,10 +164,12 @@ fn shared(runtime: &'static LazyLock<Option<Runtime>>) -> Option<&'static Handle
     }
 }
 
-/// A runtime whose threads have a lower priority than the program.
-fn runtime(name: &str, nicer: i32) -> io::Result<Runtime> {
+/// A runtime whose threads have a lower priority than the program; `None` if it cannot start them.
+fn runtime(name: &str, nicer: i32) -> Option<Runtime> {
     // Stores connect to their servers from wherever a request runs.
-    Builder::new_multi_thread().thread_name(name).on_thread_start(lower_priority(nicer)).enable_all().build()
+    let runtime =
+        Builder::new_multi_thread().thread_name(name).on_thread_start(lower_priority(nicer)).enable_all().build();
+    runtime.inspect_err(|error| tracing::warn!(%error, name, "no threads of low priority")).ok()
 }
 
 /// The output of a task, which is aborted when the future is dropped.

@@ -61,7 +61,8 @@ pub(crate) struct Context {
     distant: bool,
     /// The last time at which a value was not as a listing had shown it.
     listing_failed: Arc<Mutex<Option<Instant>>>,
-    purpose: Purpose,
+    /// The purpose of the request's reads.
+    pub(crate) purpose: Purpose,
     /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
     first_looks: Option<KeyTurns>,
     pub(crate) options: Options,
@@ -147,16 +148,6 @@ impl Context {
     /// [`StoreError::Unsupported`] if the store is served for reading only.
     pub(crate) fn writes(&self) -> Result<&Arc<dyn TransactionalStore>, StoreError> {
         self.store.writes()
-    }
-
-    /// The same context for a request with a purpose.
-    pub(crate) fn with_purpose(&self, purpose: Purpose) -> Self {
-        Self { purpose, ..self.clone() }
-    }
-
-    /// What the request takes of the slices that it plans to read.
-    pub(crate) fn purpose(&self) -> Purpose {
-        self.purpose
     }
 
     /// True if each answer about what is at or below a path may take a round trip: it is of other programs, in a bucket

@@ -1,6 +1,6 @@
-//! What the response to a request takes.
+//! Purposes of reads.
 
-/// What the response to a request takes of the slices that it plans to read.
+/// The part of planned reads that the response to a request has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     /// All of their elements. A read of few chunks begins while it is planned.

@@ -36,11 +36,11 @@ impl FromRequestParts<App> for Engine {
         let arrays = app.arrays().for_request(claim.clone(), session.node_rights());
         let compares = [IF_NONE_MATCH, IF_MATCH, IF_RANGE].iter().any(|name| parts.headers.contains_key(name));
         let is_partial = parts.method == Method::HEAD || parts.headers.contains_key(RANGE);
-        let arrays = match (compares, is_partial) {
-            (true, _) => arrays.with_purpose(Purpose::Comparison),
-            (false, true) => arrays.with_purpose(Purpose::Description),
-            (false, false) => arrays,
+        let purpose = match (compares, is_partial) {
+            (true, _) => Purpose::Comparison,
+            (false, true) => Purpose::Description,
+            (false, false) => Purpose::Elements,
         };
-        Ok(Self { app: app.clone(), arrays, claim, session })
+        Ok(Self { app: app.clone(), arrays: arrays.with_purpose(purpose), claim, session })
     }
 }

@@ -242,7 +242,7 @@ struct BegunValue {
     value: Option<GetResult>,
 }
 
-/// A value that a snapshot has begun to read: it is forgotten when one of those who know its id drops this.
+/// A value that a snapshot has begun to read, or that is being read: it is forgotten when the first of these is dropped.
 struct Beginning {
     all: Beginnings,
     key: Key,
@@ -280,7 +280,7 @@ impl Beginnings {
 }
 
 impl Beginning {
-    /// Holds the value until somebody takes it.
+    /// Keeps the value until a snapshot takes it.
     fn hold(&self, value: GetResult) {
         if let Some(begun) = self.all.0.lock().values.get_mut(&self.key).filter(|begun| begun.id == self.id) {
             begun.value = Some(value);

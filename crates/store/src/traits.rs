@@ -294,7 +294,7 @@ pub trait Snapshot: Send + Sync {
     /// request, it may be the one for the value, which the next [`get`](Self::get) of all of it continues. By default it
     /// is `head`.
     ///
-    /// What was begun is bounded for all snapshots of a store. Its bytes are not read before they are asked for.
+    /// All snapshots of a store together begin to read few values, and no bytes of these before they are asked for.
     async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.head(key).await
     }

@@ -52,8 +52,9 @@ impl ReadContext {
         (found, work): (&StoredChunks, WorkBudget),
     ) -> Result<Self, ArrayError> {
         let chunks = found.touched;
-        let largest = if prepared.keeps_elements() { MAX_KEPT_TWICE } else { context.cache.largest_read() };
-        let caching = prepared.decoded_len(&array, found)? <= u128::from(largest.min(context.cache.largest_read()));
+        let largest = context.cache.largest_read();
+        let largest = if prepared.keeps_elements() { largest.min(MAX_KEPT_TWICE) } else { largest };
+        let caching = prepared.decoded_len(&array, found)? <= u128::from(largest);
         let (store, metrics) = (context.guarantees_at(array.path()), ReadMetrics::default());
         Ok(Self { array, snapshot, context, store, metrics, chunks, caching, work_budget: work })
     }

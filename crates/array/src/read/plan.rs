@@ -210,15 +210,11 @@ impl ReadPlan {
         if few.is_none_or(|few| few > most_learnt(context, &self.keys.array)) {
             return Ok(());
         }
-        let mut looks = self.unknown_keys(snapshot);
+        let unknown = self.unknown_keys(snapshot);
+        let most = if unknown.len() < LOOKS_PER_PAGE && self.begins(context) { self.memory.needs.jobs } else { 0 };
         let is_cached = |key: &Key| context.cache.has_latest(key, self.keys.array.metadata_hash());
-        let mut begins = if looks.len() < LOOKS_PER_PAGE && self.begins(context) { self.memory.needs.jobs } else { 0 };
-        let begun = looks.extract_if(.., |key| {
-            let begin = begins > 0 && !is_cached(key);
-            begins = begins.saturating_sub(begin.into());
-            begin
-        });
-        let begun: Vec<Key> = begun.collect();
+        let (mut looks, mut begun): (Vec<_>, Vec<_>) = unknown.into_iter().partition(|key| most == 0 || is_cached(key));
+        looks.extend(begun.drain(begun.len().min(usize::try_from(most).unwrap_or(usize::MAX))..));
         let begin = try_join_all(begun.iter().map(|key| snapshot.begin(key)));
         try_join(begin, self.learn(context, snapshot, looks)).await.map(drop)
     }
@@ -226,7 +222,7 @@ impl ReadPlan {
     /// True if the chunks are distant, decoded in full, and read unless they are cached.
     fn begins(&self, context: &Context) -> bool {
         let array = &self.keys.array;
-        context.purpose() == Purpose::Elements
+        context.purpose == Purpose::Elements
             && matches!(self.cost, ConsumptionCost::Elements)
             && !context.guarantees_at(array.path()).near
             && array.largest_chain().ok().flatten().is_some_and(|chain| is_decoded_in_full(&chain))
@@ -441,7 +437,7 @@ fn is_decoded_in_full(chain: &CodecChain) -> bool {
 /// The most chunks whose versions a plan learns; a store with commits knows them.
 fn most_learnt(context: &Context, array: &Array) -> u64 {
     match context.is_distant_at(array.path()) {
-        true if context.purpose() == Purpose::Comparison => MAX_COMPARED_CHUNKS,
+        true if context.purpose == Purpose::Comparison => MAX_COMPARED_CHUNKS,
         true => MAX_LEARNT_CHUNKS,
         false => 0,
     }

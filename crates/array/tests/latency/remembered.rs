@@ -79,7 +79,7 @@ async fn without_memory_every_read_asks() {
 async fn a_remembered_version_that_is_gone_begins_the_read_anew() {
     let store = store().await;
     let arrays = store.arrays(Recheck::DISTANT, Options { cache_capacity: 0, ..Options::default() });
-    let planned = plan(&arrays.with_purpose(Purpose::Description), SELECT).await.unwrap();
+    let planned = plan(&arrays.clone().with_purpose(Purpose::Description), SELECT).await.unwrap();
     store.set("a/c/1", with_checksum(&[7, 7])).await;
     let error = crate::collect(planned).await.unwrap_err();
     assert!(

@@ -82,13 +82,14 @@ async fn a_request_that_compares_learns_the_versions_of_ten_thousand_chunks() {
             assert_eq!(planned.unwrap().fingerprint(), None);
             assert_eq!((trips, requests.len()), (0, 0));
         }
-        let (planned, taken, asked) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), select)).await;
+        let (planned, taken, asked) =
+            store.measure(plan(&arrays.clone().with_purpose(Purpose::Comparison), select)).await;
         assert!(planned.unwrap().fingerprint().is_some());
         assert_eq!((taken, asked.len()), (trips, requests), "{select}");
     }
     let arrays = arrays(&store, Recheck::DISTANT);
     plan(&arrays, "0").await.unwrap();
-    let (planned, _, requests) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), "")).await;
+    let (planned, _, requests) = store.measure(plan(&arrays.clone().with_purpose(Purpose::Comparison), "")).await;
     assert_eq!((planned.unwrap().fingerprint(), requests.len()), (None, 0));
 }
 
@@ -98,7 +99,7 @@ async fn a_request_that_compares_looks_at_chunks_64_at_a_time() {
     let (store, _) = store(640).await;
     let arrays = store.arrays(Recheck::DISTANT, Options::default());
     plan(&arrays, "0").await.unwrap();
-    let (planned, trips, requests) = store.measure(plan(&arrays.with_purpose(Purpose::Comparison), "")).await;
+    let (planned, trips, requests) = store.measure(plan(&arrays.clone().with_purpose(Purpose::Comparison), "")).await;
     assert!(planned.unwrap().fingerprint().is_some());
     assert_eq!((trips, requests.len()), (10, 639));
 }
