@@ -4,7 +4,7 @@ use std::{hash::Hash, sync::Arc};
 
 use bytes::Bytes;
 use codec::Elements;
-use compute::{Statistics, StatisticsPasses, StatisticsRequest, Windows};
+use compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
 use meta::{
     ArrayModel, NodePath,
     data_type::DataType,
@@ -86,7 +86,7 @@ impl Consumer for StatisticsOf {
         let decoded = if decode.is_none() { 0 } else { data_type.fixed_size().unwrap_or(0) as u64 };
         let cost = ResultCost {
             size: RESPONSE_SIZE.saturating_add(self.statistics.bins.saturating_mul(40)),
-            state: self.statistics.state_size(),
+            state: self.statistics.state_size().saturating_add(SPILL_MEMORY),
             decoded_per_byte: decoded.div_ceil(stored),
             passes: self.statistics.passes(data_type),
             work_per_element: STEPS_PER_ELEMENT,

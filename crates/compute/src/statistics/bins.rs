@@ -5,17 +5,11 @@ use std::{any::Any, ops::Range, sync::Arc};
 use half::f16;
 use meta::data_type::Number;
 
-use super::single_bins::{SingleCounts, SingleGuess};
+use super::guess::{Guess, GuessedCounts};
 use crate::{accumulate::Accumulator, element::Element, error::ComputeError, filled::filled};
 
 /// The bins that are tried before an element is searched for.
 const MAX_STEPS: usize = 4;
-/// The elements whose bins are guessed at a time.
-const BLOCK: usize = 256;
-/// The counters of a bin, so that equal neighbours need not wait for each other.
-const LANES: usize = 4;
-/// The bins, with those outside, up to which a bin has several counters.
-const MAX_GUESSED: usize = 1 << 13;
 
 /// The edges of the bins of a histogram, in increasing order.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,20 +17,9 @@ pub(super) struct Edges {
     edges: Vec<f64>,
     /// The bins for each unit, about.
     density: f64,
-    guess: Option<Guess>,
+    guess: Option<Guess<f64>>,
     /// The guess of elements that are `f32`.
-    single: Option<SingleGuess>,
-}
-
-/// A linear function of numbers that is at most one bin too low, and never too high, as its maker has checked.
-///
-/// Numbers below the first bin are in a bin before it, and those above the last one in a bin after that.
-#[derive(Clone, Debug, PartialEq)]
-struct Guess {
-    scale: f64,
-    offset: f64,
-    /// The least number that is beyond each bin; NaN for the last one.
-    ends: Vec<f64>,
+    single: Option<Guess<f32>>,
 }
 
 /// The origin of the bounds of a histogram.
@@ -64,9 +47,8 @@ pub(super) trait Numeric: Element {
 pub(super) struct BinCounts<N> {
     edges: Arc<Edges>,
     counts: Vec<u64>,
-    /// The counters of guessed bins, which are added to `counts`; empty if bins are not guessed.
-    guessed: Vec<[u64; LANES]>,
-    singles: SingleCounts,
+    /// The counters of guessed bins, which are added to `counts`.
+    guessed: Option<GuessedCounts>,
     element: std::marker::PhantomData<fn(N)>,
 }
 
@@ -92,9 +74,9 @@ impl Edges {
         };
         let edges: Vec<f64> = (0..bins).map(edge).chain([to_type(high)]).collect();
         let density = count / (high - low);
-        let guess = Guess::new(&edges, density);
-        let single = guess.as_ref().filter(|_| number == Number::Float32);
-        let single = single.and_then(|guess| SingleGuess::new(&guess.ends, guess.scale, guess.offset));
+        let is_float = matches!(number, Number::Float16 | Number::Float32 | Number::Float64);
+        let guess = Guess::new(&edges, density, !is_float);
+        let single = if number == Number::Float32 { Guess::new(&edges, density, false) } else { None };
         Self { edges, density, guess, single }
     }
 
@@ -127,77 +109,20 @@ impl Edges {
     }
 }
 
-impl Guess {
-    /// The function for bins with these edges; `None` if it is not as good as it has to be, or if there are many bins.
-    fn new(edges: &[f64], density: f64) -> Option<Self> {
-        let (&[low, ..], &[.., high]) = (edges, edges) else { return None };
-        if edges.len() >= MAX_GUESSED {
-            return None;
-        }
-        let ends = edges.iter().copied().take(edges.len() - 1).chain([high.next_up(), f64::NAN]).collect();
-        // A quarter of a bin too low, and rounded to the nearest one: wrong edges may be as far from the right ones.
-        let guess = Self { scale: density, offset: 0.25 - low * density, ends };
-        // As the function increases, it is enough to know it on both sides of where bins end.
-        let is_good =
-            |(bin, &end): (usize, &f64)| guess.bin(end) >= bin as u64 && guess.bin(end.next_down()) <= bin as u64;
-        guess.ends.iter().take(edges.len()).enumerate().all(is_good).then_some(guess)
-    }
-
-    /// The bin of a number, or the one before it.
-    #[inline]
-    fn bin(&self, number: f64) -> u64 {
-        /// A number whose sum with a small one has that as its lowest bits, rounded to an integer.
-        const ROUNDER: f64 = (1_u64 << 52) as f64;
-        let most = self.ends.len().saturating_sub(1) as f64;
-        let guess = number * self.scale + self.offset;
-        // The last bin for NaN.
-        let guess = if guess < most { guess } else { most };
-        let guess = if guess > 0.0 { guess } else { 0.0 };
-        (guess + ROUNDER).to_bits() & u64::from(u32::MAX)
-    }
-
-    /// Counts elements.
-    fn count<N: Numeric>(&self, values: &[N::Bytes], counts: &mut [[u64; LANES]]) {
-        let (mut numbers, mut bins) = ([0.0_f64; BLOCK], [0_u64; BLOCK]);
-        for block in values.chunks(BLOCK) {
-            for ((number, bin), &value) in numbers.iter_mut().zip(&mut bins).zip(block) {
-                *number = N::read(value).number();
-                *bin = self.bin(*number);
-            }
-            let numbers = numbers.get(..block.len()).unwrap_or_default();
-            for (numbers, bins) in numbers.chunks(LANES).zip(bins.chunks(LANES)) {
-                for (lane, (&number, &bin)) in numbers.iter().zip(bins).enumerate() {
-                    let bin = bin as usize;
-                    let is_beyond = self.ends.get(bin).is_some_and(|&end| number >= end);
-                    if let Some(count) = counts.get_mut(bin + usize::from(is_beyond)).and_then(|bin| bin.get_mut(lane))
-                    {
-                        *count += 1;
-                    }
-                }
-            }
-        }
-    }
-}
-
 impl<N: Numeric> BinCounts<N> {
     pub(super) fn new(edges: Arc<Edges>) -> Self {
         let bins = edges.edges.len().saturating_sub(1);
-        let guessed = edges.guess.as_ref().map_or(0, |guess| guess.ends.len());
-        let guessed = filled([0; LANES], guessed);
-        Self {
-            edges,
-            counts: filled(0, bins),
-            guessed,
-            singles: SingleCounts::new(),
-            element: std::marker::PhantomData,
-        }
+        let guessed = match (&edges.single, &edges.guess) {
+            (Some(guess), _) => Some(guess.counts()),
+            (None, guess) => guess.as_ref().map(Guess::counts),
+        };
+        Self { edges, counts: filled(0, bins), guessed, element: std::marker::PhantomData }
     }
 
     /// The count of each bin.
     fn totals(&self) -> impl Iterator<Item = u64> {
-        let guessed = self.guessed.iter().skip(1).map(|counts| counts.iter().sum()).chain(std::iter::repeat(0));
-        let counts = self.counts.iter().zip(guessed).zip(self.singles.totals().chain(std::iter::repeat(0)));
-        counts.map(|((count, guessed), singles): ((&u64, u64), u64)| count + guessed + singles)
+        let guessed = self.guessed.iter().flat_map(GuessedCounts::totals).chain(std::iter::repeat(0));
+        self.counts.iter().zip(guessed).map(|(count, guessed)| count + guessed)
     }
 
     #[inline]
@@ -212,12 +137,10 @@ impl<N: Numeric> BinCounts<N> {
 impl<N: Numeric> Accumulator for BinCounts<N> {
     fn add_to_one(&mut self, _group: usize, values: &[u8], _order: u64, _order_step: u64) {
         let values = N::all(values);
-        if let (Some(guess), Some(singles)) = (&self.edges.single, N::singles(values)) {
-            return self.singles.add(guess, singles);
-        }
-        match &self.edges.guess {
-            Some(guess) => guess.count::<N>(values, &mut self.guessed),
-            None => values.iter().for_each(|&value| self.add(value, 1)),
+        match (&mut self.guessed, &self.edges.single, N::singles(values), &self.edges.guess) {
+            (Some(counts), Some(guess), Some(singles), _) => counts.add::<f32, f32>(guess, singles),
+            (Some(counts), None, _, Some(guess)) => counts.add::<f64, N>(guess, values),
+            _ => values.iter().for_each(|&value| self.add(value, 1)),
         }
     }
 
@@ -248,20 +171,34 @@ impl<N: Numeric> Accumulator for BinCounts<N> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
+    use proptest::{prelude::*, test_runner::TestCaseError};
 
-    fn counts(edges: Edges, values: &[f32]) -> Vec<u64> {
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let mut counts = BinCounts::<f32>::new(Arc::new(edges));
+    use super::*;
+
+    fn counts<N: Numeric>(edges: Edges, values: &[N]) -> Vec<u64> {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.write().as_ref().to_vec()).collect();
+        let mut counts = BinCounts::<N>::new(Arc::new(edges));
         counts.add_to_one(0, &bytes, 0, 1);
         let mut out = Vec::new();
         counts.finish(0..1, &mut out).unwrap();
         u64::all(&out).iter().map(|&count| u64::from_le_bytes(count)).collect()
     }
 
+    /// Compares the guesses for elements with a search for each, as far as there are guesses.
+    fn compare<N: Numeric>(edges: &Edges, values: &[N]) -> Result<(), TestCaseError> {
+        let searched = counts(Edges { guess: None, single: None, ..edges.clone() }, values);
+        prop_assert_eq!(counts(Edges { single: None, ..edges.clone() }, values), searched.clone());
+        prop_assert_eq!(counts(edges.clone(), values), searched);
+        Ok(())
+    }
+
+    fn edges(bins: u64, bounds: (f64, f64), number: Number, given: bool) -> Edges {
+        let origin = if given { Bounds::Given } else { Bounds::Elements };
+        Edges::new(bins, (bounds.0.min(bounds.1), bounds.0.max(bounds.1)), number, origin)
+    }
+
     #[test]
-    fn guessed_bins_are_those_that_are_searched_for() {
+    fn guessed_bins_of_single_floats_are_those_that_are_searched_for() {
         let values = proptest::collection::vec(prop_oneof![any::<f32>(), -2.0..2.0_f32], 0..300);
         let bounds = prop_oneof![
             (any::<f32>(), any::<f32>()),
@@ -269,19 +206,62 @@ mod tests {
             (1e6..1e6 + 9.0_f32, 1e6..1e6 + 9.0_f32)
         ];
         proptest!(|(mut values in values, bounds in bounds, bins in 1_u64..70, given in any::<bool>())| {
-            let (low, high) = (f64::from(bounds.0.min(bounds.1)), f64::from(bounds.0.max(bounds.1)));
-            prop_assume!(low.is_finite() && high.is_finite());
-            let origin = if given { Bounds::Given } else { Bounds::Elements };
-            let edges = Edges::new(bins, (low, high), Number::Float32, origin);
+            prop_assume!(bounds.0.is_finite() && bounds.1.is_finite());
+            let edges = edges(bins, (bounds.0.into(), bounds.1.into()), Number::Float32, given);
             for &edge in &edges.edges {
                 let edge = edge as f32;
                 values.extend([edge, edge.next_up(), edge.next_down()]);
             }
             values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
-            let searched = Edges { guess: None, single: None, ..edges.clone() };
-            let doubles = Edges { single: None, ..edges.clone() };
-            prop_assert_eq!(counts(doubles, &values), counts(searched.clone(), &values));
-            prop_assert_eq!(counts(edges, &values), counts(searched, &values));
+            compare(&edges, &values)?;
+        });
+    }
+
+    #[test]
+    fn guessed_bins_of_double_floats_are_those_that_are_searched_for() {
+        let values = proptest::collection::vec(prop_oneof![any::<f64>(), -2.0..2.0_f64], 0..300);
+        let bounds = prop_oneof![
+            (any::<f64>(), any::<f64>()),
+            (-1.0..1.0_f64, -1.0..1.0_f64),
+            (1e15..1e15 + 9.0_f64, 1e15..1e15 + 9.0_f64)
+        ];
+        proptest!(|(mut values in values, bounds in bounds, bins in 1_u64..70, given in any::<bool>())| {
+            prop_assume!(bounds.0.is_finite() && bounds.1.is_finite());
+            let edges = edges(bins, bounds, Number::Float64, given);
+            for &edge in &edges.edges {
+                values.extend([edge, edge.next_up(), edge.next_down()]);
+            }
+            values.extend([f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+            compare(&edges, &values)?;
+        });
+    }
+
+    #[test]
+    fn guessed_bins_of_integers_are_those_that_are_searched_for() {
+        let large = 1_i64 << 54;
+        let values = proptest::collection::vec(
+            prop_oneof![any::<i64>(), -100..100_i64, large - 20..large + 20, 0..i64::from(u16::MAX)],
+            0..600,
+        );
+        let bounds = prop_oneof![
+            (-100..100_i64, -100..100_i64),
+            (0..300_i64, 0..300_i64),
+            (large - 20..large + 20, large - 20..large + 20),
+            (any::<i64>(), any::<i64>()),
+        ];
+        let bounds = bounds.prop_map(|(low, high)| (low as f64, high as f64));
+        let bounds = prop_oneof![bounds, (-60.0..60.0_f64, -60.0..60.0_f64)];
+        proptest!(|(mut values in values, bounds in bounds, bins in 1_u64..400, given in any::<bool>())| {
+            let wide = edges(bins, bounds, Number::Int64, given);
+            for &edge in &wide.edges {
+                let edge = edge as i64;
+                values.extend([edge, edge.saturating_add(1), edge.saturating_sub(1)]);
+            }
+            compare(&wide, &values)?;
+            let narrow: Vec<i8> = values.iter().map(|&value| value as i8).collect();
+            compare(&edges(bins, bounds, Number::Int8, given), &narrow)?;
+            let unsigned: Vec<u16> = values.iter().map(|&value| value as u16).collect();
+            compare(&edges(bins, bounds, Number::UInt16, given), &unsigned)?;
         });
     }
 
@@ -293,5 +273,7 @@ mod tests {
                 assert!(edges.guess.is_some() && edges.single.is_some(), "{low}..{high}");
             }
         }
+        let of_bytes = Edges::new(256, (0.0, 255.0), Number::UInt8, Bounds::Elements);
+        assert!(of_bytes.guess.is_some());
     }
 }

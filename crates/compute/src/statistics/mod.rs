@@ -4,10 +4,10 @@
 //! pass fixes up to 16 bits more of the elements at the ranks of the quantiles. Only counters are in memory.
 
 mod bins;
+mod guess;
 mod numbers;
 mod quantiles;
 mod ranks;
-mod single_bins;
 
 use std::sync::Arc;
 
@@ -125,7 +125,11 @@ impl StatisticsRequest {
 
     /// The memory of a partial result, in bytes, at most.
     pub fn state_size(&self) -> u64 {
-        (9 << 20) + self.bins * 48
+        /// That of moments, extremes, and tables of few bins.
+        const BASE: u64 = 128 << 10;
+        /// That of the counters of a bin.
+        const PER_BIN: u64 = 48;
+        BASE + ranks::counters_size(self.quantiles.len() as u64) + self.bins * PER_BIN
     }
 }
 

@@ -10,6 +10,12 @@ const MAX_COUNTERS: u64 = 1 << 20;
 /// The bits that the first pass fixes, at most.
 const FIRST_BITS: u32 = 16;
 
+/// The memory of the counters of a pass for some quantiles, in bytes, at most. Each is between two ranks.
+pub(super) fn counters_size(quantiles: u64) -> u64 {
+    let prefixes = quantiles.saturating_mul(2).min(MAX_COUNTERS >> FIRST_BITS);
+    (prefixes << FIRST_BITS) * size_of::<u64>() as u64
+}
+
 /// A search for the elements at some ranks among all that are not missing.
 #[derive(Clone, Debug)]
 pub(super) struct RankSearch {
