@@ -87,6 +87,8 @@ pub(crate) struct Context {
     memory: MemoryBudget,
     /// The permits of jobs on the blocking pool.
     threads: Arc<PartitionedPool>,
+    /// The number of processors.
+    cores: usize,
     /// The claim of the request; `None` if each operation is a request of its own.
     claim: Option<Claim>,
     /// The rights of the request; `None` for all.
@@ -95,7 +97,7 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(store: ServedStore, options: Options) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         Self {
             distant: store.reads().guarantees().reads == Reads::Key,
             listing_failed: Arc::default(),
@@ -115,7 +117,8 @@ impl Context {
             array_locks: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
             // Two for each core, so that none is idle while a permit passes from one job to the next.
-            threads: Arc::new(PartitionedPool::new(cores.saturating_mul(2), 1)),
+            threads: Arc::new(PartitionedPool::new((cores as u64).saturating_mul(2), 1)),
+            cores,
             claim: None,
             rights: None,
         }
@@ -187,6 +190,11 @@ impl Context {
 
     pub(crate) fn memory(&self) -> &MemoryBudget {
         &self.memory
+    }
+
+    /// The number of processors.
+    pub(crate) fn cores(&self) -> usize {
+        self.cores
     }
 
     /// The usage of the threads that decode and encode.

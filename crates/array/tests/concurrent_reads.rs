@@ -219,3 +219,36 @@ async fn missing_chunks_reserve_no_memory() {
     assert!(matches!(first, Elements::Fixed(bytes) if bytes[..] == [3; 10]));
     assert!(taken < 2 << 20, "{taken} bytes");
 }
+
+/// Chunks that are too large to be written on the async threads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn cached_chunks_are_read_as_they_were_decoded() {
+    const CHUNKS: u32 = 48;
+    const CHUNK: u32 = 128 << 10;
+    let element = |at: u32| (at ^ at >> 8 ^ at >> 16) as u8;
+    let store = Arc::new(MemoryStore::new());
+    commit(&store, vec![("a/zarr.json", document(&[u64::from(CHUNKS * CHUNK)], &[CHUNK.into()], &gzip(), 0))]).await;
+    for chunk in 0..CHUNKS {
+        let values = (chunk * CHUNK..(chunk + 1) * CHUNK).map(element).collect();
+        commit(&store, vec![(&format!("a/c/{chunk}"), encoded(&gzip(), values))]).await;
+    }
+    let expected: Vec<u8> = (0..CHUNKS * CHUNK).map(element).collect();
+    for parallelism in [1, 2, 8] {
+        let arrays = Arrays::new(store.clone(), Options { parallelism, ..Options::default() });
+        assert!(elements(reading(&arrays, "").await.unwrap()).await.unwrap() == expected);
+        let read = async |select: &'static str| {
+            let read = reading(&arrays, select).await.unwrap();
+            let metrics = read.metrics();
+            let found = timeout(TIMEOUT, elements(read)).await.unwrap().unwrap();
+            assert_eq!((metrics.stats().decoded, metrics.stats().cached), (0, CHUNKS.into()));
+            found
+        };
+        let step = async { assert!(read("::3").await.iter().eq(expected.iter().step_by(3))) };
+        let leaves = async {
+            let mut parts = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
+            parts.next().await.unwrap().unwrap();
+        };
+        let (all, again, ..) = tokio::join!(read(""), read(""), step, leaves);
+        assert!(all == expected && again == expected, "{parallelism} jobs");
+    }
+}

@@ -4,7 +4,7 @@ use half::f16;
 
 use crate::lanes::{
     extremes::{Best, best_double, best_single, count_double, count_single},
-    sums::{self, BlockSums, COLUMNS, Specials},
+    sums::{self, BlockSums, Specials, Start, WindowSums},
 };
 
 /// The numbers up to which comparing them in lanes is not worth its preparation.
@@ -39,18 +39,18 @@ pub(crate) trait Real: Element {
     /// The exact sum of at most [`BLOCK`](sums::BLOCK) numbers, and with `SQUARES` that of their squares; `None` if it is
     /// not known to be exact, or if one of them is not finite.
     #[inline]
-    fn block_sums<const SQUARES: bool>(_values: &[Self::Bytes]) -> Option<BlockSums> {
+    fn block_sums<const SQUARES: bool>(_values: &[Self::Bytes], _start: &mut Start) -> Option<BlockSums> {
         None
     }
 
-    /// The exact sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and if there is
-    /// room for three sums of each, those of their squares as two floats; `None` as in
-    /// [`block_sums`](Self::block_sums).
+    /// Replaces sums by the exact ones of each window of `len` numbers of some rows of the same length, at most
+    /// [`COLUMNS`](sums::COLUMNS), and with `SQUARES` those of their squares, if that is easy. `sums` have anything if it
+    /// is not.
     #[inline]
-    fn sums_of_windows<'a, const SUMS: usize>(
+    fn sums_of_windows<'a, const SQUARES: bool>(
         _rows: impl Iterator<Item = &'a [Self::Bytes]> + Clone,
         _len: usize,
-        _found: &mut [[[u8; 8]; COLUMNS]; SUMS],
+        _sums: &mut WindowSums,
     ) -> Option<()> {
         None
     }
@@ -418,17 +418,17 @@ impl Real for f32 {
     }
 
     #[inline]
-    fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<BlockSums> {
-        sums::block_sums::<SQUARES>(values)
+    fn block_sums<const SQUARES: bool>(values: &[[u8; 4]], start: &mut Start) -> Option<BlockSums> {
+        sums::block_sums::<SQUARES>(values, start)
     }
 
     #[inline]
-    fn sums_of_windows<'a, const SUMS: usize>(
+    fn sums_of_windows<'a, const SQUARES: bool>(
         rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
         len: usize,
-        found: &mut [[[u8; 8]; COLUMNS]; SUMS],
+        sums: &mut WindowSums,
     ) -> Option<()> {
-        sums::sums_of_windows(rows, len, found)
+        sums::sums_of_windows::<SQUARES>(rows, len, sums)
     }
 
     #[inline]

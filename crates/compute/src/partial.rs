@@ -332,10 +332,10 @@ impl Partial {
         let after_whole = run.out.saturating_add((whole / size) as u64);
         for one in &mut self.accumulators {
             let mut add_part = |start: usize, end: usize, position: u64| {
-                let mut order = order(position);
-                for row in rows.part(start, end).iter().filter(|row| !row.is_empty()) {
-                    one.add_to_one(group(position), row, order, run.order);
-                    order = order.saturating_add(of_rows);
+                let part = rows.part(start, end);
+                if part.width() > 0 {
+                    let orders = Orders { first: order(position), step: run.order, apart: 0, of_rows };
+                    one.add_rows(group(position), part, part.width(), orders);
                 }
             };
             add_part(0, head, run.out);

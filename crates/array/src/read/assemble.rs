@@ -20,6 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     buffer_pool::ByteCounter,
+    cached_units::{CachedUnit, CachedUnits},
     context::ReadContext,
     job::{Job, SlabWriter},
     memory::{GrantedMemory, JobMemory, ReadMemory},
@@ -86,6 +87,8 @@ struct Assembly {
     scheduling: bool,
     /// The jobs that run, each with the memory that it takes.
     jobs: FuturesUnordered<BoxFuture<'static, Result<u64, ArrayError>>>,
+    /// The units that writers, which are jobs as well, will take.
+    cached: Arc<CachedUnits>,
     parallel: usize,
     memory: JobMemory,
     /// The memory that jobs take, in bytes.
@@ -124,6 +127,7 @@ impl Assembly {
         memory: JobMemory,
     ) -> Self {
         Self {
+            cached: Arc::new(CachedUnits::new(parallel, source.context.cores())),
             source,
             scheduler: Some(feeder),
             scheduled: fed,
@@ -164,6 +168,7 @@ impl Assembly {
         let mut starts = self.parallel;
         loop {
             let mut moved = false;
+            self.taken = self.taken.saturating_sub(self.cached.poll_released(cx.waker()));
             if let Some(feeder) = &mut self.scheduler
                 && let Poll::Ready(done) = feeder.as_mut().poll(cx)
             {
@@ -174,7 +179,7 @@ impl Assembly {
                 self.taken = self.taken.saturating_sub(done?);
                 moved = true;
             }
-            while self.scheduling && self.jobs.len() < self.parallel {
+            while self.scheduling && self.jobs.len().saturating_add(self.cached.len()) < self.parallel {
                 let Some(left) = starts.checked_sub(1) else {
                     cx.waker().wake_by_ref();
                     return Ok(());
@@ -235,17 +240,29 @@ impl Assembly {
         }
         let needed = self.needed(&job);
         self.taken = self.taken.saturating_add(needed);
+        let job = match job.into_cached(&self.source) {
+            Ok((unit, elements)) => {
+                if self.cached.push(CachedUnit { unit, elements, sink, memory: needed }) {
+                    self.jobs.push(in_task(self.cached.clone().write(self.source.clone()), 0));
+                }
+                return Ok(());
+            }
+            Err(job) => job,
+        };
         let light = job.is_cheap(&self.source);
         let run = job.run(self.source.clone(), sink);
-        self.jobs.push(match light {
-            true => run.map_ok(move |()| needed).boxed(),
-            false => {
-                let task = AbortOnDropHandle::new(tokio::spawn(run));
-                async move { task.await.unwrap_or(Err(ArrayError::ShuttingDown)).map(|()| needed) }.boxed()
-            }
-        });
+        self.jobs.push(if light { run.map_ok(move |()| needed).boxed() } else { in_task(run, needed) });
         Ok(())
     }
+}
+
+/// Runs a job that takes `memory` bytes in a task of its own, and returns that memory.
+fn in_task(
+    job: impl Future<Output = Result<(), ArrayError>> + Send + 'static,
+    memory: u64,
+) -> BoxFuture<'static, Result<u64, ArrayError>> {
+    let task = AbortOnDropHandle::new(tokio::spawn(job));
+    async move { task.await.unwrap_or(Err(ArrayError::ShuttingDown)).map(|()| memory) }.boxed()
 }
 
 /// Schedules all jobs, slab by slab, as memory for slabs and permits for jobs become available.

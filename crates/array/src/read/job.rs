@@ -132,6 +132,22 @@ impl Job {
         }
     }
 
+    /// The unit of the job, if it is the only one, with its elements, if they are cached; else the job.
+    pub(crate) fn into_cached(self, source: &ReadContext) -> Result<(DecodeUnit, Elements), Self> {
+        let Self::Decode { part, mut units } = self else { return Err(self) };
+        let elements = match units.as_slice() {
+            [unit] => unit.cached(source, &part),
+            _ => None,
+        };
+        match elements.and_then(|elements| Some((units.pop()?, elements))) {
+            Some(cached) => {
+                source.metrics.cached();
+                Ok(cached)
+            }
+            None => Err(Self::Decode { part, units }),
+        }
+    }
+
     /// True if the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
     /// own, or it would hold a permit or a cache entry for as long as this read's client is slow. So would a request to
     /// a distant store, which serves few at a time.

@@ -12,6 +12,7 @@
 pub(crate) mod array_read;
 pub(crate) mod assemble;
 pub(crate) mod buffer_pool;
+mod cached_units;
 pub(crate) mod coalesce;
 pub(crate) mod consumer;
 pub(crate) mod context;

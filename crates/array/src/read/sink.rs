@@ -24,6 +24,11 @@ pub(crate) trait ElementSink: std::fmt::Debug + Send + Sync {
         source.bytes_of(selection)
     }
 
+    /// The number of units that are taken at the same time, at most; others wait for them.
+    fn most_writers(&self) -> usize {
+        usize::MAX
+    }
+
     /// The work of taking fill values, in bytes that could be copied instead.
     fn fill_work(&self, source: &ReadContext, selection: &ElementSelection) -> u64 {
         source.bytes_of(selection)

@@ -136,6 +136,10 @@ impl ElementSink for ReductionSink {
         if self.most == 1 { u64::MAX } else { selection.len().saturating_mul(WORK_PER_ELEMENT) }
     }
 
+    fn most_writers(&self) -> usize {
+        self.most
+    }
+
     fn fill_work(&self, _source: &ReadContext, selection: &ElementSelection) -> u64 {
         let windows = self.grid.windows();
         let ElementSelection::Orthogonal(axes) = selection else { return u64::MAX };

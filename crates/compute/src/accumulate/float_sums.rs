@@ -20,7 +20,7 @@ use crate::{
     filled::filled,
     function::Operation,
     lanes::{
-        sums::{BLOCK, BlockSums, COLUMNS, Specials},
+        sums::{BLOCK, BlockSums, COLUMNS, Specials, Start, WindowSums},
         widest::{Kernel, widest},
     },
     rows::Rows,
@@ -58,6 +58,10 @@ struct PartSums {
     sums: ExactSums,
     /// The sums of squares, if they are needed.
     squares: Option<ExactSums>,
+    /// The start of the last sums of squares.
+    start: Start,
+    /// The sums of the last windows; none before the first ones.
+    windows: Option<Box<WindowSums>>,
 }
 
 pub(super) fn real<R: Float>(computation: &Computation, groups: usize) -> Box<dyn Accumulator> {
@@ -97,7 +101,8 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     fn new(computation: &Computation, groups: usize) -> Self {
         let needs_squares = matches!(computation.function.operation, Operation::Std | Operation::Var);
         let sums = || ExactSums::new(groups, computation.spill);
-        let part = |_| PartSums { sums: sums(), squares: needs_squares.then(sums) };
+        let part =
+            |_| PartSums { sums: sums(), squares: needs_squares.then(sums), start: Start::default(), windows: None };
         Self {
             parts: std::array::from_fn(part),
             counts: filled(0, groups),
@@ -156,8 +161,8 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     fn add_exact_windows(&mut self, first: usize, rows: Rows<'_>, width: usize) -> bool {
         let [part, ..] = self.parts.as_mut_slice() else { return false };
         let added = match part.squares {
-            None => part.add_exact_windows::<R, 1>(first, rows, width),
-            Some(_) => part.add_exact_windows::<R, 3>(first, rows, width),
+            None => part.add_exact_windows::<R, false>(first, rows, width),
+            Some(_) => part.add_exact_windows::<R, true>(first, rows, width),
         };
         let Some(windows) = added else { return false };
         let counted = (width as u64).saturating_mul(rows.count() as u64);
@@ -390,8 +395,8 @@ impl PartSums {
     #[inline]
     fn add_exact<R: Real>(&mut self, group: usize, block: &[R::Bytes]) -> bool {
         let sums = match self.squares {
-            Some(_) => R::block_sums::<true>(block),
-            None => R::block_sums::<false>(block),
+            Some(_) => R::block_sums::<true>(block, &mut self.start),
+            None => R::block_sums::<false>(block, &mut self.start),
         };
         let Some(BlockSums { sum, squares }) = sums else { return false };
         self.sums.add_sum(group, sum);
@@ -401,23 +406,21 @@ impl PartSums {
         true
     }
 
-    /// Adds each window of `width` elements of some rows, and with three sums of each also their squares, if they are
-    /// exact, and returns the number of windows; else changes nothing.
-    fn add_exact_windows<R: Real, const SUMS: usize>(
+    /// Adds each window of `width` elements of some rows, and with `SQUARES` also their squares, if the sums are exact, and
+    /// returns the number of windows; else changes nothing.
+    fn add_exact_windows<R: Real, const SQUARES: bool>(
         &mut self,
         first: usize,
         rows: Rows<'_>,
         width: usize,
     ) -> Option<usize> {
-        let mut found = [[[0_u8; 8]; COLUMNS]; SUMS];
-        R::sums_of_windows(rows.iter().map(R::all), width, &mut found)?;
+        let found = self.windows.get_or_insert_default();
+        R::sums_of_windows::<SQUARES>(rows.iter().map(R::all), width, found)?;
         let windows = rows.width() / (width * size_of::<R::Bytes>()).max(1);
-        for (number, sums) in found.iter().enumerate() {
-            let all = match number {
-                0 => &mut self.sums,
-                _ => self.squares.as_mut()?,
-            };
-            all.add_to_each::<Plain<f64>, false>(first, sums.get(..windows).unwrap_or_default());
+        let [sums, squares @ ..] = found.windows.each_ref().map(|sums| sums.get(..windows).unwrap_or_default());
+        self.sums.add_to_each::<Plain<f64>, false>(first, sums);
+        if let Some(all) = self.squares.as_mut().filter(|_| SQUARES) {
+            squares.into_iter().for_each(|sums| all.add_to_each::<Plain<f64>, false>(first, sums));
         }
         Some(windows)
     }

@@ -14,6 +14,9 @@ pub(crate) const BLOCK: usize = 1024;
 /// The numbers of a row of windows, at most.
 pub(crate) const COLUMNS: usize = 512;
 
+/// The numbers that are read twice, since they are still in the processor's first cache.
+const NEAR: usize = 128;
+
 /// The bits of the significand of an `f32`.
 const SIGNIFICAND: i32 = 24;
 /// The bits of the significand of an `f64`.
@@ -22,7 +25,7 @@ const WIDE_SIGNIFICAND: i32 = 53;
 /// The numbers that are read at a time.
 const LANES: usize = 8;
 /// The partial sums that are computed side by side.
-const SUMS: usize = 8;
+const SUMS: usize = LANES;
 
 /// The exact sum of a block, and that of the squares as two floats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,6 +33,10 @@ pub(crate) struct BlockSums {
     pub(crate) sum: f64,
     pub(crate) squares: [f64; 2],
 }
+
+/// The number with which sums of squares begin, by its exponent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Start(i32);
 
 /// The numbers of a block that are not finite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,77 +55,98 @@ struct Exponents {
 }
 
 /// The sum of at most [`BLOCK`] numbers, and with `SQUARES` that of their squares; `None` if one is not finite, or if
-/// the exponents are too far apart.
+/// the exponents are too far apart. `start` is that of the last block, or anything.
 #[inline]
-pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]]) -> Option<BlockSums> {
-    widest(Block::<SQUARES>(values))
+pub(crate) fn block_sums<const SQUARES: bool>(values: &[[u8; 4]], start: &mut Start) -> Option<BlockSums> {
+    widest(Block::<SQUARES> { values, start })
 }
 
 /// The arguments of [`block_sums`].
-struct Block<'v, const SQUARES: bool>(&'v [[u8; 4]]);
+struct Block<'v, const SQUARES: bool> {
+    values: &'v [[u8; 4]],
+    start: &'v mut Start,
+}
 
 impl<const SQUARES: bool> Kernel for Block<'_, SQUARES> {
     type Output = Option<BlockSums>;
 
     #[inline(always)]
     fn run(self) -> Option<BlockSums> {
-        let Self(values) = self;
-        let Some(exponents) = exponents(std::iter::once(values)).filter(|_| values.len() <= BLOCK)? else {
+        let Self { values, start } = self;
+        // It is known afterwards whether they are exact, and mostly they are.
+        let (magnitudes, sums) = if SQUARES { moments(values, *start) } else { sum(values) };
+        let exponents = magnitudes.exponents(std::iter::once(values)).filter(|_| values.len() <= BLOCK)?;
+        let Some(exponents) = exponents else {
             return Some(BlockSums::default()).filter(|_| count_single(values) == values.len());
         };
-        if !exponents.allow(values.len()) {
+        if !exponents.allow(values.len()) || sums.sum.is_nan() {
             return None;
         }
-        if !SQUARES {
-            let sum = sum(values);
-            return (!sum.is_nan()).then_some(BlockSums { sum, squares: [0.0; 2] });
+        if !SQUARES || exponents.allow_squares(values.len(), *start) {
+            return Some(sums);
         }
-        let sums = moments(values, exponents.large(values.len())?);
-        (!sums.sum.is_nan()).then_some(sums)
+        *start = exponents.start(values.len());
+        exponents.allow_squares(values.len(), *start).then(|| moments(values, *start).1)
     }
 }
 
-/// The bytes of the sum of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and with
-/// three sums of each also those of their squares as two floats; `None` as in [`block_sums`].
-pub(crate) fn sums_of_windows<'a, const COUNT: usize>(
+/// Sums of windows, and the sums of columns of which they are made. They are made anew where they are.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowSums {
+    columns: [[f64; COLUMNS]; 3],
+    /// The bytes of the sum of each window, and of the two floats of the sum of its squares.
+    pub(crate) windows: [[[u8; 8]; COLUMNS]; 3],
+}
+
+impl Default for WindowSums {
+    fn default() -> Self {
+        Self { columns: [[0.0; COLUMNS]; 3], windows: [[[0; 8]; COLUMNS]; 3] }
+    }
+}
+
+/// Replaces sums by those of each window of `len` numbers of some rows of the same length, at most [`COLUMNS`], and with
+/// `SQUARES` those of their squares; `None` as in [`block_sums`].
+pub(crate) fn sums_of_windows<'a, const SQUARES: bool>(
     rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone,
     len: usize,
-    found: &mut [[[u8; 8]; COLUMNS]; COUNT],
+    sums: &mut WindowSums,
 ) -> Option<()> {
-    widest(WindowRows { rows, len, found })
+    widest(WindowRows::<_, SQUARES> { rows, len, sums })
 }
 
 /// The arguments of [`sums_of_windows`].
-struct WindowRows<'f, I, const COUNT: usize> {
+struct WindowRows<'f, I, const SQUARES: bool> {
     rows: I,
     len: usize,
-    found: &'f mut [[[u8; 8]; COLUMNS]; COUNT],
+    sums: &'f mut WindowSums,
 }
 
-impl<'a, I: Iterator<Item = &'a [[u8; 4]]> + Clone, const COUNT: usize> Kernel for WindowRows<'_, I, COUNT> {
+impl<'a, I: Iterator<Item = &'a [[u8; 4]]> + Clone, const SQUARES: bool> Kernel for WindowRows<'_, I, SQUARES> {
     type Output = Option<()>;
 
     #[inline(always)]
     fn run(self) -> Option<()> {
-        let Self { rows, len, found } = self;
+        let Self { rows, len, sums: WindowSums { columns, windows } } = self;
         let (count, width) = rows.clone().fold((0_usize, 0), |(count, _), row| (count.saturating_add(len), row.len()));
-        let exponents = exponents(rows.clone())?;
-        if !exponents.is_none_or(|exponents| exponents.allow(count)) {
-            return None;
+        let [sums, high, low] = columns;
+        let (sums, high, low) = (sums.get_mut(..width)?, high.get_mut(..width)?, low.get_mut(..width)?);
+        sums.fill(0.0);
+        let [of_sums, of_high, of_low] = windows;
+        if SQUARES {
+            let exponents = magnitudes(rows.clone()).exponents(rows.clone())?;
+            exponents.is_none_or(|exponents| exponents.allow(count)).then_some(())?;
+            let start = exponents.map_or(Start::default(), |exponents| exponents.start(count));
+            exponents.is_none_or(|exponents| exponents.allow_squares(count, start)).then_some(())?;
+            low.fill(0.0);
+            add_moments(rows, start.value(), [sums, high, low]);
+            add_columns(high, len, of_high);
+            add_columns(low, len, of_low);
+        } else {
+            let exponents = add_rows(rows.clone(), sums).exponents(rows)?;
+            exponents.is_none_or(|exponents| exponents.allow(count)).then_some(())?;
         }
-        let mut columns = [[0.0_f64; COLUMNS]; COUNT];
-        match columns.as_mut_slice() {
-            [sums] => add_rows(rows, sums.get_mut(..width)?),
-            [sums, high, low] => {
-                let large = exponents.map_or(Some(0.0), |exponents| exponents.large(count))?;
-                add_moments(rows, large, [sums, high, low].map(|sums| sums.get_mut(..width).unwrap_or_default()));
-            }
-            _ => return None,
-        }
-        for (columns, sums) in columns.iter().zip(found) {
-            add_columns(columns.get(..width)?, len, sums);
-        }
-        (!total(columns.first()?.get(..width)?).is_nan()).then_some(())
+        add_columns(sums, len, of_sums);
+        (!total(sums).is_nan()).then_some(())
     }
 }
 
@@ -139,34 +167,52 @@ fn add_columns(columns: &[f64], len: usize, sums: &mut [[u8; 8]; COLUMNS]) {
 
 /// Adds the numbers of rows and their squares to the sums of their columns, as [`moments`] does.
 #[inline(always)]
-fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, large: f64, [sums, highs, lows]: [&mut [f64]; 3]) {
-    highs.fill(large);
+fn add_moments<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, start: f64, [sums, highs, lows]: [&mut [f64]; 3]) {
+    highs.fill(start);
     for row in rows {
         let columns = sums.iter_mut().zip(highs.iter_mut()).zip(lows.iter_mut());
         for (((sum, high), low), &value) in columns.zip(row) {
             add_moment(value, [sum, high, low]);
         }
     }
-    highs.iter_mut().for_each(|high| *high -= large);
+    highs.iter_mut().for_each(|high| *high -= start);
 }
 
-/// Adds the numbers of rows to the sums of their columns, which are exact. Four rows are added at a time, since reading
-/// and writing the sums takes longer than adding.
+/// Adds the numbers of rows to the sums of their columns, and returns their magnitudes, which tell whether the sums are
+/// exact. Four rows are added at a time, since reading and writing the sums takes longer than adding.
 #[inline(always)]
-fn add_rows<'a>(mut rows: impl Iterator<Item = &'a [[u8; 4]]>, columns: &mut [f64]) {
+fn add_rows<'a>(mut rows: impl Iterator<Item = &'a [[u8; 4]]>, columns: &mut [f64]) -> Magnitudes {
+    let mut magnitudes = Magnitudes::NONE;
     loop {
         match [rows.next(), rows.next(), rows.next(), rows.next()] {
             [Some(first), Some(second), Some(third), Some(fourth)] => {
+                let (blocks, rest) = columns.as_chunks_mut::<LANES>();
+                let [(first, last_first), (second, last_second), (third, last_third), (fourth, last_fourth)] =
+                    [first, second, third, fourth].map(<[[u8; 4]]>::as_chunks::<LANES>);
                 let values = first.iter().zip(second).zip(third.iter().zip(fourth));
-                for (column, ((&first, &second), (&third, &fourth))) in columns.iter_mut().zip(values) {
-                    *column += (wide(first) + wide(second)) + (wide(third) + wide(fourth));
+                for (block, ((first, second), (third, fourth))) in blocks.iter_mut().zip(values) {
+                    for values in [first, second, third, fourth] {
+                        magnitudes.add(values);
+                    }
+                    // A copy, so that nothing is written before all is read.
+                    let mut sums = *block;
+                    let values = first.iter().zip(second).zip(third.iter().zip(fourth));
+                    for (sum, ((&first, &second), (&third, &fourth))) in sums.iter_mut().zip(values) {
+                        *sum += (wide(first) + wide(second)) + (wide(third) + wide(fourth));
+                    }
+                    *block = sums;
+                }
+                for row in [last_first, last_second, last_third, last_fourth] {
+                    magnitudes.add_rest(row);
+                    rest.iter_mut().zip(row).for_each(|(column, &value)| *column += wide(value));
                 }
             }
             rest => {
                 for row in rest.into_iter().flatten() {
+                    magnitudes.add_all(row);
                     columns.iter_mut().zip(row).for_each(|(column, &value)| *column += wide(value));
                 }
-                return;
+                return magnitudes;
             }
         }
     }
@@ -195,12 +241,24 @@ impl Exponents {
         self.largest - self.smallest + SIGNIFICAND + count_bits(count) <= WIDE_SIGNIFICAND
     }
 
-    /// The number with which sums of `count` squares begin in [`moments`]; `None` if these may not be exact.
+    /// The least start of sums of `count` squares.
     #[inline(always)]
-    fn large(self, count: usize) -> Option<f64> {
-        let bits = count_bits(count);
-        let is_exact = self.largest - self.smallest <= 28 - bits;
-        is_exact.then(|| power_of_two(2 * (self.largest - 127) + 3 + bits))
+    fn start(self, count: usize) -> Start {
+        Start(2 * (self.largest - 127) + 3 + count_bits(count))
+    }
+
+    /// True if sums of `count` squares that begin with `start` are exact in [`moments`].
+    #[inline(always)]
+    fn allow_squares(self, count: usize, start: Start) -> bool {
+        self.start(count) <= start && start.0 + count_bits(count) - 59 <= 2 * (self.smallest - 127)
+    }
+}
+
+impl Start {
+    /// A power of two.
+    #[inline(always)]
+    fn value(self) -> f64 {
+        power_of_two(self.0)
     }
 }
 
@@ -215,39 +273,92 @@ fn wide(value: [u8; 4]) -> f64 {
     f32::from_le_bytes(value).into()
 }
 
-/// The exponents of the numbers of some rows that are neither zero nor NaN, if there are any; `None` if one is
-/// infinite.
-#[inline(always)]
-fn exponents<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]> + Clone) -> Option<Option<Exponents>> {
-    let (smallest, largest) = match magnitudes(rows.clone(), |magnitude| magnitude) {
-        // NaN is not less than anything, so zeros are left out.
-        (0.0, _) => magnitudes(rows, |magnitude| if magnitude == 0.0 { f32::NAN } else { magnitude }),
-        magnitudes => magnitudes,
-    };
-    // The exponents of subnormal numbers are that of the smallest normal one.
-    let exponent = |magnitude: f32| i32::try_from(magnitude.to_bits() >> 23).unwrap_or(0).max(1);
-    match largest {
-        0.0 => Some(None),
-        f32::INFINITY => None,
-        _ => Some(Some(Exponents { smallest: exponent(smallest), largest: exponent(largest) })),
+/// The smallest and the largest magnitude of numbers that are not NaN, of which each lane has some.
+#[derive(Clone, Copy, Debug)]
+struct Magnitudes {
+    smallest: [f32; LANES],
+    largest: [f32; LANES],
+}
+
+impl Magnitudes {
+    const NONE: Self = Self { smallest: [f32::INFINITY; LANES], largest: [0.0; LANES] };
+
+    #[inline(always)]
+    fn add(&mut self, block: &[[u8; 4]; LANES]) {
+        self.add_mapped(block, |magnitude| magnitude);
+    }
+
+    #[inline(always)]
+    fn add_mapped(&mut self, block: &[[u8; 4]; LANES], map: impl Fn(f32) -> f32) {
+        let block = block.map(|value| map(f32::from_le_bytes(value).abs()));
+        self.smallest.iter_mut().zip(block).for_each(|(best, one)| *best = lesser(one, *best));
+        self.largest.iter_mut().zip(block).for_each(|(best, one)| *best = greater(one, *best));
+    }
+
+    /// Adds fewer numbers than there are lanes.
+    #[inline(always)]
+    fn add_rest(&mut self, rest: &[[u8; 4]]) {
+        if let Some(last) = padded(rest) {
+            self.add(&last);
+        }
+    }
+
+    #[inline(always)]
+    fn add_all(&mut self, values: &[[u8; 4]]) {
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        blocks.iter().for_each(|block| self.add(block));
+        self.add_rest(rest);
+    }
+
+    /// The exponents of those that are neither zero nor NaN, if there are any; `None` if one is infinite. `rows` are the
+    /// numbers.
+    #[inline(always)]
+    fn exponents<'a>(&self, rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Option<Option<Exponents>> {
+        let (smallest, largest) = match self.folded() {
+            (0.0, _) => without_zeros(rows).folded(),
+            magnitudes => magnitudes,
+        };
+        // The exponents of subnormal numbers are that of the smallest normal one.
+        let exponent = |magnitude: f32| i32::try_from(magnitude.to_bits() >> 23).unwrap_or(0).max(1);
+        match largest {
+            0.0 => Some(None),
+            f32::INFINITY => None,
+            _ => Some(Some(Exponents { smallest: exponent(smallest), largest: exponent(largest) })),
+        }
+    }
+
+    #[inline(always)]
+    fn folded(&self) -> (f32, f32) {
+        (folded(&self.smallest, lesser), folded(&self.largest, greater))
     }
 }
 
-/// The smallest and the largest magnitude of the numbers of some rows, of those that are not NaN.
+/// Fewer numbers than there are lanes, and one of them in the other lanes; `None` if there are none.
 #[inline(always)]
-fn magnitudes<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>, map: impl Fn(f32) -> f32) -> (f32, f32) {
-    let (mut smallest, mut largest) = ([f32::INFINITY; LANES], [0.0_f32; LANES]);
+fn padded(rest: &[[u8; 4]]) -> Option<[[u8; 4]; LANES]> {
+    let mut last = [*rest.first()?; LANES];
+    last.iter_mut().zip(rest).for_each(|(slot, &value)| *slot = value);
+    Some(last)
+}
+
+#[inline(always)]
+fn magnitudes<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Magnitudes {
+    let mut magnitudes = Magnitudes::NONE;
+    rows.for_each(|values| magnitudes.add_all(values));
+    magnitudes
+}
+
+/// The magnitudes of the numbers that are not zero: NaN is not less than anything.
+#[inline(always)]
+fn without_zeros<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Magnitudes {
+    let mut magnitudes = Magnitudes::NONE;
     for values in rows {
         let (blocks, rest) = values.as_chunks::<LANES>();
-        let mut last = [rest.first().copied().unwrap_or_default(); LANES];
-        last.iter_mut().zip(rest).for_each(|(slot, &value)| *slot = value);
-        for block in blocks.iter().chain((!rest.is_empty()).then_some(&last)) {
-            let block = block.map(|value| map(f32::from_le_bytes(value).abs()));
-            smallest.iter_mut().zip(block).for_each(|(best, one)| *best = lesser(one, *best));
-            largest.iter_mut().zip(block).for_each(|(best, one)| *best = greater(one, *best));
+        for block in blocks.iter().chain(&padded(rest)) {
+            magnitudes.add_mapped(block, |magnitude| if magnitude == 0.0 { f32::NAN } else { magnitude });
         }
     }
-    (folded(&smallest, lesser), folded(&largest, greater))
+    magnitudes
 }
 
 /// The first number if it is less, else the second one, also if one is NaN.
@@ -268,40 +379,49 @@ fn folded(lanes: &[f32; LANES], better: fn(f32, f32) -> f32) -> f32 {
     lanes.iter().copied().reduce(better).unwrap_or(0.0)
 }
 
-/// The sum of numbers whose sums are exact.
+/// The sum of some numbers, and their magnitudes, which tell whether it is exact.
 #[inline(always)]
-fn sum(values: &[[u8; 4]]) -> f64 {
-    let mut sums = [0.0_f64; SUMS];
+fn sum(values: &[[u8; 4]]) -> (Magnitudes, BlockSums) {
+    let (mut magnitudes, mut sums) = (Magnitudes::NONE, [0.0_f64; SUMS]);
     let (blocks, rest) = values.as_chunks::<SUMS>();
     for block in blocks {
+        magnitudes.add(block);
         for (sum, &value) in sums.iter_mut().zip(block) {
             *sum += wide(value);
         }
     }
+    magnitudes.add_rest(rest);
     sums.iter_mut().zip(rest).for_each(|(sum, &value)| *sum += wide(value));
-    total(&sums)
+    (magnitudes, BlockSums { sum: total(&sums), squares: [0.0; 2] })
 }
 
-/// The sum of numbers whose sums are exact, and that of their squares.
+/// The sum of some numbers, that of their squares, and their magnitudes, which tell whether the sums are exact.
 ///
-/// The square of an `f32` is an `f64`. It is added to a sum that begins with `large`, so that all of its values have the
-/// same lowest bit `u`; what is rounded off, at most `u/2`, is added to a second sum. Nothing of that is rounded off as
-/// long as it has 53 bits. Let the numbers be less than 2^(e+1) and multiples of 2^(s-23), and fewer than 2^n. Their
-/// squares add up to less than 2^(2e+2+n), so the first sum stays between `large` = 2^(2e+3+n) and twice that, and `u` =
-/// 2^(2e+n-49). What is rounded off adds up to less than 2^(2e+2n-50), in multiples of 2^(2s-46), which is exact if
-/// e - s <= 28 - n.
+/// The square of an `f32` is an `f64`. It is added to a sum that begins with a large `start`, so that all of its values
+/// have the same lowest bit `u`; what is rounded off, at most `u/2`, is added to a second sum. Nothing of that is rounded
+/// off as long as it has 53 bits. Let the numbers be less than 2^(e+1) and multiples of 2^(s-23), and fewer than 2^n.
+/// Their squares add up to less than 2^(2e+2+n), so the first sum stays between `start` and twice that if it is
+/// 2^(2e+3+n) or more. With a start of 2^l, `u` is 2^(l-52). What is rounded off adds up to less than 2^(l-53+n), in
+/// multiples of 2^(2s-46), which is exact if l + n - 60 <= 2s.
 #[inline(always)]
-fn moments(values: &[[u8; 4]], large: f64) -> BlockSums {
-    let (mut sums, mut high, mut low) = ([0.0_f64; SUMS], [large; SUMS], [0.0_f64; SUMS]);
+fn moments(values: &[[u8; 4]], start: Start) -> (Magnitudes, BlockSums) {
+    let start = start.value();
+    let mut magnitudes = Magnitudes::NONE;
+    let (mut sums, mut high, mut low) = ([0.0_f64; SUMS], [start; SUMS], [0.0_f64; SUMS]);
     let mut add = |block: &[[u8; 4]]| {
         for (((sum, high), low), &value) in sums.iter_mut().zip(&mut high).zip(&mut low).zip(block) {
             add_moment(value, [sum, high, low]);
         }
     };
-    let (blocks, rest) = values.as_chunks::<SUMS>();
-    blocks.iter().for_each(|block| add(block));
-    add(rest);
-    BlockSums { sum: total(&sums), squares: [total(&high.map(|high| high - large)), total(&low)] }
+    // In loops of their own, which need fewer registers.
+    for values in values.chunks(NEAR) {
+        magnitudes.add_all(values);
+        let (blocks, rest) = values.as_chunks::<SUMS>();
+        blocks.iter().for_each(|block| add(block));
+        add(rest);
+    }
+    let squares = [total(&high.map(|high| high - start)), total(&low)];
+    (magnitudes, BlockSums { sum: total(&sums), squares })
 }
 
 /// Adds a number to a sum, and its square to the two sums of squares of [`moments`].
@@ -350,6 +470,10 @@ mod tests {
         values.iter().map(|value| value.to_le_bytes()).collect()
     }
 
+    fn sums_of<const SQUARES: bool>(values: &[f32]) -> Option<BlockSums> {
+        block_sums::<SQUARES>(&bytes(values), &mut Start::default())
+    }
+
     /// A float as a multiple of 2^-298, the lowest bit of squares; only for multiples of it.
     fn scaled(value: f64) -> BigInt {
         let bits = value.to_bits();
@@ -370,15 +494,21 @@ mod tests {
             shift in 0_u32..230,
             spread in 1_u32..22,
             zeros in any::<bool>(),
+            start in -300..300,
         )| {
             let value = |bits: u32| match bits % 9 {
                 0 if zeros => 0.0,
                 _ => f32::from_bits(bits & 0x807f_ffff | ((bits >> 23 & 31) % spread + shift) << 23),
             };
             let values: Vec<f32> = bits.into_iter().map(value).collect();
-            let (plain, moments) = (block_sums::<false>(&bytes(&values)), block_sums::<true>(&bytes(&values)));
+            let (values_of, mut other) = (bytes(&values), Start(start));
+            let moments = block_sums::<true>(&values_of, &mut other);
+            let plain = block_sums::<false>(&values_of, &mut other);
+            prop_assert_eq!(sums_of::<true>(&values).is_some(), moments.is_some(), "whatever the start");
             // As on any other processor.
-            prop_assert_eq!((Block::<false>(&bytes(&values)).run(), Block::<true>(&bytes(&values)).run()), (plain, moments));
+            let again = Block::<true> { values: &values_of, start: &mut Start(start) }.run();
+            let again = (Block::<false> { values: &values_of, start: &mut other }.run(), again);
+            prop_assert_eq!(again, (plain, moments));
             prop_assert!(spread > 18 || plain.is_some(), "exponents are near");
             prop_assert!(spread > 18 || moments.is_some(), "exponents are near");
             let wide = values.iter().map(|&value| f64::from(value));
@@ -398,7 +528,7 @@ mod tests {
     fn largest_sums_of_squares_are_exact() {
         for (large, small) in [(1.999_999_9_f32, 2_f32.powi(-17) * 1.999_999_9), (f32::MAX, f32::MAX / 131_072.0)] {
             let values: Vec<f32> = (0..BLOCK).map(|at| if at % 128 == 0 { small } else { large }).collect();
-            let moments = block_sums::<true>(&bytes(&values)).unwrap();
+            let moments = sums_of::<true>(&values).unwrap();
             let squares: BigInt = values.iter().map(|&value| scaled(f64::from(value) * f64::from(value))).sum();
             assert_eq!(moments.squares.into_iter().map(scaled).sum::<BigInt>(), squares);
         }
@@ -406,17 +536,17 @@ mod tests {
 
     #[test]
     fn blocks_that_may_be_rounded_are_refused() {
-        assert_eq!(block_sums::<true>(&[]), Some(BlockSums::default()));
-        assert_eq!(block_sums::<false>(&bytes(&[0.0, -0.0])), Some(BlockSums::default()));
+        assert_eq!(sums_of::<true>(&[]), Some(BlockSums::default()));
+        assert_eq!(sums_of::<false>(&[0.0, -0.0]), Some(BlockSums::default()));
         let smallest = f32::from_bits(1);
-        let sums = block_sums::<true>(&bytes(&[smallest; 3])).unwrap();
+        let sums = sums_of::<true>(&[smallest; 3]).unwrap();
         let squares: f64 = sums.squares.into_iter().sum();
         assert_eq!((sums.sum, squares), (3.0 * f64::from(smallest), 3.0 * f64::from(smallest).powi(2)));
         for refused in [[1.0, 1e-12], [1.0, f32::NAN], [f32::INFINITY, 1.0], [1.0, f32::NEG_INFINITY], [1e30, 1e-30]] {
-            assert_eq!(block_sums::<false>(&bytes(&refused)), None, "{refused:?}");
-            assert_eq!(block_sums::<true>(&bytes(&refused)), None, "{refused:?}");
+            assert_eq!(sums_of::<false>(&refused), None, "{refused:?}");
+            assert_eq!(sums_of::<true>(&refused), None, "{refused:?}");
         }
-        assert_eq!(block_sums::<false>(&[[0; 4]; BLOCK + 1]), None);
+        assert_eq!(sums_of::<false>(&[0.0; BLOCK + 1]), None);
     }
 
     #[test]
@@ -432,20 +562,38 @@ mod tests {
 
     #[test]
     fn windows_of_rows_are_summed() {
-        let values: Vec<f32> = (0..9 * 50).map(|at| at as f32 - 20.0).collect();
-        let all = bytes(&values);
-        for (len, count) in [1, 2, 3, 4, 8, 16].into_iter().flat_map(|len| [1, 3, 4, 9].map(|count| (len, count))) {
-            let width = 50 - 50 % len;
+        let values = proptest::collection::vec(any::<u32>(), 9 * 50);
+        let lens = proptest::sample::select(vec![1_usize, 2, 3, 4, 5, 7, 8, 16, 50]);
+        proptest!(ProptestConfig::with_cases(2000), |(
+            bits in values, len in lens, count in 1_usize..10, spread in 1_u32..32, special in 0..4_u32,
+        )| {
+            let value = |bits: u32| match bits % 40 {
+                0 if special == 1 => 0.0,
+                0 if special == 2 && bits % 1000 < 40 => f32::NAN,
+                0 if special == 3 && bits % 1000 < 40 => f32::INFINITY,
+                _ => f32::from_bits(bits & 0x807f_ffff | ((bits >> 23 & 31) % spread + 100) << 23),
+            };
+            let values: Vec<f32> = bits.into_iter().map(value).collect();
+            let (all, width) = (bytes(&values), 50 - 50 % len);
             let rows = all.chunks_exact(50).take(count).map(|row| &row[..width]);
-            let mut sums = [[[0; 8]; COLUMNS]; 1];
-            sums_of_windows(rows, len, &mut sums).unwrap();
-            for (window, sum) in sums[0][..width / len].iter().enumerate() {
-                let of = |at: usize| (0..count).map(move |row| row * 50 + window * len + at);
-                let expected: f64 = (0..len).flat_map(of).map(|at| f64::from(values[at])).sum();
-                assert_eq!(f64::from_le_bytes(*sum), expected, "{count} rows, windows of {len}");
+            // They are made anew.
+            let mut sums = WindowSums { columns: [[f64::NAN; COLUMNS]; 3], ..WindowSums::default() };
+            let plain = sums_of_windows::<false>(rows.clone(), len, &mut sums).map(|()| sums.windows);
+            let moments = sums_of_windows::<true>(rows.clone(), len, &mut sums).map(|()| sums.windows);
+            prop_assert!(spread > 20 || special > 1 || plain.is_some(), "exponents are near");
+            prop_assert!(spread > 15 || special > 1 || moments.is_some(), "exponents are near");
+            let number = |bytes: [u8; 8]| scaled(f64::from_le_bytes(bytes));
+            for window in 0..width / len {
+                let of = |row: usize| &values[row * 50 + window * len..][..len];
+                let wide = (0..count).flat_map(of).map(|&value| f64::from(value));
+                let exact = |map: fn(f64) -> f64| wide.clone().map(|value| scaled(map(value))).sum::<BigInt>();
+                for [sums, ..] in plain.iter().chain(&moments) {
+                    prop_assert_eq!(number(sums[window]), exact(|value| value), "{} rows, windows of {}", count, len);
+                }
+                if let Some([_, high, low]) = moments {
+                    prop_assert_eq!(number(high[window]) + number(low[window]), exact(|value| value * value));
+                }
             }
-        }
-        let nan = bytes(&[1.0, f32::NAN, 2.0, 3.0]);
-        assert_eq!(sums_of_windows([nan.as_slice()].into_iter(), 2, &mut [[[0; 8]; COLUMNS]; 1]), None);
+        });
     }
 }
