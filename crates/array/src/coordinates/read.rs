@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use meta::{
     ArrayModel, Dialect, NodePath,
     json::Json,
-    selection::{ReadRequest, ResolvedSelection, Selection},
+    selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection, Selection},
 };
 
 use super::error::CoordinateError;
@@ -42,13 +42,28 @@ const TIME_LABEL: u64 = 64;
 const STEPS_PER_NUMBER: u64 = 128;
 const STEPS_PER_TEXT: u64 = 512;
 
-/// A read of all labels, which are no part of the response.
-struct AllLabels;
+/// The memory of a coordinate up to which all labels are read even if few are wanted, since it may be cached, in bytes.
+const MAX_WHOLE: u64 = 8 << 20;
+
+/// A read of labels, which are no part of the response.
+struct ReadLabels;
+
+/// Some labels of a coordinate, each of which is read once.
+struct SomeLabels {
+    read: DimensionSelection,
+    /// The wanted labels among those that are read.
+    wanted: DimensionSelection,
+}
 
 /// A coordinate as of one version.
 #[derive(Debug)]
 pub(super) struct ReadCoordinate {
+    /// All labels, or those that were wanted and maybe some others.
     pub(super) coordinate: Arc<Coordinate>,
+    /// The number of all labels.
+    pub(super) extent: u64,
+    /// The place of the wanted labels in the coordinate.
+    pub(super) wanted: Option<DimensionSelection>,
     pub(super) attributes: Json,
     /// Another one for each version; `None` if the versions of too many chunks were needed.
     pub(super) fingerprint: Option<u128>,
@@ -56,21 +71,33 @@ pub(super) struct ReadCoordinate {
     pub(super) memory: Option<Permit>,
 }
 
-/// Reads, decodes and orders the coordinate at a path, or takes it from the cache.
+/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of a large one only the `wanted` labels
+/// are read, if these are few.
 pub(super) async fn read(
     context: &Arc<Context>,
-    path: &NodePath,
-    dialect: Dialect,
+    (path, dialect): (&NodePath, Dialect),
+    wanted: Option<&DimensionSelection>,
 ) -> Result<ReadCoordinate, CoordinateError> {
-    let mut planned = plan(context, path, dialect).await?;
+    let mut planned = plan(context, (path, dialect), None).await?;
     let (fingerprint, attributes) = (planned.fingerprint(), planned.model().attributes.clone());
+    let extent = planned.elements();
+    let found =
+        |coordinate, wanted, memory| ReadCoordinate { coordinate, extent, wanted, attributes, fingerprint, memory };
     if let Some(coordinate) = fingerprint.and_then(|fingerprint| context.coordinates.get(fingerprint)) {
-        return Ok(ReadCoordinate { coordinate, attributes, fingerprint, memory: None });
+        return Ok(found(coordinate, wanted.cloned(), None));
     }
     let undecodable = |source| ArrayError::Convention { path: path.clone(), source };
     let decoding = Decoding::of_array(planned.model()).map_err(undecodable)?;
-    let count = planned.elements();
     let per_label = label_memory(planned.model(), decoding.as_ref());
+    let mut some = wanted.and_then(|wanted| SomeLabels::of(wanted, &planned, (per_label, decoding.as_ref())));
+    if let Some(SomeLabels { read, .. }) = &some {
+        match plan(context, (path, dialect), Some(read)).await {
+            Ok(part) => planned = part,
+            // It may have become shorter.
+            Err(_) => some = None,
+        }
+    }
+    let count = planned.elements();
     let memory = planned.reserve_with_extra(count.saturating_mul(per_label)).await?;
     let data_type = planned.model().data_type.clone();
     let elements = collect(planned).await?;
@@ -78,10 +105,13 @@ pub(super) async fn read(
     let steps = count.saturating_mul(STEPS_PER_NUMBER);
     let ordered = context.run_blocking(steps, order).await?;
     let coordinate = Arc::new(ordered.map_err(undecodable)?);
+    if let Some(SomeLabels { wanted, .. }) = some {
+        return Ok(found(coordinate, Some(wanted), Some(memory)));
+    }
     if let Some(fingerprint) = fingerprint {
         context.coordinates.insert(fingerprint, coordinate.clone());
     }
-    Ok(ReadCoordinate { coordinate, attributes, fingerprint, memory: Some(memory) })
+    Ok(found(coordinate, wanted.cloned(), Some(memory)))
 }
 
 /// The fingerprint of the coordinate at a path as it is now.
@@ -90,15 +120,63 @@ pub(super) async fn current_fingerprint(
     path: &NodePath,
     dialect: Dialect,
 ) -> Result<Option<u128>, CoordinateError> {
-    Ok(plan(context, path, dialect).await?.fingerprint())
+    Ok(plan(context, (path, dialect), None).await?.fingerprint())
 }
 
-async fn plan(context: &Arc<Context>, path: &NodePath, dialect: Dialect) -> Result<ArrayRead, ArrayError> {
-    let all = ReadRequest::Select(Selection::default());
-    plan_read(context, (path, Some(dialect)), &all, &AllLabels).await
+async fn plan(
+    context: &Arc<Context>,
+    (path, dialect): (&NodePath, Dialect),
+    labels: Option<&DimensionSelection>,
+) -> Result<ArrayRead, ArrayError> {
+    let selection = labels.map_or_else(Selection::default, |labels| {
+        let region = Region { dimensions: vec![labels.clone()] };
+        region.to_selection()
+    });
+    plan_read(context, (path, Some(dialect)), &ReadRequest::Select(selection), &ReadLabels).await
 }
 
-impl Consumer for AllLabels {
+impl SomeLabels {
+    /// The labels that are read instead of all; `None` if they are most, if all take little memory, or if the type of the
+    /// labels depends on all of them.
+    fn of(
+        wanted: &DimensionSelection,
+        all: &ArrayRead,
+        (per_label, decoding): (u64, Option<&Decoding>),
+    ) -> Option<Self> {
+        let &[count] = all.shape() else { return None };
+        let stored = all.cost().stored.map_or(0, |stored| stored.bytes);
+        let memory = count.saturating_mul(per_label).saturating_add(stored);
+        let greatest = match wanted {
+            DimensionSelection::Index(index) => Some(*index),
+            DimensionSelection::Range { start, step, len } => {
+                let steps = i64::try_from(len.saturating_sub(1)).ok()?;
+                start.checked_add_signed(step.saturating_mul(steps)).map(|end| end.max(*start))
+            }
+            DimensionSelection::List(indices) => indices.iter().max().copied(),
+        };
+        let is_small = memory <= MAX_WHOLE || wanted.len() > count / 2;
+        if is_small || greatest.is_none_or(|greatest| greatest >= count) || decoding.is_some_and(becomes_text) {
+            return None;
+        }
+        let range = |start, step, len| DimensionSelection::Range { start, step, len };
+        Some(match wanted {
+            &DimensionSelection::Index(index) => {
+                Self { read: range(index, 1, 1), wanted: DimensionSelection::Index(0) }
+            }
+            DimensionSelection::Range { len, .. } => Self { read: wanted.clone(), wanted: range(0, 1, *len) },
+            DimensionSelection::List(indices) => {
+                let mut once = indices.to_vec();
+                once.sort_unstable();
+                once.dedup();
+                let place = |index| once.binary_search(index).ok().map(|place| place as u64);
+                let places = indices.iter().filter_map(place).collect();
+                Self { wanted: DimensionSelection::List(places), read: DimensionSelection::List(once.into()) }
+            }
+        })
+    }
+}
+
+impl Consumer for ReadLabels {
     fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
         check_size(array, &selection, MAX_COORDINATE_SIZE)?;
         let model = array.model();

@@ -92,7 +92,7 @@ pub struct DimensionCoordinate {
     pub dimension: usize,
     /// The path of the coordinate.
     pub path: NodePath,
-    /// The labels.
+    /// All labels.
     pub labels: Arc<Coordinate>,
     /// The attributes of the coordinate.
     pub attributes: Json,
@@ -157,19 +157,30 @@ pub(crate) async fn select(
 /// Reads the coordinate of a dimension, or another one over one dimension.
 pub(crate) async fn coordinate(
     context: &Arc<Context>,
-    (path, model): (&NodePath, &ArrayModel),
+    array: (&NodePath, &ArrayModel),
     name: &str,
 ) -> Result<DimensionCoordinate, CoordinateError> {
+    Ok(labels_at(context, array, name, None).await?.0)
+}
+
+/// Reads the coordinate of a dimension, or of a large one only the `wanted` labels. Returns their places in what was read
+/// as well.
+async fn labels_at(
+    context: &Arc<Context>,
+    (path, model): (&NodePath, &ArrayModel),
+    name: &str,
+    wanted: Option<&DimensionSelection>,
+) -> Result<(DimensionCoordinate, Option<DimensionSelection>), CoordinateError> {
     let located = locate(context, path, model, name).await?;
-    let found = read(context, &located.coordinate, model.dialect).await?;
-    let extent = model.view_shape().get(located.dimension).copied();
-    if extent != Some(found.coordinate.len() as u64) {
+    let found = read(context, (&located.coordinate, model.dialect), wanted).await?;
+    if model.view_shape().get(located.dimension) != Some(&found.extent) {
         return Err(CoordinateError::NoCoordinate { dimension: name_of(model, located.dimension) });
     }
     let (path, fingerprint) = (located.coordinate, found.fingerprint);
     let version = CoordinateVersion { path: path.clone(), dialect: model.dialect, fingerprint };
     let (dimension, labels, attributes) = (located.dimension, found.coordinate, found.attributes);
-    Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: found.memory })
+    let coordinate = DimensionCoordinate { dimension, path, labels, attributes, version, _memory: found.memory };
+    Ok((coordinate, found.wanted))
 }
 
 /// The steps of taking a label, or of adding it to a mean.
@@ -201,9 +212,10 @@ pub(crate) async fn labels_of(
         let dimension = selected.extent().is_some().then_some(kept);
         kept = kept.saturating_add(usize::from(dimension.is_some()));
         let Some(name) = name.clone() else { continue };
-        let labels = match coordinate(context, (path, model), &name).await {
-            Ok(found) => {
+        let labels = match labels_at(context, (path, model), &name, Some(selected)).await {
+            Ok((found, wanted)) => {
                 versions.push(found.version.clone());
+                let selected = wanted.as_ref().unwrap_or(selected);
                 let (labels, size) = taken(context, found, (selected, window), limit).await?;
                 limit = limit.saturating_sub(size);
                 labels
