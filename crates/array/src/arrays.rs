@@ -14,9 +14,10 @@ use crate::{
     coordinates::{
         error::CoordinateError,
         find::locate,
+        read::CoordinateVersion,
         select::{
-            CoordinateVersion, DimensionCoordinate, LabelledDimension, NamedSelection, Selected, are_current,
-            coordinate, labels_of, select,
+            DimensionCoordinate, LabelledDimension, NamedSelection, Selected, are_current, coordinate, labels_of,
+            select,
         },
     },
     error::ArrayError,

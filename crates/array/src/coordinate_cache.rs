@@ -8,6 +8,9 @@ use quick_cache::{Weighter, sync::Cache};
 /// The capacity of the cache in bytes of memory.
 const CAPACITY: u64 = 32 << 20;
 
+/// The memory of a coordinate up to which it is cached, in bytes.
+pub(crate) const MAX_CACHED: u64 = CAPACITY / 4;
+
 /// An LRU cache of coordinates by the [fingerprint](crate::ArrayRead::fingerprint) of the read of all their elements,
 /// which differs for each version, so that entries never expire.
 #[derive(Debug)]
@@ -28,9 +31,9 @@ impl CoordinateCache {
         self.0.get(&fingerprint)
     }
 
-    /// Caches a coordinate, unless it would take a quarter of the cache.
+    /// Caches a coordinate, unless it would take more than a quarter of the cache.
     pub(crate) fn insert(&self, fingerprint: u128, coordinate: Arc<Coordinate>) {
-        if coordinate.memory_size() <= CAPACITY / 4 {
+        if coordinate.memory_size() <= MAX_CACHED {
             self.0.insert(fingerprint, coordinate);
         }
     }

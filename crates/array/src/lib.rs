@@ -61,9 +61,9 @@ pub use background::{ConnectedClient, crowd_runtime, leave_crowd, run_request, r
 pub use chunk_map::{BinAxis, ChunkBins, ChunkEntry, ChunkMap, MAX_BINS};
 pub use coordinates::{
     error::CoordinateError,
+    read::CoordinateVersion,
     select::{
-        CoordinateVersion, DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected,
-        hash_versions, label_means,
+        DimensionCoordinate, Indices, LabelledDimension, Labels, NamedSelection, Selected, hash_versions, label_means,
     },
 };
 pub use error::ArrayError;

@@ -44,8 +44,8 @@ pub(crate) trait Real: Element {
     }
 
     /// Replaces sums by the exact ones of each window of `len` numbers of some rows of the same length, at most
-    /// [`COLUMNS`](sums::COLUMNS), and with `SQUARES` those of their squares, if that is easy. `sums` have anything if it
-    /// is not.
+    /// [`COLUMNS`](sums::COLUMNS), and with `SQUARES` those of their squares; `None` as in
+    /// [`block_sums`](Self::block_sums), and the contents of `sums` are unspecified then.
     #[inline]
     fn sums_of_windows<'a, const SQUARES: bool>(
         _rows: impl Iterator<Item = &'a [Self::Bytes]> + Clone,

@@ -6,5 +6,5 @@
 
 pub(crate) mod error;
 pub(crate) mod find;
-mod read;
+pub(crate) mod read;
 pub(crate) mod select;

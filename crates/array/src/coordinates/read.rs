@@ -15,6 +15,7 @@ use meta::{
 use super::error::CoordinateError;
 use crate::{
     context::Context,
+    coordinate_cache::MAX_CACHED,
     error::ArrayError,
     memory::claim::Permit,
     node::array::Array,
@@ -42,8 +43,11 @@ const TIME_LABEL: u64 = 64;
 const STEPS_PER_NUMBER: u64 = 128;
 const STEPS_PER_TEXT: u64 = 512;
 
-/// The memory of a coordinate up to which all labels are read even if few are wanted, since it may be cached, in bytes.
-const MAX_WHOLE: u64 = 8 << 20;
+/// The indices of a list up to which only their labels are read.
+const MAX_LISTED: usize = 1 << 16;
+
+/// The work of finding the place of a listed index, in steps.
+const STEPS_PER_PLACE: u64 = 64;
 
 /// A read of labels, which are no part of the response.
 struct ReadLabels;
@@ -58,69 +62,112 @@ struct SomeLabels {
 /// A coordinate as of one version.
 #[derive(Debug)]
 pub(super) struct ReadCoordinate {
-    /// All labels, or those that were wanted and maybe some others.
+    /// The labels that were read.
     pub(super) coordinate: Arc<Coordinate>,
     /// The number of all labels.
     pub(super) extent: u64,
-    /// The place of the wanted labels in the coordinate.
+    /// The wanted labels among those that were read.
     pub(super) wanted: Option<DimensionSelection>,
     pub(super) attributes: Json,
-    /// Another one for each version; `None` if the versions of too many chunks were needed.
-    pub(super) fingerprint: Option<u128>,
+    pub(super) version: CoordinateVersion,
     /// Its memory, unless it is that of the cache.
     pub(super) memory: Option<Permit>,
 }
 
-/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of a large one only the `wanted` labels
-/// are read, if these are few.
-pub(super) async fn read(
-    context: &Arc<Context>,
-    (path, dialect): (&NodePath, Dialect),
-    wanted: Option<&DimensionSelection>,
-) -> Result<ReadCoordinate, CoordinateError> {
-    let mut planned = plan(context, (path, dialect), None).await?;
-    let (fingerprint, attributes) = (planned.fingerprint(), planned.model().attributes.clone());
-    let extent = planned.elements();
-    let found =
-        |coordinate, wanted, memory| ReadCoordinate { coordinate, extent, wanted, attributes, fingerprint, memory };
-    if let Some(coordinate) = fingerprint.and_then(|fingerprint| context.coordinates.get(fingerprint)) {
-        return Ok(found(coordinate, wanted.cloned(), None));
+/// A coordinate as it was used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoordinateVersion {
+    path: NodePath,
+    dialect: Dialect,
+    /// The labels that were read; `None` for all.
+    labels: Option<DimensionSelection>,
+    /// Another one for each version of them; `None` if the versions of too many chunks were needed.
+    fingerprint: Option<u128>,
+}
+
+impl CoordinateVersion {
+    /// A hash that is another one for each version; `None` if the version is not known.
+    pub(super) fn fingerprint(&self) -> Option<u128> {
+        self.fingerprint
     }
-    let undecodable = |source| ArrayError::Convention { path: path.clone(), source };
-    let decoding = Decoding::of_array(planned.model()).map_err(undecodable)?;
-    let per_label = label_memory(planned.model(), decoding.as_ref());
-    let mut some = wanted.and_then(|wanted| SomeLabels::of(wanted, &planned, (per_label, decoding.as_ref())));
-    if let Some(SomeLabels { read, .. }) = &some {
-        match plan(context, (path, dialect), Some(read)).await {
-            Ok(part) => planned = part,
-            // It may have become shorter.
-            Err(_) => some = None,
+
+    /// True if the coordinate is still this one, as far as that is known.
+    pub(super) async fn is_current(&self, context: &Arc<Context>) -> Result<bool, CoordinateError> {
+        if self.fingerprint.is_none() {
+            return Ok(true);
+        }
+        match plan(context, (&self.path, self.dialect), self.labels.as_ref()).await {
+            Ok(now) => Ok(now.fingerprint() == self.fingerprint),
+            // It has become shorter.
+            Err(ArrayError::Selection(_)) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Reads, decodes and orders the coordinate at a path, or takes it from the cache. Of one that is too large for that only
+/// the `wanted` labels are read, if these are few.
+pub(super) async fn read(
+    context: &Arc<Context>,
+    at: (&NodePath, Dialect),
+    wanted: Option<&DimensionSelection>,
+) -> Result<ReadCoordinate, CoordinateError> {
+    let all = plan(context, at, None).await?;
+    let cached = all.fingerprint().and_then(|fingerprint| context.coordinates.get(fingerprint));
+    let some = match wanted.filter(|wanted| cached.is_none() && are_read_alone(wanted, &all)).cloned() {
+        Some(wanted) => {
+            let steps = wanted.len().saturating_mul(STEPS_PER_PLACE);
+            Some(context.run_measured(steps, move || SomeLabels::new(wanted)).await?)
+        }
+        None => None,
+    };
+    let Some(SomeLabels { read, wanted: places }) = some else {
+        return finish(context, at, (all, None), (cached, wanted.cloned())).await;
+    };
+    // A request that holds memory does not get more as easily.
+    drop(all);
+    match plan(context, at, Some(&read)).await {
+        Ok(part) => finish(context, at, (part, Some(read)), (None, Some(places))).await,
+        // It has become shorter.
+        Err(ArrayError::Selection(_)) => {
+            finish(context, at, (plan(context, at, None).await?, None), (None, wanted.cloned())).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the planned labels, unless they are cached.
+async fn finish(
+    context: &Arc<Context>,
+    (path, dialect): (&NodePath, Dialect),
+    (mut planned, labels): (ArrayRead, Option<DimensionSelection>),
+    (cached, wanted): (Option<Arc<Coordinate>>, Option<DimensionSelection>),
+) -> Result<ReadCoordinate, CoordinateError> {
+    let (fingerprint, model) = (planned.fingerprint(), planned.model().clone());
+    let extent = model.view_shape().into_iter().fold(1, u64::saturating_mul);
+    let are_all = labels.is_none();
+    let version = CoordinateVersion { path: path.clone(), dialect, labels, fingerprint };
+    let found = |coordinate, memory| {
+        let attributes = model.attributes.clone();
+        ReadCoordinate { coordinate, extent, wanted, attributes, version, memory }
+    };
+    if let Some(coordinate) = cached {
+        return Ok(found(coordinate, None));
+    }
+    let undecodable = |source| ArrayError::Convention { path: path.clone(), source };
+    let decoding = Decoding::of_array(&model).map_err(undecodable)?;
     let count = planned.elements();
-    let memory = planned.reserve_with_extra(count.saturating_mul(per_label)).await?;
-    let data_type = planned.model().data_type.clone();
+    let memory = planned.reserve_with_extra(count.saturating_mul(label_memory(&model, decoding.as_ref()))).await?;
+    let data_type = model.data_type.clone();
     let elements = collect(planned).await?;
     let order = move || Ok::<_, ArrayError>(Coordinate::new(&elements, &data_type, decoding.as_ref()));
     let steps = count.saturating_mul(STEPS_PER_NUMBER);
     let ordered = context.run_blocking(steps, order).await?;
     let coordinate = Arc::new(ordered.map_err(undecodable)?);
-    if let Some(SomeLabels { wanted, .. }) = some {
-        return Ok(found(coordinate, Some(wanted), Some(memory)));
-    }
-    if let Some(fingerprint) = fingerprint {
+    if let Some(fingerprint) = fingerprint.filter(|_| are_all) {
         context.coordinates.insert(fingerprint, coordinate.clone());
     }
-    Ok(found(coordinate, wanted.cloned(), Some(memory)))
-}
-
-/// The fingerprint of the coordinate at a path as it is now.
-pub(super) async fn current_fingerprint(
-    context: &Arc<Context>,
-    path: &NodePath,
-    dialect: Dialect,
-) -> Result<Option<u128>, CoordinateError> {
-    Ok(plan(context, (path, dialect), None).await?.fingerprint())
+    Ok(found(coordinate, Some(memory)))
 }
 
 async fn plan(
@@ -135,35 +182,30 @@ async fn plan(
     plan_read(context, (path, Some(dialect)), &ReadRequest::Select(selection), &ReadLabels).await
 }
 
+/// True if wanted labels are read without the others: if they are not most, if all would not be cached, and if the type
+/// of the labels does not depend on all of them.
+fn are_read_alone(wanted: &DimensionSelection, all: &ArrayRead) -> bool {
+    let &[count] = all.shape() else { return false };
+    // Attributes that are invalid are an error later.
+    let Ok(decoding) = Decoding::of_array(all.model()) else { return false };
+    let size = decoding.as_ref().map_or_else(|| all.model().data_type.clone(), Decoding::data_type).fixed_size();
+    let stored = all.cost().stored.map_or(0, |stored| stored.bytes);
+    // Texts may take less, but all of them are searched for their places.
+    let memory = match size {
+        Some(size) => count.saturating_mul(size as u64),
+        None => count.saturating_mul(label_memory(all.model(), decoding.as_ref())).saturating_add(stored),
+    };
+    let is_listed = matches!(wanted, DimensionSelection::List(indices) if indices.len() > MAX_LISTED);
+    let is_small = memory <= MAX_CACHED || wanted.len() > count / 2;
+    !is_small && !is_listed && !decoding.as_ref().is_some_and(becomes_text)
+}
+
 impl SomeLabels {
-    /// The labels that are read instead of all; `None` if they are most, if all take little memory, or if the type of the
-    /// labels depends on all of them.
-    fn of(
-        wanted: &DimensionSelection,
-        all: &ArrayRead,
-        (per_label, decoding): (u64, Option<&Decoding>),
-    ) -> Option<Self> {
-        let &[count] = all.shape() else { return None };
-        let stored = all.cost().stored.map_or(0, |stored| stored.bytes);
-        let memory = count.saturating_mul(per_label).saturating_add(stored);
-        let greatest = match wanted {
-            DimensionSelection::Index(index) => Some(*index),
-            DimensionSelection::Range { start, step, len } => {
-                let steps = i64::try_from(len.saturating_sub(1)).ok()?;
-                start.checked_add_signed(step.saturating_mul(steps)).map(|end| end.max(*start))
-            }
-            DimensionSelection::List(indices) => indices.iter().max().copied(),
-        };
-        let is_small = memory <= MAX_WHOLE || wanted.len() > count / 2;
-        if is_small || greatest.is_none_or(|greatest| greatest >= count) || decoding.is_some_and(becomes_text) {
-            return None;
-        }
+    fn new(wanted: DimensionSelection) -> Self {
         let range = |start, step, len| DimensionSelection::Range { start, step, len };
-        Some(match wanted {
-            &DimensionSelection::Index(index) => {
-                Self { read: range(index, 1, 1), wanted: DimensionSelection::Index(0) }
-            }
-            DimensionSelection::Range { len, .. } => Self { read: wanted.clone(), wanted: range(0, 1, *len) },
+        match wanted {
+            DimensionSelection::Index(index) => Self { read: range(index, 1, 1), wanted: DimensionSelection::Index(0) },
+            DimensionSelection::Range { len, .. } => Self { read: wanted, wanted: range(0, 1, len) },
             DimensionSelection::List(indices) => {
                 let mut once = indices.to_vec();
                 once.sort_unstable();
@@ -172,7 +214,7 @@ impl SomeLabels {
                 let places = indices.iter().filter_map(place).collect();
                 Self { wanted: DimensionSelection::List(places), read: DimensionSelection::List(once.into()) }
             }
-        })
+        }
     }
 }
 

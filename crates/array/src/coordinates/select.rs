@@ -10,7 +10,7 @@ use compute::{
     Reduction, ReductionRequest,
 };
 use meta::{
-    ArrayModel, Dialect, NodePath,
+    ArrayModel, NodePath,
     data_type::{DataType, parse_v3},
     json::Json,
     selection::{DimensionSelection, Item, Region, Selection, Slice},
@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     error::CoordinateError,
     find::{dimension_of, locate, name_of, unknown_dimension},
-    read::{current_fingerprint, read},
+    read::{CoordinateVersion, ReadCoordinate, read},
 };
 use crate::{context::Context, memory::claim::Permit};
 
@@ -52,14 +52,6 @@ pub struct Selected {
     pub dimensions: Vec<(String, Item)>,
     /// The coordinates that were used.
     pub coordinates: Vec<CoordinateVersion>,
-}
-
-/// A coordinate as it was used.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CoordinateVersion {
-    pub(crate) path: NodePath,
-    pub(crate) dialect: Dialect,
-    pub(crate) fingerprint: Option<u128>,
 }
 
 /// The labels of a result along a dimension of the array.
@@ -113,7 +105,7 @@ impl Selected {
 pub fn hash_versions(coordinates: &[CoordinateVersion]) -> Option<u128> {
     let mut hash = Xxh3::new();
     for coordinate in coordinates {
-        hash.update(&coordinate.fingerprint?.to_le_bytes());
+        hash.update(&coordinate.fingerprint()?.to_le_bytes());
     }
     Some(hash.digest128())
 }
@@ -160,27 +152,25 @@ pub(crate) async fn coordinate(
     array: (&NodePath, &ArrayModel),
     name: &str,
 ) -> Result<DimensionCoordinate, CoordinateError> {
-    Ok(labels_at(context, array, name, None).await?.0)
+    let (dimension, path, found) = labels_at(context, array, name, None).await?;
+    let ReadCoordinate { coordinate: labels, attributes, version, memory, .. } = found;
+    Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: memory })
 }
 
-/// Reads the coordinate of a dimension, or of a large one only the `wanted` labels. Returns their places in what was read
-/// as well.
+/// Reads the coordinate of a dimension, or of a large one only the `wanted` labels; returns the dimension and its path as
+/// well.
 async fn labels_at(
     context: &Arc<Context>,
     (path, model): (&NodePath, &ArrayModel),
     name: &str,
     wanted: Option<&DimensionSelection>,
-) -> Result<(DimensionCoordinate, Option<DimensionSelection>), CoordinateError> {
+) -> Result<(usize, NodePath, ReadCoordinate), CoordinateError> {
     let located = locate(context, path, model, name).await?;
     let found = read(context, (&located.coordinate, model.dialect), wanted).await?;
-    if model.view_shape().get(located.dimension) != Some(&found.extent) {
-        return Err(CoordinateError::NoCoordinate { dimension: name_of(model, located.dimension) });
+    match model.view_shape().get(located.dimension) == Some(&found.extent) {
+        true => Ok((located.dimension, located.coordinate, found)),
+        false => Err(CoordinateError::NoCoordinate { dimension: name_of(model, located.dimension) }),
     }
-    let (path, fingerprint) = (located.coordinate, found.fingerprint);
-    let version = CoordinateVersion { path: path.clone(), dialect: model.dialect, fingerprint };
-    let (dimension, labels, attributes) = (located.dimension, found.coordinate, found.attributes);
-    let coordinate = DimensionCoordinate { dimension, path, labels, attributes, version, _memory: found.memory };
-    Ok((coordinate, found.wanted))
 }
 
 /// The steps of taking a label, or of adding it to a mean.
@@ -213,9 +203,8 @@ pub(crate) async fn labels_of(
         kept = kept.saturating_add(usize::from(dimension.is_some()));
         let Some(name) = name.clone() else { continue };
         let labels = match labels_at(context, (path, model), &name, Some(selected)).await {
-            Ok((found, wanted)) => {
+            Ok((_, _, found)) => {
                 versions.push(found.version.clone());
-                let selected = wanted.as_ref().unwrap_or(selected);
                 let (labels, size) = taken(context, found, (selected, window), limit).await?;
                 limit = limit.saturating_sub(size);
                 labels
@@ -232,11 +221,12 @@ pub(crate) async fn labels_of(
 /// compared with a limit, and reserved, before they are copied.
 async fn taken(
     context: &Context,
-    found: DimensionCoordinate,
+    found: ReadCoordinate,
     (selected, window): (&DimensionSelection, u64),
     limit: u64,
 ) -> Result<(Option<Labels>, u64), CoordinateError> {
-    let (labels, selection) = (found.labels.clone(), selected.clone());
+    let selected = found.wanted.as_ref().unwrap_or(selected);
+    let (labels, selection) = (found.coordinate.clone(), selected.clone());
     let steps = selected.len().saturating_mul(STEPS_PER_LABEL);
     let size = context.run_measured(steps, move || labels.taken_size(&selection)).await?;
     if size > limit {
@@ -244,7 +234,7 @@ async fn taken(
     }
     // A vector grows to twice its size, and means are beside the labels.
     let memory = context.reserve_memory(&[], size.saturating_mul(2)).await?;
-    let (labels, selection) = (found.labels.clone(), selected.clone());
+    let (labels, selection) = (found.coordinate.clone(), selected.clone());
     let steps = steps.saturating_add(size);
     let means = move || means(&labels, &selection, window);
     let means = context.run_measured(steps, means).await?;
@@ -331,8 +321,8 @@ pub(crate) async fn are_current(
     context: &Arc<Context>,
     coordinates: &[CoordinateVersion],
 ) -> Result<bool, CoordinateError> {
-    for CoordinateVersion { path, dialect, fingerprint } in coordinates {
-        if fingerprint.is_some() && current_fingerprint(context, path, *dialect).await? != *fingerprint {
+    for coordinate in coordinates {
+        if !coordinate.is_current(context).await? {
             return Ok(false);
         }
     }

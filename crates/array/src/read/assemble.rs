@@ -256,6 +256,12 @@ impl Assembly {
     }
 }
 
+impl Drop for Assembly {
+    fn drop(&mut self) {
+        self.cached.clear();
+    }
+}
+
 /// Runs a job that takes `memory` bytes in a task of its own, and returns that memory.
 fn in_task(
     job: impl Future<Output = Result<(), ArrayError>> + Send + 'static,

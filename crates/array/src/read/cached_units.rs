@@ -13,6 +13,9 @@ use crate::error::ArrayError;
 /// The decoded bytes after which a writer lets the jobs of others have its thread.
 const TURN_BYTES: u64 = 8 << 20;
 
+/// The units that are written without waking the assembly, at most: it returns the segments that are full.
+const MAX_UNNOTICED: usize = 4;
+
 /// A cached unit to be written.
 #[derive(Debug)]
 pub(crate) struct CachedUnit {
@@ -47,7 +50,8 @@ struct Queue {
 impl CachedUnits {
     /// No units yet, of a read with at most `jobs` jobs at a time, on a machine with `cores` cores.
     pub(crate) fn new(jobs: usize, cores: usize) -> Self {
-        Self { queue: Mutex::default(), assembly: AtomicWaker::new(), few: jobs / 2, most_writers: cores.max(1) }
+        let few = (jobs / 2).max(jobs.saturating_sub(MAX_UNNOTICED));
+        Self { queue: Mutex::default(), assembly: AtomicWaker::new(), few, most_writers: cores.max(1) }
     }
 
     /// The number of units that no writer has taken yet.
@@ -70,6 +74,11 @@ impl CachedUnits {
         let is_short = queue.writers < writers;
         queue.writers += usize::from(is_short);
         is_short
+    }
+
+    /// Drops all units that no writer has taken yet, for nobody waits for them any more.
+    pub(crate) fn clear(&self) {
+        self.queue.lock().units.clear();
     }
 
     /// Writes units until there are none.

@@ -1,8 +1,8 @@
 //! Sums of blocks of `f32` and of their squares, without rounding.
 //!
 //! Numbers whose exponents are near each other are multiples of a power of two that is not much smaller than they are.
-//! An `f64` has all sums of a block of them, in any order. So it is enough to know the smallest and the largest
-//! magnitude before they are added.
+//! An `f64` has all sums of a block of them, in any order. So the smallest and the largest magnitude tell whether a sum is
+//! exact; they are found while the numbers are added.
 
 use super::{
     extremes::count_single,
@@ -90,7 +90,7 @@ impl<const SQUARES: bool> Kernel for Block<'_, SQUARES> {
     }
 }
 
-/// Sums of windows, and the sums of columns of which they are made. They are made anew where they are.
+/// Buffers for the sums of windows, and for the sums of columns of which they are made. Each use overwrites them.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowSums {
     columns: [[f64; COLUMNS]; 3],
@@ -402,7 +402,7 @@ fn sum(values: &[[u8; 4]]) -> (Magnitudes, BlockSums) {
 /// off as long as it has 53 bits. Let the numbers be less than 2^(e+1) and multiples of 2^(s-23), and fewer than 2^n.
 /// Their squares add up to less than 2^(2e+2+n), so the first sum stays between `start` and twice that if it is
 /// 2^(2e+3+n) or more. With a start of 2^l, `u` is 2^(l-52). What is rounded off adds up to less than 2^(l-53+n), in
-/// multiples of 2^(2s-46), which is exact if l + n - 60 <= 2s.
+/// multiples of 2^(2s-46), which is exact if l + n - 60 <= 2s; one bit more is left unused.
 #[inline(always)]
 fn moments(values: &[[u8; 4]], start: Start) -> (Magnitudes, BlockSums) {
     let start = start.value();

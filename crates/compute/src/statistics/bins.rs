@@ -5,8 +5,8 @@ use std::{any::Any, ops::Range, sync::Arc};
 use half::f16;
 use meta::data_type::Number;
 
-use super::guess::{Guess, GuessedCounts};
-use crate::{accumulate::Accumulator, element::Element, error::ComputeError, filled::filled};
+use super::guess::{Guess, GuessedCounts, Numeric};
+use crate::{accumulate::Accumulator, error::ComputeError, filled::filled};
 
 /// The bins that are tried before an element is searched for.
 const MAX_STEPS: usize = 4;
@@ -29,18 +29,6 @@ pub(super) enum Bounds {
     Given,
     /// They are elements.
     Elements,
-}
-
-/// An element as a number.
-pub(super) trait Numeric: Element {
-    /// The nearest `f64`.
-    fn number(self) -> f64;
-
-    /// The elements as those of `f32`, if they are.
-    #[inline]
-    fn singles(_values: &[Self::Bytes]) -> Option<&[[u8; 4]]> {
-        None
-    }
 }
 
 /// The numbers of finite elements in each bin.
@@ -174,6 +162,7 @@ mod tests {
     use proptest::{prelude::*, test_runner::TestCaseError};
 
     use super::*;
+    use crate::element::Element;
 
     fn counts<N: Numeric>(edges: Edges, values: &[N]) -> Vec<u64> {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.write().as_ref().to_vec()).collect();

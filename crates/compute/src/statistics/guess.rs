@@ -5,8 +5,8 @@ use std::{
     ops::{Add, Mul, Sub},
 };
 
-use super::bins::Numeric;
 use crate::{
+    element::Element,
     filled::filled,
     lanes::widest::{Kernel, widest},
 };
@@ -21,6 +21,18 @@ const MAX_EDGES: usize = 1 << 13;
 const EDGE: f64 = 0.25;
 /// The distance from [`EDGE`] up to which numbers are compared with edges if their places are rounded.
 const MAX_DOUBT: f64 = 0.125;
+
+/// An element as a number.
+pub(super) trait Numeric: Element {
+    /// The nearest `f64`.
+    fn number(self) -> f64;
+
+    /// The elements as those of `f32`, if they are.
+    #[inline]
+    fn singles(_values: &[Self::Bytes]) -> Option<&[[u8; 4]]> {
+        None
+    }
+}
 
 /// A float in whose arithmetic bins are guessed.
 pub(super) trait Lane:

@@ -6,7 +6,8 @@ use half::f16;
 use meta::data_type::Number;
 
 use super::{
-    bins::{BinCounts, Edges, Numeric},
+    bins::{BinCounts, Edges},
+    guess::Numeric,
     ranks::{RankCounts, RankPass},
 };
 use crate::{
