@@ -88,7 +88,7 @@ pub(crate) struct Context {
     /// The permits of jobs on the blocking pool.
     threads: Arc<PartitionedPool>,
     /// The number of processors.
-    cores: usize,
+    pub(crate) cores: usize,
     /// The claim of the request; `None` if each operation is a request of its own.
     claim: Option<Claim>,
     /// The rights of the request; `None` for all.
@@ -190,11 +190,6 @@ impl Context {
 
     pub(crate) fn memory(&self) -> &MemoryBudget {
         &self.memory
-    }
-
-    /// The number of processors.
-    pub(crate) fn cores(&self) -> usize {
-        self.cores
     }
 
     /// The usage of the threads that decode and encode.

@@ -190,7 +190,7 @@ fn are_read_alone(wanted: &DimensionSelection, all: &ArrayRead) -> bool {
     let Ok(decoding) = Decoding::of_array(all.model()) else { return false };
     let size = decoding.as_ref().map_or_else(|| all.model().data_type.clone(), Decoding::data_type).fixed_size();
     let stored = all.cost().stored.map_or(0, |stored| stored.bytes);
-    // Texts may take less, but all of them are searched for their places.
+    // Texts may take less when they are cached; that is not known before they are read.
     let memory = match size {
         Some(size) => count.saturating_mul(size as u64),
         None => count.saturating_mul(label_memory(all.model(), decoding.as_ref())).saturating_add(stored),

@@ -127,7 +127,7 @@ impl Assembly {
         memory: JobMemory,
     ) -> Self {
         Self {
-            cached: Arc::new(CachedUnits::new(parallel, source.context.cores())),
+            cached: Arc::new(CachedUnits::new(parallel, source.context.cores)),
             source,
             scheduler: Some(feeder),
             scheduled: fed,

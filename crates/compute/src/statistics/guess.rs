@@ -62,8 +62,9 @@ pub(super) trait IntoLane<L>: Numeric {
 /// A linear function of numbers that is at most one bin too low, and never too high, as its maker has checked.
 ///
 /// Numbers below the first bin are in a bin before it, and those from the last edge on in a bin after the last one. The
-/// edge that ends a bin is a quarter beyond the bin's number, so that a number is rounded to that of its bin, or of the one before
-/// it; on which side of the quarter it is decides which, unless it is so near that it has to be compared with the edge.
+/// edge that ends a bin is a quarter beyond the bin's number, so that a number is rounded to that of its bin, or of the
+/// one before it; on which side of the quarter it is decides which, unless it is so near that it has to be compared with
+/// the edge.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Guess<L> {
     scale: L,
