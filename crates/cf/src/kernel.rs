@@ -1,7 +1,7 @@
 //! Decoding of buffers, in loops over one type.
 
 use bytes::Bytes;
-use codec::{Elements, VariableBuilder};
+use codec::{Elements, VariableBuilder, filled};
 use half::f16;
 use meta::data_type::Number;
 
@@ -349,7 +349,7 @@ fn masked<T: Stored, F: Float>(mask: &Mask, bytes: &Bytes, compute: impl Fn(F) -
 }
 
 fn mapped<T: Stored, F: Float>(bytes: &Bytes, compute: impl Fn(F) -> F) -> Bytes {
-    let mut out = vec![0; (bytes.len() / T::SIZE).saturating_mul(F::SIZE)];
+    let mut out = filled(0, (bytes.len() / T::SIZE).saturating_mul(F::SIZE));
     let elements = bytes.chunks_exact(T::SIZE).zip(out.chunks_exact_mut(F::SIZE));
     elements.for_each(|(stored, out)| compute(F::from_stored(T::read(stored))).write(out));
     out.into()

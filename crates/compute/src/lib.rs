@@ -23,7 +23,6 @@ mod cast;
 mod element;
 mod error;
 mod exact;
-mod filled;
 mod function;
 mod grid;
 mod kind;

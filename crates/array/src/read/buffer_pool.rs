@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
+use codec::filled;
 use parking_lot::Mutex;
 
 use crate::memory::claim::{Permit, attach};
@@ -39,7 +40,7 @@ impl BufferPool {
                 buffer.resize(len, 0);
                 buffer
             }
-            None => vec![0; len],
+            None => filled(0, len),
         }
     }
 

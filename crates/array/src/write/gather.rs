@@ -1,7 +1,7 @@
 //! Gathering: from received elements to chunks.
 
 use bytes::{Bytes, BytesMut};
-use codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements};
+use codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements, filled};
 
 use super::layout::elements;
 use crate::grid::{
@@ -60,7 +60,7 @@ pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: us
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let numbered: Vec<DimIndexer> = selection.iter().map(numbered).collect();
     let Elements::Fixed(from) = &window.elements else { return Err(InternalError) };
-    let mut out = vec![0; index(elements(selection))?.checked_mul(size).ok_or(InternalError)?];
+    let mut out = filled(0, index(elements(selection))?.checked_mul(size).ok_or(InternalError)?);
     let runs = StridedCopies::new(&numbered, &Strides::of(&shape), &window.strides);
     copy(&mut out, from, &runs, size)?;
     Ok(out)
@@ -146,14 +146,18 @@ fn fixed_base(chunk: &ChunkRepresentation, base: ChunkBase, size: usize) -> Resu
         ChunkBase::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(BytesMut::from(bytes)),
         ChunkBase::Stored(_) => Err(InternalError),
         ChunkBase::Missing if fill.iter().any(|&byte| byte != 0) => {
-            let mut cells = BytesMut::zeroed(len);
+            let mut cells = zeros(len);
             cells.chunks_exact_mut(size).for_each(|cell| {
                 cell.iter_mut().zip(fill).for_each(|(cell, &byte)| *cell = byte);
             });
             Ok(cells)
         }
-        ChunkBase::Missing | ChunkBase::Overwritten => Ok(BytesMut::zeroed(len)),
+        ChunkBase::Missing | ChunkBase::Overwritten => Ok(zeros(len)),
     }
+}
+
+fn zeros(len: usize) -> BytesMut {
+    Bytes::from(filled(0, len)).into()
 }
 
 fn assemble_variable(

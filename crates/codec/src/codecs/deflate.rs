@@ -11,7 +11,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use libdeflater::{DecompressionError, Decompressor};
 
 use super::bounded_output::{Step, StreamDecoder, initial_capacity};
-use crate::{CodecError, Cost};
+use crate::{CodecError, Cost, filled};
 
 /// The container of deflated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn decode_to_size(wrapper: Container, encoded: &[u8], len: u64) -> Op
     if capacity as u64 != len {
         return None;
     }
-    let mut decoded = vec![0; capacity];
+    let mut decoded = filled(0, capacity);
     decode_exact(wrapper, encoded, &mut decoded).ok()?;
     Some(decoded)
 }

@@ -32,7 +32,7 @@ use serde::Deserialize;
 use super::bounded_output::compressed_size_bound;
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
-    factory::parse_configuration,
+    factory::parse_configuration, filled,
 };
 
 const NAME: &str = "lz4";
@@ -66,7 +66,7 @@ impl BytesToBytes for Lz4 {
             return Err(malformed("the block is too short for its length"));
         }
         let len = usize::try_from(len).map_err(|_| malformed("the length exceeds the address space"))?;
-        let mut decoded = vec![0; len];
+        let mut decoded = filled(0, len);
         decode_block(block, &mut decoded, NAME)?;
         Ok(decoded.into())
     }

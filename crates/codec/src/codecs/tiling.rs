@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{ChunkRepresentation, CodecError, Elements, VariableBuilder, VariableElements};
+use crate::{ChunkRepresentation, CodecError, Elements, VariableBuilder, VariableElements, filled};
 
 const NAME: &str = "sharding_indexed";
 
@@ -106,7 +106,7 @@ impl<'a> ChunkAssembler<'a> {
     /// `budget`.
     pub(super) fn new(chunk: &'a ChunkRepresentation, budget: u64) -> Result<Self, CodecError> {
         let elements = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
-            (Some(len), Some(size)) => AssembledElements::Fixed { bytes: vec![0; to_usize(len)?], size },
+            (Some(len), Some(size)) => AssembledElements::Fixed { bytes: filled(0, to_usize(len)?), size },
             _ => {
                 let cost = chunk.num_elements().saturating_mul(size_of::<(usize, usize)>() as u64);
                 let remaining = budget.checked_sub(cost).ok_or(CodecError::BudgetExceeded { codec: NAME, budget })?;

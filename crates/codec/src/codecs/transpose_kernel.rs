@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+use crate::filled;
+
 /// A dimension of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
@@ -103,7 +105,7 @@ impl Permutation {
         if axes.is_empty() || unit == 0 || bytes.is_empty() {
             return bytes;
         }
-        let mut out = vec![0; bytes.len()];
+        let mut out = filled(0, bytes.len());
         match unit {
             1 => transpose_words::<1>(&axes, &bytes, &mut out),
             2 => transpose_words::<2>(&axes, &bytes, &mut out),

@@ -2,6 +2,7 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
 use half::f16;
 use meta::data_type::Number;
 
@@ -9,7 +10,6 @@ use super::{Accumulator, Computation, downcast};
 use crate::{
     element::{Ordered, Time},
     error::ComputeError,
-    filled::filled,
     kind::Kind,
 };
 

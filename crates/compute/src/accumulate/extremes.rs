@@ -2,11 +2,12 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
+
 use super::{Accumulator, Orders, downcast};
 use crate::{
     element::Ordered,
     error::ComputeError,
-    filled::filled,
     function::{Function, Missing, Operation},
     lanes::{
         sums::COLUMNS,

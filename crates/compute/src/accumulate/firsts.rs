@@ -2,8 +2,10 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
+
 use super::{Accumulator, downcast};
-use crate::{error::ComputeError, filled::filled};
+use crate::error::ComputeError;
 
 /// The first element of each group, of any type of a fixed size.
 pub(super) struct Firsts {

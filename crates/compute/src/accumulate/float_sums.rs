@@ -2,6 +2,7 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
 use num_bigint::BigInt;
 
 use super::{
@@ -17,7 +18,6 @@ use crate::{
         term::{Plain, Square},
         total::{Total, add_scaled, add_small},
     },
-    filled::filled,
     function::Operation,
     lanes::{
         sums::{BLOCK, BlockSums, COLUMNS, Specials, Start, WindowSums},

@@ -2,6 +2,7 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
 use num_bigint::{BigInt, BigUint};
 
 use super::{Accumulator, Computation, downcast};
@@ -10,7 +11,6 @@ use crate::{
     element::{Time, Whole},
     error::ComputeError,
     exact::ratio::{Precision, quotient, root, small_quotient, small_root},
-    filled::filled,
     function::Operation,
 };
 

@@ -2,11 +2,12 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
 use half::f16;
 use meta::data_type::Number;
 
 use super::{Accumulator, Computation, downcast};
-use crate::{element::Real, error::ComputeError, filled::filled, function::Operation, kind::Kind};
+use crate::{element::Real, error::ComputeError, function::Operation, kind::Kind};
 
 /// For each group, whether an element was found that decides the result: a true one for `any`, a false one for `all`.
 struct Decided<T> {

@@ -2,8 +2,10 @@
 
 use std::{any::Any, ops::Range};
 
+use codec::filled;
+
 use super::{Accumulator, downcast};
-use crate::{element::Ordered, error::ComputeError, filled::filled};
+use crate::{element::Ordered, error::ComputeError};
 
 /// The elements of each group: as a list where that is smaller than a count for each possible value.
 pub(super) enum Modes<O: Ordered> {

@@ -2,15 +2,14 @@
 
 use std::{collections::HashMap, ops::Range};
 
+use codec::filled;
+
 use super::{
     superaccumulator::SuperAccumulator,
     term::{Plain, Term, product},
     total::{Total, two_sum},
 };
-use crate::{
-    element::{Element, Real},
-    filled::filled,
-};
+use crate::element::{Element, Real};
 
 /// The elements that are added at a time.
 const BLOCK: usize = 256;

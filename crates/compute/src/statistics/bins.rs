@@ -2,11 +2,12 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
+use codec::filled;
 use half::f16;
 use meta::data_type::Number;
 
 use super::guess::{Guess, GuessedCounts, Numeric};
-use crate::{accumulate::Accumulator, error::ComputeError, filled::filled};
+use crate::{accumulate::Accumulator, error::ComputeError};
 
 /// The bins that are tried before an element is searched for.
 const MAX_STEPS: usize = 4;

@@ -5,9 +5,10 @@ use std::{
     ops::{Add, Mul, Sub},
 };
 
+use codec::filled;
+
 use crate::{
     element::Element,
-    filled::filled,
     lanes::widest::{Kernel, widest},
 };
 

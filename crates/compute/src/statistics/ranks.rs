@@ -2,7 +2,9 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError, filled::filled};
+use codec::filled;
+
+use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError};
 
 /// The counters of all brackets of a pass, at most.
 const MAX_COUNTERS: u64 = 1 << 20;

@@ -14,6 +14,7 @@ use meta::data_type::Number;
 
 use self::conversions::half_to_double;
 pub(super) use self::dtype::Dtype;
+use crate::filled;
 
 /// A number type of NumPy.
 pub(super) trait Num: Copy + 'static {
@@ -167,7 +168,7 @@ pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Vec<u8> {
 
 /// Maps each little-endian element with a function.
 pub(super) fn map<S: Num, T: Num>(bytes: &[u8], mut each: impl FnMut(S) -> T) -> Vec<u8> {
-    let mut out = vec![0; bytes.len() / S::SIZE * T::SIZE];
+    let mut out = filled(0, bytes.len() / S::SIZE * T::SIZE);
     for (from, to) in bytes.chunks_exact(S::SIZE).zip(out.chunks_exact_mut(T::SIZE)) {
         each(S::load(from)).store(to);
     }
