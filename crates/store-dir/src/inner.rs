@@ -12,6 +12,7 @@ use crate::{
     kept::Kept,
     options::Options,
     quiet::{Precision, Quiet},
+    recent::RecentNames,
     root::Root,
 };
 
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) prefetch: Arc<Semaphore>,
     pub(crate) buffers: Buffers,
     pub(crate) kept: Kept,
+    pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
     near: bool,
     versions: Versions,
@@ -45,6 +47,7 @@ impl Inner {
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             buffers: Buffers::default(),
             kept: Kept::default(),
+            recent: RecentNames::default(),
             near,
             versions: Versions::new(hash),
             quiet: Quiet::default(),
@@ -52,9 +55,14 @@ impl Inner {
         }
     }
 
+    /// True if to look at a file asks no other machine.
+    pub(crate) fn is_near(&self) -> bool {
+        self.near && !self.root.faults.is_uncached()
+    }
+
     /// Does work that never waits on this thread, since to switch threads takes longer; `None` if it would have to wait.
     pub(crate) fn at_once<T>(&self, work: impl FnOnce(&Self) -> Result<T, StepError>) -> Option<Result<T, StoreError>> {
-        if !self.near || self.root.faults.is_uncached() {
+        if !self.is_near() {
             return None;
         }
         match work(self) {

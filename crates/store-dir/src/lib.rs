@@ -109,6 +109,7 @@
 //! |---|---|
 //! | `store` | [`DirStore`] and its implementation of the store traits |
 //! | `read`, `list` | reading a value, and listing keys: the parts that wait |
+//! | `looks`, `recent` | looks at many files, directory by directory, and the names for which that waits for no disk |
 //! | `value_file`, `kept`, `buffers` | an open file, those that stay open, and the buffers that are read into |
 //! | `walk`, `directory` | the directories of a listing, and the children of one |
 //! | `inner` | what clones share; running what blocks |
@@ -127,10 +128,12 @@ mod file_systems;
 mod inner;
 mod kept;
 mod list;
+mod looks;
 mod names;
 mod options;
 mod quiet;
 mod read;
+mod recent;
 mod root;
 mod store;
 mod value_file;

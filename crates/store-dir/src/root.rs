@@ -157,14 +157,19 @@ impl Root {
         self.opened(file, attributes, Wait::Allowed).map(Some)
     }
 
+    /// Opens a directory for looks at the names in it, if that waits for no disk; `None` if there is none.
+    pub(crate) fn look_up_directory(&self, root: &Opened, path: &str) -> Result<Option<OwnedFd>, Failure> {
+        self.open_in(root, path, OFlags::PATH | OFlags::DIRECTORY, Wait::Never)
+    }
+
     /// The attributes of an open file.
     pub(crate) fn attributes(&self, file: impl AsFd, flags: AtFlags) -> Result<Attributes, Failure> {
         Ok(self.faults.attributes(Attributes::of(file, flags)?))
     }
 
     /// The attributes of a name in a directory, without following a symbolic link.
-    pub(crate) fn attributes_of_name(&self, directory: &Opened, name: &str) -> Result<Option<Attributes>, Failure> {
-        match Attributes::of_name(&directory.file, name, AtFlags::empty()) {
+    pub(crate) fn attributes_of_name(&self, directory: impl AsFd, name: &str) -> Result<Option<Attributes>, Failure> {
+        match Attributes::of_name(directory, name, AtFlags::empty()) {
             Ok(attributes) => Ok(Some(self.faults.attributes(attributes))),
             Err(error) if is_absence(error) => Ok(None),
             Err(error) => Err(error.into()),
@@ -228,7 +233,7 @@ impl Root {
     }
 
     /// The directory that is at the path now: programs that replace all data may replace the directory itself.
-    fn current(&self, wait: Wait) -> Result<Arc<Opened>, Failure> {
+    pub(crate) fn current(&self, wait: Wait) -> Result<Arc<Opened>, Failure> {
         let known = Arc::clone(&self.current.read());
         let found = Attributes::of_path(&self.path).map_err(Failure::Root);
         match (found, wait) {

@@ -5,7 +5,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use store::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore,
-    StoreError, ValueMeta, Version,
+    Recall, StoreError, ValueMeta, Version,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     file_systems::{is_local, staleness},
     inner::Inner,
     list,
+    looks::Looks,
     options::Options,
     read,
     root::Root,
@@ -72,6 +73,12 @@ impl ReadableStore for DirStore {
     /// The metadata as far as the kernel remembers them: it is asked again each time, but never waits for a disk.
     fn remembered(&self, key: &Key) -> Peek {
         read::peek(&self.inner, key)
+    }
+
+    /// Looks at the files of one directory after those of another.
+    fn recall(&self) -> Option<Recall<'_>> {
+        let mut looks = self.inner.is_near().then(|| Looks::new(&self.inner))?;
+        Some(Box::new(move |key| looks.look(key)))
     }
 }
 

@@ -125,7 +125,9 @@ impl Walker<'_> {
     fn value(&self, directory: &Opened, prefix: &str, name: &str) -> Result<Option<Found>, StoreError> {
         let Ok(key) = Key::parse(&format!("{prefix}{name}")) else { return Ok(None) };
         let failed = |failure| file_error(ACTION, key.as_str(), failure);
-        let Some(attributes) = self.root.attributes_of_name(directory, name).map_err(failed)? else { return Ok(None) };
+        let Some(attributes) = self.root.attributes_of_name(&directory.file, name).map_err(failed)? else {
+            return Ok(None);
+        };
         match attributes.kind {
             Kind::Regular => {
                 let same_device = attributes.id.device == directory.attributes.id.device;

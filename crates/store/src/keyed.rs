@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore, PageRequest, Peek,
-    Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark,
+    Prefix, ReadableStore, Recall, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark,
 };
 
 /// A [`SnapshotStore`] over a store without commits, whose values other programs may change at any time. Clones share
@@ -82,6 +82,10 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
 
     fn remembered(&self, key: &Key) -> Peek {
         self.store.remembered(key)
+    }
+
+    fn recall(&self) -> Option<Recall<'_>> {
+        self.store.recall()
     }
 
     fn remembers(&self) -> bool {
@@ -210,6 +214,17 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
         beginning.hold(value);
         self.begun.lock().push(beginning);
         Ok(Some(meta))
+    }
+
+    fn recall(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
+        let Some(mut recall) = self.store.recall() else { return Ok(()) };
+        let mut missing = None;
+        keys.for_each(&mut |key| match self.looks.lock().get_mut(&key) {
+            Some(look) if *look == Peek::Unknown => *look = recall(&key),
+            Some(_) => {}
+            None => missing = Some(key),
+        });
+        missing.map_or(Ok(()), |key| Err(StoreError::NotInSnapshot { key }))
     }
 
     fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {

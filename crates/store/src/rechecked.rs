@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, Entry, GetResult, Guarantees, Key, KeyPage, KeyTurns, ListableStore, PageRequest, Peek, Prefix,
-    ReadableStore, Recheck, StoreError, ValueMeta, Version,
+    ReadableStore, Recall, Recheck, StoreError, ValueMeta, Version,
 };
 
 /// The memory for all that is remembered, in bytes.
@@ -337,7 +337,20 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
     }
 
     fn remembered(&self, key: &Key) -> Peek {
-        self.fresh(key).map_or(Peek::Unknown, |found| Peek::Known(found.meta))
+        match self.recheck {
+            // What the store itself remembers is current.
+            Recheck::Always => self.store.remembered(key),
+            Recheck::After(_) | Recheck::Never => {
+                self.fresh(key).map_or(Peek::Unknown, |found| Peek::Known(found.meta))
+            }
+        }
+    }
+
+    fn recall(&self) -> Option<Recall<'_>> {
+        match self.recheck {
+            Recheck::Always => self.store.recall(),
+            Recheck::After(_) | Recheck::Never => None,
+        }
     }
 
     fn remembers(&self) -> bool {

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::{
-    ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore, StoreError,
-    ValueMeta, Version,
+    ByteRange, DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore, Recall,
+    StoreError, ValueMeta, Version,
 };
 
 #[async_trait]
@@ -31,6 +31,10 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
 
     fn remembered(&self, key: &Key) -> Peek {
         (**self).remembered(key)
+    }
+
+    fn recall(&self) -> Option<Recall<'_>> {
+        (**self).recall()
     }
 
     fn remembers(&self) -> bool {

@@ -70,6 +70,12 @@ pub trait ReadableStore: Send + Sync {
         Peek::Unknown
     }
 
+    /// A function that tells what is [remembered](Self::remembered) of one key after another, if that can be faster for
+    /// keys that follow each other in a listing. It may know less. By default there is none.
+    fn recall(&self) -> Option<Recall<'_>> {
+        None
+    }
+
     /// True if the store [remembers](Self::remembered) what it reads, so that two looks at a key, one after the other,
     /// cost one request.
     fn remembers(&self) -> bool {
@@ -83,6 +89,9 @@ pub trait ReadableStore: Send + Sync {
     /// [remember](Self::remembered) it. By default it remembers nothing.
     fn note_absent(&self, _key: &Key, _asked: Instant) {}
 }
+
+/// Tells what a store remembers of one key after another.
+pub type Recall<'s> = Box<dyn FnMut(&Key) -> Peek + Send + 's>;
 
 /// Sets and erases values.
 #[async_trait]
@@ -297,6 +306,12 @@ pub trait Snapshot: Send + Sync {
     /// All snapshots of a store together begin to read few values, and no bytes of these before they are asked for.
     async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.head(key).await
+    }
+
+    /// Peeks at keys that follow each other in a listing, if that is faster than to [peek](Self::peek) at each. By
+    /// default nothing is done.
+    fn recall(&self, _keys: &dyn KeySource) -> Result<(), StoreError> {
+        Ok(())
     }
 
     /// Takes what a listing of the store, asked for at `asked`, has shown of `key` as the first look at it. By default

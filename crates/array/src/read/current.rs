@@ -58,6 +58,7 @@ async fn plan_on(
     }
     let documents = resolved.read_set.keys().cloned().collect();
     let snapshot = ReadPlan::snapshot(context, documents, prepared.as_ref().ok()).await?;
+    prepared.as_ref().map_or(Ok(()), |plan| plan.recall(&*snapshot))?;
     let learnt = async {
         match &prepared {
             Ok(plan) => plan.learn_few(context, &*snapshot).await,

@@ -192,7 +192,11 @@ impl ReadPlan {
         } else {
             let keys = self.keys.clone();
             let steps = self.memory.plan / CHUNK_PLAN_SIZE * STEPS_PER_INNER_CHUNK;
-            let look_up = move || keys.look_up(&*snapshot).map(|found| (snapshot, found)).map_err(ArrayError::from);
+            let look_up = move || {
+                snapshot.recall(&keys)?;
+                let found = keys.look_up(&*snapshot)?;
+                Ok::<_, ArrayError>((snapshot, found))
+            };
             context.run_blocking(steps, look_up).await?
         };
         if found.unknown == 0 || found.touched > most_learnt(context, &self.keys.array) {
@@ -201,6 +205,11 @@ impl ReadPlan {
         self.learn(context, &*snapshot, self.unknown_keys(&*snapshot)).await?;
         let found = self.keys.look_up(&*snapshot)?;
         Ok((snapshot, found))
+    }
+
+    /// Peeks at the chunks if they are neither few nor so many that they are looked up off the async threads.
+    pub(crate) fn recall(&self, snapshot: &dyn Snapshot) -> Result<(), StoreError> {
+        if self.has_many_chunks() && self.memory.plan == 0 { snapshot.recall(&self.keys) } else { Ok(()) }
     }
 
     /// Makes the versions of the chunks known to the snapshot if they are few, so that a distant store is asked for

@@ -25,6 +25,14 @@ struct Part {
     common_prefix: String,
 }
 
+/// The same while all keys are borrowed.
+#[derive(Clone, Copy)]
+struct KeysOfStore<'k> {
+    all: &'k dyn KeySource,
+    mounts: &'k [Mount],
+    mount: Option<usize>,
+}
+
 /// Takes a snapshot of each store that has some of the keys.
 pub(super) async fn snapshot_of_places(
     root: &ServedStore,
@@ -81,9 +89,20 @@ impl KeySource for Part {
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(Key)) {
-        self.all.for_each(&mut |key| match place_of_key(&self.mounts, &key) {
-            Place::Root if self.mount.is_none() => visit(key),
-            Place::Mounted(_, below) if index_of(&self.mounts, &key) == self.mount => visit(below),
+        KeysOfStore { all: &*self.all, mounts: &self.mounts, mount: self.mount }.for_each(visit);
+    }
+}
+
+impl KeySource for KeysOfStore<'_> {
+    fn common_prefix(&self) -> &str {
+        ""
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(Key)) {
+        let Self { all, mounts, mount } = *self;
+        all.for_each(&mut |key| match place_of_key(mounts, &key) {
+            Place::Root if mount.is_none() => visit(key),
+            Place::Mounted(_, below) if index_of(mounts, &key) == mount => visit(below),
             Place::Root | Place::Mounted(..) | Place::Hidden => {}
         });
     }
@@ -112,6 +131,15 @@ struct Located<'p> {
 }
 
 impl Parts {
+    /// The snapshots, each with the number of its mount; `None` for that of the store at the root.
+    fn snapshots(&self) -> impl Iterator<Item = (Option<usize>, &dyn Snapshot)> {
+        let mounted = self.mounted.iter().enumerate().map(|(index, snapshot)| (Some(index), snapshot));
+        [(None, &self.root)]
+            .into_iter()
+            .chain(mounted)
+            .filter_map(|(mount, snapshot)| Some((mount, snapshot.as_deref()?)))
+    }
+
     /// The snapshot that has a key; `None` if the key has the name of a mount.
     fn locate(&self, key: &Key) -> Result<Option<Located<'_>>, StoreError> {
         let missing = || StoreError::NotInSnapshot { key: key.clone() };
@@ -164,6 +192,18 @@ impl Snapshot for Parts {
     async fn begin(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let Some(located) = self.locate(key)? else { return Ok(None) };
         located.snapshot.begin(&located.key).await.map_err(|error| located.error(error))
+    }
+
+    fn recall(&self, keys: &dyn KeySource) -> Result<(), StoreError> {
+        for (mount, snapshot) in self.snapshots() {
+            let recalled = snapshot.recall(&KeysOfStore { all: keys, mounts: &self.mounts, mount });
+            let mounted = mount.and_then(|index| self.mounts.get(index));
+            recalled.map_err(|error| match mounted {
+                Some(mount) => mount.error(error),
+                None => error,
+            })?;
+        }
+        Ok(())
     }
 
     fn note_listed(&self, key: &Key, found: Option<ValueMeta>, asked: Instant) -> Result<(), StoreError> {
