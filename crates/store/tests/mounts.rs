@@ -12,11 +12,12 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt;
 use store::{
-    ByteRange, Change, ChangeOutcome, Conditions, Consolidated, DirPage, Guarantees, Key, KeyCount, KeyPage, Keyed,
-    ListableStore, Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition,
-    Prefix, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, StoreError, StoreWrapper, TransactionalStore,
-    WriteableStore, Writes, conformance::Factory,
+    ByteRange, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult, Guarantees, Key, KeyCount, KeyPage,
+    Keyed, ListableStore, Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition,
+    Prefix, ReadableStore, Reads, Recall, Recheck, Rechecked, ServedStore, Snapshot, SnapshotStore, StoreError,
+    StoreWrapper, TransactionalStore, ValueMeta, WriteableStore, Writes, conformance::Factory,
 };
 use tokio::time::Instant;
 
@@ -188,6 +189,62 @@ async fn listed_keys_are_known_to_the_snapshot_of_their_store() {
     assert_eq!(snapshot.peek(&keys[0]).unwrap(), Peek::Known(found));
     assert_eq!(snapshot.peek(&keys[1]).unwrap(), Peek::Known(None));
     assert!(matches!(snapshot.peek(&keys[2]).unwrap(), Peek::Known(Some(_))), "commits are known without listings");
+}
+
+/// A store that recalls what it has.
+#[derive(Clone)]
+struct Recalling(MemoryStore, Arc<AtomicU64>);
+
+#[async_trait]
+impl ReadableStore for Recalling {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        self.0.get(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        self.0.head(key).await
+    }
+
+    fn recall(&self) -> Option<Recall<'_>> {
+        Some(Box::new(|key| {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            let found = self.0.head(key).now_or_never();
+            found.and_then(Result::ok).map_or(Peek::Unknown, Peek::Known)
+        }))
+    }
+}
+
+#[async_trait]
+impl ListableStore for Recalling {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        self.0.list_prefix(prefix, page).await
+    }
+
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
+        self.0.list_dir(prefix, page).await
+    }
+}
+
+#[tokio::test]
+async fn each_store_recalls_its_keys() {
+    let fixture = Fixture::new().await;
+    let recalled = Arc::new(AtomicU64::new(0));
+    let recalling = Rechecked::new(Recalling(fixture.lab.clone(), recalled.clone()), Recheck::Always);
+    let lab: Arc<dyn SnapshotStore> = Arc::new(Keyed::new(recalling, Guarantees::READ_ONLY));
+    let mounts = BTreeMap::from([(name("lab"), lab), (name("lab-2"), foreign(&fixture.other))]);
+    let all = Mounts::new("test", Arc::new(fixture.root.clone()).into(), mounts);
+    let keys = ["a", "lab", "lab/c/0", "lab/d", "lab/none", "lab-2/e"].map(key);
+    let snapshot = all.snapshot(&keys).await.unwrap();
+    let first = snapshot.head(&keys[3]).await.unwrap();
+    put(&fixture.lab, &["d"]).await;
+    snapshot.recall(&keys.to_vec()).unwrap();
+    assert_eq!(recalled.load(Ordering::Relaxed), 2, "one was looked at before");
+    assert_eq!(snapshot.peek(&keys[2]).unwrap(), Peek::Known(fixture.lab.head(&key("c/0")).await.unwrap()));
+    assert_eq!(snapshot.peek(&keys[3]).unwrap(), Peek::Known(first), "the first look counts");
+    assert_eq!(snapshot.peek(&keys[4]).unwrap(), Peek::Known(None));
+    assert_eq!(snapshot.peek(&keys[5]).unwrap(), Peek::Unknown, "its store recalls nothing");
+    let missing = snapshot.recall(&vec![key("lab/d"), key("lab/e")]);
+    assert!(matches!(missing, Err(StoreError::NotInSnapshot { key: missing }) if missing == key("lab/e")));
 }
 
 struct Unlisted(MemoryStore);
