@@ -29,6 +29,9 @@ const KEYS: [&str; 14] = [
     "pipe",
 ];
 
+/// A change of files, with its name.
+type Change<'c> = (&'static str, &'c dyn Fn(&Fixture));
+
 /// A time after which each file is quiet.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -83,7 +86,7 @@ async fn what_is_recalled_is_what_a_look_finds() {
             Symlinks::Follow => &["link"],
         };
         assert_eq!(assert_current(&fixture).await, never, "{symlinks:?}");
-        let changes: [(&str, &dyn Fn(&Fixture)); 9] = [
+        let changes: [Change<'_>; 9] = [
             ("a file is replaced", &|at| replace(&at.path("d/0"), b"another")),
             ("a file is removed", &|at| fs::remove_file(at.path("d/1")).unwrap()),
             ("a file is created", &|at| at.write("d/2", "2")),

@@ -2,7 +2,7 @@
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use serde_json::json;
@@ -19,6 +19,9 @@ use crate::{
 
 /// The functions that are compared, with their names in dask.
 const FUNCTIONS: [&str; 4] = ["mean", "std", "nanmax", "min"];
+
+/// The time of a turn, at least.
+const TURN: Duration = Duration::from_millis(300);
 
 /// `first` decodes every chunk and looks at one element of each.
 const DECODING_ALONE: &str = "reduce=first";
@@ -81,7 +84,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     section.add("**Means of axes and windows**, no decoded chunk cached.", windows.into());
     section.add(
         "**Tiles of 512²**: means of windows of 8 × 8 of a `float32` picture, whose decoded chunks are cached.",
-        vec![tiles],
+        tiles.into(),
     );
     section.add("**A remembered result.**", remembered);
     section.add_peaks([peak, cached.peak(), of_tiles]);
@@ -89,7 +92,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
 }
 
 /// Reads tiles of a picture of 8192 elements along each dimension, one after another.
-fn tiles(bench: &Bench) -> (Comparison, Peak) {
+fn tiles(bench: &Bench) -> ([Comparison; 2], Peak) {
     const SIDE: u64 = 8192;
     const CHUNK: u64 = 512;
     const TILE: u64 = 4096;
@@ -108,8 +111,9 @@ fn tiles(bench: &Bench) -> (Comparison, Peak) {
         send("PUT", &target, "application/octet-stream", &elements.collect::<Vec<u8>>());
     }
     let mut connection = Connection::open(server.address);
-    let mut read = |at: u64| {
+    let mut read = |at: u64, is_aligned: bool| {
         let [row, column] = [at * 97, at * 131].map(|start| start % (SIDE - TILE));
+        let [row, column] = if is_aligned { [row, column].map(|start| start / CHUNK * CHUNK) } else { [row, column] };
         let target = format!(
             "/array/picture?select={row}:{},{column}:{}&reduce=mean&coarsen.0=8&coarsen.1=8&format=raw",
             row + TILE,
@@ -120,16 +124,17 @@ fn tiles(bench: &Bench) -> (Comparison, Peak) {
         assert_eq!(status, 200, "{target}");
         begin.elapsed().as_secs_f64()
     };
-    for at in 0..20 {
-        read(at);
-    }
-    let turn = move |_| Turn::sequence((0..20).map(&mut read).collect());
-    let tiles = Comparison::run("tile", bench.options.scale.rounds, vec![Contestant::new("zarrd", turn)]);
-    let peak = server.peak();
-    (tiles, peak)
+    let tiles = [("a tile of whole chunks", true), ("a tile across chunks", false)].map(|(name, is_aligned)| {
+        // Steps that lead to other chunks each time.
+        let mut turn = || Turn::sequence((0..20).map(|at| read(at * 23, is_aligned)).collect());
+        turn();
+        Comparison::run(name, bench.options.scale.rounds, vec![Contestant::new("zarrd", |_| turn())])
+    });
+    (tiles, server.peak())
 }
 
-/// Asks for a result that is not remembered: with another `ddof`, or range of a histogram, it is another one. Each
+/// Asks for results that are not remembered: with another `ddof`, or range of a histogram, it is another one. Each turn
+/// lasts a while, since the first request of it finds the caches of the processor as the last contestant left them. Each
 /// contestant has an unmeasured turn first.
 fn zarrd<'a>(name: &str, server: &'a Zarrd, array: &str, query: String) -> Contestant<'a> {
     let path = format!("/array/{array}?{query}");
@@ -145,10 +150,17 @@ fn zarrd<'a>(name: &str, server: &'a Zarrd, array: &str, query: String) -> Conte
         let mut connection = Connection::open(server.address);
         let begin = Instant::now();
         assert_eq!(connection.request(&get(&fresh), b"").0, 200, "{fresh}");
-        Turn::once(begin.elapsed().as_secs_f64())
+        begin.elapsed().as_secs_f64()
     };
-    ask();
-    Contestant::new(name, move |_| ask())
+    let turn = move || {
+        let (begin, mut latencies) = (Instant::now(), Vec::new());
+        while begin.elapsed() < TURN {
+            latencies.push(ask());
+        }
+        Turn::sequence(latencies)
+    };
+    turn();
+    Contestant::new(name, move |_| turn())
 }
 
 fn repeated(server: &Zarrd, path: &str) -> Turn {

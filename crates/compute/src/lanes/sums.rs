@@ -6,6 +6,7 @@
 
 use super::{
     extremes::count_single,
+    magnitudes::{Exponents, LANES, Magnitudes, count_bits, magnitudes},
     widest::{Kernel, widest},
 };
 
@@ -17,13 +18,6 @@ pub(crate) const COLUMNS: usize = 512;
 /// The numbers that are read twice, since they are still in the processor's first cache.
 const NEAR: usize = 128;
 
-/// The bits of the significand of an `f32`.
-const SIGNIFICAND: i32 = 24;
-/// The bits of the significand of an `f64`.
-const WIDE_SIGNIFICAND: i32 = 53;
-
-/// The numbers that are read at a time.
-const LANES: usize = 8;
 /// The partial sums that are computed side by side.
 const SUMS: usize = LANES;
 
@@ -45,13 +39,6 @@ pub(crate) struct Specials {
     pub(crate) nan: u64,
     pub(crate) has_infinity: bool,
     pub(crate) has_negative_infinity: bool,
-}
-
-/// The exponents of some finite numbers that are not zero, as an `f32` has them: 127 for 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Exponents {
-    smallest: i32,
-    largest: i32,
 }
 
 /// The sum of at most [`BLOCK`] numbers, and with `SQUARES` that of their squares; `None` if one is not finite, or if
@@ -82,11 +69,11 @@ impl<const SQUARES: bool> Kernel for Block<'_, SQUARES> {
         if !exponents.allow(values.len()) || sums.sum.is_nan() {
             return None;
         }
-        if !SQUARES || exponents.allow_squares(values.len(), *start) {
+        if !SQUARES || start.allows(exponents, values.len()) {
             return Some(sums);
         }
-        *start = exponents.start(values.len());
-        exponents.allow_squares(values.len(), *start).then(|| moments(values, *start).1)
+        *start = Start::least(exponents, values.len());
+        start.allows(exponents, values.len()).then(|| moments(values, *start).1)
     }
 }
 
@@ -135,8 +122,8 @@ impl<'a, I: Iterator<Item = &'a [[u8; 4]]> + Clone, const SQUARES: bool> Kernel 
         if SQUARES {
             let exponents = magnitudes(rows.clone()).exponents(rows.clone())?;
             exponents.is_none_or(|exponents| exponents.allow(count)).then_some(())?;
-            let start = exponents.map_or(Start::default(), |exponents| exponents.start(count));
-            exponents.is_none_or(|exponents| exponents.allow_squares(count, start)).then_some(())?;
+            let start = exponents.map_or(Start::default(), |exponents| Start::least(exponents, count));
+            exponents.is_none_or(|exponents| start.allows(exponents, count)).then_some(())?;
             low.fill(0.0);
             add_moments(rows, start.value(), [sums, high, low]);
             add_columns(high, len, of_high);
@@ -233,28 +220,19 @@ pub(crate) fn copy_finite(values: &[[u8; 4]], finite: &mut [[u8; 4]]) -> Special
     Specials { nan: nan.into(), has_infinity: infinity != 0, has_negative_infinity: negative != 0 }
 }
 
-impl Exponents {
-    /// True if an `f64` has every sum of `count` such numbers, all of which are multiples of the smallest one's lowest
-    /// bit.
-    #[inline(always)]
-    fn allow(self, count: usize) -> bool {
-        self.largest - self.smallest + SIGNIFICAND + count_bits(count) <= WIDE_SIGNIFICAND
-    }
-
+impl Start {
     /// The least start of sums of `count` squares.
     #[inline(always)]
-    fn start(self, count: usize) -> Start {
-        Start(2 * (self.largest - 127) + 3 + count_bits(count))
+    fn least(exponents: Exponents, count: usize) -> Self {
+        Self(2 * (exponents.largest - 127) + 3 + count_bits(count))
     }
 
-    /// True if sums of `count` squares that begin with `start` are exact in [`moments`].
+    /// True if sums of `count` squares that begin with it are exact in [`moments`].
     #[inline(always)]
-    fn allow_squares(self, count: usize, start: Start) -> bool {
-        self.start(count) <= start && start.0 + count_bits(count) - 59 <= 2 * (self.smallest - 127)
+    fn allows(self, exponents: Exponents, count: usize) -> bool {
+        Self::least(exponents, count) <= self && self.0 + count_bits(count) - 59 <= 2 * (exponents.smallest - 127)
     }
-}
 
-impl Start {
     /// A power of two.
     #[inline(always)]
     fn value(self) -> f64 {
@@ -262,121 +240,9 @@ impl Start {
     }
 }
 
-/// The least exponent of a power of two that is more than a count.
-#[inline(always)]
-fn count_bits(count: usize) -> i32 {
-    i32::try_from(usize::BITS - count.leading_zeros()).unwrap_or(WIDE_SIGNIFICAND)
-}
-
 #[inline(always)]
 fn wide(value: [u8; 4]) -> f64 {
     f32::from_le_bytes(value).into()
-}
-
-/// The smallest and the largest magnitude of numbers that are not NaN, of which each lane has some.
-#[derive(Clone, Copy, Debug)]
-struct Magnitudes {
-    smallest: [f32; LANES],
-    largest: [f32; LANES],
-}
-
-impl Magnitudes {
-    const NONE: Self = Self { smallest: [f32::INFINITY; LANES], largest: [0.0; LANES] };
-
-    #[inline(always)]
-    fn add(&mut self, block: &[[u8; 4]; LANES]) {
-        self.add_mapped(block, |magnitude| magnitude);
-    }
-
-    #[inline(always)]
-    fn add_mapped(&mut self, block: &[[u8; 4]; LANES], map: impl Fn(f32) -> f32) {
-        let block = block.map(|value| map(f32::from_le_bytes(value).abs()));
-        self.smallest.iter_mut().zip(block).for_each(|(best, one)| *best = lesser(one, *best));
-        self.largest.iter_mut().zip(block).for_each(|(best, one)| *best = greater(one, *best));
-    }
-
-    /// Adds fewer numbers than there are lanes.
-    #[inline(always)]
-    fn add_rest(&mut self, rest: &[[u8; 4]]) {
-        if let Some(last) = padded(rest) {
-            self.add(&last);
-        }
-    }
-
-    #[inline(always)]
-    fn add_all(&mut self, values: &[[u8; 4]]) {
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        blocks.iter().for_each(|block| self.add(block));
-        self.add_rest(rest);
-    }
-
-    /// The exponents of those that are neither zero nor NaN, if there are any; `None` if one is infinite. `rows` are the
-    /// numbers.
-    #[inline(always)]
-    fn exponents<'a>(&self, rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Option<Option<Exponents>> {
-        let (smallest, largest) = match self.folded() {
-            (0.0, _) => without_zeros(rows).folded(),
-            magnitudes => magnitudes,
-        };
-        // The exponents of subnormal numbers are that of the smallest normal one.
-        let exponent = |magnitude: f32| i32::try_from(magnitude.to_bits() >> 23).unwrap_or(0).max(1);
-        match largest {
-            0.0 => Some(None),
-            f32::INFINITY => None,
-            _ => Some(Some(Exponents { smallest: exponent(smallest), largest: exponent(largest) })),
-        }
-    }
-
-    #[inline(always)]
-    fn folded(&self) -> (f32, f32) {
-        (folded(&self.smallest, lesser), folded(&self.largest, greater))
-    }
-}
-
-/// Fewer numbers than there are lanes, and one of them in the other lanes; `None` if there are none.
-#[inline(always)]
-fn padded(rest: &[[u8; 4]]) -> Option<[[u8; 4]; LANES]> {
-    let mut last = [*rest.first()?; LANES];
-    last.iter_mut().zip(rest).for_each(|(slot, &value)| *slot = value);
-    Some(last)
-}
-
-#[inline(always)]
-fn magnitudes<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Magnitudes {
-    let mut magnitudes = Magnitudes::NONE;
-    rows.for_each(|values| magnitudes.add_all(values));
-    magnitudes
-}
-
-/// The magnitudes of the numbers that are not zero: NaN is not less than anything.
-#[inline(always)]
-fn without_zeros<'a>(rows: impl Iterator<Item = &'a [[u8; 4]]>) -> Magnitudes {
-    let mut magnitudes = Magnitudes::NONE;
-    for values in rows {
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        for block in blocks.iter().chain(&padded(rest)) {
-            magnitudes.add_mapped(block, |magnitude| if magnitude == 0.0 { f32::NAN } else { magnitude });
-        }
-    }
-    magnitudes
-}
-
-/// The first number if it is less, else the second one, also if one is NaN.
-#[inline(always)]
-fn lesser(one: f32, other: f32) -> f32 {
-    if one < other { one } else { other }
-}
-
-/// The first number if it is greater, else the second one, also if one is NaN.
-#[inline(always)]
-fn greater(one: f32, other: f32) -> f32 {
-    if one > other { one } else { other }
-}
-
-/// The best of some lanes. If this was inlined, the lanes would be kept apart instead of in vectors.
-#[inline(never)]
-fn folded(lanes: &[f32; LANES], better: fn(f32, f32) -> f32) -> f32 {
-    lanes.iter().copied().reduce(better).unwrap_or(0.0)
 }
 
 /// The sum of some numbers, and their magnitudes, which tell whether it is exact.
