@@ -18,6 +18,9 @@ pub(crate) trait Element: Copy + Send + Sync + PartialEq + 'static {
     /// The elements of a buffer; bytes beyond the last complete one are ignored.
     fn all(bytes: &[u8]) -> &[Self::Bytes];
 
+    /// The elements of a buffer, as [`all`](Self::all), to be changed.
+    fn all_mut(bytes: &mut [u8]) -> &mut [Self::Bytes];
+
     /// Reads an element.
     fn read(bytes: Self::Bytes) -> Self;
 
@@ -177,6 +180,11 @@ macro_rules! element {
             #[inline]
             fn all(bytes: &[u8]) -> &[Self::Bytes] {
                 bytes.as_chunks().0
+            }
+
+            #[inline]
+            fn all_mut(bytes: &mut [u8]) -> &mut [Self::Bytes] {
+                bytes.as_chunks_mut().0
             }
 
             #[inline]

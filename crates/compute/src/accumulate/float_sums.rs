@@ -48,6 +48,8 @@ pub(super) const SIZE_OF_MOMENTS: u64 = 2 * ExactSums::SIZE + 8;
 struct FloatSums<R, const PARTS: usize, const SKIP: bool> {
     parts: [PartSums; PARTS],
     counts: Vec<u64>,
+    /// A buffer for elements with zeros in place of NaN.
+    finite: Vec<u8>,
     computation: Computation,
     element: std::marker::PhantomData<fn(R)>,
 }
@@ -106,6 +108,7 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
         Self {
             parts: std::array::from_fn(part),
             counts: filled(0, groups),
+            finite: Vec::new(),
             computation: computation.clone(),
             element: std::marker::PhantomData,
         }
@@ -132,14 +135,21 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
 
     /// Adds each window of `len` bytes of a few rows.
     fn add_band(&mut self, first: usize, rows: Rows<'_>, len: usize) {
-        if self.add_exact_windows(first, rows, len / size_of::<R::Bytes>().max(1)) {
+        let width = len / size_of::<R::Bytes>().max(1);
+        if self.add_exact_windows(first, rows, width) {
             return;
         }
         let windows = rows.width() / len.max(1);
-        if windows <= FEW_WINDOWS || len == Self::SIZE_OF_ELEMENT {
+        if windows <= FEW_WINDOWS {
             return self.add_each_row(first, rows, len);
         }
-        // Few of the elements may be the reason, such as NaN.
+        if self.add_windows_with_nan(first, rows, width) {
+            return;
+        }
+        if len == Self::SIZE_OF_ELEMENT {
+            return self.add_each_row(first, rows, len);
+        }
+        // Few of the elements may be the reason.
         let half = windows / 2;
         self.add_band(first, rows.part(0, half * len), len);
         self.add_band(first.saturating_add(half), rows.part(half * len, rows.width()), len);
@@ -168,6 +178,45 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
         let counted = (width as u64).saturating_mul(rows.count() as u64);
         self.counts.iter_mut().skip(first).take(windows).for_each(|count| *count = count.saturating_add(counted));
         true
+    }
+
+    /// Adds each window of `width` elements of some rows if some are NaN and the sums of the others are exact; else
+    /// changes nothing and returns false.
+    fn add_windows_with_nan(&mut self, first: usize, rows: Rows<'_>, width: usize) -> bool {
+        let mut finite = std::mem::take(&mut self.finite);
+        finite.clear();
+        finite.resize(rows.count().saturating_mul(rows.width()), 0);
+        let mut specials = Specials::default();
+        for (row, finite) in rows.iter().zip(finite.chunks_exact_mut(rows.width().max(1))) {
+            specials = specials.and(R::copy_finite(R::all(row), R::all_mut(finite)));
+        }
+        let is_nan_alone = specials.nan > 0 && !specials.has_infinity && !specials.has_negative_infinity;
+        let without = Rows::new(&finite, rows.width(), (rows.width(), rows.count())).filter(|_| is_nan_alone);
+        let is_added = without.is_some_and(|without| self.add_exact_windows(first, without, width));
+        self.finite = finite;
+        if is_added {
+            self.add_nan_of_windows(first, rows, width);
+        }
+        is_added
+    }
+
+    /// Corrects the sums and counts of windows that were added with zeros in place of NaN.
+    fn add_nan_of_windows(&mut self, first: usize, rows: Rows<'_>, width: usize) {
+        let mut found = [0_u32; COLUMNS];
+        for row in rows.iter() {
+            for (found, window) in found.iter_mut().zip(R::all(row).chunks_exact(width.max(1))) {
+                *found += window.iter().map(|&value| u32::from(is_nan::<R>(value))).sum::<u32>();
+            }
+        }
+        for (group, nan) in (first..).zip(found).filter(|(_, nan)| *nan > 0) {
+            if SKIP {
+                let count = self.counts.get_mut(group);
+                count.into_iter().for_each(|count| *count = count.saturating_sub(nan.into()));
+            } else {
+                let specials = Specials { nan: nan.into(), ..Specials::default() };
+                self.parts.iter_mut().for_each(|part| part.add_specials::<SKIP>(group, specials));
+            }
+        }
     }
 
     /// The sum of the squared distances from the mean times the count, as an integer times a power of two, and the

@@ -41,6 +41,17 @@ pub(crate) struct Specials {
     pub(crate) has_negative_infinity: bool,
 }
 
+impl Specials {
+    /// These and others.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            nan: self.nan.saturating_add(other.nan),
+            has_infinity: self.has_infinity || other.has_infinity,
+            has_negative_infinity: self.has_negative_infinity || other.has_negative_infinity,
+        }
+    }
+}
+
 /// The sum of at most [`BLOCK`] numbers, and with `SQUARES` that of their squares; `None` if one is not finite, or if
 /// the exponents are too far apart. `start` is that of the last block, or anything.
 #[inline]
