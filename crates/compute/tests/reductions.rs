@@ -384,7 +384,9 @@ fn wide_rows_are_reduced_as_single_elements_are() {
             names: vec![None; 2],
         };
         let reduction = Reduction::new(&request, &input, None).unwrap();
-        let value = |at: u64| if at % 509 == 508 { rare[(at / 509 % 2) as usize] } else { (at * 7919 % 4001) as f32 / 3.0 - 600.0 };
+        let value = |at: u64| {
+            if at % 509 == 508 { rare[(at / 509 % 2) as usize] } else { (at * 7919 % 4001) as f32 / 3.0 - 600.0 }
+        };
         let bytes: Vec<u8> = (0..SHAPE[0] * SHAPE[1]).flat_map(|at| value(at).to_le_bytes()).collect();
         let elements = Elements::Fixed(Bytes::from(bytes));
         let grid = Arc::new(GroupGrid::new(&reduction.windows()).unwrap());

@@ -58,7 +58,11 @@ impl Reducer {
             read.prepared.memory.take(&source.context.options).await?;
         let partials = match state <= SMALL_STATE {
             true => parallel,
-            false => usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, parallel),
+            // More of them than there are cores to add to them would only be merged.
+            false => {
+                let most = parallel.min(source.context.cores);
+                usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, most.max(1))
+            }
         };
         Ok(Self { source, parallel, jobs, partials, memory: memory.map(Arc::new) })
     }
