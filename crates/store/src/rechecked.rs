@@ -337,17 +337,12 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
     }
 
     fn remembered(&self, key: &Key) -> Peek {
-        match self.recheck {
-            // What the store itself remembers is current.
-            Recheck::Always => self.store.remembered(key),
-            Recheck::After(_) | Recheck::Never => {
-                self.fresh(key).map_or(Peek::Unknown, |found| Peek::Known(found.meta))
-            }
-        }
+        self.fresh(key).map_or(Peek::Unknown, |found| Peek::Known(found.meta))
     }
 
     fn recall(&self) -> Option<Recall<'_>> {
         match self.recheck {
+            // What the store itself recalls is current.
             Recheck::Always => self.store.recall(),
             Recheck::After(_) | Recheck::Never => None,
         }
