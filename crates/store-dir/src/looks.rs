@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustix::fd::OwnedFd;
 use store::{Key, Peek};
 
 use crate::{
@@ -11,20 +10,23 @@ use crate::{
     inner::Inner,
     names::is_visible,
     quiet::Precision,
+    read,
     root::{Opened, Wait},
 };
 
 /// Looks at the files of keys that follow each other in a listing, if that waits for no disk. Those of one directory
 /// need one call of the kernel each, instead of four.
 ///
-/// The directories are those that were there when they were opened, as if all of a directory's files had been looked
-/// at then.
+/// Files are looked at in the directory that was there when it was opened, even if another one has taken its place since.
+/// A version that is found there and not at the path fails the read of it with
+/// [`StoreError::Changed`](store::StoreError::Changed). That nothing is found there says nothing, since a directory that
+/// was replaced is emptied: so what is absent is looked up by its path.
 pub(crate) struct Looks<'i> {
     inner: &'i Inner,
     /// The directory of the store, once it was opened.
     root: Option<Arc<Opened>>,
     /// The directory of the last key: its path, and what was there.
-    last: Option<(String, Option<OwnedFd>)>,
+    last: Option<(String, Option<Opened>)>,
 }
 
 impl<'i> Looks<'i> {
@@ -32,8 +34,8 @@ impl<'i> Looks<'i> {
         Self { inner, root: None, last: None }
     }
 
-    /// The metadata of the value of a key; unknown if it takes more to learn them, or if nobody has looked at the file
-    /// within the last seconds.
+    /// The metadata of the value of a key; unknown if it takes more to learn them, or if the file was not asked for
+    /// within the last seconds. Who asks looks at it in another way then.
     pub(crate) fn look(&mut self, key: &Key) -> Peek {
         if !is_visible(key.as_str()) {
             return Peek::Known(None);
@@ -44,25 +46,23 @@ impl<'i> Looks<'i> {
     fn try_look(&mut self, key: &Key) -> Result<Peek, Failure> {
         let (path, name) = key.as_str().rsplit_once('/').unwrap_or((".", key.as_str()));
         let inner = self.inner;
+        let Some(directory) = self.directory(path)? else { return Ok(read::peek(inner, key)) };
         // There is no flag with which the kernel would tell instead of waiting, as there is for directories.
-        if !inner.recent.contains(key) {
+        if !inner.recent.insert(directory.attributes.id, name) {
             return Ok(Peek::Unknown);
         }
-        let Some(directory) = self.directory(path)? else { return Ok(Peek::Known(None)) };
-        let Some(attributes) = inner.root.attributes_of_name(directory, name)? else { return Ok(Peek::Known(None)) };
-        match attributes.kind {
-            Kind::Regular => {}
-            // Where it leads is found when it is opened.
-            Kind::Symlink => return Ok(Peek::Unknown),
-            Kind::Directory | Kind::Special => return Ok(Peek::Known(None)),
-        }
+        let found = inner.root.attributes_of_name(&directory.file, name)?;
+        // Where a link leads is found when it is opened.
+        let Some(attributes) = found.filter(|found| found.kind == Kind::Regular) else {
+            return Ok(read::peek(inner, key));
+        };
         let precision = inner.root.file_systems.known_precision(attributes.id);
         let is_quiet = precision == Precision::Fine && inner.wait(key, &attributes, precision).is_none();
         Ok(if is_quiet { Peek::Known(Some(inner.meta(key, &attributes))) } else { Peek::Unknown })
     }
 
     /// The directory of a path; `None` if there is none.
-    fn directory(&mut self, path: &str) -> Result<Option<&OwnedFd>, Failure> {
+    fn directory(&mut self, path: &str) -> Result<Option<&Opened>, Failure> {
         if self.last.as_ref().is_none_or(|(last, _)| last != path) {
             let root = match &self.root {
                 Some(root) => root,

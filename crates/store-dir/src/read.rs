@@ -162,7 +162,6 @@ struct Reader {
 fn look(inner: &Inner, key: &Key, wait: Wait) -> Result<Look, StepError> {
     let failed = |failure: Failure| step_error(ACTION, key.as_str(), failure);
     let found = inner.root.look_up(key.as_str(), wait).map_err(failed)?;
-    inner.recent.insert(key);
     let Some(found) = found.filter(|found| found.attributes.kind == Kind::Regular) else { return Ok(Look::Absent) };
     // To open a file for reading asks the server of a network file system for its attributes, to look it up does not.
     let (mut attributes, precision) = (found.attributes, found.precision);

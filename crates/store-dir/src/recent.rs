@@ -7,12 +7,13 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::Key;
 
-/// The time for which names are remembered, at least.
+use crate::attributes::FileId;
+
+/// The time of a generation. A name is forgotten at the end of the one after that in which it was last looked at.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The maximum number of names that are remembered since the last change of generations.
+/// The maximum number of names of a generation, which ends earlier then.
 const MOST: usize = 32 << 10;
 
 /// The names that were looked at within the last seconds. The kernel still has their inodes in memory, unless it was
@@ -40,32 +41,17 @@ impl Default for RecentNames {
 }
 
 impl RecentNames {
-    /// Remembers the name of a key, which was just looked at.
-    pub(crate) fn insert(&self, key: &Key) {
-        self.insert_at(key, Instant::now());
+    /// Remembers a name in a directory, which is about to be looked at, and returns true if that happened within the
+    /// last seconds as well.
+    pub(crate) fn insert(&self, directory: FileId, name: &str) -> bool {
+        self.insert_at(directory, name, Instant::now())
     }
 
-    /// True if the name of a key was looked at within the last seconds. It is about to be looked at again.
-    pub(crate) fn contains(&self, key: &Key) -> bool {
-        self.contains_at(key, Instant::now())
-    }
-
-    fn insert_at(&self, key: &Key, now: Instant) {
-        let hash = self.hasher.hash_one(key.as_str());
+    fn insert_at(&self, directory: FileId, name: &str, now: Instant) -> bool {
+        let hash = self.hasher.hash_one((directory, name));
         let mut generations = self.generations.lock();
         generations.turn(now);
-        generations.current.insert(hash);
-    }
-
-    fn contains_at(&self, key: &Key, now: Instant) -> bool {
-        let hash = self.hasher.hash_one(key.as_str());
-        let mut generations = self.generations.lock();
-        generations.turn(now);
-        let is_recent = generations.current.contains(&hash) || generations.last.contains(&hash);
-        if is_recent {
-            generations.current.insert(hash);
-        }
-        is_recent
+        !generations.current.insert(hash) || generations.last.contains(&hash)
     }
 }
 
@@ -88,32 +74,34 @@ impl Generations {
 mod tests {
     use super::*;
 
-    fn key(number: usize) -> Key {
-        Key::parse(&format!("a/{number}")).unwrap()
+    fn directory(inode: u64) -> FileId {
+        FileId { device: (8, 1), inode }
     }
 
     #[test]
     fn names_are_forgotten_after_seconds() {
         let (names, begun) = (RecentNames::default(), Instant::now());
-        assert!(!names.contains_at(&key(1), begun));
-        names.insert_at(&key(1), begun);
-        assert!(!names.contains_at(&key(2), begun));
-        names.insert_at(&key(2), begun);
-        for times in 1..5 {
-            assert!(names.contains_at(&key(1), begun + TIME * times), "it is looked at again and again");
+        let insert = |name, after| names.insert_at(directory(1), name, begun + TIME * after);
+        assert!(!insert("a", 0));
+        assert!(!insert("b", 0));
+        assert!(insert("b", 0));
+        assert!(!names.insert_at(directory(2), "a", begun), "another directory has another file");
+        for after in 1..5 {
+            assert!(insert("a", after), "it is looked at again and again");
         }
-        assert!(!names.contains_at(&key(2), begun + TIME * 5));
-        assert!(!names.contains_at(&key(1), begun + TIME * 7), "nothing was looked at meanwhile");
+        assert!(!insert("b", 5));
+        assert!(!insert("a", 7), "nothing was looked at meanwhile");
     }
 
     #[test]
     fn the_number_of_remembered_names_is_bounded() {
         let (names, now) = (RecentNames::default(), Instant::now());
-        (0..10 * MOST).for_each(|number| names.insert_at(&key(number), now));
+        let insert = |number: usize| names.insert_at(directory(1), &number.to_string(), now);
+        assert!((0..10 * MOST).all(|number| !insert(number)));
         let generations = names.generations.lock();
         assert!(generations.current.len() + generations.last.len() <= 2 * MOST);
         drop(generations);
-        assert!(names.contains_at(&key(10 * MOST - 1), now));
-        assert!(!names.contains_at(&key(0), now));
+        assert!(insert(10 * MOST - 1));
+        assert!(!insert(0));
     }
 }

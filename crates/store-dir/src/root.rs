@@ -158,8 +158,11 @@ impl Root {
     }
 
     /// Opens a directory for looks at the names in it, if that waits for no disk; `None` if there is none.
-    pub(crate) fn look_up_directory(&self, root: &Opened, path: &str) -> Result<Option<OwnedFd>, Failure> {
-        self.open_in(root, path, OFlags::PATH | OFlags::DIRECTORY, Wait::Never)
+    pub(crate) fn look_up_directory(&self, root: &Opened, path: &str) -> Result<Option<Opened>, Failure> {
+        let file = self.open_in(root, path, OFlags::PATH | OFlags::DIRECTORY, Wait::Never)?;
+        let Some(file) = file else { return Ok(None) };
+        let attributes = self.attributes(&file, Wait::Never.flags())?;
+        self.opened(file, attributes, Wait::Never).map(Some)
     }
 
     /// The attributes of an open file.

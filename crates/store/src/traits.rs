@@ -70,8 +70,9 @@ pub trait ReadableStore: Send + Sync {
         Peek::Unknown
     }
 
-    /// A function that tells what is [remembered](Self::remembered) of one key after another, if that can be faster for
-    /// keys that follow each other in a listing. It may know less. By default there is none.
+    /// A function that tells the current metadata of one key after another as far as the store can at once, if keys that
+    /// follow each other in a listing take less time so. What it does not tell, [`head`](Self::head) does. By default
+    /// there is none.
     fn recall(&self) -> Option<Recall<'_>> {
         None
     }
@@ -90,7 +91,7 @@ pub trait ReadableStore: Send + Sync {
     fn note_absent(&self, _key: &Key, _asked: Instant) {}
 }
 
-/// Tells what a store remembers of one key after another.
+/// Tells the metadata of one key after another as far as a store can at once.
 pub type Recall<'s> = Box<dyn FnMut(&Key) -> Peek + Send + 's>;
 
 /// Sets and erases values.
@@ -308,8 +309,8 @@ pub trait Snapshot: Send + Sync {
         self.head(key).await
     }
 
-    /// Peeks at keys that follow each other in a listing, if that is faster than to [peek](Self::peek) at each. By
-    /// default nothing is done.
+    /// Looks at keys that follow each other in a listing, as far as the store can at once, so that
+    /// [`peek`](Self::peek) knows them. By default nothing is done.
     fn recall(&self, _keys: &dyn KeySource) -> Result<(), StoreError> {
         Ok(())
     }

@@ -60,8 +60,8 @@ impl Reducer {
             true => parallel,
             // More of them than there are cores to add to them would only be merged.
             false => {
-                let most = parallel.min(source.context.cores);
-                usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, most.max(1))
+                let most = parallel.min(source.context.cores.max(2)).max(1);
+                usize::try_from(assembly / state.max(1)).unwrap_or(1).clamp(1, most)
             }
         };
         Ok(Self { source, parallel, jobs, partials, memory: memory.map(Arc::new) })

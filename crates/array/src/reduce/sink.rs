@@ -141,6 +141,9 @@ impl ElementSink for ReductionSink {
     }
 
     fn fill_work(&self, _source: &ReadContext, selection: &ElementSelection) -> u64 {
+        if self.most == 1 {
+            return u64::MAX;
+        }
         let windows = self.grid.windows();
         let ElementSelection::Orthogonal(axes) = selection else { return u64::MAX };
         let touched = |(axis, window): (&DimIndexer, u64)| (axis.len() / window.max(1)).saturating_add(1);

@@ -25,7 +25,7 @@ struct Part {
     common_prefix: String,
 }
 
-/// The same while all keys are borrowed.
+/// A [`Part`] of keys that are borrowed.
 #[derive(Clone, Copy)]
 struct KeysOfStore<'k> {
     all: &'k dyn KeySource,
