@@ -133,8 +133,8 @@ async fn what_is_removed_with_a_former_directory_is_not_absent() {
     fixture.write_names(&["d/0", "d/1", "new/0", "new/1"]);
     std::thread::sleep(QUIET);
     let keys = ["d/0", "d/1"].map(|key| Key::parse(key).unwrap());
-    let mut first = fixture.store.recall().unwrap();
-    assert_eq!(keys.each_ref().map(|key| first(key)), [Peek::Unknown; 2]);
+    let first = fixture.store.recall().unwrap();
+    assert_eq!(keys.each_ref().map(first), [Peek::Unknown; 2]);
     let mut recall = fixture.store.recall().unwrap();
     assert!(matches!(recall(&keys[0]), Peek::Known(Some(_))));
     fs::rename(fixture.path("d"), fixture.path("former")).unwrap();
