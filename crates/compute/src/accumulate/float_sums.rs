@@ -184,7 +184,7 @@ impl<R: Float, const PARTS: usize, const SKIP: bool> FloatSums<R, PARTS, SKIP> {
     /// changes nothing and returns false.
     fn add_windows_with_nan(&mut self, first: usize, rows: Rows<'_>, width: usize) -> bool {
         let mut finite = std::mem::take(&mut self.finite);
-        finite.clear();
+        // All of it is overwritten.
         finite.resize(rows.count().saturating_mul(rows.width()), 0);
         let mut specials = Specials::default();
         for (row, finite) in rows.iter().zip(finite.chunks_exact_mut(rows.width().max(1))) {

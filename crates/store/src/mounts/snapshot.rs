@@ -158,13 +158,18 @@ impl Parts {
     }
 }
 
+/// The error of a store as users of all stores see it.
+fn outward(mount: Option<&Mount>, error: StoreError) -> StoreError {
+    match mount {
+        Some(mount) => mount.error(error),
+        None => error,
+    }
+}
+
 impl Located<'_> {
     /// The error as users of all stores see it.
     fn error(&self, error: StoreError) -> StoreError {
-        match self.mount {
-            Some(mount) => mount.error(error),
-            None => error,
-        }
+        outward(self.mount, error)
     }
 }
 
@@ -198,10 +203,7 @@ impl Snapshot for Parts {
         for (mount, snapshot) in self.snapshots() {
             let recalled = snapshot.recall(&KeysOfStore { all: keys, mounts: &self.mounts, mount });
             let mounted = mount.and_then(|index| self.mounts.get(index));
-            recalled.map_err(|error| match mounted {
-                Some(mount) => mount.error(error),
-                None => error,
-            })?;
+            recalled.map_err(|error| outward(mounted, error))?;
         }
         Ok(())
     }
