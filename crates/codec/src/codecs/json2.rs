@@ -17,35 +17,31 @@
 //! ## Encoded bytes
 //!
 //! One JSON list: the elements as nested lists, the `dtype` and the shape. A decoded element is the text of a JSON
-//! value, in which Python's `NaN` and infinities, which are not JSON, are the strings `"NaN"`, `"Infinity"` and
-//! `"-Infinity"`. `indent` is ignored, and integers beyond 64 bits are written as floats.
+//! value as it is stored, which may have Python's words `NaN`, `Infinity` and `-Infinity`. It is encoded in the form of
+//! Python's `json` module with its value unchanged, except that `indent` is ignored and of repeated keys the last counts.
 //!
 //! ## Errors and limits
 //!
 //! There are exactly as many elements as the chunk has, each nested at most 127 levels deep. Control characters in
-//! strings are rejected, whatever `strict` is.
+//! strings are rejected, whatever `strict` is. Characters that the encoding lacks are not encoded.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    json::Json,
+};
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::Value;
 
 use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
     ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements,
-    EncodedSizeBound, FactoryContext, VariableBuilder, VariableElements,
+    EncodedSizeBound, FactoryContext, VariableBuilder,
     factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "json2";
-
-/// The maximum nesting depth of an element: that of `serde_json`.
-const MAX_DEPTH: usize = 127;
-
-/// The names that Python writes for floats that JSON does not have.
-const NON_FINITE_CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
@@ -162,43 +158,6 @@ fn end_of_item(text: &str) -> Option<usize> {
     None
 }
 
-/// Converts Python's JSON, which may have `NaN` and infinities, to standard JSON. `None` if it is nested too deeply.
-fn to_standard_json(item: &str) -> Option<String> {
-    let mut text = String::with_capacity(item.len());
-    let mut quoted = false;
-    let mut depth = 0_usize;
-    let mut rest = item;
-    while let Some(end) = rest.find(['"', '\\', 'N', 'I', '-', '[', ']', '{', '}']) {
-        let (before, found) = rest.split_at_checked(end)?;
-        text.push_str(before);
-        if !quoted {
-            if let Some(constant) = NON_FINITE_CONSTANTS.into_iter().find(|constant| found.starts_with(constant)) {
-                text.extend(["\"", constant, "\""]);
-                rest = found.strip_prefix(constant)?;
-                continue;
-            }
-            match found.as_bytes().first() {
-                Some(b'[' | b'{') => depth += 1,
-                Some(b']' | b'}') => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if depth > MAX_DEPTH {
-                return None;
-            }
-        }
-        let mut characters = found.chars();
-        match characters.next()? {
-            '\\' if quoted => _ = characters.next(),
-            '"' => quoted = !quoted,
-            _ => {}
-        }
-        rest = characters.as_str();
-        text.push_str(found.strip_suffix(rest)?);
-    }
-    text.push_str(rest);
-    Some(text)
-}
-
 impl Json2 {
     /// Reads a nested list of this shape. The recursion is at most [`MAX_RANK`](meta::limits::MAX_RANK) deep.
     fn read(&self, text: &str, shape: &[u64], out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
@@ -212,23 +171,40 @@ impl Json2 {
         if items.next_item()?.is_some() { Err(shape_mismatch()) } else { Ok(()) }
     }
 
-    /// The elements as nested lists; `None` if there are fewer than the shape has.
-    fn nested_lists(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
+    /// Writes the next elements as nested lists of this shape.
+    fn write<'a>(
+        &self,
+        elements: &mut impl Iterator<Item = (u64, &'a [u8])>,
+        shape: &[u64],
+        out: &mut String,
+    ) -> Result<(), CodecError> {
         let Some((&extent, inner)) = shape.split_first() else {
-            return elements.next();
-        };
-        (0..extent).map(|_| self.nested_lists(inner, elements)).collect()
-    }
-
-    fn parse_elements(&self, elements: &VariableElements) -> Result<Vec<Value>, CodecError> {
-        let value = |(index, element)| {
-            serde_json::from_slice(element).map_err(|_| CodecError::InvalidElement {
+            let (index, element) = elements.next().ok_or_else(shape_mismatch)?;
+            return self.write_element(element, out).ok_or(CodecError::InvalidElement {
                 codec: NAME,
                 index,
                 reason: "it is not JSON",
-            })
+            });
         };
-        (0..).zip(elements.iter()).map(value).collect()
+        out.push('[');
+        for position in 0..extent {
+            if position > 0 {
+                out.push_str(self.item_separator());
+            }
+            self.write(elements, inner, out)?;
+        }
+        out.push(']');
+        Ok(())
+    }
+
+    fn write_element(&self, element: &[u8], out: &mut String) -> Option<()> {
+        let text = str::from_utf8(Json::check(element).ok()?).ok()?;
+        self.writer.write(text, out)
+    }
+
+    fn item_separator(&self) -> &str {
+        let [between, _] = &self.writer.separators;
+        between
     }
 }
 
@@ -244,11 +220,9 @@ fn parse_trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
 }
 
 fn push_element(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
-    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deeply" };
-    let text = to_standard_json(text).ok_or(too_deep)?;
-    serde_json::from_str::<IgnoredAny>(&text)
-        .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
-    out.push(text.as_bytes()).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })
+    let element =
+        Json::check(text.as_bytes()).map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
+    out.push(element).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })
 }
 
 impl ArrayToBytes for Json2 {
@@ -283,16 +257,21 @@ impl ArrayToBytes for Json2 {
             0 => &[0],
             _ => self.array.shape(),
         };
-        let mut elements = self.parse_elements(&elements)?.into_iter();
-        let nested = self.nested_lists(shape, &mut elements).ok_or_else(shape_mismatch)?;
-        let mut items = match nested {
-            Value::Array(items) if !shape.is_empty() => items,
-            element => vec![element],
-        };
-        items.extend([Value::from("|O"), Value::from(shape)]);
+        let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
+        let between = self.item_separator();
+        let mut elements = (0..).zip(elements.iter());
+        let mut text = String::new();
+        // The only element of an array without dimensions is in a list, too.
+        self.write(&mut elements, if shape.is_empty() { &[1] } else { shape }, &mut text)?;
+        // The list continues with the type and the shape.
+        text.pop();
+        if text.len() > 1 {
+            text.push_str(between);
+        }
+        text.extend(["\"|O\"", between, "[", &extents.join(between), "]]"]);
         let invalid_text =
             CodecError::Malformed { codec: NAME, reason: "the encoding lacks a character of the elements" };
-        self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(invalid_text)
+        self.encoding.encode(text).map(Bytes::from).ok_or(invalid_text)
     }
 
     fn cost(&self) -> Cost {

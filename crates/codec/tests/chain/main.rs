@@ -243,6 +243,21 @@ fn json2_of_empty_arrays_takes_constant_time() {
     assert_eq!(chain.decode(encoded, BUDGET).unwrap(), variable(&[]));
 }
 
+/// A write of one element encodes its neighbours again.
+#[test]
+fn json2_preserves_the_values_of_a_decoded_chunk() {
+    let json2 = CodecSpec::numcodecs("json2", serde_json::Map::new());
+    let (objects, _) = parse_v2(&json!("|O"), V2Context { object_codec: Some(&json2) }).unwrap();
+    let chain = chain(&objects, &[3, 2], &[json2]).unwrap();
+    // Written by Python.
+    let stored = concat!(
+        r#"[[NaN,"NaN"],[[-Infinity,Infinity],340282366920938463463374607431768211456],"#,
+        r#"["\ud800",{"a":1.5,"b":[1e+16,-0.0]}],"|O",[3,2]]"#,
+    );
+    let decoded = chain.decode(stored.into(), BUDGET).unwrap();
+    assert_eq!(chain.encode(decoded).unwrap(), stored);
+}
+
 #[test]
 fn unsupported_time_conversions_are_rejected() {
     for (id, configuration) in [

@@ -42,7 +42,7 @@ fn malformed_json_is_rejected() {
     );
     assert_eq!(decode(r#"[1,2,"|O",[2]]"#).unwrap(), texts(&["1", "2"]));
     let constants = r#"[[NaN],[[-Infinity,"NaN\"NaN",-1]],"|O",[2,1]]"#;
-    assert_eq!(decode(constants).unwrap(), texts(&["\"NaN\"", r#"["-Infinity","NaN\"NaN",-1]"#]));
+    assert_eq!(decode(constants).unwrap(), texts(&["NaN", r#"[-Infinity,"NaN\"NaN",-1]"#]));
     let deep = format!("[[{}1{}],[1],\"|O\",[2,1]]", "[".repeat(100_000), "]".repeat(100_000));
     let lies = [
         "",

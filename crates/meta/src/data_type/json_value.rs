@@ -1,6 +1,8 @@
-//! JSON values as elements: v2's `|O` with the filter `json2`. An element is the UTF-8 text of a JSON value.
+//! JSON values as elements: v2's `|O` with the filter `json2`. An element is the UTF-8 text of a JSON value, or of one
+//! of Python's floats that JSON does not have: `NaN`, `Infinity` and `-Infinity`. Answers have those as strings.
 
-use serde::de::IgnoredAny;
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -8,7 +10,7 @@ use super::{
     object::{OBJECT, object_codec},
     text::append,
 };
-use crate::Dialect;
+use crate::{Dialect, json::Json};
 
 const NAME: &str = "json";
 
@@ -46,7 +48,8 @@ impl ElementType for JsonValue {
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         let inexpressible = |_| UnsupportedInFormat { dialect, feature: "what is no JSON".to_owned() };
-        serde_json::from_slice(element).map_err(inexpressible)
+        let text = Json::standard_text(element).unwrap_or_default();
+        serde_json::from_slice(&text).map_err(inexpressible)
     }
 
     fn zero(&self) -> Vec<u8> {
@@ -55,8 +58,8 @@ impl ElementType for JsonValue {
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
         // Invalid stored JSON must not corrupt the output.
-        let is_json = serde_json::from_slice::<IgnoredAny>(element).is_ok();
-        out.extend_from_slice(if is_json { element } else { b"null" });
+        let text = Json::standard_text(element).unwrap_or(Cow::Borrowed(b"null"));
+        out.extend_from_slice(&text);
     }
 
     fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
@@ -65,7 +68,7 @@ impl ElementType for JsonValue {
     }
 
     fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
-        serde_json::from_slice::<IgnoredAny>(element).is_err().then_some("a text is not JSON")
+        Json::check(element).is_err().then_some("a text is not JSON")
     }
 
     fn to_v3(&self) -> Value {

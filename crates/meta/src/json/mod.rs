@@ -94,6 +94,15 @@ impl Json {
         Ok(Self::parsed(&text, span))
     }
 
+    /// Checks a borrowed text like [`parse`](Self::parse), and returns the value without what surrounds it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`parse`](Self::parse).
+    pub fn check(text: &[u8]) -> Result<&[u8], SyntaxError> {
+        scan::document(text, &scan::TEXT).map(|span| text.get(span).unwrap_or_default())
+    }
+
     /// Checks the text of a stored document, in one pass and without allocating for its values.
     ///
     /// # Errors
@@ -110,6 +119,12 @@ impl Json {
         let (before, after) = (text.slice(..span.start), text.slice(span.end..));
         let is_bare = before.is_empty() && after.is_empty();
         Self { text: text.slice(span), padding: (!is_bare).then(|| Arc::new(Padding { before, after })) }
+    }
+
+    /// The value with every bare [word](NON_FINITE_WORDS) in quotes, for parsers of RFC 8259; `None` if the text is not
+    /// JSON.
+    pub fn standard_text(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+        Self::check(text).ok().map(with_quoted_non_finite_words)
     }
 
     /// A text without padding.

@@ -147,9 +147,15 @@ fn json_values_are_read() {
         round_trip(&data_type, text.as_bytes());
         assert_eq!(written(&data_type, text.as_bytes()), text);
     }
+    // Floats that JSON does not have are stored as Python's words, and answered as strings.
+    for (text, answered) in [("NaN", r#""NaN""#), (r#"[-Infinity,"NaN"]"#, r#"["-Infinity","NaN"]"#)] {
+        assert_eq!(data_type.invalid_reason(text.as_bytes()), None);
+        assert_eq!(written(&data_type, text.as_bytes()), answered);
+    }
     for text in ["", "{", "1 2", "nan", "\u{ff}"] {
         assert_eq!(written(&data_type, text.as_bytes()), "null", "{text}");
     }
+    assert_eq!(written(&data_type, "\u{feff}1".as_bytes()), "1");
     assert_eq!(data_type.fill_value(&json!(null), Dialect::V2).unwrap(), b"null");
     assert_eq!(written(&data_type, "[".repeat(1_000_000).as_bytes()), "null");
 }
