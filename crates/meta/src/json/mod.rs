@@ -121,7 +121,7 @@ impl Json {
         Self { text: text.slice(span), padding: (!is_bare).then(|| Arc::new(Padding { before, after })) }
     }
 
-    /// The value with every bare [word](NON_FINITE_WORDS) in quotes, for parsers of RFC 8259; `None` if the text is not
+    /// The value with every bare word (`NaN`, `Infinity`) in quotes, for parsers of RFC 8259; `None` if the text is not
     /// JSON.
     pub fn standard_text(text: &[u8]) -> Option<Cow<'_, [u8]>> {
         Self::check(text).ok().map(with_quoted_non_finite_words)
