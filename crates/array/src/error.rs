@@ -60,6 +60,12 @@ pub enum ArrayError {
         /// A leading part of the selection that fits, if there is one.
         smaller: Option<Selection>,
     },
+    /// The key of a chunk would be too long.
+    #[error("the key of a chunk of {path} would be too long")]
+    ChunkKey {
+        /// The array's path.
+        path: NodePath,
+    },
     /// The selection touches more chunks than the limit.
     #[error("the selection touches {chunks} chunks; the limit is {limit} (`--max-chunks`)")]
     TooManyChunks {

@@ -6,9 +6,10 @@ use half::f16;
 use meta::data_type::{DataType, Number};
 
 use crate::{
-    accumulate::{dispatch_floats, dispatch_integers},
+    accumulate::{Computation, dispatch_floats, dispatch_integers},
     element::{Boolean, Element, Real, Whole},
     error::ComputeError,
+    function::Operation,
     kind::Kind,
 };
 
@@ -129,6 +130,23 @@ pub(crate) fn promote(bytes: Vec<u8>, from: &DataType, to: &DataType) -> Result<
     }
     let cast = Cast { from: number, to: target, data_type: to.clone() };
     let mut out = Vec::new();
+    cast.write(&bytes, &mut out).ok_or(ComputeError::Internal)?;
+    Ok(out)
+}
+
+/// Casts the results of a computation as NumPy does. Fails if a count or position would wrap around.
+pub(crate) fn cast_result(bytes: Vec<u8>, computation: &Computation, to: &DataType) -> Result<Vec<u8>, ComputeError> {
+    let from = &computation.result;
+    if from == to {
+        return Ok(bytes);
+    }
+    let target = to.number().ok_or(ComputeError::Internal)?;
+    let is_counted = matches!(computation.function.operation, Operation::Count | Operation::ArgMin | Operation::ArgMax);
+    if is_counted && !i64::all(&bytes).iter().all(|&value| fits(i64::read(value).into(), target)) {
+        return Err(ComputeError::SumOverflow { data_type: to.name() });
+    }
+    let cast = Cast::new(from, to)?;
+    let mut out = Vec::with_capacity(bytes.len() / cast.from.size().max(1) * cast.to.size());
     cast.write(&bytes, &mut out).ok_or(ComputeError::Internal)?;
     Ok(out)
 }

@@ -55,8 +55,8 @@ pub enum ComputeError {
         /// The reason.
         reason: &'static str,
     },
-    /// An integer sum does not fit its type.
-    #[error("a sum exceeds {data_type}: use `astype=float64`, or a smaller selection")]
+    /// An integer sum, or a count or position that is cast, does not fit its type.
+    #[error("a sum or count exceeds {data_type}: use `astype=float64`, or a smaller selection")]
     SumOverflow {
         /// The data type of the result.
         data_type: String,

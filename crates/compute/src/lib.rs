@@ -38,5 +38,7 @@ pub use error::ComputeError;
 pub use function::{Function, Missing, Operation, UnknownFunction};
 pub use grid::{AxisPositions, GroupGrid, Windows};
 pub use partial::Partial;
-pub use reduction::{Edge, FUNCTION_DIMENSION, Input, ReducedDimensions, Reduction, ReductionRequest, find_dimension};
+pub use reduction::{
+    Edge, FUNCTION_DIMENSION, Input, ReducedDimensions, Reduction, ReductionRequest, ResultDimension, find_dimension,
+};
 pub use statistics::{Statistics, StatisticsPass, StatisticsPasses, StatisticsRequest};

@@ -58,6 +58,18 @@ pub enum ReducedDimensions {
     Keep,
 }
 
+/// What a result has of a dimension of the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultDimension {
+    /// A dimension of windows of this size, as it was asked for: it may exceed the extent, of which there is one window
+    /// then.
+    Windows(u64),
+    /// A dimension of extent 1: it was reduced as a whole.
+    Whole,
+    /// Nothing: it was reduced as a whole, or dropped by the selection.
+    Absent,
+}
+
 /// The elements that are reduced.
 #[derive(Clone, Debug)]
 pub struct Input {
@@ -74,9 +86,10 @@ pub struct Input {
 pub struct Reduction {
     computations: Vec<Computation>,
     dimensions: Vec<Dimension>,
-    /// The data type that the functions share.
-    common: DataType,
-    cast: Option<Cast>,
+    /// The data type of the results: the one that they are cast to, or the one that the functions share.
+    data_type: DataType,
+    /// True if the results are cast, each function's on its own.
+    is_cast: bool,
     size: Option<usize>,
 }
 
@@ -175,38 +188,20 @@ impl Reduction {
                 spill,
             });
         }
-        let mut types = computations.iter().map(|one| one.result.clone());
-        let first = types.next().ok_or(ComputeError::Internal)?;
-        let common = types.try_fold(first, |common, next| {
-            cast::promoted(&common, &next).ok_or_else(|| ComputeError::Unsuitable {
-                function: "reduce".to_owned(),
-                data_type: shown(&common),
-                reason: format!("the functions' results have no common data type with {}", shown(&next)),
-            })
-        })?;
-        let cast = astype.filter(|astype| **astype != common).map(|astype| Cast::new(&common, astype)).transpose()?;
-        let mut reduction = Self { computations, dimensions, common, cast, size: input.data_type.fixed_size() };
-        reduction.sum_to_result();
-        Ok(reduction)
-    }
-
-    /// Lets the sum of integers have the type that it is cast to: it may exceed 64 bits.
-    fn sum_to_result(&mut self) {
-        let [computation] = self.computations.as_mut_slice() else { return };
-        let is_integer_sum = computation.function.operation == Operation::Sum
-            && matches!(Kind::of(&computation.data_type), Kind::Number(number) if !is_float(number));
-        if let (true, Some(cast)) = (is_integer_sum, &self.cast)
-            && matches!(Kind::of(cast.data_type()), Kind::Number(_))
-        {
-            computation.result = cast.data_type().clone();
-            self.common = cast.data_type().clone();
-            self.cast = None;
-        }
+        let data_type = match astype {
+            Some(astype) => {
+                computations.iter_mut().try_for_each(|computation| cast_to(computation, astype))?;
+                astype.clone()
+            }
+            None => common_type(&computations)?,
+        };
+        let is_cast = astype.is_some();
+        Ok(Self { computations, dimensions, data_type, is_cast, size: input.data_type.fixed_size() })
     }
 
     /// The data type of the result.
     pub fn data_type(&self) -> &DataType {
-        self.cast.as_ref().map_or(&self.common, Cast::data_type)
+        &self.data_type
     }
 
     /// The shape of the result.
@@ -222,9 +217,19 @@ impl Reduction {
 
     /// The names of the result's dimensions.
     pub fn dimension_names(&self) -> Vec<Option<String>> {
-        let functions = (self.computations.len() > 1).then(|| Some(FUNCTION_DIMENSION.to_owned()));
         let shown = self.dimensions.iter().filter(|dimension| dimension.is_shown);
-        functions.into_iter().chain(shown.map(|dimension| dimension.name.clone())).collect()
+        self.function_dimension().map(Some).into_iter().chain(shown.map(|dimension| dimension.name.clone())).collect()
+    }
+
+    /// The name of the dimension of several functions: [`FUNCTION_DIMENSION`], after underscores if a dimension of the
+    /// array is called so. `None` with one function.
+    pub fn function_dimension(&self) -> Option<String> {
+        let is_taken = |name: &str| self.dimensions.iter().any(|dimension| dimension.name.as_deref() == Some(name));
+        let mut name = FUNCTION_DIMENSION.to_owned();
+        while is_taken(&name) {
+            name.insert(0, '_');
+        }
+        (self.computations.len() > 1).then_some(name)
     }
 
     /// The functions.
@@ -238,11 +243,14 @@ impl Reduction {
         self.dimensions.iter().map(|dimension| dimension.windows).collect()
     }
 
-    /// The size of the windows that were asked for, of each dimension of the array that the result has and that is not
-    /// reduced as a whole; `None` for others. It may exceed the extent, of which there is one window then.
-    pub fn shown_windows(&self) -> Vec<Option<u64>> {
-        let window = |dimension: &Dimension| (dimension.is_shown && !dimension.is_whole).then_some(dimension.requested);
-        self.dimensions.iter().map(window).collect()
+    /// What the result has of each dimension of the array.
+    pub fn result_dimensions(&self) -> Vec<ResultDimension> {
+        let of = |dimension: &Dimension| match (dimension.is_shown, dimension.is_whole) {
+            (false, _) => ResultDimension::Absent,
+            (true, true) => ResultDimension::Whole,
+            (true, false) => ResultDimension::Windows(dimension.requested),
+        };
+        self.dimensions.iter().map(of).collect()
     }
 
     /// The memory of the state of a group, in bytes.
@@ -254,7 +262,7 @@ impl Reduction {
     pub fn result_size(&self) -> u64 {
         let of = |data_type: &DataType| data_type.fixed_size().unwrap_or(0) as u64;
         let own: u64 = self.computations.iter().map(|one| of(&one.result)).sum();
-        own.saturating_add((of(&self.common) + of(self.data_type())) * self.computations.len() as u64)
+        own.saturating_add(of(&self.data_type) * self.computations.len() as u64)
     }
 
     /// A partial result without elements, for groups that are some or all of those of the reduction.
@@ -275,17 +283,16 @@ impl Reduction {
             let size = computation.result.fixed_size().unwrap_or(0);
             let mut results = Vec::with_capacity(groups.saturating_mul(size));
             accumulator.finish(0..groups, &mut results)?;
-            let results = cast::promote(results, &computation.result, &self.common)?;
+            let results = match self.is_cast {
+                true => cast::cast_result(results, computation, &self.data_type)?,
+                false => cast::promote(results, &computation.result, &self.data_type)?,
+            };
             match self.computations.len() {
                 1 => all = results,
                 _ => all.extend_from_slice(&results),
             }
         }
-        let elements = Elements::Fixed(Bytes::from(all));
-        match &self.cast {
-            Some(cast) => cast.apply(&elements),
-            None => Ok(elements),
-        }
+        Ok(Elements::Fixed(Bytes::from(all)))
     }
 }
 
@@ -294,6 +301,30 @@ impl Dimension {
     fn is_kept(&self) -> bool {
         !self.is_whole && self.windows.window == 1 && self.is_shown
     }
+}
+
+/// Casts the results of a computation. The sum of integers has that type itself, since it may exceed 64 bits.
+fn cast_to(computation: &mut Computation, astype: &DataType) -> Result<(), ComputeError> {
+    Cast::new(&computation.result, astype)?;
+    let is_integer_sum = computation.function.operation == Operation::Sum
+        && matches!(Kind::of(&computation.data_type), Kind::Number(number) if !is_float(number));
+    if is_integer_sum && matches!(Kind::of(astype), Kind::Number(_)) {
+        computation.result = astype.clone();
+    }
+    Ok(())
+}
+
+/// The data type that the functions share.
+fn common_type(computations: &[Computation]) -> Result<DataType, ComputeError> {
+    let mut types = computations.iter().map(|one| one.result.clone());
+    let first = types.next().ok_or(ComputeError::Internal)?;
+    types.try_fold(first, |common, next| {
+        cast::promoted(&common, &next).ok_or_else(|| ComputeError::Unsuitable {
+            function: "reduce".to_owned(),
+            data_type: shown(&common),
+            reason: format!("the functions' results have no common data type with {}", shown(&next)),
+        })
+    })
 }
 
 /// The dimension with a name, or else a number.

@@ -144,10 +144,15 @@ fn small_integers_are_reduced_in_wide_types() {
 }
 
 /// The result of a sum, or of several functions, of elements of 64 bits after a cast.
-fn cast(
+fn cast(functions: &[&str], elements: (&str, &[i64]), astype: &str) -> Result<(String, Vec<u8>), ComputeError> {
+    of_integers(functions, elements, Some(astype))
+}
+
+/// The results of functions of elements of 64 bits.
+fn of_integers(
     functions: &[&str],
     (data_type, values): (&str, &[i64]),
-    astype: &str,
+    astype: Option<&str>,
 ) -> Result<(String, Vec<u8>), ComputeError> {
     let of = |name: &str| meta::data_type::parse_v3(&json!(name)).unwrap();
     let request = ReductionRequest {
@@ -160,7 +165,7 @@ fn cast(
     };
     let len = values.len() as u64;
     let input = Input { data_type: of(data_type), extents: vec![Some(len)], names: vec![None] };
-    let reduction = Reduction::new(&request, &input, Some(&of(astype)))?;
+    let reduction = Reduction::new(&request, &input, astype.map(of).as_ref())?;
     let grid = Arc::new(GroupGrid::new(&reduction.windows()).unwrap());
     let mut partial = reduction.partial(grid.clone())?;
     let elements = Elements::Fixed(integers(values).concat().into());
@@ -188,7 +193,25 @@ fn overflow_of_a_sum_is_judged_after_the_cast() {
 #[test]
 fn only_integers_that_a_float_lacks_are_refused_beside_a_mean() {
     for (value, exact) in [(1 << 60, true), ((1 << 53) + 1, false), (-(1 << 53), true), (i64::MAX, false)] {
-        let found = cast(&["max", "mean"], ("int64", &[value]), "float64");
+        let found = of_integers(&["max", "mean"], ("int64", &[value]), None);
         assert_eq!(found.is_ok(), exact, "{value}: {found:?}");
+        // A cast that was asked for rounds.
+        assert!(cast(&["max", "mean"], ("int64", &[value]), "float64").is_ok());
     }
+}
+
+#[test]
+fn each_of_several_functions_is_cast_by_itself() {
+    let bytes = |values: &[u8]| Ok(("uint8".to_owned(), values.to_vec()));
+    assert_eq!(cast(&["sum", "max"], ("uint64", &[200, 55]), "uint8"), bytes(&[255, 200]));
+    let overflows = |functions: &[&str], values: (&str, &[i64]), astype| {
+        matches!(cast(functions, values, astype), Err(ComputeError::SumOverflow { .. }))
+    };
+    assert!(overflows(&["sum", "max"], ("uint64", &[200, 56]), "uint8"));
+    assert!(overflows(&["max", "nansum"], ("int64", &[100, 28]), "int8"));
+    assert!(overflows(&["count"], ("int64", &[0; 128]), "int8"));
+    assert!(overflows(&["argmax"], ("int64", &[[0; 200].as_slice(), &[1]].concat()), "int8"));
+    assert_eq!(cast(&["count", "argmax"], ("int64", &[0, 9]), "int8"), Ok(("int8".to_owned(), vec![2, 1])));
+    let floats = [2_f64.powi(63), (i64::MAX - 1) as f64].map(f64::to_le_bytes).concat();
+    assert_eq!(cast(&["sum", "max"], ("int64", &[i64::MAX - 1, 2]), "float64"), Ok(("float64".to_owned(), floats)));
 }

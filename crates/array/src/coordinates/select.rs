@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use cf::{Coordinate, LabelSelection};
 use codec::{Elements, VariableBuilder};
 use compute::{
-    AxisPositions, Edge, FUNCTION_DIMENSION, Function, GroupGrid, Input, Missing, Operation, ReducedDimensions,
-    Reduction, ReductionRequest,
+    AxisPositions, Edge, Function, GroupGrid, Input, Missing, Operation, ReducedDimensions, Reduction,
+    ReductionRequest, ResultDimension,
 };
 use meta::{
     ArrayModel, NodePath,
@@ -188,16 +188,18 @@ pub(crate) async fn labels_of(
     let functions = reduction.and_then(function_labels);
     let mut kept = usize::from(functions.is_some());
     labelled.extend(functions);
-    let shown = reduction.map(Reduction::shown_windows);
+    let dimensions = reduction.map(Reduction::result_dimensions);
     for (axis, (selected, name)) in region.dimensions.iter().zip(&model.dimension_names).enumerate() {
-        let window = match &shown {
-            None => 1,
-            Some(shown) => match (shown.get(axis).copied().flatten(), selected.extent()) {
-                (Some(window), _) => window,
-                // Reduced dimensions have no labels.
-                (None, Some(_)) => continue,
-                (None, None) => 1,
-            },
+        let dimension = dimensions.as_ref().and_then(|dimensions| dimensions.get(axis));
+        let window = match dimension.unwrap_or(&ResultDimension::Windows(1)) {
+            ResultDimension::Windows(window) => *window,
+            // Reduced dimensions have no labels.
+            ResultDimension::Whole => {
+                kept = kept.saturating_add(1);
+                continue;
+            }
+            ResultDimension::Absent if selected.extent().is_some() => continue,
+            ResultDimension::Absent => 1,
         };
         let dimension = selected.extent().is_some().then_some(kept);
         kept = kept.saturating_add(usize::from(dimension.is_some()));
@@ -255,7 +257,7 @@ pub(crate) fn function_labels(reduction: &Reduction) -> Option<LabelledDimension
     let data_type = parse_v3(&"string".into()).ok()?;
     let elements = Elements::Variable(names.finish());
     let labels = Labels { data_type, elements, attributes: Json::default(), _memory: None };
-    Some(LabelledDimension { name: FUNCTION_DIMENSION.to_owned(), dimension: Some(0), labels: Some(labels) })
+    Some(LabelledDimension { name: reduction.function_dimension()?, dimension: Some(0), labels: Some(labels) })
 }
 
 /// The labels of windows: the mean of those of their positions, as far as they are not missing; `None` if they have no

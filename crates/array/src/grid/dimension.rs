@@ -69,9 +69,12 @@ impl DimIndexer {
         }
     }
 
-    /// The number of chunks touched, at most; computed in constant time.
+    /// The number of chunks touched, at most; computed in constant time, or for a list in one pass.
     pub(crate) fn max_chunks(&self, grid: &DimensionGrid) -> u64 {
-        let Self::Strided { first, step, len, .. } = self else { return self.len() };
+        let (first, step, len) = match self {
+            Self::Strided { first, step, len, .. } => (first, step, len),
+            Self::Listed(pairs) => return max_listed_chunks(pairs, grid),
+        };
         let last = step_by(*first, *step, len.saturating_sub(1));
         match (grid.chunk_index(*first), last.and_then(|last| grid.chunk_index(last))) {
             (Some(one), Some(other)) => one.abs_diff(other).saturating_add(1).min(*len),
@@ -88,6 +91,19 @@ impl DimIndexer {
             Self::Listed(pairs) => project_listed(pairs, grid, extent),
         }
     }
+}
+
+/// The number of chunks from the first to the last one that a list touches, or of its runs of indices in one chunk if
+/// those are fewer.
+fn max_listed_chunks(pairs: &[(u64, u64)], grid: &DimensionGrid) -> u64 {
+    let (mut runs, mut before) = (0_u64, None);
+    let (mut least, mut greatest) = (u64::MAX, 0);
+    for chunk in pairs.iter().filter_map(|&(index, _)| grid.chunk_index(index)) {
+        runs = runs.saturating_add(u64::from(before != Some(chunk)));
+        before = Some(chunk);
+        (least, greatest) = (least.min(chunk), greatest.max(chunk));
+    }
+    greatest.checked_sub(least).map_or(0, |span| runs.min(span.saturating_add(1)))
 }
 
 /// `first` after `count` steps.

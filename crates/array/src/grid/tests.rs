@@ -243,6 +243,18 @@ fn slabs_end_at_chunk_boundaries() {
 }
 
 #[test]
+fn lists_touch_no_more_chunks_than_there_are_around_their_indices() {
+    let grid = ChunkGrid::regular(&[10, 1000]).unwrap();
+    let lists = |lists: [&[u64]; 2]| {
+        let dimensions = lists.map(|list| DimensionSelection::List(list.into())).to_vec();
+        ElementSelection::of(&Region { dimensions }).unwrap().max_chunks(&grid)
+    };
+    assert_eq!(lists([&[5, 3, 9, 0, 5], &[999, 0, 7]]), 1);
+    assert_eq!(lists([&[25, 3, 29, 10, 5], &[0, 999]]), 3);
+    assert_eq!(lists([&[0, 1, 2, 1_000_000, 1_000_001], &[5]]), 2);
+}
+
+#[test]
 fn size_of_a_huge_selection_is_computed_without_enumeration() {
     let grid = ChunkGrid::regular(&[1, 1]).unwrap();
     let region = Region::full(&[i64::MAX as u64, i64::MAX as u64]);

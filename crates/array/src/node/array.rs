@@ -9,6 +9,7 @@ use codec::{ChunkRepresentation, CodecChain};
 use meta::{
     ArrayModel, NodePath,
     grid::{ChunkGrid, DimensionGrid},
+    selection::{DimensionSelection, Region},
 };
 use parking_lot::Mutex;
 use store::{Key, Prefix};
@@ -90,6 +91,17 @@ impl Array {
         names.into_iter().flatten().filter_map(move |name| Key::parse(&[prefix, &*name].concat()).ok())
     }
 
+    /// Fails if the key of a chunk that a region touches would be too long.
+    pub(crate) fn check_keys(&self, region: &Region) -> Result<(), ArrayError> {
+        let axes = region.dimensions.iter().zip(self.grid().dimensions());
+        let furthest = axes.map(|(dimension, grid)| grid.chunk_index(max_index(dimension)?));
+        let Some(position) = furthest.collect::<Option<Vec<_>>>() else { return Ok(()) };
+        match self.chunk_keys(&position).next() {
+            Some(_) => Ok(()),
+            None => Err(ArrayError::ChunkKey { path: self.0.path.clone() }),
+        }
+    }
+
     /// The codec chain of chunks with this shape.
     pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
         if let Some(Some(largest)) = self.0.largest_chain.get()
@@ -128,5 +140,17 @@ impl Array {
         let shape: Option<Vec<u64>> = self.0.grid.dimensions().iter().map(longest).collect();
         let chain = shape.map(|shape| self.chain(&shape)).transpose()?;
         Ok(self.0.largest_chain.get_or_init(|| chain).clone())
+    }
+}
+
+/// The largest index; `None` for an empty selection.
+fn max_index(dimension: &DimensionSelection) -> Option<u64> {
+    match dimension {
+        DimensionSelection::Index(index) => Some(*index),
+        DimensionSelection::Range { start, step, len } => {
+            let last = len.checked_sub(1)?;
+            if *step < 0 { Some(*start) } else { start.checked_add(step.unsigned_abs().checked_mul(last)?) }
+        }
+        DimensionSelection::List(indices) => indices.iter().max().copied(),
     }
 }

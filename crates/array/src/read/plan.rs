@@ -11,7 +11,7 @@ use meta::{
     grid::ChunkGrid,
     selection::{ReadRequest, Region, ResolvedSelection},
 };
-use store::{Key, KeySource, Peek, Snapshot, StoreError};
+use store::{Key, KeySource, Peek, Snapshot, StoreError, Writes};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -141,6 +141,10 @@ impl ReadPlan {
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
+        if context.guarantees_at(array.path()).writes == Writes::None {
+            // Other programs may have written what zarrd has no key for, so that it is not absent.
+            check_keys(array, &resolved)?;
+        }
         let mut needs = MemoryNeeds::of(array, context, &resolved, chunks)?;
         if let ConsumptionCost::Result(cost) = &cost {
             needs.reduce_to(cost, options);
@@ -471,6 +475,15 @@ fn max_decode_work(chain: &CodecChain, resolved: &ResolvedSelection, chunks: u64
             Some(_) => chain.decode_work(0).saturating_mul(chunks),
             None => chain.decode_work(stored),
         },
+    }
+}
+
+/// Fails if the key of a chunk would be too long: of one that is touched, or for points of any.
+fn check_keys(array: &Array, resolved: &ResolvedSelection) -> Result<(), ArrayError> {
+    match resolved {
+        ResolvedSelection::Region(region) => array.check_keys(region),
+        ResolvedSelection::Stack(regions) => regions.iter().try_for_each(|region| array.check_keys(region)),
+        ResolvedSelection::Points(_) => array.check_keys(&Region::full(&array.model().shape)),
     }
 }
 

@@ -196,7 +196,7 @@ impl WriteContext {
     /// zarr-python uses.
     pub(crate) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
         let keys: Vec<Key> = self.array.chunk_keys(position).collect();
-        if keys.is_empty() { Err(WriteError::ChunkKey { path: self.array.path().clone() }) } else { Ok(keys) }
+        if keys.is_empty() { Err(ArrayError::ChunkKey { path: self.array.path().clone() }.into()) } else { Ok(keys) }
     }
 
     /// Reads a stored chunk.

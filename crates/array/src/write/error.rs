@@ -82,12 +82,6 @@ pub enum WriteError {
         #[source]
         source: CodecError,
     },
-    /// The key of a chunk would be too long.
-    #[error("the key of a chunk of {path} would be too long")]
-    ChunkKey {
-        /// The array's path.
-        path: NodePath,
-    },
     /// The store failed, or the elements did not arrive.
     #[error(transparent)]
     Store(#[from] StoreError),

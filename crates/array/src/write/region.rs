@@ -91,12 +91,7 @@ pub(crate) fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteEr
     if chunks > u128::from(MAX_CHUNKS) {
         return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
     }
-    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.chunk_index(max_index(dimension)?);
-    let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
-    match array.chunk_keys(&position).next() {
-        Some(_) => Ok(()),
-        None => Err(WriteError::ChunkKey { path: array.path().clone() }),
-    }
+    Ok(array.check_keys(region)?)
 }
 
 /// The number of chunks that a selection touches along a dimension.
@@ -107,17 +102,5 @@ fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
             indices.iter().filter_map(|&index| grid.chunk_index(index)).collect::<HashSet<_>>().len() as u128
         }
         _ => DimIndexer::of(dimension).map_or(0, |indices| u128::from(indices.max_chunks(grid))),
-    }
-}
-
-/// The largest index; `None` for an empty selection.
-fn max_index(dimension: &DimensionSelection) -> Option<u64> {
-    match dimension {
-        DimensionSelection::Index(index) => Some(*index),
-        DimensionSelection::Range { start, step, len } => {
-            let last = len.checked_sub(1)?;
-            if *step < 0 { Some(*start) } else { start.checked_add(step.unsigned_abs().checked_mul(last)?) }
-        }
-        DimensionSelection::List(indices) => indices.iter().max().copied(),
     }
 }

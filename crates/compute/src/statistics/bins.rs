@@ -51,7 +51,9 @@ impl Edges {
             Number::Float32 => f64::from(value as f32),
             _ => value,
         };
-        let round = |value: f64| if bounds == Bounds::Given { value } else { to_type(value) };
+        // A width beyond the elements' type is one of `float64`, of which NumPy has no histogram.
+        let is_wide = !to_type(high - low).is_finite();
+        let round = |value: f64| if bounds == Bounds::Given || is_wide { value } else { to_type(value) };
         let (low, high) = (round(low), round(high));
         let count = bins as f64;
         let delta = round(high - low);
@@ -59,10 +61,15 @@ impl Edges {
         let edge = |index: u64| {
             let index = round(index as f64);
             let distance = if step == 0.0 { round(round(index / count) * delta) } else { round(index * step) };
-            to_type(round(distance + low))
+            let edge = match delta.is_finite() {
+                true => distance + low,
+                false => low * (1.0 - index / count) + high * (index / count),
+            };
+            to_type(round(edge))
         };
         let edges: Vec<f64> = (0..bins).map(edge).chain([to_type(high)]).collect();
-        let density = count / (high - low);
+        let density = 1.0 / (high / count - low / count);
+        let density = if delta.is_finite() { count / (high - low) } else { density };
         let is_float = matches!(number, Number::Float16 | Number::Float32 | Number::Float64);
         let guess = Guess::new(&edges, density, !is_float);
         let single = if number == Number::Float32 { Guess::new(&edges, density, false) } else { None };
@@ -253,6 +260,26 @@ mod tests {
             let unsigned: Vec<u16> = values.iter().map(|&value| value as u16).collect();
             compare(&edges(bins, bounds, Number::UInt16, given), &unsigned)?;
         });
+    }
+
+    #[test]
+    fn bins_wider_than_the_elements_type_have_all_elements() {
+        let widest: [(Number, f64); 3] =
+            [(Number::Float16, 65504.0), (Number::Float32, f32::MAX.into()), (Number::Float64, f64::MAX)];
+        for (number, largest) in widest {
+            for bounds in [Bounds::Elements, Bounds::Given] {
+                for bins in [1, 2, 3, 64, 1000] {
+                    let edges = Edges::new(bins, (-largest, largest), number, bounds);
+                    let values = edges.values();
+                    assert!(values.iter().all(|edge| edge.is_finite()) && values.is_sorted(), "{values:?}");
+                    assert_eq!((values[0], values[bins as usize]), (-largest, largest));
+                    let elements = [-largest, -1.0, -0.0, 0.5, largest / 2.0, largest];
+                    let counts = counts(edges, &elements);
+                    assert_eq!(counts.iter().sum::<u64>(), 6, "{counts:?}");
+                    assert_eq!((counts[0] > 0, counts[bins as usize - 1] > 0), (true, true));
+                }
+            }
+        }
     }
 
     #[test]

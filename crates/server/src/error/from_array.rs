@@ -98,6 +98,7 @@ impl From<ArrayError> for ApiError {
                 };
                 (ProblemType::SelectionTooLarge, members)
             }
+            ArrayError::ChunkKey { path } => (ProblemType::InvalidPath, path_members(&path)),
             ArrayError::TooManyChunks { chunks, limit } => {
                 let chunks = Some(u64::try_from(chunks).unwrap_or(u64::MAX));
                 (ProblemType::TooManyChunks, Members { chunks, limit: Some(limit), ..Members::default() })

@@ -46,7 +46,6 @@ impl From<WriteError> for ApiError {
                 let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(source.to_string());
                 return Self::new(problem.with_members(Members { key, codec, ..Members::default() }));
             }
-            WriteError::ChunkKey { path } => (ProblemType::InvalidPath, path_members(&path)),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
