@@ -14,11 +14,11 @@ use object_store::{
     ClientOptions,
     client::{
         HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
-        ReqwestConnector,
     },
 };
 
 use crate::{
+    client,
     failure::{Failure, Refusal, describe},
     location::Service,
     xml::{self, Listed},
@@ -54,7 +54,7 @@ struct Client {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
+        let inner = HttpClient::new(client::connect(options)?);
         Ok(HttpClient::new(Client { inner, service: self.service }))
     }
 }

@@ -50,7 +50,8 @@
 //! # Credentials
 //!
 //! Errors and logs have the URL of the store, the key, the status and code of the answer, and nothing else of requests
-//! and answers, since these have tokens and signatures.
+//! and answers, since these have tokens and signatures. A redirect is not followed, since these would go along to another
+//! server, and its bytes would be those of the value: it is an error.
 //!
 //! # Modules
 //!
@@ -60,11 +61,12 @@
 //! | `read`, `list` | reading a value, and listing keys |
 //! | `inner` | what clones share: requests with their retries, and whether the bucket exists |
 //! | `validators` | versions, and the ETags that they were made of |
-//! | `provider`, `http` | the clients of the services, and judging answers |
+//! | `provider`, `client`, `http` | the clients of the services and their connections, and judging answers |
 //! | `xml` | listings and errors of the services |
 //! | `location`, `options` | URLs and options |
 //! | `failure`, `error` | failures of one request, and errors of the store |
 
+mod client;
 mod error;
 mod failure;
 mod http;

@@ -10,11 +10,11 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{ListableStore, PageRequest, ReadableStore};
+use store::{BackendErrorKind, ListableStore, PageRequest, ReadableStore};
 use store_object::{BucketStore, Options};
 use tracing_subscriber::fmt::MakeWriter;
 
-use self::common::{Dialect, Fault, SECRET, Server, TOKEN, drain, key, open, options, texts, variables};
+use self::common::{Dialect, Fault, Request, SECRET, Server, TOKEN, drain, key, open, options, texts, variables};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -132,6 +132,44 @@ async fn no_error_and_no_log_has_a_credential() {
     let log = String::from_utf8(log.0.lock().clone()).unwrap();
     assert!(log.contains("retrying a request"), "the log is empty");
     assert_clean(&log);
+}
+
+/// The session token and the signature of the URL would go along, and the other server's bytes would be the value.
+#[tokio::test]
+async fn a_redirect_is_an_error_and_reaches_no_other_server() {
+    for (url, status) in
+        ["s3://b/p", "gs://b/p", "az://b/p"].into_iter().flat_map(|url| [301, 302, 303, 307, 308].map(|it| (url, it)))
+    {
+        let dialect = if url.starts_with("az") { Dialect::Azure } else { Dialect::S3 };
+        let (server, other) = (Server::start(dialect).await, Server::start(dialect).await);
+        for path in ["a", "p/a"] {
+            server.put(path, "value");
+            other.put(path, "other");
+        }
+        let mut variables = variables(&server);
+        variables.retain(|(name, _)| name != "AZURE_SKIP_SIGNATURE");
+        let sas = format!("sv=2023-11-03&sig={SIGNATURE}");
+        variables.push(("AZURE_STORAGE_SAS_KEY".to_owned(), sas));
+        let options = Options::with_variables(variables);
+        let store = BucketStore::open(&url.parse().unwrap(), options.clone()).await.unwrap();
+        for host in [other.url(), other.url().replace("127.0.0.1", "localhost")] {
+            let to = move |request: &Request| format!("{host}{}", request.path);
+            server.on_request(move |request| {
+                Some(Fault::Answer(status, vec![("Location", to(request))], "<Error/>".to_owned()))
+            });
+            let ranges = [None, store::ByteRange::bounded(1, 3).ok(), store::ByteRange::last(2).ok()];
+            for range in ranges {
+                let error = store.get(&key("a"), range).await.unwrap_err();
+                assert_eq!(error.backend_kind(), Some(BackendErrorKind::Internal), "{url} {status}");
+                assert_eq!(error.failed_at(), Some("a"), "{url} {status}");
+                assert!(texts(&error).contains("the region or endpoint is wrong"), "{error:?}");
+            }
+            assert!(store.head(&key("a")).await.is_err(), "{url} {status}");
+            assert!(store.list(PageRequest::first(1)).await.is_err(), "{url} {status}");
+            assert!(BucketStore::open(&url.parse().unwrap(), options.clone()).await.is_err(), "{url} {status}");
+        }
+        assert_eq!(other.methods(), [""; 0], "{url} {status}");
+    }
 }
 
 #[tokio::test]
