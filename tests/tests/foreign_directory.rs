@@ -72,7 +72,7 @@ async fn links_out_of_the_directory_are_an_option_of_the_store() {
     fs::write(outside.path().join("v"), "outside").unwrap();
     symlink(outside.path().join("v"), dir.path().join("v")).unwrap();
     let server = launch(dir.path()).start();
-    assert_eq!(server.get("/store/v").await.status(), StatusCode::INTERNAL_SERVER_ERROR);
+    assert_problem(server.get("/store/v").await, ProblemType::StoreFailed).await;
     server.stop();
     let server = Launch::of(format_args!("dir:{}?symlinks=follow", dir.path().display())).start();
     assert_eq!(server.get("/store/v").await.text().await.unwrap(), "outside");

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use rustix::io::Errno;
-use store::StoreError;
+use store::{BackendErrorKind, StoreError};
 
 /// The time after which to retry what the kernel could not do because of concurrent renames.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -25,9 +25,14 @@ pub enum OpenError {
     NoOpenat2(#[source] io::Error),
 }
 
-/// The reason why a file below the directory cannot be read: the source of a [`StoreError::Io`].
+/// The reason why a file or directory of the store cannot be read: the source of a [`StoreError::Backend`].
+///
+/// Its text has the key or prefix, and nothing of the path that leads to the directory of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
+    /// The directory of the store is not there, or not accessible.
+    #[error("could not open the directory of the store")]
+    Root(#[source] io::Error),
     /// A symbolic link leads out of the directory, or has an absolute target.
     #[error(
         "{path:?} is, or is below, a symbolic link that leads out of the directory of the store or has an absolute target; `?symlinks=follow` in the store's URL allows that"
@@ -37,8 +42,10 @@ pub enum FileError {
         path: String,
     },
     /// The operating system failed.
-    #[error("{path:?}")]
+    #[error("could not {action}: {path:?}")]
     System {
+        /// The failed action, which continues "could not".
+        action: &'static str,
         /// The key or prefix.
         path: String,
         /// The system's error.
@@ -98,18 +105,41 @@ pub(crate) fn step_error(action: &'static str, path: &str, failure: Failure) -> 
 
 /// The error of an action on the file or directory of a key or prefix.
 pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> StoreError {
-    let error = match failure {
-        Failure::File(error) => error,
+    let name = path.to_owned();
+    let (kind, error) = match failure {
         Failure::WouldBlock => return StepError::WouldBlock.into(),
-        Failure::Root(error) => return StoreError::io("open the directory of the store", error.into()),
+        // The machine is short of something, which concerns no file.
+        Failure::Root(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+        | Failure::File(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+            return StoreError::io(action, error.into());
+        }
+        Failure::File(Errno::AGAIN) => return StoreError::Busy { retry_after: Some(RETRY_AFTER) },
+        // It is replaced or mounted at the moment, or will be again.
+        Failure::Root(error @ (Errno::NOENT | Errno::NOTDIR)) => {
+            (BackendErrorKind::Connection, FileError::Root(error.into()))
+        }
+        Failure::Root(error) => (kind_of(error), FileError::Root(error.into())),
+        Failure::File(Errno::XDEV) => (BackendErrorKind::Internal, FileError::OutsideOfDirectory { path: name }),
+        Failure::File(error) => (kind_of(error), FileError::System { action, path: name, source: error.into() }),
     };
-    let source = io::Error::from(error);
-    let path = path.to_owned();
+    StoreError::backend(kind, error).at(path)
+}
+
+/// The class of an error of the system.
+fn kind_of(error: Errno) -> BackendErrorKind {
     match error {
-        // The errors of a machine that is short of something are classified by the number of the system.
-        Errno::MFILE | Errno::NFILE => StoreError::io(action, source),
-        Errno::AGAIN => StoreError::Busy { retry_after: Some(RETRY_AFTER) },
-        Errno::XDEV => StoreError::io(action, io::Error::new(source.kind(), FileError::OutsideOfDirectory { path })),
-        _ => StoreError::io(action, io::Error::new(source.kind(), FileError::System { path, source })),
+        Errno::ACCESS | Errno::PERM => BackendErrorKind::PermissionDenied,
+        // The server of a network file system, or the program behind a mount, does not answer.
+        Errno::NOTCONN
+        | Errno::CONNREFUSED
+        | Errno::CONNRESET
+        | Errno::CONNABORTED
+        | Errno::TIMEDOUT
+        | Errno::HOSTDOWN
+        | Errno::HOSTUNREACH
+        | Errno::NETDOWN
+        | Errno::NETUNREACH
+        | Errno::STALE => BackendErrorKind::Connection,
+        _ => BackendErrorKind::Internal,
     }
 }

@@ -17,13 +17,26 @@ use std::{
 
 use common::{Fixture, read_to_end, replace};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use store::{ByteRange, Key, ListableStore, PageRequest, Peek, ReadableStore, StoreError};
+use store::{
+    BackendErrorKind, ByteRange, Key, Keyed, ListableStore, PageRequest, Peek, ReadableStore, SnapshotStore, StoreError,
+};
 use store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
 /// The error below a failed read, which names the key.
 fn file_error(error: &StoreError) -> &FileError {
-    let StoreError::Io { source, .. } = error else { panic!("{error:?}") };
-    source.get_ref().and_then(|source| source.downcast_ref()).unwrap_or_else(|| panic!("{error:?}"))
+    assert!(error.failed_at().is_some(), "{error:?}");
+    error.backend_source().unwrap_or_else(|| panic!("{error:?}"))
+}
+
+/// The texts of an error and its sources.
+fn texts(error: &StoreError) -> String {
+    let mut texts = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        texts = format!("{texts}: {error}");
+        cause = error.source();
+    }
+    texts
 }
 
 #[tokio::test]
@@ -129,7 +142,8 @@ async fn links_out_of_the_directory_are_errors_unless_all_are_followed() {
             }
             let error = result.unwrap_err();
             let FileError::OutsideOfDirectory { path } = file_error(&error) else { panic!("{error:?}") };
-            assert_eq!(path, key);
+            assert_eq!((path.as_str(), error.failed_at()), (key, Some(key)));
+            assert!(!texts(&error).contains(outside.path().to_str().unwrap()), "{error:?}");
             let head = fixture.store.head(&Key::parse(key).unwrap()).await.unwrap_err();
             assert!(matches!(file_error(&head), FileError::OutsideOfDirectory { .. }));
         }
@@ -145,6 +159,7 @@ async fn links_to_themselves_are_errors() {
         for key in ["loop", "loop/a"] {
             let error = fixture.read(key).await.unwrap_err();
             assert!(matches!(file_error(&error), FileError::System { path, .. } if path == key), "{error:?}");
+            assert_eq!(error.failed_at(), Some(key));
         }
         if symlinks == Symlinks::Within {
             assert!(matches!(
@@ -216,7 +231,7 @@ async fn a_fifo_that_takes_the_place_of_a_file_that_was_looked_at_is_no_value() 
 async fn errors_of_the_system_are_not_absence() {
     const ABSENT: [i32; 3] = [2, 20, 36];
     let file_systems = [Faults::default(), Faults::default().nothing_cached()];
-    let numbers = [2, 5, 13, 20, 24, 36, 40, 11];
+    let numbers = [2, 5, 11, 12, 13, 20, 23, 24, 36, 40, 107, 116];
     for (number, faults) in file_systems.into_iter().flat_map(|faults| numbers.map(|number| (number, faults.clone()))) {
         let faults = faults.on_open(move |path| (path == "a/b").then_some(number));
         let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
@@ -227,10 +242,13 @@ async fn errors_of_the_system_are_not_absence() {
         }
         let error = fixture.read("a/b").await.unwrap_err();
         match number {
-            // EAGAIN after all tries, and EMFILE.
-            11 | 24 => assert!(matches!(error, StoreError::Busy { retry_after: Some(_) }), "{error:?}"),
+            // EAGAIN and ESTALE after all tries, ENFILE and EMFILE.
+            11 | 116 | 23 | 24 => assert!(matches!(error, StoreError::Busy { retry_after: Some(_) }), "{error:?}"),
+            // ENOMEM concerns the machine, and no file.
+            12 => assert!(matches!(error, StoreError::Io { .. }), "{error:?}"),
             _ => assert!(
-                matches!(file_error(&error), FileError::System { path, source }
+                error.failed_at() == Some("a/b")
+                    && matches!(file_error(&error), FileError::System { path, source, .. }
                 if path == "a/b" && source.raw_os_error() == Some(number)),
                 "{error:?}"
             ),
@@ -262,9 +280,26 @@ async fn the_directory_may_be_replaced() {
     let fixture = Fixture { store, ..fixture };
     assert_eq!(fixture.read("a").await.unwrap().1, "old");
     fs::rename(&data, parent.path().join("former")).unwrap();
-    let error = fixture.get("a").await.unwrap_err();
-    assert!(matches!(&error, StoreError::Io { action: "open the directory of the store", .. }), "{error:?}");
-    assert!(fixture.store.list(PageRequest::first(1)).await.is_err());
+    let key = Key::parse("a").unwrap();
+    for error in [
+        fixture.get("a").await.unwrap_err(),
+        fixture.store.head(&key).await.unwrap_err(),
+        fixture.store.get_at(&key, None, store::Version::from_u128(1)).await.unwrap_err(),
+        Keyed::new(fixture.store.clone(), fixture.store.guarantees())
+            .snapshot(std::slice::from_ref(&key))
+            .await
+            .unwrap()
+            .head(&key)
+            .await
+            .unwrap_err(),
+    ] {
+        assert_eq!((error.failed_at(), error.backend_kind()), (Some("a"), Some(BackendErrorKind::Connection)));
+        assert!(matches!(file_error(&error), FileError::Root(_)), "{error:?}");
+        assert!(!texts(&error).contains(parent.path().to_str().unwrap()), "{error:?}");
+    }
+    let error = fixture.store.list(PageRequest::first(1)).await.unwrap_err();
+    assert!(matches!(file_error(&error), FileError::Root(_)), "{error:?}");
+    assert_eq!(fixture.store.remembered(&key), Peek::Unknown);
     fs::create_dir(&data).unwrap();
     fixture.assert_absent("a").await;
     fs::write(data.join("a"), "new").unwrap();
@@ -323,8 +358,10 @@ fn set_mode(path: &Path, mode: u32) {
 
 fn assert_permission_is_denied(dir: &Path) {
     let denied = |error: &StoreError, key: &str| {
-        matches!(file_error(error), FileError::System { path, source }
+        matches!(file_error(error), FileError::System { path, source, .. }
         if path == key && source.kind() == std::io::ErrorKind::PermissionDenied)
+            && error.backend_kind() == Some(BackendErrorKind::PermissionDenied)
+            && error.failed_at() == Some(key)
     };
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let store = DirStore::open(dir, Options::new("dir:test")).await.unwrap();
