@@ -13,6 +13,8 @@ use rustix::{
 };
 use store::{Key, ValueMeta, Version, VersionHash};
 
+use crate::error::Failure;
+
 /// A file or directory among all of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
@@ -85,6 +87,17 @@ impl Attributes {
             modified: Time::new(found.stx_mtime),
             changed: Time::new(found.stx_ctime),
         })
+    }
+
+    /// True if this is the file of a value, and false if it is a directory, which is a prefix of keys. Anything else is no
+    /// absence of a value, and an error.
+    pub(crate) fn is_value(&self) -> Result<bool, Failure> {
+        match self.kind {
+            Kind::Regular => Ok(true),
+            Kind::Directory => Ok(false),
+            // Links are followed, so that it is none.
+            Kind::Symlink | Kind::Special => Err(Failure::Special),
+        }
     }
 
     /// True if the bytes are still those that the file had with these attributes.

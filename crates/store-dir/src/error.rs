@@ -41,6 +41,18 @@ pub enum FileError {
         /// The key or prefix.
         path: String,
     },
+    /// A symbolic link leads to nothing.
+    #[error("{path:?} is, or is below, a symbolic link that leads to nothing")]
+    LinkToNothing {
+        /// The key or prefix.
+        path: String,
+    },
+    /// A FIFO, a socket or a device is where a file or directory should be.
+    #[error("{path:?} is, or is below, a FIFO, a socket or a device")]
+    Special {
+        /// The key or prefix.
+        path: String,
+    },
     /// The operating system failed.
     #[error("could not {action}: {path:?}")]
     System {
@@ -61,6 +73,10 @@ pub(crate) enum Failure {
     Root(Errno),
     /// The directory, or a file in it, cannot be opened or read.
     File(Errno),
+    /// A symbolic link on the way, or at the end of it, leads to nothing.
+    LinkToNothing,
+    /// A FIFO, a socket or a device is on the way, or at the end of it.
+    Special,
     /// The operation may have to wait for a disk or another machine, and must not.
     WouldBlock,
 }
@@ -120,6 +136,8 @@ pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> 
         }
         Failure::Root(error) => (kind_of(error), FileError::Root(error.into())),
         Failure::File(Errno::XDEV) => (BackendErrorKind::Internal, FileError::OutsideOfDirectory { path: name }),
+        Failure::LinkToNothing => (BackendErrorKind::Internal, FileError::LinkToNothing { path: name }),
+        Failure::Special => (BackendErrorKind::Internal, FileError::Special { path: name }),
         Failure::File(error) => (kind_of(error), FileError::System { action, path: name, source: error.into() }),
     };
     StoreError::backend(kind, error).at(path)

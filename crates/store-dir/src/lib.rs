@@ -7,8 +7,8 @@
 //! # Lifecycle of a read
 //!
 //! ```text
-//!  look up (O_PATH) ── no regular file ──► absent
-//!        │
+//!  look up (O_PATH) ── nothing, or a directory ──► absent
+//!        │         └── a link to nothing, a FIFO, a socket, a device ──► an error
 //!      open, attributes ── not quiet yet ──► wait, attributes ── changed ──┐
 //!        │ quiet                                   │ unchanged             │
 //!        ▼                                         ▼                       │
@@ -81,7 +81,11 @@
 //!   temporary files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read.
 //!   The end that rsync appends looks like an extension of six letters or digits, so `.a.backup` is such a name as well.
 //! - FIFOs, sockets and devices are no values and are not opened. If one takes the place of a file between the check and
-//!   the opening, it is opened without blocking, and closed.
+//!   the opening, it is opened without blocking, and closed. Listings leave them out, and links that lead to nothing.
+//! - Only a missing name is absence, of the file or of a directory above it. To read what is, or is below, a FIFO, a socket
+//!   or a device fails, and so does what is, or is below, a link that leads to nothing, such as one to a file system that
+//!   is not mounted: a chunk that were absent would be read as the fill value. But a key is absent if it is a directory,
+//!   or below the file of a value: programs look for the documents of a node where a chunk is.
 //! - A key is not also a prefix of keys, as the names of a directory are unique. A directory is a prefix, even an empty
 //!   one: to find out whether keys are below it costs a pass over everything below.
 //! - On a file system that ignores case or normalises Unicode, other spellings of a name find its file as well; listings
@@ -93,7 +97,9 @@
 //! Every file is opened with `openat2`, relative to the directory and with `RESOLVE_NO_MAGICLINKS`; without it (before Linux
 //! 5.6, or in a sandbox that forbids it) the store does not open. [`Symlinks::Within`] adds `RESOLVE_BENEATH`, so that no
 //! link leads out, whoever exchanges it at whatever moment. A link that may not be followed fails the read of what is
-//! behind it; listings leave it out and log a warning, as they do with links to directories above themselves.
+//! behind it; listings leave it out and log a warning, as they do with links to directories above themselves. The first
+//! try follows no link (`RESOLVE_NO_SYMLINKS`): what it does not find is missing, and only where there are links it takes
+//! more calls to find out whether one of them leads to nothing.
 //!
 //! Listings take one pass over each directory of a page, and keep only the names that the page needs. What a directory
 //! that is removed meanwhile contained is not listed. A directory without permission fails the listing.

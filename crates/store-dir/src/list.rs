@@ -7,7 +7,7 @@ use store::{DirPage, Entry, KeyPage, ListingKind, PageRequest, Prefix, StoreErro
 use crate::{
     attributes::{Kind, Versions},
     directory::{ACTION, CancelOnDrop},
-    error::file_error,
+    error::{Failure, file_error},
     inner::Inner,
     names::is_visible,
     root::Wait,
@@ -101,7 +101,10 @@ fn look_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreEr
             continue;
         }
         let path = found.key.as_str();
-        let now = inner.root.look_up(path, Wait::Allowed).map_err(|failure| file_error(ACTION, path, failure))?;
+        let now = match inner.root.look_up(path, Wait::Allowed) {
+            Err(Failure::LinkToNothing | Failure::Special) => None,
+            now => now.map_err(|failure| file_error(ACTION, path, failure))?,
+        };
         let Some(now) = now.filter(|now| now.attributes.kind == Kind::Regular) else { continue };
         let wait = if found.attributes == now.attributes {
             None

@@ -8,7 +8,7 @@ use store::{ByteRange, ByteStream, GetResult, Key, Peek, StoreError, ValueMeta, 
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    attributes::{Kind, Versions},
+    attributes::Versions,
     error::{Failure, StepError, step_error},
     inner::Inner,
     names::is_visible,
@@ -162,7 +162,10 @@ struct Reader {
 fn look(inner: &Inner, key: &Key, wait: Wait) -> Result<Look, StepError> {
     let failed = |failure: Failure| step_error(ACTION, key.as_str(), failure);
     let found = inner.root.look_up(key.as_str(), wait).map_err(failed)?;
-    let Some(found) = found.filter(|found| found.attributes.kind == Kind::Regular) else { return Ok(Look::Absent) };
+    let Some(found) = found else { return Ok(Look::Absent) };
+    if !found.attributes.is_value().map_err(failed)? {
+        return Ok(Look::Absent);
+    }
     // To open a file for reading asks the server of a network file system for its attributes, to look it up does not.
     let (mut attributes, precision) = (found.attributes, found.precision);
     let file = ValueFile::new(key.clone(), found);

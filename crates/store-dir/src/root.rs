@@ -110,13 +110,14 @@ impl Root {
         &self.path
     }
 
-    /// Opens the file of a value for reading. `None` if there is none, or if it is no regular file, which is not opened.
+    /// Opens the file of a value for reading. `None` if there is none, or a directory. What is no regular file is not
+    /// opened.
     pub(crate) fn open_value(&self, key: &str, mut check: TypeCheck, wait: Wait) -> Result<Option<Opened>, Failure> {
         for _ in 0..REPLACEMENTS {
             let root = self.current(wait)?;
             if check == TypeCheck::Needed {
                 let Some(found) = self.look_up_in(&root, key, wait)? else { return Ok(None) };
-                if found.attributes.kind != Kind::Regular {
+                if !found.attributes.is_value()? {
                     return Ok(None);
                 }
             }
@@ -134,7 +135,8 @@ impl Root {
         Err(Errno::AGAIN.into())
     }
 
-    /// Opens a path without any access to what it leads to; `None` if there is nothing.
+    /// Opens a path without any access to what it leads to; `None` if there is nothing. A link that leads to nothing is an
+    /// error.
     pub(crate) fn look_up(&self, path: &str, wait: Wait) -> Result<Option<Opened>, Failure> {
         let root = self.current(wait)?;
         self.look_up_in(&root, path, wait)
@@ -174,7 +176,7 @@ impl Root {
     pub(crate) fn attributes_of_name(&self, directory: impl AsFd, name: &str) -> Result<Option<Attributes>, Failure> {
         match Attributes::of_name(directory, name, AtFlags::empty()) {
             Ok(attributes) => Ok(Some(self.faults.attributes(attributes))),
-            Err(error) if is_absence(error) => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -192,40 +194,80 @@ impl Root {
     }
 
     /// Opens a path below the directory; `None` if there is nothing.
+    ///
+    /// The first try follows no link. If there is none on the way, which is usual, that nothing is found means that a
+    /// name is missing. Otherwise the target of a link may be missing as well.
     fn open_in(&self, root: &Opened, path: &str, flags: OFlags, wait: Wait) -> Result<Option<OwnedFd>, Failure> {
-        if wait == Wait::Never {
-            return self.open_cached(root, path, flags);
+        let no_links = self.resolve_flags() | ResolveFlags::NO_SYMLINKS;
+        let (opened, has_links) = match self.open_at(root, (path, flags), no_links, wait)? {
+            Err(Errno::LOOP) => (self.open_at(root, (path, flags), self.resolve_flags(), wait)?, true),
+            opened => (opened, false),
+        };
+        match opened {
+            Ok(file) => Ok(Some(file)),
+            Err(Errno::NOENT) if !has_links => Ok(None),
+            Err(Errno::NOENT | Errno::NOTDIR) => self.check_absence(root, path, wait).map(|()| None),
+            // No entry can have this name.
+            Err(Errno::NAMETOOLONG) => Ok(None),
+            // A socket, or the file of a device that is not there, which has taken the place of something else.
+            Err(Errno::NXIO | Errno::NODEV) => Err(Failure::Special),
+            Err(_) if wait == Wait::Never => Err(Failure::WouldBlock),
+            Err(error) => Err(error.into()),
         }
-        let resolve = self.resolve_flags();
-        for tried in 0..TRIES {
-            let opened = self
-                .faults
-                .open(path)
-                .and_then(|()| openat2(&root.file, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve));
-            match opened {
-                Ok(file) => return Ok(Some(file)),
-                // Names on the way were changed, or another process holds a lease on the file.
-                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) if tried < QUICK_TRIES => {}
-                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) => thread::sleep(PAUSE),
-                Err(error) if is_absence(error) => return Ok(None),
+    }
+
+    /// Fails if there is something at a path, or on the way to it, that has taken the place of a file or directory.
+    ///
+    /// A file on the way is none of that: below the file of a value there are no keys.
+    fn check_absence(&self, root: &Opened, path: &str, wait: Wait) -> Result<(), Failure> {
+        let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        for part in ends.filter_map(|end| path.get(..end)) {
+            match self.open_at(root, (part, OFlags::PATH), self.resolve_flags(), wait)? {
+                Ok(file) if self.attributes(&file, wait.flags())?.kind == Kind::Directory => {}
+                Ok(file) => return self.attributes(&file, wait.flags())?.is_value().map(|_| ()),
+                Err(Errno::NOENT) => {
+                    let unfollowed = OFlags::PATH | OFlags::NOFOLLOW;
+                    return match self.open_at(root, (part, unfollowed), self.resolve_flags(), wait)? {
+                        Ok(_) => Err(Failure::LinkToNothing),
+                        Err(_) => Ok(()),
+                    };
+                }
+                Err(Errno::NOTDIR | Errno::NAMETOOLONG) => return Ok(()),
+                Err(_) if wait == Wait::Never => return Err(Failure::WouldBlock),
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Errno::AGAIN.into())
+        Ok(())
     }
 
-    /// Opens a path like [`open_in`](Self::open_in), if all names on the way are in memory. They are those of file
-    /// systems of this machine: of another one, the kernel would ask whether they are still current.
-    fn open_cached(&self, root: &Opened, path: &str, flags: OFlags) -> Result<Option<OwnedFd>, Failure> {
-        if self.faults.open(path).is_err() {
-            return Err(Failure::WouldBlock);
+    /// Opens a path, again and again while names on the way are being changed.
+    ///
+    /// Where it must not wait, all names on the way have to be in memory. They are those of file systems of this machine:
+    /// of another one, the kernel would ask whether they are still current.
+    fn open_at(
+        &self,
+        root: &Opened,
+        (path, flags): (&str, OFlags),
+        resolve: ResolveFlags,
+        wait: Wait,
+    ) -> Result<Result<OwnedFd, Errno>, Failure> {
+        let open = |resolve| openat2(&root.file, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+        if wait == Wait::Never {
+            self.faults.open(path).map_err(|_| Failure::WouldBlock)?;
+            return match open(resolve | ResolveFlags::CACHED) {
+                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) => Err(Failure::WouldBlock),
+                opened => Ok(opened),
+            };
         }
-        let resolve = self.resolve_flags() | ResolveFlags::CACHED;
-        match openat2(&root.file, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if is_absence(error) => Ok(None),
-            Err(_) => Err(Failure::WouldBlock),
+        for tried in 0..TRIES {
+            match self.faults.open(path).and_then(|()| open(resolve)) {
+                // Names on the way were changed, or another process holds a lease on the file.
+                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) if tried < QUICK_TRIES => {}
+                Err(Errno::AGAIN | Errno::INTR | Errno::STALE) => thread::sleep(PAUSE),
+                opened => return Ok(opened),
+            }
         }
+        Err(Errno::AGAIN.into())
     }
 
     fn resolve_flags(&self) -> ResolveFlags {
@@ -256,9 +298,4 @@ fn open_root(path: &Path, file_systems: &FileSystems) -> Result<Opened, Errno> {
     let attributes = Attributes::of(&file, AtFlags::empty())?;
     let precision = file_systems.precision(attributes.id, &file);
     Ok(Opened { file, attributes, precision })
-}
-
-/// True if an error means that there is nothing of this name that could be a value or a directory.
-fn is_absence(error: Errno) -> bool {
-    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::NXIO)
 }

@@ -170,6 +170,8 @@ impl Walker<'_> {
                 warn(path, "it leads to itself, or over too many others");
                 Ok(None)
             }
+            // A program that makes links before their targets has these for a moment.
+            Err(Failure::LinkToNothing | Failure::Special) => Ok(None),
             result => result.map_err(|failure| file_error(ACTION, path, failure)),
         }
     }

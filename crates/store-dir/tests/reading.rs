@@ -18,7 +18,8 @@ use std::{
 use common::{Fixture, read_to_end, replace};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use store::{
-    BackendErrorKind, ByteRange, Key, Keyed, ListableStore, PageRequest, Peek, ReadableStore, SnapshotStore, StoreError,
+    BackendErrorKind, ByteRange, Key, Keyed, ListableStore, PageRequest, Peek, Prefix, ReadableStore, SnapshotStore,
+    StoreError,
 };
 use store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
@@ -182,17 +183,106 @@ async fn magic_links_are_never_followed() {
     }
 }
 
-#[tokio::test]
-async fn what_is_no_regular_file_is_not_opened() {
-    let fixture = Fixture::with(Options::new("dir:test").symlinks(Symlinks::Follow)).await;
-    mkfifoat(CWD, fixture.path("fifo"), Mode::RWXU).unwrap();
-    let _socket = UnixListener::bind(fixture.path("socket")).unwrap();
-    symlink("/dev/zero", fixture.path("device")).unwrap();
-    symlink("fifo", fixture.path("link")).unwrap();
-    for key in ["fifo", "socket", "device", "link"] {
-        fixture.assert_absent(key).await;
+/// Each way to read a key, with and without a thread that may wait.
+async fn assert_no_value_and_no_absence(fixture: &Fixture, key: &str, is_cause: fn(&FileError) -> bool) {
+    let at = Key::parse(key).unwrap();
+    let keyed = Keyed::new(fixture.store.clone(), fixture.store.guarantees());
+    let snapshot = keyed.snapshot(std::slice::from_ref(&at)).await.unwrap();
+    for _ in 0..2 {
+        if let Some(mut recall) = fixture.store.recall() {
+            assert_eq!(recall(&at), Peek::Unknown, "{key}");
+        }
     }
-    assert_eq!(fixture.keys("", 10).await, [""; 0]);
+    assert_eq!(fixture.store.remembered(&at), Peek::Unknown, "{key}");
+    for error in [
+        fixture.get(key).await.map(drop).unwrap_err(),
+        fixture.store.head(&at).await.unwrap_err(),
+        fixture.store.get_at(&at, None, store::Version::from_u128(1)).await.map(drop).unwrap_err(),
+        fixture.store.get(&at, Some(ByteRange::From(1))).await.map(drop).unwrap_err(),
+        snapshot.head(&at).await.unwrap_err(),
+        snapshot.get(&at, None).await.map(drop).unwrap_err(),
+    ] {
+        assert_eq!(error.failed_at(), Some(key), "{error:?}");
+        assert!(is_cause(file_error(&error)), "{error:?}");
+    }
+}
+
+/// Files that are in memory, so that they are looked at at once, and others, in each mode of links.
+fn modes() -> Vec<Options> {
+    let faults = [Faults::default(), Faults::default().nothing_cached()];
+    let modes = faults.iter().flat_map(|faults| [Symlinks::Within, Symlinks::Follow].map(|links| (faults, links)));
+    modes.map(|(faults, links)| Options::new("dir:test").faults(faults.clone()).symlinks(links)).collect()
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_not_opened_and_not_absent() {
+    for options in modes() {
+        let fixture = Fixture::with(options).await;
+        mkfifoat(CWD, fixture.path("fifo"), Mode::RWXU).unwrap();
+        let _socket = UnixListener::bind(fixture.path("socket")).unwrap();
+        symlink("fifo", fixture.path("link")).unwrap();
+        for key in ["fifo", "socket", "link", "fifo/a", "link/a"] {
+            assert_no_value_and_no_absence(&fixture, key, |error| matches!(error, FileError::Special { .. })).await;
+        }
+        assert_eq!(fixture.keys("", 10).await, [""; 0]);
+        assert_eq!(fixture.children("", 10).await, [""; 0]);
+    }
+    let fixture = Fixture::with(Options::new("dir:test").symlinks(Symlinks::Follow)).await;
+    symlink("/dev/zero", fixture.path("device")).unwrap();
+    assert_no_value_and_no_absence(&fixture, "device", |error| matches!(error, FileError::Special { .. })).await;
+}
+
+/// The file system that a link leads to may not be mounted at the moment.
+#[tokio::test]
+async fn a_link_to_nothing_is_no_absence() {
+    for options in modes() {
+        let fixture = Fixture::with(options).await;
+        fs::create_dir(fixture.path("d")).unwrap();
+        for (target, link) in [("none", "link"), ("../none/c", "d/c"), ("link", "again"), ("d", "into")] {
+            symlink(target, fixture.path(link)).unwrap();
+        }
+        for key in ["link", "d/c", "d/c/0", "link/0/1", "again", "again/0", "into/c", "into/c/0"] {
+            let is_cause = |error: &FileError| matches!(error, FileError::LinkToNothing { .. });
+            assert_no_value_and_no_absence(&fixture, key, is_cause).await;
+        }
+        assert_eq!(fixture.keys("", 10).await, [""; 0]);
+        assert_eq!(fixture.children("", 10).await, ["d/", "into/"]);
+        let below = fixture.store.list_dir(&Prefix::parse("d/c/").unwrap(), PageRequest::first(1)).await;
+        assert_eq!(below.unwrap_err().failed_at(), Some("d/c/"));
+    }
+}
+
+/// Directories are prefixes of keys, and there are no keys below the file of a value: programs ask for the documents of
+/// a node that is a chunk.
+#[tokio::test]
+async fn what_is_missing_or_in_the_place_of_a_prefix_is_absent() {
+    for options in modes() {
+        let fixture = Fixture::with(options).await;
+        fixture.write_names(&["a/b", "v/0"]);
+        for (target, link) in [("a", "links"), ("a/b", "link"), ("../v/0", "a/link")] {
+            symlink(target, fixture.path(link)).unwrap();
+        }
+        for key in [
+            "a",
+            "links",
+            "none",
+            "a/none",
+            "links/none",
+            "none/none/none",
+            "links/none/none",
+            "a/b/zarr.json",
+            "links/b/0/zarr.json",
+            "link/zarr.json",
+            "a/link/zarr.json",
+            "v/0/.zarray",
+        ] {
+            for _ in 0..2 {
+                fixture.assert_absent(key).await;
+            }
+        }
+        assert!(fixture.children("a/b/", 10).await.is_empty() && fixture.keys("link/", 10).await.is_empty());
+        assert_eq!(fixture.read("links/link").await.unwrap().1, "v/0");
+    }
 }
 
 #[tokio::test]
@@ -208,7 +298,8 @@ async fn a_fifo_that_takes_the_place_of_a_file_does_not_block() {
     let fixture = Fixture::with(Options::new("dir:test").faults(faults)).await;
     fixture.write("a", "a");
     *dir.lock().unwrap() = Some(fixture.path("a"));
-    fixture.assert_absent("a").await;
+    let error = fixture.get("a").await.map(drop).unwrap_err();
+    assert!(matches!(file_error(&error), FileError::Special { .. }), "{error:?}");
     assert!(dir.lock().unwrap().is_none());
 }
 
@@ -224,7 +315,8 @@ async fn a_fifo_that_takes_the_place_of_a_file_that_was_looked_at_is_no_value() 
     let kept = fixture.store.get_at(&key, None, version).await.unwrap().unwrap();
     assert_eq!(kept.bytes().await.unwrap(), "a", "the file that was waited for is open");
     let other = DirStore::open(fixture.dir.path(), Options::new("dir:test")).await.unwrap();
-    assert!(other.get_at(&key, None, version).await.unwrap().is_none());
+    let error = other.get_at(&key, None, version).await.map(drop).unwrap_err();
+    assert!(matches!(file_error(&error), FileError::Special { .. }), "{error:?}");
 }
 
 #[tokio::test]
