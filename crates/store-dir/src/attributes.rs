@@ -102,10 +102,13 @@ impl Attributes {
 
     /// True if the bytes are still those that the file had with these attributes.
     ///
-    /// Removing a name, as the rename of another file to it does, sets `changed` as well, but not `modified`.
+    /// Removing the last name, as the rename of another file to it does, sets `changed` as well, but not `modified`, and no
+    /// program can open the file for writing afterwards. One that has it open for writing already, and restores
+    /// `modified`, is not noticed. While a file has other names, any change of `changed` may be that of a write.
     pub(crate) fn has_same_bytes(&self, later: &Self) -> bool {
         let data = |attributes: &Self| (attributes.id, attributes.kind, attributes.size, attributes.modified);
-        data(self) == data(later) && (self.changed == later.changed || later.links < self.links)
+        let lost_its_last_name = self.links > 0 && later.links == 0;
+        data(self) == data(later) && (self.changed == later.changed || lost_its_last_name)
     }
 }
 
@@ -206,13 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_name_does_not_change_the_bytes() {
+    fn the_removal_of_the_last_name_does_not_change_the_bytes() {
         let first = Attributes { links: 2, ..attributes() };
-        let removed = Attributes { links: 1, changed: later(), ..first };
+        let removed = Attributes { links: 0, changed: later(), ..first };
         assert!(first.has_same_bytes(&removed));
         assert!(!first.has_same_bytes(&Attributes { modified: later(), ..removed }));
-        assert!(!first.has_same_bytes(&Attributes { links: 3, ..removed }));
-        assert!(!first.has_same_bytes(&Attributes { links: 2, ..removed }));
+        for links in 1..=3 {
+            assert!(!first.has_same_bytes(&Attributes { links, ..removed }), "{links}");
+        }
+        let nameless = Attributes { links: 0, ..first };
+        assert!(!nameless.has_same_bytes(&removed));
     }
 
     #[test]

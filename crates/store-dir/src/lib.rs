@@ -21,8 +21,9 @@
 //!
 //! A value of up to 1 MiB is read and checked before it is returned; a larger one is streamed in buffers of 256 KiB, each
 //! checked before it is yielded. A file that is shorter than promised has changed: its value is never short and never
-//! filled with zeros. A file that is replaced by a rename, or removed, is read to its end. If the value keeps changing,
-//! the read fails with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
+//! filled with zeros. A file that is replaced by a rename, or removed, is read to its end, if that was its last name: while
+//! it has others, any change of its time of change may be that of a write. If the value keeps changing, the read fails
+//! with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
 //!
 //! If all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
 //! calling thread (`RESOLVE_CACHED`, `RWF_NOWAIT`): to switch threads takes longer. What is not in memory, and whatever

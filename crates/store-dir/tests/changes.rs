@@ -132,6 +132,27 @@ async fn a_value_whose_other_name_is_removed_is_read() {
     assert_eq!(fixture.read("a").await.unwrap().1, "value");
 }
 
+/// A change with which the time of modification is as it was, and one of two names is gone.
+fn overwrite_and_remove_another_name(path: &Path) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"new", LARGE as u64 / 2).unwrap();
+    file.set_modified(modified).unwrap();
+    fs::remove_file(path.with_extension("other")).unwrap();
+}
+
+#[tokio::test]
+async fn a_value_that_changes_while_another_name_is_removed_is_not_torn() {
+    for (buffers, faults) in [1, 3].into_iter().flat_map(|buffers| file_systems().map(|faults| (buffers, faults))) {
+        let fixture = changing(faults, overwrite_and_remove_another_name, buffers).await;
+        fixture.write("a", vec![b'o'; LARGE]);
+        fs::hard_link(fixture.path("a"), fixture.path("a.other")).unwrap();
+        let value = fixture.get("a").await.unwrap().unwrap();
+        let result = read_to_end(value).await;
+        assert!(matches!(&result, Err(StoreError::Changed { .. })), "{:?}", result.map(|bytes| bytes.len()));
+    }
+}
+
 /// A writer, which runs until it is dropped.
 struct Writer {
     stop: Arc<AtomicBool>,
