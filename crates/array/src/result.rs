@@ -18,7 +18,7 @@ use crate::{
     convention::decode_map,
     coordinates::{
         error::CoordinateError,
-        select::{Labels, Selected, function_labels},
+        select::{LabelledDimension, Labels, Selected, function_labels},
     },
     error::ArrayError,
     map::{Decode, ElementMap, stable_hash},
@@ -112,12 +112,12 @@ impl ArrayResult {
     /// The labels of the results of several functions, instead of the results: the names of the functions.
     pub fn into_function_labels(self) -> Result<Self, CoordinateError> {
         let missing = || CoordinateError::NoCoordinate { dimension: FUNCTION_DIMENSION.to_owned() };
-        let labelled = self.reduction().and_then(function_labels);
-        let Labels { data_type, elements, .. } = labelled.and_then(|labelled| labelled.labels).ok_or_else(missing)?;
+        let LabelledDimension { name, labels, .. } = self.reduction().and_then(function_labels).ok_or_else(missing)?;
+        let Labels { data_type, elements, .. } = labels.ok_or_else(missing)?;
         Ok(Self {
             shape: self.shape.first().copied().into_iter().collect(),
             data_type,
-            dimension_names: vec![Some(FUNCTION_DIMENSION.to_owned())],
+            dimension_names: vec![Some(name)],
             fingerprint: self.fingerprint.map(|results| stable_hash(&(results, FUNCTION_DIMENSION))),
             selected: self.selected,
             decode: Decode::Stored,

@@ -1,5 +1,6 @@
 //! Sums without rounding errors.
 
+mod further;
 pub(crate) mod ratio;
 pub(crate) mod sums;
 pub(crate) mod superaccumulator;

@@ -1,10 +1,11 @@
 //! Exact sums of floats, group by group.
 
-use std::{collections::HashMap, ops::Range};
+use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use codec::filled;
 
 use super::{
+    further::FurtherFloats,
     superaccumulator::SuperAccumulator,
     term::{Plain, Term, product},
     total::{Total, two_sum},
@@ -24,8 +25,8 @@ const NEGATIVE: u8 = 4;
 /// An exact sum for each group.
 ///
 /// A sum is three floats, none of which has lost anything: what an addition rounds off is added to the next one. What
-/// the third rounds off, which takes numbers whose exponents are far apart, goes to a fixed-point number instead. All
-/// results are therefore the same whatever the order of additions.
+/// the third rounds off, which takes numbers whose exponents are far apart, goes to further floats, and what the last of
+/// those rounds off to a fixed-point number. All results are therefore the same whatever the order of additions.
 #[derive(Debug)]
 pub(crate) struct ExactSums {
     first: Vec<f64>,
@@ -33,6 +34,7 @@ pub(crate) struct ExactSums {
     rests: [Vec<f64>; 2],
     /// The special values that were added, as bits; empty until there are some.
     special: Vec<u8>,
+    further: FurtherFloats,
     spilled: HashMap<usize, SuperAccumulator>,
     /// The most fixed-point numbers that there may be.
     most_spilled: usize,
@@ -47,14 +49,17 @@ impl ExactSums {
     /// The memory of one fixed-point number, in bytes.
     const SPILLED_SIZE: u64 = SuperAccumulator::SIZE + 64;
 
-    /// Sums of zero, whose fixed-point numbers take at most `spill` bytes.
+    /// Sums of zero, whose further floats and fixed-point numbers take at most `spill` bytes.
     pub(crate) fn new(groups: usize, spill: u64) -> Self {
+        let further = FurtherFloats::new(groups, spill);
+        let for_spilled = spill.saturating_sub(further.max_memory());
         Self {
             first: filled(0.0, groups),
             rests: [Vec::new(), Vec::new()],
             special: Vec::new(),
+            further,
             spilled: HashMap::new(),
-            most_spilled: usize::try_from(spill / Self::SPILLED_SIZE).unwrap_or(usize::MAX).max(1),
+            most_spilled: usize::try_from(for_spilled / Self::SPILLED_SIZE).unwrap_or(usize::MAX).max(1),
             is_exceeded: false,
         }
     }
@@ -235,9 +240,23 @@ impl ExactSums {
         if !value.is_finite() {
             return self.add_special(group, T::special(value));
         }
-        if value != 0.0 && !self.add_product::<T>(group, value, count) {
-            self.spill(group, |sum| T::add_to(sum, value, count));
+        if value == 0.0 || self.add_product::<T>(group, value, count) || count == 1 && self.add_parts::<T>(group, value)
+        {
+            return;
         }
+        self.spill(group, |sum| T::add_to(sum, value, count));
+    }
+
+    /// Adds the two floats of a term; returns false if it is not exactly two.
+    fn add_parts<T: Term>(&mut self, group: usize, value: f64) -> bool {
+        let element = T::Value::from_f64(value);
+        let (first, rest) = T::of(element);
+        let is_exact = element.to_f64() == value && first.is_finite() && rest.is_finite();
+        if is_exact {
+            self.add_sum(group, first);
+            self.add_sum(group, rest);
+        }
+        is_exact
     }
 
     /// Adds the product of a term and a count if it is the sum of a few floats; else changes nothing and returns false.
@@ -264,9 +283,10 @@ impl ExactSums {
     /// Adds a sum of terms, which is one float.
     pub(crate) fn add_sum(&mut self, group: usize, value: f64) {
         let Some(sums) = self.get(group) else { return };
-        match add_term(sums, value) {
-            (sums, 0.0) => self.set(group, sums),
-            _ => self.spill(group, |sum| sum.add(value)),
+        let (sums, rest) = add_term(sums, value);
+        match rest == 0.0 || self.further.add(group, rest) {
+            true => self.set(group, sums),
+            false => self.spill(group, |sum| sum.add(value)),
         }
     }
 
@@ -287,7 +307,7 @@ impl ExactSums {
 
     /// Adds all sums of another one.
     pub(crate) fn merge(&mut self, other: Self) {
-        for sums in std::iter::once(&other.first).chain(&other.rests) {
+        for sums in std::iter::once(&other.first).chain(&other.rests).chain(other.further.levels()) {
             for (number, block) in
                 sums.chunks(BLOCK).enumerate().filter(|(_, block)| block.iter().any(|&sum| sum != 0.0))
             {
@@ -321,16 +341,26 @@ impl ExactSums {
     pub(crate) fn total(&self, group: usize) -> Total<'_> {
         let special = self.special.get(group).copied().unwrap_or(0);
         match special {
-            0 => Total::Finite(self.get(group).unwrap_or_default(), self.spilled.get(&group)),
+            0 => Total::Finite(self.get(group).unwrap_or_default(), self.fixed_point(group)),
             POSITIVE => Total::Special(f64::INFINITY),
             NEGATIVE => Total::Special(f64::NEG_INFINITY),
             _ => Total::Special(f64::NAN),
         }
     }
 
+    /// What the sum of a group has beyond three floats.
+    fn fixed_point(&self, group: usize) -> Option<Cow<'_, SuperAccumulator>> {
+        let mut found = self.spilled.get(&group).map(Cow::Borrowed);
+        for float in self.further.of(group) {
+            found.get_or_insert_with(|| Cow::Owned(SuperAccumulator::new())).to_mut().add(float);
+        }
+        found
+    }
+
     /// The sums of consecutive groups if each sum of all groups is one finite float.
     pub(crate) fn singles(&self, groups: Range<usize>) -> Option<&[f64]> {
-        let is_single = !self.has_rests() && self.special.is_empty() && self.spilled.is_empty();
+        let is_single =
+            !self.has_rests() && self.special.is_empty() && self.further.is_empty() && self.spilled.is_empty();
         self.first.get(groups).filter(|_| is_single)
     }
 
@@ -386,6 +416,7 @@ mod tests {
     use crate::exact::{
         ratio::{Precision, quotient},
         term::Square,
+        total::add_scaled,
     };
     use num_bigint::BigUint;
     use proptest::prelude::*;
@@ -434,18 +465,20 @@ mod tests {
 
     #[test]
     fn fixed_point_numbers_take_no_more_memory_than_they_may() {
-        let wide: Vec<f64> = (-3..4).map(|exponent| 2_f64.powi(exponent * 300)).collect();
+        // More floats than there are levels.
+        let wide: Vec<f64> = (-10..=10).map(|exponent| 2_f64.powi(exponent * 100)).collect();
         let all = |sums: &mut ExactSums| {
             let groups = sums.first.len();
             wide.iter().for_each(|&value| sums.add_to_each::<Plain<f64>, false>(0, &bytes(&vec![value; groups])));
         };
-        let mut sums = ExactSums::new(1000, 10 * ExactSums::SPILLED_SIZE);
+        let spill = 10 * ExactSums::SPILLED_SIZE + 11 * 12 * 8;
+        let mut sums = ExactSums::new(1000, spill);
         all(&mut sums);
         assert_eq!((sums.spilled.len(), sums.is_exceeded()), (10, true));
-        let mut fits = ExactSums::new(10, 10 * ExactSums::SPILLED_SIZE);
+        let mut fits = ExactSums::new(10, spill);
         all(&mut fits);
         assert_eq!((fits.spilled.len(), fits.is_exceeded()), (10, false));
-        let (mut one, mut other) = (ExactSums::new(11, 10 * ExactSums::SPILLED_SIZE), ExactSums::new(11, SPILL));
+        let (mut one, mut other) = (ExactSums::new(11, spill), ExactSums::new(11, SPILL));
         for &value in &wide {
             one.add_to_one::<Plain<f64>, false>(10, &bytes(&[value]));
             other.add_to_each::<Plain<f64>, false>(0, &bytes(&[value; 10]));
@@ -453,6 +486,30 @@ mod tests {
         assert!(!one.is_exceeded() && !other.is_exceeded());
         one.merge(other);
         assert!(one.is_exceeded(), "11 after merging");
+    }
+
+    #[test]
+    fn many_groups_may_have_numbers_of_very_different_magnitudes() {
+        const GROUPS: usize = 4096;
+        // As of rain: most of it is little.
+        let value =
+            |index: usize| (1.0 + (index * 7919 % 1013) as f64 / 1013.0) * 2_f64.powi(-(index as i32 * 31 % 60));
+        let mut parts = [ExactSums::new(GROUPS, SPILL), ExactSums::new(GROUPS, SPILL)];
+        for row in 0..64 {
+            let values: Vec<f64> = (0..GROUPS).map(|group| value(group * 64 + row)).collect();
+            parts[row % 2].add_to_each::<Square<f64>, false>(0, &bytes(&values));
+        }
+        let [mut sums, other] = parts;
+        sums.merge(other);
+        assert_eq!((sums.spilled.len(), sums.is_exceeded()), (0, false));
+        assert!(!sums.further.is_empty());
+        for group in (0..GROUPS).step_by(97) {
+            let mut expected = SuperAccumulator::new();
+            (0..64).for_each(|row| expected.add_square(value(group * 64 + row), 1));
+            let (found, expected) = (sums.total(group).exact(), expected.value());
+            let difference = add_scaled(found, (-expected.0, expected.1));
+            assert_eq!(difference.0, 0.into(), "{group}");
+        }
     }
 
     #[test]

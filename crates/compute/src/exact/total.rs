@@ -1,5 +1,7 @@
 //! Results of exact sums.
 
+use std::borrow::Cow;
+
 use num_bigint::{BigInt, BigUint};
 
 use super::{
@@ -11,8 +13,8 @@ use super::{
 pub(crate) enum Total<'a> {
     /// NaN or an infinity.
     Special(f64),
-    /// A finite sum.
-    Finite([f64; 3], Option<&'a SuperAccumulator>),
+    /// A finite sum: of three floats, and of a fixed-point number.
+    Finite([f64; 3], Option<Cow<'a, SuperAccumulator>>),
 }
 
 impl Total<'_> {
@@ -58,7 +60,7 @@ impl Total<'_> {
             let (significand, exponent) = parts(sum);
             (BigInt::from(significand), exponent)
         });
-        terms.chain(spilled.map(SuperAccumulator::value)).fold((BigInt::ZERO, 0), add_scaled)
+        terms.chain(spilled.iter().map(|spilled| spilled.value())).fold((BigInt::ZERO, 0), add_scaled)
     }
 }
 

@@ -245,8 +245,11 @@ async fn read_labels(
     request: &ReadRequest,
     name: &str,
 ) -> Result<ArrayResult, ApiError> {
-    if name == FUNCTION_DIMENSION && spec.steps().functions() > 1 {
-        return Ok(spec.read(engine, path, dialect, request).await?.into_function_labels()?);
+    if name.ends_with(FUNCTION_DIMENSION) && spec.steps().functions() > 1 {
+        let results = spec.read(engine, path, dialect, request).await?;
+        if results.dimension_names().first().and_then(Option::as_deref) == Some(name) {
+            return Ok(results.into_function_labels()?);
+        }
     }
     let ReadRequest::Select(selection) = request else {
         return Err(QueryError::Invalid { name: LABELS, expected: "is not supported for points and stacks" }.into());

@@ -1,7 +1,8 @@
 //! `format=csv` (RFC 4180). Two dimensions are rows and columns. With fewer dimensions each element is a row, with a
 //! column for each field of a struct.
 //!
-//! Elements are written as in JSON, strings without quotes. A JSON list becomes one field that holds its text.
+//! Elements are written as in JSON, strings without quotes, and every NaN as `NaN`. A JSON list becomes one field that
+//! holds its text.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::{
     csv_header::HeaderLine,
     encoder::{ElementEncoder, Progress},
     labels::AnswerLabels,
+    numpy_json,
     slice::ArraySlice,
 };
 
@@ -80,12 +82,17 @@ impl ElementEncoder for CsvEncoder {
             out.push(b',');
         } else if let Some(labels) = &self.labels {
             text_field(labels.rows.get(self.rows).unwrap_or_default(), out);
-            out.push(b',');
+            if self.data_type.is_some() {
+                out.push(b',');
+            }
             self.rows = self.rows.saturating_add(1);
         }
         if let Some(data_type) = &self.data_type {
             self.json.clear();
-            data_type.write_json(element, &mut self.json);
+            match numpy_json::is_nan(data_type, element) {
+                true => self.json.extend_from_slice(b"NaN"),
+                false => data_type.write_json(element, &mut self.json),
+            }
             match self.field_source {
                 FieldSource::Elements => field(&self.json, out),
                 FieldSource::StructFields => struct_fields(&self.json, out),

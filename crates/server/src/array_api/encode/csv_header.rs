@@ -30,11 +30,18 @@ pub(in crate::array_api) enum ColumnNames {
     Indices {
         /// The name of the dimension.
         name: Option<String>,
-        /// The indices in storage, before subtracting `offset`.
-        indices: DimensionSelection,
-        /// The view offset of the dimension.
-        offset: u64,
+        /// The indices.
+        indices: Indices,
     },
+}
+
+/// The indices along a dimension of a result.
+#[derive(Clone, Debug)]
+pub(in crate::array_api) struct Indices {
+    /// The indices in storage, before subtracting `offset`.
+    stored: DimensionSelection,
+    /// The view offset of the dimension.
+    offset: u64,
 }
 
 /// Writes a header line in blocks.
@@ -68,11 +75,10 @@ impl ColumnNames {
                 let name = result.path().name().unwrap_or("array");
                 (Self::of_names([name]), dimensions.next().flatten().is_some())
             }
-            [_, columns] => {
+            [_, _] => {
                 let name = dimensions.nth(1).flatten();
                 let named = name.is_some();
-                let (indices, offset) = columns_of(result, *columns);
-                (Self::Indices { name, indices, offset }, named)
+                (Self::Indices { name, indices: Indices::along(result, 1) }, named)
             }
             _ => return None,
         };
@@ -102,8 +108,8 @@ impl ColumnNames {
                 let name = usize::try_from(column).ok().and_then(|column| names.get(column));
                 text_field(name.unwrap_or_default(), out);
             }
-            Self::Indices { name, indices, offset } => {
-                let index = index(indices, column).saturating_sub(*offset);
+            Self::Indices { name, indices } => {
+                let index = indices.get(column);
                 match name {
                     Some(name) => text_field(format!("{name}_{index}").as_bytes(), out),
                     None => text_field(index.to_string().as_bytes(), out),
@@ -139,27 +145,36 @@ impl HeaderLine {
     }
 }
 
-/// Returns the indices of the columns and the view offset of their dimension. Columns of a stacked selection are
-/// numbered.
-fn columns_of(result: &ArrayResult, columns: u64) -> (DimensionSelection, u64) {
-    let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
-    let Some(ResolvedSelection::Region(region)) = result.resolved() else { return counted };
-    let dimensions = region.dimensions.iter().zip(&result.model().view_offset);
-    let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
-    visible.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
-}
+impl Indices {
+    /// The indices along a dimension of a result: those of the array, if each element is one of the array's. Others, and
+    /// those of a stacked selection, are numbered.
+    pub(super) fn along(result: &ArrayResult, dimension: usize) -> Self {
+        let len = result.shape().get(dimension).copied().unwrap_or(0);
+        let counted = Self { stored: DimensionSelection::Range { start: 0, step: 1, len }, offset: 0 };
+        let Some(ResolvedSelection::Region(region)) = result.resolved() else { return counted };
+        let dimensions = region.dimensions.iter().zip(&result.model().view_offset);
+        let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
+        visible.nth(dimension).map_or(counted, |(stored, &offset)| Self { stored: stored.clone(), offset })
+    }
 
-/// The index of a column.
-fn index(indices: &DimensionSelection, column: u64) -> u64 {
-    match indices {
-        DimensionSelection::Index(index) => *index,
-        DimensionSelection::Range { start, step, .. } => {
-            let distance = i128::from(*step).saturating_mul(i128::from(column));
-            u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
-        }
-        DimensionSelection::List(indices) => {
-            usize::try_from(column).ok().and_then(|column| indices.get(column).copied()).unwrap_or(0)
-        }
+    /// The number of indices.
+    pub(super) fn len(&self) -> u64 {
+        self.stored.len()
+    }
+
+    /// An index by its position.
+    pub(super) fn get(&self, position: u64) -> u64 {
+        let stored = match &self.stored {
+            DimensionSelection::Index(index) => *index,
+            DimensionSelection::Range { start, step, .. } => {
+                let distance = i128::from(*step).saturating_mul(i128::from(position));
+                u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
+            }
+            DimensionSelection::List(indices) => {
+                usize::try_from(position).ok().and_then(|position| indices.get(position).copied()).unwrap_or(0)
+            }
+        };
+        stored.saturating_sub(self.offset)
     }
 }
 
@@ -182,10 +197,9 @@ mod tests {
 
     #[test]
     fn indices() {
-        let of = |name: Option<&str>, indices, offset| ColumnNames::Indices {
+        let of = |name: Option<&str>, stored, offset| ColumnNames::Indices {
             name: name.map(str::to_owned),
-            indices,
-            offset,
+            indices: Indices { stored, offset },
         };
         let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
         assert_eq!(text(&of(Some("x"), backwards.clone(), 0), 3), "x_9,x_7,x_5\r\n");
@@ -198,8 +212,7 @@ mod tests {
     fn long_lines_come_in_blocks() {
         let column_names = ColumnNames::Indices {
             name: None,
-            indices: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
-            offset: 0,
+            indices: Indices { stored: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 }, offset: 0 },
         };
         let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);
         loop {

@@ -2,7 +2,7 @@
 
 use meta::data_type::DataType;
 
-use super::{encoder::ElementEncoder, slice::ArraySlice};
+use super::{encoder::ElementEncoder, numpy_json, slice::ArraySlice};
 
 /// Encodes elements as JSON.
 pub(super) struct JsonEncoder {
@@ -12,6 +12,8 @@ pub(super) struct JsonEncoder {
 
 enum Leaf {
     Element(DataType),
+    /// An element that NumPy converts back to its type.
+    NumpyElement(DataType),
     /// The innermost list of a shape with an empty dimension, written in place of elements.
     EmptyList,
 }
@@ -26,9 +28,18 @@ struct Brackets {
 
 impl JsonEncoder {
     pub(super) fn new(slice: &ArraySlice) -> Self {
+        Self::of_leaves(slice, Leaf::Element(slice.data_type.clone()))
+    }
+
+    /// An encoder of elements that NumPy converts back to their type.
+    pub(super) fn for_numpy(slice: &ArraySlice) -> Self {
+        Self::of_leaves(slice, Leaf::NumpyElement(slice.data_type.clone()))
+    }
+
+    fn of_leaves(slice: &ArraySlice, leaf: Leaf) -> Self {
         match slice.outer_extents() {
             Some(outer_extents) => Self { brackets: Brackets::new(outer_extents), leaf: Leaf::EmptyList },
-            None => Self { brackets: Brackets::new(&slice.shape), leaf: Leaf::Element(slice.data_type.clone()) },
+            None => Self { brackets: Brackets::new(&slice.shape), leaf },
         }
     }
 }
@@ -38,6 +49,7 @@ impl ElementEncoder for JsonEncoder {
         self.brackets.open(out);
         match &self.leaf {
             Leaf::Element(data_type) => data_type.write_json(element, out),
+            Leaf::NumpyElement(data_type) => numpy_json::write(data_type, element, out),
             Leaf::EmptyList => out.extend_from_slice(b"[]"),
         }
         self.brackets.close(out);

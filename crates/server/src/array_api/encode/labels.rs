@@ -8,7 +8,7 @@ use codec::{Elements, VariableElements};
 use meta::{data_type::DataType, json::Json};
 use serde_json::{Value, json};
 
-use super::text_list::TextBuilder;
+use super::{csv_header::Indices, numpy_json, text_list::TextBuilder};
 
 /// The labels of a response.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ const TEXT_OVERHEAD: u64 = 48;
 pub(in crate::array_api) struct LabelledAnswer {
     /// The names of dimensions; those without one are `dim_0` and so on, as in xarray.
     dims: Vec<String>,
-    shape: Vec<u64>,
+    /// The indices of rows and columns.
+    indices: [Indices; 2],
     name: String,
     attributes: Json,
     data_type: DataType,
@@ -50,7 +51,7 @@ impl LabelledAnswer {
         let names = result.dimension_names().into_iter().enumerate();
         Self {
             dims: names.map(|(at, name)| name.unwrap_or_else(|| format!("dim_{at}"))).collect(),
-            shape: result.shape().to_vec(),
+            indices: [0, 1].map(|dimension| Indices::along(result, dimension)),
             name: result.path().name().unwrap_or_default().to_owned(),
             attributes: result.model().attributes.clone(),
             data_type: result.data_type().clone(),
@@ -93,7 +94,7 @@ impl AnswerLabels {
                 if at > 0 {
                     head.push(b',');
                 }
-                labels.data_type.write_json(element, &mut head);
+                numpy_json::write(&labels.data_type, element, &mut head);
                 // A vector that is full moves to one of twice the size.
                 let needed = (head.capacity() as u64).saturating_mul(3);
                 if needed > memory.bytes() {
@@ -119,13 +120,16 @@ impl AnswerLabels {
         let push_labels = |at: usize, texts: &mut TextBuilder| {
             let found = labels.iter().find(|labels| labels.dimension == Some(at));
             let Some(found) = found.and_then(|labels| labels.labels.as_ref()) else {
-                let extent = answer.shape.get(at).copied().unwrap_or(0);
-                return (0..extent).for_each(|index| texts.push(index.to_string().as_bytes()));
+                let Some(indices) = answer.indices.get(at) else { return };
+                return (0..indices.len()).for_each(|at| texts.push(indices.get(at).to_string().as_bytes()));
             };
             let mut json = Vec::new();
             for element in elements(&found.elements, &found.data_type) {
                 json.clear();
-                found.data_type.write_json(element, &mut json);
+                match numpy_json::is_nan(&found.data_type, element) {
+                    true => json.extend_from_slice(b"NaN"),
+                    false => found.data_type.write_json(element, &mut json),
+                }
                 texts.push_json(&json);
             }
         };

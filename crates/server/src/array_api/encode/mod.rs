@@ -7,6 +7,7 @@ pub(super) mod encoder;
 mod json;
 mod labels;
 mod npy;
+mod numpy_json;
 mod picture;
 mod raw;
 mod slice;

@@ -1,5 +1,6 @@
 //! `format=xarray`: the JSON of `xarray.DataArray.to_dict`, with the data types of elements and coordinates as `dtype`.
-//! Values are written as in `format=json`, so that `DataArray.from_dict(answer).astype(answer["dtype"])` has them.
+//! Values are written so that `DataArray.from_dict(answer).astype(answer["dtype"])` has them, like the coordinates. As with
+//! `to_dict`, a list cannot tell the other extents of an array whose first dimension is empty.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) struct XarrayEncoder {
 
 impl XarrayEncoder {
     pub(super) fn new(slice: &ArraySlice) -> Self {
-        Self { labels: slice.labels.clone(), written: 0, elements: JsonEncoder::new(slice) }
+        Self { labels: slice.labels.clone(), written: 0, elements: JsonEncoder::for_numpy(slice) }
     }
 }
 
