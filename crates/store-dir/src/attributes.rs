@@ -42,6 +42,8 @@ pub(crate) struct Attributes {
     pub(crate) links: u32,
     pub(crate) modified: Time,
     pub(crate) changed: Time,
+    /// The time when the file was created, if its file system keeps it.
+    pub(crate) created: Option<Time>,
 }
 
 /// A time of a file.
@@ -72,7 +74,8 @@ impl Attributes {
     }
 
     fn at(file: impl AsFd, name: impl Arg, flags: AtFlags) -> Result<Self, Errno> {
-        let found = statx(file, name, flags, StatxFlags::BASIC_STATS)?;
+        let found = statx(file, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        let has_created = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         let kind = match FileType::from_raw_mode(found.stx_mode.into()) {
             FileType::RegularFile => Kind::Regular,
             FileType::Directory => Kind::Directory,
@@ -86,6 +89,7 @@ impl Attributes {
             links: found.stx_nlink,
             modified: Time::new(found.stx_mtime),
             changed: Time::new(found.stx_ctime),
+            created: has_created.then(|| Time::new(found.stx_btime)),
         })
     }
 
@@ -165,7 +169,7 @@ mod tests {
     fn attributes() -> Attributes {
         let time = Time { seconds: 1_700_000_000, nanoseconds: 123_456_789 };
         let id = FileId { device: (8, 1), inode: 42 };
-        Attributes { id, kind: Kind::Regular, size: 10, links: 1, modified: time, changed: time }
+        Attributes { id, kind: Kind::Regular, size: 10, links: 1, modified: time, changed: time, created: Some(time) }
     }
 
     fn later() -> Time {

@@ -48,10 +48,14 @@
 //! time of change, and has it before its first byte can be read, so the attributes that are read after the bytes show it.
 //! The version is the same at any age. The quiet time is
 //!
-//! - 50 ms if the time of change is later than that of modification, on file systems of this machine that are known to have
-//!   fine times (ext4, XFS, Btrfs, tmpfs, ZFS, F2FS, bcachefs, overlayfs). A write sets both to one time, so something
-//!   else happened after the last write: the rename of a writer that is done, for instance. The clock of these file
-//!   systems ticks at least every 10 ms.
+//! - 50 ms if the time of change is later than that of modification, and the file was created at most 2 s before the
+//!   latter, on file systems of this machine that are known to have fine times (ext4, XFS, Btrfs, tmpfs, ZFS, F2FS,
+//!   bcachefs, overlayfs). A write sets both to one time, so something else happened after the last write began: in a file
+//!   that was created for these bytes the rename of a writer that is done, for instance. The clock of these file systems
+//!   ticks at least every 10 ms.
+//! - If the file is older, what is left of 2 s after its last write began, and at least 50 ms: it may be written in place,
+//!   while any program gives it a mode, an owner or another name. A file whose writer took longer than 2 s, or whose file
+//!   system does not keep the time of creation, waits so as well: it cannot be told from one that is written in place.
 //! - 2 s otherwise: for files that may be within a write, which can be stopped for long between setting the times and
 //!   copying the bytes (50 ms are not enough: on a busy machine, tests found torn values); on other file systems, which
 //!   include those of networks, whose clocks may differ from that of this machine by the same time; and if the time of
@@ -71,7 +75,8 @@
 //! and stops the next program that opens the file for writing.
 //!
 //! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time, since
-//! only it knows when the value is complete; one that writes through a memory map, since Linux sets the times once until
+//! only it knows when the value is complete; one that writes in place to a file that is younger than 2 s, of which the mode,
+//! owner or name is changed meanwhile; one of which another program sets the time of modification meanwhile; one that writes through a memory map, since Linux sets the times once until
 //! the page is written back; one that stops within a single write for longer than that; and changes on a
 //! file system without a time of change of its own (FAT, SSHFS) that restore the time of modification.
 //! The writers in the table of the module `names` write to another file and rename it, and have none of these problems.

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use store::Version;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Time};
 
 /// The quiet time of files that may still be written, and on file systems whose times may be as coarse as two seconds, or
 /// are set by another machine.
@@ -75,17 +75,26 @@ impl Quiet {
     }
 }
 
+/// The time that a file has to be quiet after its time of change.
 fn quiet_time(attributes: &Attributes, precision: Precision) -> Duration {
-    let is_fine = precision == Precision::Fine && !attributes.changed.nanoseconds.is_multiple_of(COARSE_UNIT);
-    // A write sets both times to the same one. Another time of change is that of a rename, or the like, after the last
-    // write.
-    if is_fine && attributes.changed > attributes.modified { SHORT } else { LONG }
+    let Attributes { modified, changed, created, .. } = *attributes;
+    let is_fine = precision == Precision::Fine && !changed.nanoseconds.is_multiple_of(COARSE_UNIT);
+    // A write sets both times to the same one.
+    if !is_fine || changed <= modified {
+        return LONG;
+    }
+    // Another time of change is that of something after the beginning of the last write. In a file that was created for
+    // these bytes it is the rename, or the like, of a writer that is done. In an older one, which is written in place, it
+    // may be any program's that gives the file a mode, an owner or another name meanwhile, and says nothing.
+    let since = |earlier: Time, later: Time| later.system().duration_since(earlier.system()).unwrap_or_default();
+    let is_new = created.is_some_and(|created| since(created, modified) <= LONG);
+    if is_new { SHORT } else { LONG.saturating_sub(since(modified, changed)).max(SHORT) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attributes::{FileId, Kind, Time};
+    use crate::attributes::{FileId, Kind};
 
     const CHANGED: Time = Time { seconds: 1_700_000_000, nanoseconds: 123_456_789 };
     const FILE: Version = Version::from_u128(1);
@@ -95,7 +104,7 @@ mod tests {
 
     fn attributes(modified: Time, changed: Time) -> Attributes {
         let id = FileId { device: (8, 1), inode: 42 };
-        Attributes { id, kind: Kind::Regular, size: 10, links: 1, modified, changed }
+        Attributes { id, kind: Kind::Regular, size: 10, links: 1, modified, changed, created: Some(modified) }
     }
 
     #[test]
@@ -120,6 +129,29 @@ mod tests {
             assert_eq!(wait(0), Some(ms(needed)), "{file:?} {precision:?}");
             assert_eq!(wait(needed - 1), Some(ms(1)), "{file:?} {precision:?}");
             assert_eq!(wait(needed), None, "{file:?} {precision:?}");
+        }
+    }
+
+    #[test]
+    fn the_quiet_time_is_long_after_a_write_to_a_file_that_existed_before() {
+        let before = |millis: u64| {
+            let time = CHANGED.system().duration_since(SystemTime::UNIX_EPOCH).unwrap() - Duration::from_millis(millis);
+            Time { seconds: i64::try_from(time.as_secs()).unwrap(), nanoseconds: time.subsec_nanos() }
+        };
+        for (created, modified, needed) in [
+            (Some(before(10_000)), before(20), 1_980),
+            (Some(before(10_000)), before(1_500), 500),
+            (Some(before(10_000)), before(1_990), 50),
+            (Some(before(10_000)), before(9_000), 50),
+            (Some(before(2_020)), before(20), 50),
+            (Some(before(2_021)), before(20), 1_980),
+            (Some(before(0)), before(10_000), 50),
+            (None, before(20), 1_980),
+            (None, before(3_000), 50),
+        ] {
+            let file = Attributes { created, ..attributes(modified, CHANGED) };
+            assert_eq!(quiet_time(&file, Precision::Fine), Duration::from_millis(needed), "{file:?}");
+            assert_eq!(quiet_time(&file, Precision::Coarse), LONG, "{file:?}");
         }
     }
 

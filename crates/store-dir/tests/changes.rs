@@ -234,6 +234,52 @@ async fn values_that_are_written_in_place_are_never_torn() {
     assert!(values > 1_000, "{values} values, {changes} changes");
 }
 
+/// Another program gives the file a mode or a name within a write, which says nothing about the writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_that_is_written_in_place_is_not_torn_if_its_file_changes_in_another_way_meanwhile() {
+    let touches: [fn(&Path); 3] = [
+        |path| fs::set_permissions(path, fs::metadata(path).unwrap().permissions()).unwrap(),
+        |path| fs::hard_link(path, path.with_extension("other")).unwrap(),
+        |path| {
+            fs::rename(path, path.with_extension("moved")).unwrap();
+            fs::rename(path.with_extension("moved"), path).unwrap();
+        },
+    ];
+    let fixture = Fixture::new().await;
+    let names: Vec<_> = (0..touches.len()).map(|number| format!("a{number}")).collect();
+    names.iter().for_each(|name| fixture.write(name, [b'o'; 1_000]));
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
+    let mut reads = JoinSet::new();
+    for (name, touch) in names.iter().zip(touches) {
+        let (path, store, key) = (fixture.path(name), fixture.store.clone(), Key::parse(name).unwrap());
+        overwrite(&path, &[b'n'; 500]);
+        std::thread::sleep(common::TICK);
+        touch(&path);
+        reads.spawn(async move {
+            let read =
+                tokio::spawn(async move { store.get(&key, None).await.unwrap().unwrap().bytes().await.unwrap() });
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &[b'n'; 500], 500).unwrap();
+            read.await.unwrap()
+        });
+    }
+    for bytes in reads.join_all().await {
+        assert!(bytes.iter().all(|byte| *byte == b'n'), "a torn value");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_was_written_to_another_file_and_renamed_is_read_soon() {
+    let fixture = Fixture::new().await;
+    fixture.write("a", "old");
+    tokio::time::sleep(Duration::from_millis(2_200)).await;
+    replace(&fixture.path("a"), b"new");
+    let begun = Instant::now();
+    assert_eq!(fixture.read("a").await.unwrap().1, "new");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_are_written_without_a_pause_are_changed_and_their_versions_unique() {
     let fixture = Fixture::new().await;
