@@ -87,6 +87,36 @@ async fn names_and_labels_select() {
 }
 
 #[tokio::test]
+async fn kept_dimensions_have_a_place_and_no_labels() {
+    let server = server().await;
+    let answer = get(&server, "lab/t?reduce=count&axis=time&keepdims&decode=cf&format=xarray").await.json();
+    assert_eq!(answer["dims"], json!(["time", "lat"]));
+    assert_eq!(answer["coords"].as_object().unwrap().keys().collect::<Vec<_>>(), ["lat"]);
+    assert_eq!(answer["coords"]["lat"]["dims"], json!(["lat"]));
+    let answer = get(&server, "lab/t?reduce=count&axis=time&keepdims&decode=cf&format=csv&header=labels").await;
+    assert_eq!(answer.text(), "time,60.5,50.1,40.5\r\n0,4,3,4\r\n");
+    let both = get(&server, "lab/t?reduce=count,max&axis=time&keepdims&decode=cf&format=xarray").await.json();
+    assert_eq!(both["dims"], json!(["function", "time", "lat"]));
+    assert_eq!(both["coords"]["lat"]["dims"], json!(["lat"]));
+}
+
+#[tokio::test]
+async fn rows_and_columns_without_labels_are_called_by_their_indices() {
+    let server = server().await;
+    let csv = async |query: &str| get(&server, &format!("lab/{query}&format=csv&header=labels")).await.text().to_owned();
+    assert_eq!(csv("u?isel.none=1:").await, "none,u\r\n1,2\r\n");
+    assert_eq!(csv("u?isel.none=::-1").await, "none,u\r\n1,2\r\n0,1\r\n");
+    assert_eq!(csv("u?reduce=sum&coarsen.none=1&isel.none=1:").await, "none,u\r\n0,2\r\n");
+    let times = "2020-01-30T00:00:00.000000000\r\n2020-01-31T00:00:00.000000000\r\n";
+    assert_eq!(csv("t?isel.time=:2&isel.lat=0:0").await, format!("time\r\n{times}"));
+    // A dimension of the array is not mistaken for that of the functions.
+    create(&server, "lab/f", &document("int8", &[2, 2], &["function", "x"], json!({})), &json!([[1, 2], [3, 4]])).await;
+    let found = get(&server, "lab/f?reduce=sum,max&axis=x&format=xarray").await.json();
+    assert_eq!(found["dims"], json!(["_function", "function"]));
+    assert_eq!(get(&server, "lab/f?reduce=sum,max&axis=x&labels=_function").await.json(), json!(["sum", "max"]));
+}
+
+#[tokio::test]
 async fn answers_follow_their_coordinate() {
     let server = server().await;
     let path = "/array/lab/t?sel.lat=50.1&isel.time=0";

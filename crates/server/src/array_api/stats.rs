@@ -2,7 +2,9 @@
 
 use array::StatisticsOf;
 use axum::{body::Body, response::Response};
+use bytes::Bytes;
 use compute::{Statistics, StatisticsRequest};
+use futures::stream;
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
@@ -22,7 +24,7 @@ use wire::{
 };
 
 use super::{
-    block_stream::MetricsGuard,
+    block_stream::{BodyError, MetricsGuard},
     request::ElementsRequest,
     response::{VARY_ACCEPT, server_timing},
     steps::decode_of,
@@ -74,7 +76,10 @@ pub(super) async fn respond(
     headers.insert(CONSISTENCY, consistency(&engine.app, path));
     headers.extend(wire_array::data_type(&read.data_type().name()).map(|name| (DATA_TYPE, name)));
     let metrics = read.metrics();
-    if content == Content::Body {
+    if content == Content::None {
+        // The length is not known, and must not be sent as 0.
+        *response.body_mut() = Body::from_stream(stream::empty::<Result<Bytes, BodyError>>());
+    } else {
         let guard = MetricsGuard::new(&engine.app, metrics.clone());
         let data_type = read.data_type().clone();
         let body = read.run(|statistics| render(&statistics, &data_type)).await?;

@@ -3,6 +3,7 @@
 use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
+use store_dir::FileError;
 
 /// Reason why a name of the source cannot be transferred, known before anything is written.
 #[derive(Debug, thiserror::Error)]
@@ -197,7 +198,7 @@ impl CopyError {
             Self::Source(SourceError::Unsorted { .. } | SourceError::TooManyKeys { .. }) => false,
             // A failed read from a disk concerns one file; a failed write concerns all of them.
             Self::Source(SourceError::Store(error)) | Self::Content(SinkError::Store(error)) => {
-                matches!(error, StoreError::Io { .. }) || concerns_one_value(error)
+                is_failed_read(error) || concerns_one_value(error)
             }
             Self::Sink(SinkError::Store(error)) => concerns_one_value(error),
             Self::Content(error) | Self::Sink(error) => {
@@ -239,6 +240,12 @@ impl CopyError {
             _ => None,
         }
     }
+}
+
+/// True if a file could not be read.
+fn is_failed_read(error: &StoreError) -> bool {
+    let file = error.backend_source::<FileError>();
+    matches!(error, StoreError::Io { .. }) || file.is_some_and(|file| !matches!(file, FileError::Root(_)))
 }
 
 fn concerns_one_value(error: &StoreError) -> bool {
