@@ -103,7 +103,8 @@ async fn kept_dimensions_have_a_place_and_no_labels() {
 #[tokio::test]
 async fn rows_and_columns_without_labels_are_called_by_their_indices() {
     let server = server().await;
-    let csv = async |query: &str| get(&server, &format!("lab/{query}&format=csv&header=labels")).await.text().to_owned();
+    let csv =
+        async |query: &str| get(&server, &format!("lab/{query}&format=csv&header=labels")).await.text().to_owned();
     assert_eq!(csv("u?isel.none=1:").await, "none,u\r\n1,2\r\n");
     assert_eq!(csv("u?isel.none=::-1").await, "none,u\r\n1,2\r\n0,1\r\n");
     assert_eq!(csv("u?reduce=sum&coarsen.none=1&isel.none=1:").await, "none,u\r\n0,2\r\n");
