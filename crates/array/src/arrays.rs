@@ -27,7 +27,7 @@ use crate::{
         claim::{Claim, MemoryBudget},
     },
     options::Options,
-    purpose::Purpose,
+    purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
     reduce::{
         request::{ReduceConsumer, ReduceRequest},
@@ -62,6 +62,13 @@ impl Arrays {
     /// `rights` are those on nodes that the request does not name; `None` for all.
     pub fn for_request(&self, claim: Claim, rights: Option<Arc<dyn NodeRights>>) -> Self {
         Self(Arc::new(self.0.for_request(claim, rights)))
+    }
+
+    /// The same arrays for a request that takes the versions of chunks from a source.
+    #[must_use]
+    pub fn with_versions(mut self, source: VersionSource) -> Self {
+        Arc::make_mut(&mut self.0).versions = source;
+        self
     }
 
     /// The same arrays for a request with a purpose; [`Purpose::Elements`] unless it is set.

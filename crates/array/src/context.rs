@@ -28,7 +28,7 @@ use crate::{
     },
     node::cache::NodeCache,
     options::Options,
-    purpose::Purpose,
+    purpose::{Purpose, VersionSource},
     result_cache::ResultCache,
     rights::NodeRights,
 };
@@ -63,6 +63,7 @@ pub(crate) struct Context {
     listing_failed: Arc<Mutex<Option<Instant>>>,
     /// The purpose of the request's reads.
     pub(crate) purpose: Purpose,
+    pub(crate) versions: VersionSource,
     /// The first looks at keys; `None` if the store forgets what it saw, so that each read looks for itself.
     first_looks: Option<KeyTurns>,
     pub(crate) options: Options,
@@ -102,6 +103,7 @@ impl Context {
             distant: store.reads().guarantees().reads == Reads::Key,
             listing_failed: Arc::default(),
             purpose: Purpose::Elements,
+            versions: VersionSource::Listings,
             first_looks: store.reads().remembers().then(KeyTurns::default),
             store,
             options,
@@ -165,7 +167,8 @@ impl Context {
     /// True if the versions of keys below a prefix are best learnt from listings.
     pub(crate) fn lists_versions(&self, prefix: &Prefix) -> bool {
         let failed = *self.listing_failed.lock();
-        self.store.guarantees_below(prefix).listed_versions
+        self.versions == VersionSource::Listings
+            && self.store.guarantees_below(prefix).listed_versions
             && failed.is_none_or(|failed| failed.elapsed() >= LISTING_FAILURE_TIME)
     }
 

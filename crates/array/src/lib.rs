@@ -86,7 +86,7 @@ pub use operations::{
     WriteReport,
 };
 pub use options::{EmptyChunks, Options};
-pub use purpose::Purpose;
+pub use purpose::{Purpose, VersionSource};
 pub use read::{
     array_read::ArrayRead,
     cost::{ReadCost, StoredCost},

@@ -1,4 +1,4 @@
-//! Purposes of reads.
+//! Purposes of reads, and how far they rely on listings.
 
 /// The part of planned reads that the response to a request has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,4 +11,14 @@ pub enum Purpose {
     Comparison,
     /// Only what the plan says of them, or some of their bytes.
     Description,
+}
+
+/// Where the versions of many chunks of a distant store are learnt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VersionSource {
+    /// From listings, where these save requests. Those of some services are late.
+    #[default]
+    Listings,
+    /// From the chunks themselves.
+    Chunks,
 }

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use array::{Arrays, Claim, Hierarchies, Purpose};
+use array::{Arrays, Claim, Hierarchies, Purpose, VersionSource};
 use axum::extract::FromRequestParts;
 use http::{
     Method,
@@ -10,7 +10,7 @@ use http::{
     request::Parts,
 };
 
-use crate::{admission, app::App, authorization::Session};
+use crate::{admission, app::App, authorization::Session, guard};
 
 /// The arrays and hierarchies on behalf of one request. They take memory through its claim, and threads as its caller.
 pub(crate) struct Engine {
@@ -41,6 +41,11 @@ impl FromRequestParts<App> for Engine {
             (false, true) => Purpose::Description,
             (false, false) => Purpose::Elements,
         };
-        Ok(Self { app: app.clone(), arrays: arrays.with_purpose(purpose), claim, session })
+        let versions = match guard::asks_for_current(&parts.headers) {
+            true => VersionSource::Chunks,
+            false => VersionSource::Listings,
+        };
+        let arrays = arrays.with_purpose(purpose).with_versions(versions);
+        Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

@@ -1,6 +1,6 @@
 //! Versions of chunks, which entity tags are made of.
 
-use array::{Arrays, Options, Purpose};
+use array::{Arrays, Options, Purpose, VersionSource};
 use store::{
     Guarantees, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, ReadError, ReadableStore, Recheck,
     WriteableStore,
@@ -146,6 +146,10 @@ async fn late_listings_are_not_relied_on_twice() {
         older.set(&entry.key, value.into(), Precondition::none()).await.unwrap();
     }
     store.list_older(older);
+    let current = arrays(&store, Recheck::Always).with_versions(VersionSource::Chunks);
+    let (looked, _, requests) = store.measure(plan(&current, "0:256")).await;
+    assert!(collect(looked.unwrap()).await.is_ok());
+    assert_eq!(listings(&requests), 0, "a request for what is current");
     let arrays = arrays(&store, Recheck::DISTANT);
     let planned = plan(&arrays, "0:256").await.unwrap();
     assert!(collect(planned).await.unwrap_err().is_changed());
