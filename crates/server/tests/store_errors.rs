@@ -102,6 +102,11 @@ async fn failures_of_another_service_name_what_could_not_be_read_and_keep_their_
             ProblemType::StoreFailed,
             "the store sent an invalid response",
         ),
+        (
+            |key| failed(BackendErrorKind::Internal, key).because("it is a FIFO"),
+            ProblemType::StoreFailed,
+            "it is a FIFO",
+        ),
     ] {
         let server = failing_server(how);
         for answer in read_requests(&server).await {

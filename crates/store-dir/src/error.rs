@@ -140,7 +140,8 @@ pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> 
         Failure::Special => (BackendErrorKind::Internal, FileError::Special { path: name }),
         Failure::File(error) => (kind_of(error), FileError::System { action, path: name, source: error.into() }),
     };
-    StoreError::backend(kind, error).at(path)
+    let reason = error.to_string();
+    StoreError::backend(kind, error).at(path).because(reason)
 }
 
 /// The class of an error of the system.

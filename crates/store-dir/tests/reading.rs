@@ -145,6 +145,9 @@ async fn links_out_of_the_directory_are_errors_unless_all_are_followed() {
             let FileError::OutsideOfDirectory { path } = file_error(&error) else { panic!("{error:?}") };
             assert_eq!((path.as_str(), error.failed_at()), (key, Some(key)));
             assert!(!texts(&error).contains(outside.path().to_str().unwrap()), "{error:?}");
+            let reason = error.reason().unwrap();
+            assert!(reason.contains(key) && reason.contains("`?symlinks=follow`"), "{reason}");
+            assert!(!reason.contains(outside.path().to_str().unwrap()), "{reason}");
             let head = fixture.store.head(&Key::parse(key).unwrap()).await.unwrap_err();
             assert!(matches!(file_error(&head), FileError::OutsideOfDirectory { .. }));
         }

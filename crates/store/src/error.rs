@@ -133,7 +133,9 @@ pub enum StoreError {
 /// The failure of a store at a key or prefix: a source of [`StoreError::Backend`] that is shown as its own source.
 #[derive(Debug)]
 struct FailureAt {
-    name: String,
+    name: Option<String>,
+    /// What clients are told of the source.
+    reason: Option<String>,
     source: BoxError,
 }
 
@@ -146,6 +148,14 @@ impl fmt::Display for FailureAt {
 impl std::error::Error for FailureAt {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.source()
+    }
+}
+
+/// The failure that a source is, or one of which no more is known.
+fn failure(source: BoxError) -> FailureAt {
+    match source.downcast::<FailureAt>() {
+        Ok(failure) => *failure,
+        Err(source) => FailureAt { name: None, reason: None, source },
     }
 }
 
@@ -235,15 +245,37 @@ impl StoreError {
     #[must_use]
     pub fn at(self, name: impl Into<String>) -> Self {
         match self {
-            Self::Backend { kind, source } => Self::backend(kind, FailureAt { name: name.into(), source }),
+            Self::Backend { kind, source } => {
+                Self::backend(kind, FailureAt { name: Some(name.into()), ..failure(source) })
+            }
             error => error,
+        }
+    }
+
+    /// A [`StoreError::Backend`] with a reason that clients may be told, which has no secret and no path of the machine;
+    /// any other error as it is.
+    #[must_use]
+    pub fn because(self, reason: impl Into<String>) -> Self {
+        match self {
+            Self::Backend { kind, source } => {
+                Self::backend(kind, FailureAt { reason: Some(reason.into()), ..failure(source) })
+            }
+            error => error,
+        }
+    }
+
+    /// The reason that clients may be told, if this is a [`StoreError::Backend`] that has one.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Backend { source, .. } => source.downcast_ref::<FailureAt>()?.reason.as_deref(),
+            _ => None,
         }
     }
 
     /// The key or prefix at which the store failed, if this is a [`StoreError::Backend`] that has it.
     pub fn failed_at(&self) -> Option<&str> {
         match self {
-            Self::Backend { source, .. } => source.downcast_ref::<FailureAt>().map(|failure| failure.name.as_str()),
+            Self::Backend { source, .. } => source.downcast_ref::<FailureAt>()?.name.as_deref(),
             _ => None,
         }
     }

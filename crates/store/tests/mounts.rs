@@ -366,6 +366,8 @@ async fn errors_of_a_mount_have_the_keys_of_all_stores() {
     let error = all.head(&key("lab/down")).await.unwrap_err();
     let source = std::error::Error::source(&error).unwrap();
     assert!(source.to_string().contains("lab/") && source.source().is_some(), "{error:?}");
+    assert_eq!((error.failed_at(), error.reason()), (Some("lab/down"), Some("no cable")));
+    assert!(error.backend_source::<store::MountFailure>().is_some(), "{error:?}");
 }
 
 struct Failing(MemoryStore);
@@ -381,7 +383,10 @@ impl StoreWrapper for Failing {
     async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
         match operation.key() {
             Some(key) if key.as_str() == "corrupt" => Err(StoreError::corrupt(key.clone(), "torn")),
-            Some(_) => Err(StoreError::backend(store::BackendErrorKind::Connection, "unplugged")),
+            Some(key) => {
+                let failed = StoreError::backend(store::BackendErrorKind::Connection, "unplugged");
+                Err(failed.at(key.as_str()).because("no cable"))
+            }
             None => Ok(()),
         }
     }

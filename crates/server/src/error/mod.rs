@@ -178,7 +178,8 @@ impl ApiError {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
     }
 
-    /// A store failed. Its details are for the log; one that fails at a key, or is mounted, is another service.
+    /// A store failed. Its details are for the log, unless it says that clients may have them; one that fails at a key,
+    /// or is mounted, is another service.
     fn backend(class: BackendErrorKind, error: StoreError) -> Self {
         let prefix = error.backend_source::<MountFailure>().map(|failure| failure.prefix().to_string());
         let members = Members { key: error.failed_at().map(str::to_owned), prefix, ..Members::default() };
@@ -189,7 +190,7 @@ impl ApiError {
         };
         let problem = match kind {
             ProblemType::Internal => Problem::new(kind),
-            _ => Problem::new(kind).with_detail(class.to_string()),
+            _ => Problem::new(kind).with_detail(error.reason().map_or_else(|| class.to_string(), str::to_owned)),
         };
         Self::build(problem.with_members(members), headers, Some(error.into()))
     }

@@ -85,10 +85,9 @@ fn outward(prefix: &Prefix, error: StoreError) -> StoreError {
 /// The failure of a mounted store, which names its mount.
 fn mounted(prefix: &Prefix, error: StoreError) -> StoreError {
     let name = error.failed_at().map(|name| format!("{prefix}{name}"));
+    let reason = error.reason().map(str::to_owned);
     let StoreError::Backend { kind, source } = error else { return error };
     let error = StoreError::backend(kind, MountFailure { prefix: prefix.clone(), source });
-    match name {
-        Some(name) => error.at(name),
-        None => error,
-    }
+    let error = name.into_iter().fold(error, StoreError::at);
+    reason.into_iter().fold(error, StoreError::because)
 }
