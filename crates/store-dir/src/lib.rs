@@ -74,11 +74,12 @@
 //! file open for writing is known to the kernel, but what would show it, a lease, takes the rights of the file's owner,
 //! and stops the next program that opens the file for writing.
 //!
-//! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time, since
-//! only it knows when the value is complete; one that writes in place to a file that is younger than 2 s, of which the mode,
-//! owner or name is changed meanwhile; one of which another program sets the time of modification meanwhile; one that writes through a memory map, since Linux sets the times once until
-//! the page is written back; one that stops within a single write for longer than that; and changes on a
-//! file system without a time of change of its own (FAT, SSHFS) that restore the time of modification.
+//! This cannot be detected: a program that writes a value in several steps with longer pauses than the quiet time,
+//! since only it knows when the value is complete; one that writes in place to a file that is younger than 2 s, of
+//! which the mode, owner or name is changed meanwhile; one of which another program sets the time of modification
+//! meanwhile; one that writes through a memory map, since Linux sets the times once until the page is written back; one
+//! that stops within a single write for longer than that; and changes on a file system without a time of change of its
+//! own (FAT, SSHFS) that restore the time of modification.
 //! The writers in the table of the module `names` write to another file and rename it, and have none of these problems.
 //!
 //! # Names
