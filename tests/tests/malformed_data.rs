@@ -315,7 +315,7 @@ async fn malformed_selections_are_rejected() {
     let mut case = FuzzCase::start();
     let full = i64::MAX as u64;
     case.put("a/zarr.json", v3(&[full, 1000], &[1, 1], &json!([{"name": "bytes"}]))).await;
-    let list = |count: usize| format!("({})", vec!["0"; count].join(","));
+    let list = |count: u64| format!("({})", (0..count).map(|index| index.to_string()).collect::<Vec<_>>().join(","));
     let lists = |count: usize| vec!["(0)"; count].join(",");
     let selections = [
         ("9223372036854775807", ProblemType::IndexOutOfBounds),
@@ -340,7 +340,7 @@ async fn malformed_selections_are_rejected() {
         case.rejected("a", &format!("select={selection}&format=raw"), &[kind]).await;
     }
     let long = list(4000);
-    case.rejected("a", &format!("select={long},{}&format=raw", list(4000)), &[ProblemType::TooManyChunks]).await;
+    case.rejected("a", &format!("select={long},{}&format=raw", list(1000)), &[ProblemType::TooManyChunks]).await;
     let client = reqwest::Client::new();
     let post = async |body: String| {
         let url = case.server.url("/array/a?read&format=raw");

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use array::ArrayResult;
 use codec::VariableElements;
-use meta::selection::{DimensionSelection, ResolvedSelection};
 use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
     csv_field::{LINE_END, text_field},
     encoder::{BLOCK_SIZE, Progress},
+    indices::Indices,
     labels::AnswerLabels,
     text_list::TextBuilder,
 };
@@ -33,15 +33,6 @@ pub(in crate::array_api) enum ColumnNames {
         /// The indices.
         indices: Indices,
     },
-}
-
-/// The indices along a dimension of a result.
-#[derive(Clone, Debug)]
-pub(in crate::array_api) struct Indices {
-    /// The indices in storage, before subtracting `offset`.
-    stored: DimensionSelection,
-    /// The view offset of the dimension.
-    offset: u64,
 }
 
 /// Writes a header line in blocks.
@@ -145,42 +136,10 @@ impl HeaderLine {
     }
 }
 
-impl Indices {
-    /// The indices along a dimension of a result: those of the array, if each element is one of the array's. Others, and
-    /// those of a stacked selection, are numbered.
-    pub(super) fn along(result: &ArrayResult, dimension: usize) -> Self {
-        let len = result.shape().get(dimension).copied().unwrap_or(0);
-        let counted = Self { stored: DimensionSelection::Range { start: 0, step: 1, len }, offset: 0 };
-        let Some(ResolvedSelection::Region(region)) = result.resolved() else { return counted };
-        let dimensions = region.dimensions.iter().zip(&result.model().view_offset);
-        let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
-        visible.nth(dimension).map_or(counted, |(stored, &offset)| Self { stored: stored.clone(), offset })
-    }
-
-    /// The number of indices.
-    pub(super) fn len(&self) -> u64 {
-        self.stored.len()
-    }
-
-    /// An index by its position.
-    pub(super) fn get(&self, position: u64) -> u64 {
-        let stored = match &self.stored {
-            DimensionSelection::Index(index) => *index,
-            DimensionSelection::Range { start, step, .. } => {
-                let distance = i128::from(*step).saturating_mul(i128::from(position));
-                u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
-            }
-            DimensionSelection::List(indices) => {
-                usize::try_from(position).ok().and_then(|position| indices.get(position).copied()).unwrap_or(0)
-            }
-        };
-        stored.saturating_sub(self.offset)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meta::selection::DimensionSelection;
 
     fn text(column_names: &ColumnNames, columns: u64) -> String {
         let (mut line, mut out) = (HeaderLine::new(column_names, &[1, columns]), Vec::new());
@@ -199,7 +158,7 @@ mod tests {
     fn indices() {
         let of = |name: Option<&str>, stored, offset| ColumnNames::Indices {
             name: name.map(str::to_owned),
-            indices: Indices { stored, offset },
+            indices: Indices::new(stored, offset),
         };
         let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
         assert_eq!(text(&of(Some("x"), backwards.clone(), 0), 3), "x_9,x_7,x_5\r\n");
@@ -212,7 +171,7 @@ mod tests {
     fn long_lines_come_in_blocks() {
         let column_names = ColumnNames::Indices {
             name: None,
-            indices: Indices { stored: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 }, offset: 0 },
+            indices: Indices::new(DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 }, 0),
         };
         let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);
         loop {

@@ -8,7 +8,7 @@ use codec::{Elements, VariableElements};
 use meta::{data_type::DataType, json::Json};
 use serde_json::{Value, json};
 
-use super::{csv_header::Indices, numpy_json, text_list::TextBuilder};
+use super::{indices::Indices, numpy_json, text_list::TextBuilder};
 
 /// The labels of a response.
 #[derive(Debug)]

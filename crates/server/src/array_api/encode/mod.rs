@@ -4,6 +4,7 @@ mod csv;
 mod csv_field;
 mod csv_header;
 pub(super) mod encoder;
+mod indices;
 mod json;
 mod labels;
 mod npy;
