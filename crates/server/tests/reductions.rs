@@ -13,7 +13,7 @@ use common::{
     TestServer, arrays,
     nodes::{v3_array, with},
 };
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::json;
 use server::Settings;
 use wire::problem::ProblemType;
@@ -121,6 +121,21 @@ async fn wide_sums_are_bounded_before_they_take_memory() {
     // Fewer magnitudes take a few floats of each column.
     let few = server.get("/array/a?reduce=sum&axis=0&select=:15&format=raw", &[]).await;
     assert_eq!((few.status, few.body.len()), (StatusCode::OK, 160_000));
+}
+
+#[tokio::test]
+async fn repeated_indices_are_work_for_each_element() {
+    let server = TestServer::new();
+    let document = v3_array("int8", &[100, 100], &[100, 100]);
+    arrays::put(&server, "a/zarr.json", document.to_string().into_bytes()).await;
+    arrays::put(&server, "a/c/0/0", vec![1; 10_000]).await;
+    let sum = async |count: usize| {
+        let list = vec!["7"; count].join(",");
+        let body = json!({"select": format!("({list}),({list})")});
+        server.json(Method::POST, "/array/a?read&reduce=sum", &body).await
+    };
+    assert_eq!(sum(600).await.json(), json!(360_000));
+    sum(100_000).await.problem(ProblemType::WorkTooLarge);
 }
 
 /// Times of a calendar that NumPy does not have are texts, yet have an order, means, and missing ones.

@@ -9,7 +9,7 @@ use codec::{CodecChain, PartialAccess};
 use futures::future::{try_join, try_join_all};
 use meta::{
     grid::ChunkGrid,
-    selection::{ReadRequest, Region, ResolvedSelection},
+    selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
 };
 use store::{Key, KeySource, Peek, Snapshot, StoreError, Writes};
 use xxhash_rust::xxh3::Xxh3;
@@ -64,6 +64,9 @@ const MAX_KEPT_KEYS: u64 = 64;
 /// The number of chunks or points up to which a plan is made on the request's own thread, without a reservation of
 /// memory.
 const INLINE_PLAN_LIMIT: u64 = 1024;
+
+/// The steps of gathering an element that is listed by itself, beyond those of a neighbour.
+const STEPS_PER_GATHERED: u64 = 32;
 
 /// A request resolved against an array.
 #[derive(Debug)]
@@ -313,9 +316,18 @@ impl ReadPlan {
             ConsumptionCost::Result(cost) => cost,
         };
         let in_chunks = existing.saturating_mul(chain.representation().num_elements());
-        let elements = selection.elements().unwrap_or(u64::MAX).min(in_chunks);
+        let selected = selection.elements().unwrap_or(u64::MAX);
+        let (elements, gathered) = match (selection, in_chunks) {
+            (_, 0) => (0, 0),
+            // An index may be listed many times.
+            (ResolvedSelection::Region(region), _) if has_lists(region) => {
+                (selected, if ends_in_list(region) { STEPS_PER_GATHERED } else { 0 })
+            }
+            _ => (selected.min(in_chunks), 0),
+        };
         let missing = touched.saturating_sub(existing).saturating_mul(cost.work_per_missing_chunk);
-        let consumed = elements.saturating_mul(cost.work_per_element).saturating_add(missing);
+        let per_element = cost.work_per_element.saturating_add(gathered);
+        let consumed = elements.saturating_mul(per_element).saturating_add(missing);
         read.saturating_add(consumed).saturating_mul(cost.passes)
     }
 
@@ -476,6 +488,16 @@ fn max_decode_work(chain: &CodecChain, resolved: &ResolvedSelection, chunks: u64
             None => chain.decode_work(stored),
         },
     }
+}
+
+fn has_lists(region: &Region) -> bool {
+    region.dimensions.iter().any(|dimension| matches!(dimension, DimensionSelection::List(_)))
+}
+
+/// True if neighbours in a selection are listed one by one.
+fn ends_in_list(region: &Region) -> bool {
+    let last = region.dimensions.iter().rev().find(|dimension| dimension.len() > 1);
+    matches!(last, Some(DimensionSelection::List(_)))
 }
 
 /// Fails if the key of a chunk would be too long: of one that is touched, or for points of any.
