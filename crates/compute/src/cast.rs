@@ -51,9 +51,13 @@ impl Cast {
         if self.from == self.to {
             return Ok(elements.clone());
         }
+        Ok(Elements::Fixed(Bytes::from(self.cast(bytes)?)))
+    }
+
+    fn cast(&self, bytes: &[u8]) -> Result<Vec<u8>, ComputeError> {
         let mut out = Vec::with_capacity(bytes.len() / self.from.size().max(1) * self.to.size());
         self.write(bytes, &mut out).ok_or(ComputeError::Internal)?;
-        Ok(Elements::Fixed(Bytes::from(out)))
+        Ok(out)
     }
 
     /// Appends cast elements.
@@ -128,10 +132,7 @@ pub(crate) fn promote(bytes: Vec<u8>, from: &DataType, to: &DataType) -> Result<
     if matches!(number, Number::Int64 | Number::UInt64) && matches!(Kind::of(to), Kind::Number(_) | Kind::Complex(_)) {
         check_exact(&bytes, number, target, to)?;
     }
-    let cast = Cast { from: number, to: target, data_type: to.clone() };
-    let mut out = Vec::new();
-    cast.write(&bytes, &mut out).ok_or(ComputeError::Internal)?;
-    Ok(out)
+    Cast { from: number, to: target, data_type: to.clone() }.cast(&bytes)
 }
 
 /// Casts the results of a computation as NumPy does. Fails if a count or position would wrap around.
@@ -145,10 +146,7 @@ pub(crate) fn cast_result(bytes: Vec<u8>, computation: &Computation, to: &DataTy
     if is_counted && !i64::all(&bytes).iter().all(|&value| fits(i64::read(value).into(), target)) {
         return Err(ComputeError::SumOverflow { data_type: to.name() });
     }
-    let cast = Cast::new(from, to)?;
-    let mut out = Vec::with_capacity(bytes.len() / cast.from.size().max(1) * cast.to.size());
-    cast.write(&bytes, &mut out).ok_or(ComputeError::Internal)?;
-    Ok(out)
+    Cast::new(from, to)?.cast(&bytes)
 }
 
 fn check_exact(bytes: &[u8], from: Number, to: Number, data_type: &DataType) -> Result<(), ComputeError> {

@@ -8,8 +8,7 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
-use futures::{FutureExt, stream};
+use futures::FutureExt;
 use http::{
     HeaderValue, Method, Uri,
     header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
@@ -27,7 +26,7 @@ use crate::{
     request_body::BodyCompletion,
     request_id::RequestId,
     request_log::{LoggedPath, LoggedRequest, LoggedText, OperationName, RequestRecord, RouteName},
-    response_body::instrumented_body,
+    response_body::{empty_body_of_unknown_length, instrumented_body},
     routes::{Route, Safety},
 };
 
@@ -242,9 +241,7 @@ fn without_body(response: Response) -> Response {
     if let Some(size) = size.filter(|_| described) {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
     }
-    // An empty body of known length would set a length of 0.
-    let empty = stream::empty::<Result<Bytes, std::convert::Infallible>>();
-    let body = if size.is_some() { Body::empty() } else { Body::from_stream(empty) };
+    let body = if size.is_some() { Body::empty() } else { empty_body_of_unknown_length() };
     Response::from_parts(parts, body)
 }
 

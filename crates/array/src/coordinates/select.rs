@@ -245,19 +245,17 @@ async fn taken(
     Ok((means.map(labels), size))
 }
 
-/// The labels of the results of several functions: their names.
+/// The labels of the results of several functions: their names. `None` with one function.
 pub(crate) fn function_labels(reduction: &Reduction) -> Option<LabelledDimension> {
+    let name = reduction.function_dimension()?;
     let mut names = VariableBuilder::new(u64::MAX);
-    if reduction.functions().len() < 2 {
-        return None;
-    }
     for function in reduction.functions() {
         names.push(function.name().as_bytes()).ok()?;
     }
     let data_type = parse_v3(&"string".into()).ok()?;
     let elements = Elements::Variable(names.finish());
     let labels = Labels { data_type, elements, attributes: Json::default(), _memory: None };
-    Some(LabelledDimension { name: reduction.function_dimension()?, dimension: Some(0), labels: Some(labels) })
+    Some(LabelledDimension { name, dimension: Some(0), labels: Some(labels) })
 }
 
 /// The labels of windows: the mean of those of their positions, as far as they are not missing; `None` if they have no

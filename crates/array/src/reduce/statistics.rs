@@ -54,7 +54,7 @@ impl StatisticsOf {
     /// A hash that is the same in every process.
     fn fingerprint(&self) -> u128 {
         /// Changes whenever results do.
-        const VERSION: u32 = 1;
+        const VERSION: u32 = 2;
         let StatisticsRequest { quantiles, bins, range } = &self.statistics;
         let quantiles: Vec<u64> = quantiles.iter().map(|quantile| quantile.to_bits()).collect();
         let range = range.map(|(low, high)| (low.to_bits(), high.to_bits()));

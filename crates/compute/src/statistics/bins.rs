@@ -68,8 +68,10 @@ impl Edges {
             to_type(round(edge))
         };
         let edges: Vec<f64> = (0..bins).map(edge).chain([to_type(high)]).collect();
-        let density = 1.0 / (high / count - low / count);
-        let density = if delta.is_finite() { count / (high - low) } else { density };
+        let density = match delta.is_finite() {
+            true => count / (high - low),
+            false => 1.0 / (high / count - low / count),
+        };
         let is_float = matches!(number, Number::Float16 | Number::Float32 | Number::Float64);
         let guess = Guess::new(&edges, density, !is_float);
         let single = if number == Number::Float32 { Guess::new(&edges, density, false) } else { None };

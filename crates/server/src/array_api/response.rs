@@ -45,7 +45,7 @@ use crate::{
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
     headers::{REVALIDATE, consistency},
-    response_body::sized_body,
+    response_body::{empty_body_of_unknown_length, sized_body},
 };
 
 /// The largest response, in bytes, that is compressed in one step.
@@ -186,9 +186,8 @@ impl ResponseSpec {
         if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
-        // An unknown length must not be sent as 0.
         let length = head.length;
-        let mut response = head.response(Body::from_stream(stream::empty::<Result<Bytes, BodyError>>()));
+        let mut response = head.response(empty_body_of_unknown_length());
         let headers = response.headers_mut();
         match length {
             Some(length) if self.encoding == ContentEncoding::Identity || length < MIN_COMPRESS_SIZE => {

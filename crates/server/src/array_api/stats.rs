@@ -2,9 +2,7 @@
 
 use array::StatisticsOf;
 use axum::{body::Body, response::Response};
-use bytes::Bytes;
 use compute::{Statistics, StatisticsRequest};
-use futures::stream;
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
@@ -24,7 +22,7 @@ use wire::{
 };
 
 use super::{
-    block_stream::{BodyError, MetricsGuard},
+    block_stream::MetricsGuard,
     request::ElementsRequest,
     response::{VARY_ACCEPT, server_timing},
     steps::decode_of,
@@ -34,6 +32,7 @@ use crate::{
     error::ApiError,
     extract::{ConditionOutcome, TagConditions},
     headers::{REVALIDATE, consistency},
+    response_body::empty_body_of_unknown_length,
 };
 
 /// The request for statistics in a query, if it has one.
@@ -77,8 +76,7 @@ pub(super) async fn respond(
     headers.extend(wire_array::data_type(&read.data_type().name()).map(|name| (DATA_TYPE, name)));
     let metrics = read.metrics();
     if content == Content::None {
-        // The length is not known, and must not be sent as 0.
-        *response.body_mut() = Body::from_stream(stream::empty::<Result<Bytes, BodyError>>());
+        *response.body_mut() = empty_body_of_unknown_length();
     } else {
         let guard = MetricsGuard::new(&engine.app, metrics.clone());
         let data_type = read.data_type().clone();

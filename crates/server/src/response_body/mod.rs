@@ -4,4 +4,4 @@ mod instrumented;
 mod sized;
 
 pub(crate) use instrumented::instrumented_body;
-pub(crate) use sized::{sized_body, value_body};
+pub(crate) use sized::{empty_body_of_unknown_length, sized_body, value_body};

@@ -24,6 +24,12 @@ pub(crate) async fn value_body(value: GetResult) -> Result<Body, StoreError> {
     }
 }
 
+/// Returns a body without bytes for a response to `HEAD` whose length is not known: that of [`Body::empty`] would be
+/// sent as 0.
+pub(crate) fn empty_body_of_unknown_length() -> Body {
+    Body::from_stream(futures::stream::empty::<Result<Bytes, std::convert::Infallible>>())
+}
+
 /// Returns a body of `length` bytes that starts with `first`, if given, and continues with `rest`.
 pub(crate) fn sized_body<S, E>(length: u64, first: Option<Bytes>, rest: S) -> Body
 where

@@ -89,10 +89,7 @@ impl ElementEncoder for CsvEncoder {
         }
         if let Some(data_type) = &self.data_type {
             self.json.clear();
-            match numpy_json::is_nan(data_type, element) {
-                true => self.json.extend_from_slice(b"NaN"),
-                false => data_type.write_json(element, &mut self.json),
-            }
+            numpy_json::write_field(data_type, element, &mut self.json);
             match self.field_source {
                 FieldSource::Elements => field(&self.json, out),
                 FieldSource::StructFields => struct_fields(&self.json, out),

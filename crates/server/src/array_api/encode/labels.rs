@@ -126,10 +126,7 @@ impl AnswerLabels {
             let mut json = Vec::new();
             for element in elements(&found.elements, &found.data_type) {
                 json.clear();
-                match numpy_json::is_nan(&found.data_type, element) {
-                    true => json.extend_from_slice(b"NaN"),
-                    false => found.data_type.write_json(element, &mut json),
-                }
+                numpy_json::write_field(&found.data_type, element, &mut json);
                 texts.push_json(&json);
             }
         };

@@ -30,8 +30,16 @@ pub(super) fn write(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends an element as JSON, of which a field of CSV is made: every NaN is the bare word.
+pub(super) fn write_field(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) {
+    match is_nan(data_type, element) {
+        true => out.extend_from_slice(b"NaN"),
+        false => data_type.write_json(element, out),
+    }
+}
+
 /// True if an element is a float that is NaN.
-pub(super) fn is_nan(data_type: &DataType, element: &[u8]) -> bool {
+fn is_nan(data_type: &DataType, element: &[u8]) -> bool {
     match (data_type.number(), element) {
         (Some(Number::Float16), &[low, high]) => u16::from_le_bytes([low, high]) & 0x7fff > 0x7c00,
         (Some(Number::Float32), &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]).is_nan(),
