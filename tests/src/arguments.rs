@@ -10,13 +10,13 @@ pub struct Argument {
     pub value: String,
 }
 
-/// The arguments of this process.
+/// The arguments of the long test that this process runs: those after its name.
 ///
 /// # Panics
 ///
 /// If the last name has no value.
 pub fn arguments() -> impl Iterator<Item = Argument> {
-    pairs(env::args().skip(1))
+    pairs(env::args().skip(2))
 }
 
 /// The arguments in `texts`, which are names and values in turn.

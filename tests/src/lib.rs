@@ -3,40 +3,40 @@
 //! # Kinds of tests
 //!
 //! - Unit tests, in `#[cfg(test)]` modules and the `tests` folder of each crate: `cargo test -p zarrd-array`.
-//! - Store conformance: the suite `conformance` of `zarrd-store` is applied to every store, and over HTTP by
-//!   `cargo test -p zarrd-tests --test conformance`.
+//! - Store conformance: the suite of `zarrd-store-testkit` is applied to every store, and over HTTP by
+//!   `cargo test -p zarrd-tests --test it conformance`.
 //! - API contract, `openapi.yaml` against validators and generated requests:
-//!   `cargo test -p zarrd-tests --test contract`.
+//!   `cargo test -p zarrd-tests --test it contract`.
 //! - Documentation (code blocks of the README, benchmark summary) and module graph:
-//!   `cargo test -p zarrd-tests --test readme --test module_graph`.
-//! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `zarrs_slices`, `document_patches` and
-//!   `unmodified_clients`: `cargo test -p zarrd-tests --test foreign_clients`.
+//!   `cargo test -p zarrd-tests --test it -- readme module_graph`.
+//! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
+//!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`.
 //! - Data of other programs, `foreign_bucket`, `foreign_directory`, `foreign_site`, `foreign_mounts` and
-//!   `foreign_commands`: `cargo test -p zarrd-tests --test foreign_bucket`.
+//!   `foreign_commands`: `cargo test -p zarrd-tests --test it foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
-//!   `cargo test -p zarrd-tests --test proxies --test token_rotation`.
-//! - The page, in Chromium with playwright-core and axe-core: `cargo test -p zarrd-tests --test page`.
+//!   `cargo test -p zarrd-tests --test it -- proxies token_rotation`.
+//! - The page, in Chromium with playwright-core and axe-core: `cargo test -p zarrd-tests --test it page`.
 //! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
-//!   `cargo test -p zarrd-tests --test malformed_data`.
+//!   `cargo test -p zarrd-tests --test it malformed_data`.
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
-//!   `cargo test -p zarrd-tests --test corruption`.
-//! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests --bin kill-loop`.
-//! - A cluster of Garage under servers, which are killed, with the nodes: `cargo run --release -p zarrd-tests --bin
+//!   `cargo test -p zarrd-tests --test it corruption`.
+//! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests -- kill-loop`.
+//! - A cluster of Garage under servers, which are killed, with the nodes: `cargo run --release -p zarrd-tests --
 //!   garage-cluster`. Garage has to be installed; the command prints how.
-//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests --bin crash-states`, `power-loss`.
-//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests --bin races`, `contention`.
-//! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests --bin crowds`.
-//! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests --bin cost-search`.
-//! - Soak, an hour by default: `cargo run --release -p zarrd-tests --bin soak`.
+//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests -- crash-states`, `power-loss`.
+//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests -- races`, `contention`.
+//! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests -- crowds`.
+//! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests -- cost-search`.
+//! - Soak, an hour by default: `cargo run --release -p zarrd-tests -- soak`.
 //! - Fuzzing, targets in `fuzz/targets`: `cargo test -p zarrd-fuzz-targets` replays the corpora on stable;
-//!   `cd fuzz && cargo +nightly fuzz run decode` searches for new inputs.
+//!   `scripts/dev fuzz decode` searches for new inputs.
 //! - Benchmarks, in `benches/report`: `cargo bench -p zarrd-tests --bench report`.
 //!
 //! `.ci/run` runs the tests and a short round of every command except `garage-cluster` and the benchmarks. Most commands have a test that
 //! runs them briefly; each one prints its seed, with which the same random choices are made again.
 //!
-//! A test with requirements that the machine does not meet prints `SKIPPED` to stderr and passes; in CI it fails, see
-//! [`skip`].
+//! A test with requirements that the machine does not meet passes and is named after the program's tests; in CI it fails,
+//! see [`skip`].
 //!
 //! # Shared modules
 //!
@@ -44,8 +44,8 @@
 //!   builds the program.
 //! - [`arguments`] parses the command lines of the long tests.
 //! - [`problem`] checks problem documents; [`generated`] generates values of any size.
-//! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries below
-//!   `target/`; [`tools`] locates programs of the system.
+//! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries in
+//!   `~/.cache/zarrd`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
 //!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
 //!   other libraries, which [`bucket`] does as S3 and [`site`] with nginx; [`garage`] starts clusters of Garage, and

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, Write},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use crate::{
     binary::target_dir,
-    environment::{clients, create_once, succeeds},
+    environment::{clients, create_once, environment_dir, succeeds},
     skip::skip,
 };
 
@@ -24,6 +25,7 @@ const SHARED: [&str; 2] = ["chromium.mjs", "elements.mjs"];
 /// Node with the packages of `tests/clients/package-lock.json`.
 #[derive(Clone, Debug)]
 pub struct Node {
+    /// The directory of the modules of this checkout, with a link to the packages.
     dir: PathBuf,
 }
 
@@ -33,9 +35,8 @@ pub fn node() -> Option<Node> {
         skip("Node 20 or newer with npm, see https://nodejs.org");
         return None;
     }
-    let dir = target_dir().join("node");
-    match install(&clients(), &dir) {
-        Ok(()) => Some(Node { dir }),
+    match install("node", &clients()).and_then(|packages| scripts_dir(&packages)) {
+        Ok(dir) => Some(Node { dir }),
         Err(error) => {
             skip(&format!("the packages of tests/clients/package-lock.json, from npm: {error}"));
             None
@@ -46,11 +47,13 @@ pub fn node() -> Option<Node> {
 /// A command that starts Azurite, an emulator of Azure's storage, on a free port; `None` if it cannot be installed,
 /// which is reported as a skipped test.
 pub fn azurite() -> Option<Command> {
-    let dir = target_dir().join("azurite");
-    if let Err(error) = install(&clients().join("azurite"), &dir) {
-        skip(&format!("Node with npm, and the packages of tests/clients/azurite, from npm: {error}"));
-        return None;
-    }
+    let dir = match install("azurite", &clients().join("azurite")) {
+        Ok(dir) => dir,
+        Err(error) => {
+            skip(&format!("Node with npm, and the packages of tests/clients/azurite, from npm: {error}"));
+            return None;
+        }
+    };
     let mut command = Command::new(dir.join("node_modules/.bin/azurite-blob"));
     command.args(["--blobPort", "0", "--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry"]);
     command.current_dir(dir);
@@ -107,17 +110,30 @@ impl Node {
     }
 }
 
-/// Installs the packages that the files in `from` list into `dir`.
-fn install(from: &Path, dir: &Path) -> io::Result<()> {
+/// The directory of this checkout's modules, from which Node finds the packages in the directory `environment`.
+fn scripts_dir(environment: &Path) -> io::Result<PathBuf> {
+    let name = environment.file_name().unwrap_or_default();
+    let (dir, packages) = (target_dir().join("scripts").join(name), environment.join("node_modules"));
+    fs::create_dir_all(&dir)?;
+    match symlink(&packages, dir.join("node_modules")) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(dir),
+    }
+}
+
+/// Installs the packages that the files in `from` list; returns the directory.
+fn install(name: &str, from: &Path) -> io::Result<PathBuf> {
     let lock = fs::read_to_string(from.join("package-lock.json"))?;
-    create_once(dir, &lock, || {
-        fs::create_dir(dir)?;
+    let dir = environment_dir(name, &lock);
+    create_once(&dir, &lock, "node_modules", || {
+        fs::create_dir(&dir)?;
         for file in ["package.json", "package-lock.json"] {
             fs::copy(from.join(file), dir.join(file))?;
         }
-        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(dir))
+        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(&dir))
             .map(drop)
-    })
+    })?;
+    Ok(dir)
 }
 
 fn version() -> Option<u32> {

@@ -6,8 +6,7 @@ use std::{
 };
 
 use crate::{
-    binary::target_dir,
-    environment::{clients, create_once},
+    environment::{clients, create_once, environment_dir},
     python::Python,
 };
 
@@ -26,9 +25,9 @@ impl Originals {
     ///
     /// If the script fails.
     pub fn by(writer: &Python, script: &str) -> Self {
-        let dir = target_dir().join("originals").join(script);
         let recipe = recipe(writer, script).expect("the scripts can be read");
-        create_once(&dir, &recipe, || {
+        let dir = environment_dir(&format!("originals-{}", script.replace('/', "-")), &recipe);
+        create_once(&dir, &recipe, "said", || {
             fs::create_dir(&dir)?;
             let [arrays, notes] = ["arrays", "notes"].map(|name| dir.join(name));
             let output = writer.run(&format!("slices/{script}"), &[text(&arrays), text(&notes)]);

@@ -9,8 +9,7 @@ use std::{
 };
 
 use crate::{
-    binary::target_dir,
-    environment::{RECIPE_FILE, clients, create_once, succeeds},
+    environment::{RECIPE_FILE, clients, create_once, environment_dir, succeeds},
     skip::skip,
 };
 
@@ -112,8 +111,8 @@ fn with(packages: &Packages) -> Option<Python> {
         skip(&format!("Python {major}.{least} to {most} with venv; install it, or name it in ZARRD_PYTHON"));
         return None;
     };
-    let dir = target_dir().join(format!("{}-py{}.{}", packages.name, version.0, version.1));
-    match install(packages, &base, &dir) {
+    let name = format!("{}-py{}.{}", packages.name, version.0, version.1);
+    match install(packages, &base, &name) {
         Ok(interpreter) => Some(Python { interpreter }),
         Err(error) => {
             skip(&format!("the packages of tests/clients/{}, from PyPI: {error}", packages.requirements));
@@ -150,12 +149,13 @@ impl Python {
     }
 }
 
-fn install(packages: &Packages, base: &Path, dir: &Path) -> io::Result<PathBuf> {
+fn install(packages: &Packages, base: &Path, name: &str) -> io::Result<PathBuf> {
     let requirements = clients().join(packages.requirements);
-    let interpreter = dir.join("bin/python");
     let recipe = format!("{}\n{}", base.display(), fs::read_to_string(&requirements)?);
-    create_once(dir, &recipe, || {
-        succeeds(Command::new(base).args(["-m", "venv"]).arg(dir))?;
+    let dir = environment_dir(name, &recipe);
+    let interpreter = dir.join("bin/python");
+    create_once(&dir, &recipe, "bin/python", || {
+        succeeds(Command::new(base).args(["-m", "venv"]).arg(&dir))?;
         let mut pip = Command::new(&interpreter);
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", "-r"]);
         succeeds(pip.arg(&requirements)).map(drop)

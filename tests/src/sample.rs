@@ -20,8 +20,7 @@ use tokio::{runtime::Builder, time::sleep};
 use wire::routes::encode;
 
 use crate::{
-    binary::target_dir,
-    environment::{clients, create_once, succeeds},
+    environment::{clients, create_once, environment_dir, succeeds},
     python::Python,
     server::{Launch, Server, program, zarrd_with},
 };
@@ -77,11 +76,11 @@ impl Sample {
     ///
     /// If they cannot be written.
     pub fn of(python: &Python) -> Self {
-        let dir = target_dir().join("sample-of-clients");
         let script = clients().join(SCRIPT);
         let recipe = [&script, &clients().join("requirements-clients.txt")].map(fs::read_to_string);
         let recipe = recipe.into_iter().collect::<io::Result<String>>().expect("the script exists");
-        create_once(&dir, &recipe, || {
+        let dir = environment_dir("sample-of-clients", &recipe);
+        create_once(&dir, &recipe, "lab", || {
             fs::create_dir(&dir)?;
             succeeds(python.command().arg(&script).arg(&dir)).map(drop)
         })

@@ -1,6 +1,12 @@
 //! Skipped tests, and notes of tests on stderr.
 
-/// Reports on stderr that a test was skipped, with its missing requirement.
+use std::{fs::File, io::Write};
+
+/// The environment variable with the path of a file that names the skipped tests, set by `scripts/test-runner`, which
+/// prints it after the program's tests.
+const SKIPPED: &str = "ZARRD_SKIPPED_TESTS";
+
+/// Reports that a test was skipped, with its missing requirement.
 ///
 /// # Panics
 ///
@@ -10,6 +16,12 @@ pub fn skip(needs: &str) {
         panic!("this test was skipped, which CI does not allow: {needs}");
     }
     eprintln!("SKIPPED: {needs}");
+    let thread = std::thread::current();
+    if let Some(path) = std::env::var_os(SKIPPED)
+        && let Ok(mut file) = File::options().append(true).create(true).open(path)
+    {
+        let _ = writeln!(file, "{}: {}", thread.name().unwrap_or("a test"), needs.replace('\n', " "));
+    }
 }
 
 /// True if this process runs as root; otherwise reports a skipped test.

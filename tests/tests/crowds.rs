@@ -24,7 +24,7 @@ async fn crowds_use_bounded_memory_and_block_no_client() {
         stay: Duration::from_secs(5),
         calm: Duration::from_secs(60),
         crowds: Crowd::of_keys(),
-        program: Some(env!("CARGO_BIN_EXE_crowds").into()),
+        program: Some(env!("CARGO_BIN_EXE_long").into()),
     };
     for one in run(&plan, dir.path()).await {
         assert!(one.is_within_limits(), "{one}");
@@ -41,7 +41,7 @@ async fn crowds_that_compute_use_bounded_memory_and_end_with_their_clients() {
         stay: Duration::from_secs(3),
         calm: Duration::from_secs(60),
         crowds: Crowd::of_computations(),
-        program: Some(env!("CARGO_BIN_EXE_crowds").into()),
+        program: Some(env!("CARGO_BIN_EXE_long").into()),
     };
     for one in run(&plan, dir.path()).await {
         assert!(one.is_within_limits(), "{one}");

@@ -1,11 +1,11 @@
-//! Faults of file systems while a file is read, for tests. They exist with the feature `test-faults` only.
+//! Faults of file systems while a file is read, for tests. Release builds do not have them.
 
 use rustix::io::Errno;
 
 use crate::attributes::Attributes;
 
 /// A moment of a read.
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// The type of a file was checked, and the file is about to be opened.
@@ -16,8 +16,8 @@ pub enum Moment {
     Listing,
 }
 
-/// The moments without the feature.
-#[cfg(not(feature = "test-faults"))]
+/// The moments in release builds.
+#[cfg(not(debug_assertions))]
 #[derive(Clone, Copy)]
 pub(crate) enum Moment {
     Checked,
@@ -26,7 +26,7 @@ pub(crate) enum Moment {
 }
 
 /// Faults of a file system.
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 #[derive(Clone, Default)]
 pub struct Faults {
     granularity: Option<u32>,
@@ -35,15 +35,15 @@ pub struct Faults {
     on_open: Option<Hook<str, Option<i32>>>,
 }
 
-/// Without the feature, nothing fails.
-#[cfg(not(feature = "test-faults"))]
+/// In release builds, nothing fails.
+#[cfg(not(debug_assertions))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults;
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 type Hook<T, R> = std::sync::Arc<dyn Fn(&T) -> R + Send + Sync>;
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 impl Faults {
     /// Times are multiples of seconds.
     #[must_use]
@@ -94,8 +94,8 @@ impl Faults {
     }
 }
 
-#[cfg(not(feature = "test-faults"))]
-#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+#[cfg(not(debug_assertions))]
+#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as in debug builds")]
 impl Faults {
     pub(crate) fn is_uncached(&self) -> bool {
         false
@@ -112,7 +112,7 @@ impl Faults {
     }
 }
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 impl std::fmt::Debug for Faults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Faults").finish_non_exhaustive()

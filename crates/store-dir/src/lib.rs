@@ -153,7 +153,7 @@ mod store;
 mod value_file;
 mod walk;
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 pub use self::faults::{Faults, Moment};
 pub use self::{
     error::{FileError, OpenError},

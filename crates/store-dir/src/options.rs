@@ -5,7 +5,7 @@
 pub struct Options {
     pub(crate) name: String,
     pub(crate) symlinks: Symlinks,
-    #[cfg(feature = "test-faults")]
+    #[cfg(debug_assertions)]
     pub(crate) faults: crate::Faults,
 }
 
@@ -29,7 +29,7 @@ impl Options {
         Self {
             name: name.into(),
             symlinks: Symlinks::default(),
-            #[cfg(feature = "test-faults")]
+            #[cfg(debug_assertions)]
             faults: crate::Faults::default(),
         }
     }
@@ -41,7 +41,7 @@ impl Options {
     }
 
     /// Injects faults.
-    #[cfg(feature = "test-faults")]
+    #[cfg(debug_assertions)]
     #[must_use]
     pub fn faults(self, faults: crate::Faults) -> Self {
         Self { faults, ..self }

@@ -99,9 +99,9 @@ impl Root {
             symlinks: options.symlinks,
             current: RwLock::new(Arc::new(opened)),
             file_systems,
-            #[cfg(feature = "test-faults")]
+            #[cfg(debug_assertions)]
             faults: options.faults.clone(),
-            #[cfg(not(feature = "test-faults"))]
+            #[cfg(not(debug_assertions))]
             faults: Faults,
         })
     }

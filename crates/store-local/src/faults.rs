@@ -1,18 +1,18 @@
-//! Faults for tests: syncs of the log that wait or fail. Without the feature `test-faults` they do not exist.
+//! Faults for tests: syncs of the log that wait or fail. Release builds do not have them.
 
 use std::io;
 
 /// Controls the syncs of a store's log. Clones share their state.
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 #[derive(Clone, Debug, Default)]
 pub struct SyncFault(std::sync::Arc<(parking_lot::Mutex<State>, parking_lot::Condvar)>);
 
-/// Without the feature, syncs are never paused and never fail.
-#[cfg(not(feature = "test-faults"))]
+/// In release builds, syncs are never paused and never fail.
+#[cfg(not(debug_assertions))]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncFault;
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 #[derive(Debug, Default)]
 struct State {
     paused: bool,
@@ -21,7 +21,7 @@ struct State {
     failing: bool,
 }
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 impl SyncFault {
     /// Pauses all syncs.
     pub fn pause(&self) {
@@ -58,9 +58,9 @@ impl SyncFault {
     }
 }
 
-#[cfg(not(feature = "test-faults"))]
+#[cfg(not(debug_assertions))]
 impl SyncFault {
-    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as with the feature")]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as in debug builds")]
     pub(crate) fn before_sync(&self) -> io::Result<()> {
         Ok(())
     }

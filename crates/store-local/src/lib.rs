@@ -94,7 +94,7 @@ mod store;
 mod values;
 mod view;
 
-#[cfg(feature = "test-faults")]
+#[cfg(debug_assertions)]
 pub use self::faults::SyncFault;
 pub use self::{
     check::{CheckReport, CorruptValue},

@@ -32,7 +32,7 @@ pub struct Options {
     /// reader expires. `None` is a tenth of the file system, at most 8 GiB.
     pub max_pinned_bytes: Option<u64>,
     /// Faults for tests.
-    #[cfg(feature = "test-faults")]
+    #[cfg(debug_assertions)]
     pub sync_fault: crate::SyncFault,
 }
 
@@ -72,7 +72,7 @@ impl Default for Options {
             segment_bytes: None,
             index_segment_bytes: None,
             max_pinned_bytes: None,
-            #[cfg(feature = "test-faults")]
+            #[cfg(debug_assertions)]
             sync_fault: crate::SyncFault::default(),
         }
     }
@@ -84,13 +84,13 @@ impl Options {
         Self { index, ..Self::default() }
     }
 
-    #[cfg(feature = "test-faults")]
+    #[cfg(debug_assertions)]
     pub(crate) fn sync_fault(&self) -> SyncFault {
         self.sync_fault.clone()
     }
 
-    #[cfg(not(feature = "test-faults"))]
-    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[cfg(not(debug_assertions))]
+    #[expect(clippy::unused_self, reason = "as in debug builds")]
     pub(crate) fn sync_fault(&self) -> SyncFault {
         SyncFault
     }

@@ -41,16 +41,14 @@
 //!
 //! [`MemoryStore`] is in this crate, the embedded store in `zarrd-store-local`, the store of a bucket in
 //! `zarrd-store-object`, that of a web server in `zarrd-store-http`, and the store of a server in `zarrd-client`.
-//! [`StoreWrapper`] derives a store from another one. The feature `conformance` adds a test suite that checks the
-//! contract of each method on every implementation.
+//! [`StoreWrapper`] derives a store from another one. The suite in `zarrd-store-testkit` checks the contract
+//! of each method on every implementation.
 //!
 //! Untrusted input is validated once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`], [`Version`] and
 //! [`Cursor`]; code behind them relies on it.
 
 mod blocking;
 mod change;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod guarantees;
 mod intent;

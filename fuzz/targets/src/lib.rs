@@ -22,3 +22,21 @@ pub use request::request;
 pub use selection::selection;
 pub use shard_index::shard_index;
 pub use zom::zom;
+
+/// All targets with their names, which are those of their corpora.
+pub const TARGETS: [(&str, fn(&[u8])); 9] = [
+    ("array_query", array_query),
+    ("decode", decode),
+    ("document_edit", document_edit),
+    ("elements", elements),
+    ("metadata", metadata),
+    ("request", request),
+    ("selection", selection),
+    ("shard_index", shard_index),
+    ("zom", zom),
+];
+
+/// The target of this name.
+pub fn named(name: &str) -> Option<fn(&[u8])> {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+}

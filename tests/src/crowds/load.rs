@@ -100,7 +100,13 @@ impl Load {
     /// Starts the command `crowds` as the crowd, with the lowest priority.
     pub(super) fn start(program: &Path, crowd: Crowd, clients: usize, address: SocketAddr) -> Self {
         let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(program).args(["--load", &crowd.to_string(), "--at", &address.to_string()]);
+        command.args(["-n", "19"]).arg(program).args([
+            "crowds",
+            "--load",
+            &crowd.to_string(),
+            "--at",
+            &address.to_string(),
+        ]);
         command.args(["--clients", &clients.to_string()]).stdin(Stdio::null());
         Self(command.spawn().expect("nice is installed"))
     }

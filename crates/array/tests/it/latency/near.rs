@@ -1,0 +1,58 @@
+//! A store of this machine whose values other programs write: requests cost little, and what they transfer counts.
+
+use std::sync::Arc;
+
+use array::{Arrays, Options};
+use store::{ByteRange, Guarantees, Keyed, ServedStore};
+
+use crate::latency::{
+    checked,
+    distant_store::{DistantStore, Request},
+    document, plain, read, with_checksum,
+};
+
+fn arrays(store: &DistantStore) -> Arrays {
+    let guarantees = Guarantees { near: true, ..Guarantees::READ_ONLY };
+    Arrays::new(ServedStore::read_only(Arc::new(Keyed::new(store.clone(), guarantees))), Options::default())
+}
+
+/// The keys that begin with a text, of which a value was read.
+fn read_values(requests: &[Request], below: &str) -> usize {
+    requests.iter().filter(|request| matches!(request, Request::Get(key, _) if key.starts_with(below))).count()
+}
+
+/// With more chunks than versions are asked for in a plan.
+#[tokio::test(start_paused = true)]
+async fn a_chunk_that_is_cached_is_looked_at_and_not_read() {
+    let store = DistantStore::new();
+    store.set("a/zarr.json", document(800, 4, &checked())).await;
+    for chunk in 0..200_u8 {
+        store.set(&format!("a/c/{chunk}"), with_checksum(&[chunk; 4])).await;
+    }
+    let arrays = arrays(&store);
+    let expected: Vec<u8> = (0..200).flat_map(|chunk| [chunk; 4]).collect();
+    for values in [200, 0] {
+        let (elements, _, requests) = store.measure(read(&arrays, "")).await;
+        assert_eq!(elements.unwrap(), expected);
+        assert_eq!(read_values(&requests, "a/c/"), values);
+    }
+    store.set("a/c/7", with_checksum(&[9; 4])).await;
+    let (elements, _, requests) = store.measure(read(&arrays, "28:32")).await;
+    assert_eq!((elements.unwrap(), read_values(&requests, "a/c/")), (vec![9; 4], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_few_elements_little_around_them_is_read() {
+    let store = DistantStore::new();
+    store.set("a/zarr.json", document(1 << 20, 1 << 20, &plain())).await;
+    store.set("a/c/0", vec![7; 1 << 20]).await;
+    let arrays = arrays(&store);
+    for (select, range) in
+        [("5000", 4_096..8_192), ("5000:5016", 4_096..8_192), ("5000:5064", 0..16_384), ("5000:6000", 0..131_072)]
+    {
+        let (elements, _, requests) = store.measure(read(&arrays, select)).await;
+        assert!(elements.unwrap().iter().all(|element| *element == 7));
+        let wanted = ByteRange::bounded(range.start, range.end).ok();
+        assert_eq!(requests.last(), Some(&Request::Get("a/c/0".to_owned(), wanted)), "{select}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Hierarchies in a store without listings: the members of a group are those that its metadata name.
+
+use std::sync::Arc;
+
+use array::{ArrayError, Arrays, Depth, NodeError, Options};
+use async_trait::async_trait;
+use meta::NodePath;
+use serde_json::{Value, json};
+use store::{
+    Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError, StoreWrapper,
+    WriteableStore,
+};
+
+/// A store whose listings fail.
+#[derive(Clone, Default)]
+struct Unlisted(MemoryStore);
+
+#[async_trait]
+impl StoreWrapper for Unlisted {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        match operation {
+            Operation::ListPrefix(_) | Operation::ListDir(_) => Err(StoreError::Unsupported { what: "listings" }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The same values with listings and without.
+struct Both {
+    memory: MemoryStore,
+    listed: Arrays,
+    unlisted: Arrays,
+}
+
+impl Both {
+    async fn of(documents: &[(&str, Value)]) -> Self {
+        let memory = MemoryStore::new();
+        let guarantees = Guarantees { listing: Listing::None, ..Guarantees::READ_ONLY };
+        let keyed = Keyed::new(Unlisted(memory.clone()), guarantees);
+        let both = Self {
+            listed: Arrays::new(Arc::new(memory.clone()), Options::default()),
+            unlisted: Arrays::new(ServedStore::read_only(Arc::new(keyed)), Options::default()),
+            memory,
+        };
+        for (key, document) in documents {
+            both.set(key, document).await;
+        }
+        both
+    }
+
+    async fn set(&self, key: &str, document: &Value) {
+        let bytes = document.to_string().into_bytes();
+        self.memory.set(&Key::parse(key).unwrap(), bytes.into(), Precondition::none()).await.unwrap();
+    }
+
+    async fn tree(&self, at: &str, depth: Depth) -> Result<Value, NodeError> {
+        tree(&self.unlisted, at, depth).await
+    }
+
+    /// The tree, which is the same with listings.
+    async fn same(&self, at: &str, depth: Depth) -> Value {
+        let found = self.tree(at, depth).await.unwrap();
+        assert_eq!(found, tree(&self.listed, at, depth).await.unwrap(), "{at}");
+        found
+    }
+}
+
+async fn tree(arrays: &Arrays, at: &str, depth: Depth) -> Result<Value, NodeError> {
+    let node = arrays.hierarchies().node(&NodePath::parse(at).unwrap(), None, depth, None).await?;
+    Ok(node.info.zom.to_text().to_value().unwrap())
+}
+
+fn group(attributes: Value) -> Value {
+    json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
+}
+
+fn array() -> Value {
+    json!({"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 9,
+        "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default"}, "attributes": {},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}})
+}
+
+fn zarray() -> Value {
+    json!({"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|u1", "compressor": null, "fill_value": 0,
+        "order": "C", "filters": null})
+}
+
+fn consolidated(named: &[&str]) -> Value {
+    let metadata: serde_json::Map<_, _> = named.iter().map(|name| ((*name).to_owned(), group(json!({})))).collect();
+    let mut document = group(json!({}));
+    document["consolidated_metadata"] = json!({"kind": "inline", "must_understand": false, "metadata": metadata});
+    document
+}
+
+fn is_unlisted(result: &Result<Value, NodeError>) -> bool {
+    matches!(result, Err(NodeError::Store(StoreError::Unsupported { what: "listings" })))
+}
+
+#[tokio::test]
+async fn consolidated_metadata_of_v3_name_all_members_below() {
+    let both = Both::of(&[
+        ("g/zarr.json", consolidated(&["a", "sub", "sub/b", "sub/deep", "sub/deep/c"])),
+        ("g/a/zarr.json", array()),
+        ("g/sub/zarr.json", group(json!({"x": 1}))),
+        ("g/sub/b/zarr.json", array()),
+        ("g/sub/deep/zarr.json", group(json!({}))),
+        ("g/sub/deep/c/zarr.json", array()),
+    ])
+    .await;
+    let all = both.same("/g", Depth::All).await;
+    assert!(all["members"]["sub"]["members"]["deep"]["members"]["c"].is_object(), "{all}");
+    for at in ["/g", "/g/sub", "/g/sub/deep", "/g/a"] {
+        both.same(at, Depth::Levels(1)).await;
+        both.same(at, Depth::All).await;
+    }
+    // The copies are old: nodes are as their own documents say.
+    both.set("g/sub/zarr.json", &group(json!({"x": 2}))).await;
+    assert_eq!(both.same("/g", Depth::All).await["members"]["sub"]["attributes"]["x"], 2);
+    both.memory.erase(&Key::parse("g/a/zarr.json").unwrap(), Precondition::none()).await.unwrap();
+    let members = both.same("/g", Depth::All).await["members"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(members, ["sub"]);
+    // Without listings, a node that is not named is not found below the group, and is by its path.
+    both.set("g/new/zarr.json", &array()).await;
+    assert!(both.tree("/g", Depth::All).await.unwrap()["members"]["new"].is_null());
+    both.same("/g/new", Depth::All).await;
+}
+
+#[tokio::test]
+async fn consolidated_metadata_of_v2_name_all_members_below() {
+    let (zgroup, attributes) = (json!({"zarr_format": 2}), json!({"x": 1}));
+    let metadata = json!({".zgroup": zgroup, "a/.zarray": zarray(), "a/.zattrs": attributes, "s/.zgroup": zgroup,
+        "s/b/.zarray": zarray(), "i/c/.zarray": zarray()});
+    let both = Both::of(&[
+        (".zmetadata", json!({"zarr_consolidated_format": 1, "metadata": metadata})),
+        (".zgroup", zgroup.clone()),
+        ("a/.zarray", zarray()),
+        ("a/.zattrs", attributes),
+        ("s/.zgroup", zgroup.clone()),
+        ("s/b/.zarray", zarray()),
+        ("i/c/.zarray", zarray()),
+    ])
+    .await;
+    let all = both.same("/", Depth::All).await;
+    assert_eq!(all["members"].as_object().unwrap().len(), 3, "{all}");
+    for at in ["/", "/s", "/i"] {
+        both.same(at, Depth::Levels(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_levels_of_an_image_are_its_members() {
+    let levels = json!([{"datasets": [{"path": "0"}, {"path": "half/1"}, {"path": "../x"}, {"path": 7}, {}]}, {}]);
+    let both = Both::of(&[
+        ("v2/.zgroup", json!({"zarr_format": 2})),
+        ("v2/.zattrs", json!({"multiscales": levels})),
+        ("v2/0/.zarray", zarray()),
+        ("v2/half/1/.zarray", zarray()),
+        ("v3/zarr.json", group(json!({"ome": {"version": "0.5", "multiscales": levels}}))),
+        ("v3/0/zarr.json", array()),
+        ("v3/half/1/zarr.json", array()),
+    ])
+    .await;
+    for at in ["/v2", "/v3"] {
+        let all = both.same(at, Depth::All).await;
+        assert!(all["members"]["half"]["members"]["1"].is_object(), "{all}");
+    }
+}
+
+#[tokio::test]
+async fn members_that_nothing_names_are_an_error_and_never_none() {
+    let both = Both::of(&[
+        ("g/zarr.json", group(json!({"multiscales": 7, "ome": []}))),
+        ("g/a/zarr.json", array()),
+        ("bad/.zgroup", json!({"zarr_format": 2})),
+        ("bad/.zmetadata", json!({"zarr_consolidated_format": 7, "metadata": {}})),
+        ("none/zarr.json", consolidated(&[])),
+    ])
+    .await;
+    for at in ["/g", "/bad", "/"] {
+        let found = both.tree(at, Depth::Levels(1)).await;
+        assert!(is_unlisted(&found), "{at}: {found:?}");
+    }
+    both.same("/g", Depth::Levels(0)).await;
+    both.same("/g/a", Depth::All).await;
+    both.same("/none", Depth::All).await;
+    for at in ["/missing", "/g/missing"] {
+        let found = both.tree(at, Depth::Levels(1)).await;
+        assert!(matches!(found, Err(NodeError::Array(ArrayError::NoSuchNode { .. }))), "{at}: {found:?}");
+    }
+}

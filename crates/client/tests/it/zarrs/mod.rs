@@ -1,0 +1,6 @@
+//! The adapter for the `zarrs` crate, with stores in memory and over HTTP.
+
+mod arrays;
+mod recording_store;
+mod slices;
+mod storage;

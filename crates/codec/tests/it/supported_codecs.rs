@@ -1,0 +1,25 @@
+//! README.md lists the codecs that exist.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+/// The names in the README's table of codecs: those in backticks, without parentheses and what follows a semicolon.
+fn documented() -> BTreeSet<String> {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    let rows = readme.lines().skip_while(|line| !line.starts_with("| codecs |")).skip(2);
+    let cells = rows.take_while(|line| line.starts_with('|')).map(|line| line.split('|').nth(2).unwrap().to_owned());
+    let names = cells.flat_map(|cell| {
+        let outside = cell.split('(').map(|part| part.split_once(')').map_or(part, |(_, outside)| outside));
+        let outside: String = outside.collect();
+        let listed = outside.split(';').next().unwrap_or_default().to_owned();
+        listed.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    });
+    names.collect()
+}
+
+#[test]
+fn readme_lists_every_codec() {
+    // Every uncompressed array has `bytes`, whose old name is `endian`: they are not worth a row.
+    let supported = codec::supported_codecs().map(|(_, name)| name.to_owned());
+    let supported: BTreeSet<_> = supported.filter(|name| !["bytes", "endian"].contains(&name.as_str())).collect();
+    assert_eq!(documented(), supported);
+}

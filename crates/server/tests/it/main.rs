@@ -1,0 +1,45 @@
+//! The integration tests of this crate, in one program.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod array_chunks;
+mod array_errors;
+mod array_ranges;
+mod array_read;
+mod array_write;
+mod broken_documents;
+mod broken_nodes;
+#[path = "../common/mod.rs"]
+mod common;
+mod connections;
+mod cors_and_hosts;
+mod credentials;
+mod csv_format;
+mod element_bodies;
+mod freshness;
+mod generated_requests;
+mod labels;
+mod listings;
+mod memory_sharing;
+mod monitoring;
+mod mounts;
+mod node_errors;
+mod node_read;
+mod node_write;
+mod openapi;
+mod page;
+mod read_only_store;
+mod reductions;
+mod request_logs;
+mod rights;
+mod statuses;
+mod store_errors;
+mod tls;
+mod value_reads;
+mod value_writes;

@@ -1,0 +1,164 @@
+//! Several stores that are served as one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::common::{
+    TestServer,
+    arrays::{put, v3},
+};
+use async_trait::async_trait;
+use http::{Method, StatusCode};
+use serde_json::json;
+use server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
+use store::{
+    BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, SnapshotStore, StoreError,
+    StoreWrapper,
+};
+use wire::problem::ProblemType;
+
+const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
+
+/// A server with an array below `/lab`, which others own, and one below `/own`.
+async fn serve(settings: Settings) -> TestServer {
+    let [root, lab] = [(); 2].map(|()| MemoryStore::new());
+    let filled = TestServer::over(Arc::new(lab.clone()), Settings::default());
+    put(&filled, "zarr.json", GROUP.to_vec()).await;
+    v3(&filled, "a", json!("uint8"), &[4], &[2], json!(9)).await;
+    put(&filled, "a/c/0", vec![1, 2]).await;
+    let filled = TestServer::over(Arc::new(root.clone()), Settings::default());
+    put(&filled, "own/zarr.json", GROUP.to_vec()).await;
+    v3(&filled, "own/a", json!("uint8"), &[4], &[2], json!(9)).await;
+    put(&filled, "lab/hidden", b"hidden".to_vec()).await;
+    let lab: Arc<dyn SnapshotStore> = Arc::new(Keyed::new(lab, Guarantees::READ_ONLY));
+    let mounts = BTreeMap::from([("lab".parse::<MountName>().unwrap(), lab)]);
+    let served = Mounts::new("test", Arc::new(root.clone()).into(), mounts).served();
+    TestServer { router: router(App::new(served, settings)), store: Arc::new(root) }
+}
+
+#[tokio::test]
+async fn mounts_are_read_beside_the_store_at_the_root() {
+    let server = serve(Settings::default()).await;
+    assert_eq!(server.get("/array/lab/a?format=json", &[]).await.json(), json!([1, 2, 9, 9]));
+    assert_eq!(server.get("/array/own/a?format=json", &[]).await.json(), json!([9, 9, 9, 9]));
+    server.get("/store/lab/hidden", &[]).await.problem(ProblemType::NoSuchKey);
+    assert_eq!(server.get("/store/lab", &[]).await.status, StatusCode::MOVED_PERMANENTLY);
+    let listed = server.get("/store/", &[("accept", "application/json")]).await.json();
+    assert_eq!(listed["prefixes"], json!(["lab/", "own/"]), "{listed}");
+    let keys = server.get("/store/?list=keys&limit=2", &[]).await.json();
+    assert_eq!(keys["keys"], json!(["lab/a/c/0", "lab/a/zarr.json"]), "{keys}");
+    let tree = server.get("/node/?depth=all", &[]).await;
+    assert_eq!(tree.header("zarr-consistency"), "key");
+    let members = tree.json()["members"].clone();
+    assert!(members["lab"]["members"]["a"].is_object() && members["own"]["members"]["a"].is_object(), "{members}");
+    for (target, expected) in [
+        ("/array/lab/a", "key"),
+        ("/array/own/a", "commit"),
+        ("/node/lab?depth=all", "key"),
+        ("/node/own?depth=all", "commit"),
+        ("/node/own", "commit"),
+    ] {
+        assert_eq!(server.get(target, &[]).await.header("zarr-consistency"), expected, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn the_store_at_the_root_is_written_as_before() {
+    let server = serve(Settings::default()).await;
+    assert_eq!(server.request(Method::PUT, "/store/new/k", &[], "1").await.status, StatusCode::CREATED);
+    assert_eq!(server.request(Method::PUT, "/store/k", &[], "1").await.status, StatusCode::CREATED);
+    let json = [("content-type", "application/json")];
+    let written = server.request(Method::PUT, "/array/own/a?select=0", &json, "7").await;
+    assert_eq!(written.status, StatusCode::OK, "{written:?}");
+    assert_eq!(server.get("/array/own/a?format=json", &[]).await.json(), json!([7, 9, 9, 9]));
+    let copied = server.request(Method::POST, "/node/own?convert=v2&target=/copy", &[], "").await;
+    assert_eq!(copied.status, StatusCode::OK, "{copied:?}");
+    assert_eq!(server.get("/array/copy/a?format=json", &[]).await.json(), json!([7, 9, 9, 9]));
+    assert_eq!(server.delete("/node/copy", &[]).await.status, StatusCode::OK);
+    assert_eq!(server.delete("/store/new/", &[]).await.status, StatusCode::OK);
+    let root = server.request(Method::PUT, "/node/", &json, GROUP).await;
+    assert_eq!(root.status, StatusCode::CREATED, "{root:?}");
+}
+
+#[tokio::test]
+async fn changes_of_a_mount_and_across_mounts_are_unsupported_and_change_nothing() {
+    let server = serve(Settings::default()).await;
+    let keys = async || server.get("/store/?list=keys", &[]).await.json();
+    let before = keys().await;
+    let json = [("content-type", "application/json")];
+    for (method, target, body) in [
+        (Method::PUT, "/store/lab/new", "1"),
+        (Method::PUT, "/store/lab", "1"),
+        (Method::PUT, "/store/%6Cab/new", "1"),
+        (Method::DELETE, "/store/lab/a/c/0", ""),
+        (Method::DELETE, "/store/lab/", ""),
+        (Method::DELETE, "/store/?confirm=all", ""),
+        (Method::PUT, "/array/lab/a?select=0", "7"),
+        (Method::POST, "/array/lab/a?append=0", "[7]"),
+        (Method::PUT, "/node/lab/new", r#"{"zarr_format": 3, "node_type": "group"}"#),
+        (Method::PATCH, "/node/lab", r#"{"attributes": {"x": 1}}"#),
+        (Method::DELETE, "/node/lab", ""),
+        (Method::DELETE, "/node/?confirm=all", ""),
+        (Method::POST, "/node/lab?convert=v2", ""),
+        (Method::POST, "/node/lab?convert=v2&target=/copy", ""),
+        (Method::POST, "/node/own?convert=v2&target=/lab/copy", ""),
+        (Method::POST, "/node/?convert=v2&target=/copy", ""),
+    ] {
+        let answer = server.request(method.clone(), target, &json, body).await;
+        let unsupported = answer.problem(ProblemType::Unsupported).members.unsupported.unwrap();
+        assert!(unsupported.starts_with("changes"), "{method} {target}: {unsupported}");
+        assert_eq!(keys().await, before, "{method} {target}");
+    }
+    let options = server.request(Method::OPTIONS, "/store/lab/k", &[], "").await;
+    assert_eq!(options.header("allow"), "GET, HEAD, OPTIONS");
+    let options = server.request(Method::OPTIONS, "/store/own/k", &[], "").await;
+    assert_eq!(options.header("allow"), "GET, HEAD, PUT, DELETE, OPTIONS");
+}
+
+/// A store that cannot be reached.
+struct Unreachable(MemoryStore);
+
+#[async_trait]
+impl StoreWrapper for Unreachable {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn before(&self, _operation: Operation<'_>) -> Result<(), StoreError> {
+        Err(StoreError::backend(BackendErrorKind::Connection, "secret"))
+    }
+}
+
+#[tokio::test]
+async fn a_failure_of_a_mount_names_it_and_leaves_the_others() {
+    let root = Arc::new(MemoryStore::new());
+    let broken = Arc::new(Keyed::new(Unreachable(MemoryStore::new()), Guarantees::READ_ONLY));
+    let mounts = BTreeMap::from([("lab".parse::<MountName>().unwrap(), broken as Arc<dyn SnapshotStore>)]);
+    let served = Mounts::new("test", root.clone().into(), mounts).served();
+    let server = TestServer { router: router(App::new(served, Settings::default())), store: root };
+    for target in ["/store/lab/k", "/store/lab/?list=keys", "/array/lab/a", "/node/lab"] {
+        let answer = server.get(target, &[]).await;
+        let problem = answer.problem(ProblemType::StoreUnavailable);
+        assert_eq!(problem.members.prefix.as_deref(), Some("lab/"), "{target}");
+        assert!(!answer.text().contains("secret"), "{target}");
+    }
+    server.get("/store/k", &[]).await.problem(ProblemType::NoSuchKey);
+    assert_eq!(server.request(Method::PUT, "/store/k", &[], "1").await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn readiness_tells_the_guarantees_of_each_store_that_the_caller_may_read() {
+    let server = serve(Settings::default()).await;
+    let ready = server.get("/readyz", &[]).await.json();
+    assert_eq!(ready["writable"], true);
+    let found: Vec<_> = ready["guarantees"].as_array().unwrap().iter().map(|of| (&of["name"], &of["reads"])).collect();
+    assert_eq!(found, [(&json!(null), &json!("commit")), (&json!("lab"), &json!("key"))]);
+    let readable = Grants::new(["read:own/".parse::<Grant>().unwrap()]).unwrap();
+    let access = AccessPolicy { anonymous: AnonymousAccess::Granted(readable), ..AccessPolicy::default() };
+    let server = serve(Settings { access, ..Settings::default() }).await;
+    let found = server.get("/readyz", &[]).await.json()["guarantees"].as_array().unwrap().len();
+    assert_eq!(found, 1);
+    server.get("/store/lab/a/c/0", &[]).await.problem(ProblemType::Unauthorized);
+    assert_eq!(server.get("/array/own/a", &[]).await.status, StatusCode::OK);
+}

@@ -1,0 +1,17 @@
+//! The integration tests of this crate, in one program.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod changes;
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod listing;
+mod looks;
+mod reading;

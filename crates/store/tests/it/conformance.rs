@@ -1,0 +1,84 @@
+//! The store in memory passes the suite, and so do one whose commits are hidden and one that remembers what it read.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use store::{Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, Rechecked, SnapshotStore, WriteableStore};
+use store_testkit::{Factory, Foreign, ForeignData};
+
+struct Memory;
+
+impl Factory for Memory {
+    type Store = MemoryStore;
+    type Fixture = ();
+
+    async fn create(&self) -> (MemoryStore, ()) {
+        (MemoryStore::new(), ())
+    }
+}
+
+/// A store in memory that others change.
+struct Changing {
+    memory: MemoryStore,
+    store: Arc<Keyed<MemoryStore>>,
+}
+
+impl ForeignData for Changing {
+    async fn create() -> Self {
+        let memory = MemoryStore::new();
+        Self { store: Arc::new(Keyed::new(memory.clone(), Guarantees::READ_ONLY)), memory }
+    }
+
+    fn store(&self) -> Arc<dyn SnapshotStore> {
+        self.store.clone()
+    }
+
+    async fn put(&self, key: &Key, value: Bytes) {
+        self.memory.set(key, value.into(), Precondition::none()).await.expect("a set");
+    }
+
+    async fn remove(&self, key: &Key) {
+        assert!(self.memory.erase(key, Precondition::none()).await.expect("an erase"), "{key} has no value");
+    }
+}
+
+/// A store in memory that others change, and that remembers what it read.
+struct Remembering {
+    memory: MemoryStore,
+    store: Arc<Keyed<Rechecked<MemoryStore>>>,
+}
+
+impl ForeignData for Remembering {
+    async fn create() -> Self {
+        let memory = MemoryStore::new();
+        let rechecked = Rechecked::new(memory.clone(), Recheck::After(Duration::from_millis(1)));
+        let guarantees = rechecked.guarantees(Guarantees::READ_ONLY);
+        Self { store: Arc::new(Keyed::new(rechecked, guarantees)), memory }
+    }
+
+    fn store(&self) -> Arc<dyn SnapshotStore> {
+        self.store.clone()
+    }
+
+    async fn put(&self, key: &Key, value: Bytes) {
+        self.memory.set(key, value.into(), Precondition::none()).await.expect("a set");
+    }
+
+    async fn remove(&self, key: &Key) {
+        assert!(self.memory.erase(key, Precondition::none()).await.expect("an erase"), "{key} has no value");
+    }
+}
+
+store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
+
+mod keyed {
+    use super::*;
+
+    store_testkit::conformance_tests!(Foreign::<Changing>::new() => readable_writeable_listable, snapshots);
+}
+
+mod remembering {
+    use super::*;
+
+    store_testkit::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);
+}

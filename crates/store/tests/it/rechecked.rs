@@ -1,0 +1,371 @@
+//! A store that remembers the data of other programs.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use proptest::prelude::*;
+use store::{
+    ByteRange, GetResult, Guarantees, Key, ListableStore, MemoryStore, Operation, PageRequest, Peek, Precondition,
+    Prefix, ReadableStore, Recheck, Rechecked, StoreError, StoreWrapper, ValueMeta, Version, WriteableStore,
+};
+use tokio::time::{Duration, Instant, advance};
+
+const RECHECK: Duration = Duration::from_secs(5);
+
+/// A store that counts its requests.
+#[derive(Clone, Default)]
+struct Counting {
+    memory: MemoryStore,
+    requests: Arc<AtomicUsize>,
+    /// True if the streams of values fail, as those of values that change do.
+    breaking: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl StoreWrapper for Counting {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.memory
+    }
+
+    async fn before(&self, _: Operation<'_>) -> Result<(), StoreError> {
+        self.requests.fetch_add(1, Relaxed);
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        let value = self.memory.get(key, range).await?;
+        if self.breaking.load(Relaxed) == 0 {
+            return Ok(value);
+        }
+        let broken = stream::iter([Err(StoreError::Changed { key: key.clone() })]).boxed();
+        Ok(value.map(|value| GetResult { stream: broken, ..value }))
+    }
+}
+
+impl Counting {
+    async fn set(&self, name: &str, value: &str) -> Version {
+        self.memory.set(&key(name), value.to_owned().into(), Precondition::none()).await.unwrap().version
+    }
+
+    fn take(&self) -> usize {
+        self.requests.swap(0, Relaxed)
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::parse(name).unwrap()
+}
+
+fn remembering(recheck: Recheck) -> (Counting, Rechecked<Counting>) {
+    let store = Counting::default();
+    (store.clone(), Rechecked::new(store, recheck))
+}
+
+async fn text(value: Result<Option<GetResult>, StoreError>) -> Option<(Version, Bytes)> {
+    match value.unwrap() {
+        Some(value) => Some((value.meta.version, value.bytes().await.unwrap())),
+        None => None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_are_answered_from_memory_until_their_time_is_over() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let first = store.set("a/zarr.json", "first").await;
+    let document = key("a/zarr.json");
+    assert_eq!(rechecked.remembered(&document), Peek::Unknown);
+    for _ in 0..3 {
+        assert_eq!(text(rechecked.get(&document, None).await).await, Some((first, "first".into())));
+        assert!(rechecked.head(&document).await.unwrap().is_some_and(|meta| meta.version == first));
+    }
+    assert_eq!(store.take(), 1);
+    let second = store.set("a/zarr.json", "second").await;
+    advance(RECHECK - Duration::from_millis(1)).await;
+    assert_eq!(text(rechecked.get(&document, None).await).await, Some((first, "first".into())));
+    assert!(matches!(rechecked.remembered(&document), Peek::Known(Some(meta)) if meta.version == first));
+    advance(Duration::from_millis(1)).await;
+    assert_eq!(rechecked.remembered(&document), Peek::Unknown);
+    assert_eq!(text(rechecked.get_at(&document, None, first).await).await, Some((first, "first".into())));
+    assert_eq!(store.take(), 0, "the bytes of a version do not change");
+    assert_eq!(text(rechecked.get(&document, None).await).await, Some((second, "second".into())));
+    assert_eq!(store.take(), 2, "a look and a read");
+    advance(RECHECK).await;
+    assert_eq!(text(rechecked.get(&document, None).await).await, Some((second, "second".into())));
+    assert_eq!(store.take(), 1, "a look");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_other_values_only_the_metadata_are_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let long = "x".repeat((64 << 10) + 1);
+    for (name, value) in [("a/c/0", "chunk"), ("a/.zarray", long.as_str())] {
+        let version = store.set(name, value).await;
+        for _ in 0..2 {
+            assert_eq!(text(rechecked.get(&key(name), None).await).await, Some((version, value.to_owned().into())));
+            assert!(rechecked.head(&key(name)).await.unwrap().is_some_and(|meta| meta.version == version));
+        }
+        assert_eq!(store.take(), 2, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_is_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    for name in ["a/zarr.json", "a/c/0"] {
+        for _ in 0..2 {
+            assert!(rechecked.get(&key(name), None).await.unwrap().is_none());
+            assert!(rechecked.get(&key(name), ByteRange::last(3).ok()).await.unwrap().is_none());
+            assert_eq!(rechecked.head(&key(name)).await.unwrap(), None);
+        }
+        assert_eq!((store.take(), rechecked.remembered(&key(name))), (1, Peek::Known(None)));
+        store.set(name, "value").await;
+        assert!(rechecked.get(&key(name), None).await.unwrap().is_none());
+        advance(RECHECK).await;
+        assert!(text(rechecked.get(&key(name), None).await).await.is_some(), "{name}");
+        store.take();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_of_another_version_replaces_what_is_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let first = store.set("a/c/0", "first").await;
+    rechecked.head(&key("a/c/0")).await.unwrap();
+    let second = store.set("a/c/0", "2").await;
+    let known = || rechecked.remembered(&key("a/c/0"));
+    assert!(matches!(known(), Peek::Known(Some(meta)) if meta.version == first));
+    advance(Duration::from_millis(1)).await;
+    let error = rechecked.get_at(&key("a/c/0"), Some(ByteRange::From(3)), first).await;
+    assert!(matches!(error, Err(StoreError::RangeNotSatisfiable { .. })));
+    assert!(matches!(known(), Peek::Known(Some(meta)) if meta.version == second));
+}
+
+/// A value that changed before its time was over is seldom the only one.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_found_makes_all_that_was_asked_before_be_looked_at_again() {
+    let (store, rechecked) = remembering(Recheck::Never);
+    let mut versions = Vec::new();
+    for name in ["a/c/0", "a/c/1", "a/zarr.json"] {
+        versions.push(store.set(name, "first").await);
+        rechecked.get(&key(name), None).await.unwrap();
+    }
+    advance(Duration::from_secs(1)).await;
+    store.set("a/c/0", "second").await;
+    let found = rechecked.get_at(&key("a/c/0"), None, *versions.first().unwrap()).await;
+    assert!(found.unwrap().is_some_and(|value| value.meta.version != *versions.first().unwrap()));
+    for name in ["a/c/1", "a/zarr.json"] {
+        assert_eq!(rechecked.remembered(&key(name)), Peek::Unknown, "{name}");
+        rechecked.head(&key(name)).await.unwrap();
+        assert!(matches!(rechecked.remembered(&key(name)), Peek::Known(Some(_))), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_finds_a_change_removes_what_is_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    for name in ["a/c/0", "a/zarr.json"] {
+        store.set(name, "value").await;
+        rechecked.head(&key(name)).await.unwrap();
+        store.breaking.store(1, Relaxed);
+        let failed = match rechecked.get(&key(name), None).await {
+            Ok(value) => value.unwrap().bytes().await.map(drop),
+            Err(error) => Err(error),
+        };
+        assert!(matches!(failed, Err(StoreError::Changed { .. })), "{name}");
+        assert_eq!(rechecked.remembered(&key(name)), Peek::Unknown, "{name}");
+        store.breaking.store(0, Relaxed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_look_at_a_key_at_the_same_time_share_a_request() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    store.set("a/zarr.json", "document").await;
+    let document = key("a/zarr.json");
+    let (first, second, third) =
+        tokio::join!(rechecked.get(&document, None), rechecked.get(&document, None), rechecked.head(&document));
+    assert_eq!(text(first).await, text(second).await);
+    assert!(third.unwrap().is_some());
+    assert_eq!(store.take(), 1);
+    let absent = key("b/c/0");
+    let (first, second) = tokio::join!(rechecked.head(&absent), rechecked.head(&absent));
+    assert_eq!((first.unwrap(), second.unwrap(), store.take()), (None, None, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_of_listings_are_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let listed = store.set("a/c/0", "first").await;
+    rechecked.head(&key("a/c/1")).await.unwrap();
+    store.set("a/c/1", "new").await;
+    store.take();
+    rechecked.list_prefix(&Prefix::root(), PageRequest::first(10)).await.unwrap();
+    rechecked.list_dir(&Prefix::parse("a/c/").unwrap(), PageRequest::first(10)).await.unwrap();
+    assert!(matches!(rechecked.remembered(&key("a/c/0")), Peek::Known(Some(meta)) if meta.version == listed));
+    assert_eq!(rechecked.remembered(&key("a/c/1")), Peek::Known(None), "a listing may be older than a read");
+    assert_eq!(store.take(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn guarantees_have_the_time_for_which_changes_may_be_missed() {
+    let nfs = Guarantees { staleness: Duration::from_secs(60), ..Guarantees::READ_ONLY };
+    for (recheck, staleness) in [
+        (Recheck::Always, Duration::from_secs(60)),
+        (Recheck::After(RECHECK), Duration::from_secs(65)),
+        (Recheck::Never, Duration::MAX),
+    ] {
+        let (_, rechecked) = remembering(recheck);
+        assert_eq!(rechecked.guarantees(nfs), Guarantees { staleness, ..nfs });
+        assert_eq!(rechecked.remembers(), recheck != Recheck::Always);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_is_bounded() {
+    let (store, rechecked) = remembering(Recheck::Never);
+    let document = "x".repeat(64 << 10);
+    for number in 0..1_000 {
+        store.set(&format!("{number}/zarr.json"), &document).await;
+        rechecked.get(&key(&format!("{number}/zarr.json")), None).await.unwrap();
+    }
+    let kept = (0..1_000).filter(|number| rechecked.remembered(&key(&format!("{number}/zarr.json"))) != Peek::Unknown);
+    assert!((256..=512).contains(&kept.count()), "of 64 KiB each, 32 MiB are kept");
+}
+
+/// A step of a sequence: a change by another program, a read, or time that passes.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Set(usize),
+    Erase(usize),
+    Get(usize),
+    GetRange(usize),
+    Head(usize),
+    List,
+    Recheck,
+    Pass(u64),
+}
+
+const NAMES: [&str; 3] = ["a/zarr.json", "a/c/0", "b/.zattrs"];
+
+fn steps() -> impl Strategy<Value = Step> {
+    let at = || 0..NAMES.len();
+    prop_oneof![
+        3 => at().prop_map(Step::Set),
+        1 => at().prop_map(Step::Erase),
+        3 => at().prop_map(Step::Get),
+        1 => at().prop_map(Step::GetRange),
+        2 => at().prop_map(Step::Head),
+        1 => Just(Step::List),
+        1 => Just(Step::Recheck),
+        2 => (1..6_000_u64).prop_map(Step::Pass),
+    ]
+}
+
+/// A value of a key, with its version.
+type Value = (Version, String);
+
+/// The values that each key has had, each with the time until which it was there.
+#[derive(Default)]
+struct Model {
+    past: HashMap<usize, Vec<(Option<Value>, Instant)>>,
+    now: HashMap<usize, Value>,
+}
+
+impl Model {
+    fn change(&mut self, at: usize, value: Option<Value>) {
+        let before = match value {
+            Some(value) => self.now.insert(at, value),
+            None => self.now.remove(&at),
+        };
+        self.past.entry(at).or_default().push((before, Instant::now()));
+    }
+
+    /// True if a key has had this value within the time for which changes may be missed.
+    fn allows(&self, at: usize, found: &Option<Value>) -> bool {
+        let is_recent = |(value, until): &(_, Instant)| value == found && until.elapsed() <= RECHECK;
+        self.now.get(&at) == found.as_ref() || self.past.get(&at).is_some_and(|past| past.iter().any(is_recent))
+    }
+}
+
+async fn check(steps: Vec<Step>) {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let mut model = Model::default();
+    for (number, step) in steps.into_iter().enumerate() {
+        let name = |at: usize| key(NAMES.get(at).unwrap());
+        match step {
+            Step::Set(at) => {
+                let value = "v".repeat(number + 1);
+                let version = store.set(NAMES.get(at).unwrap(), &value).await;
+                model.change(at, Some((version, value)));
+            }
+            Step::Erase(at) => {
+                store.memory.erase(&name(at), Precondition::none()).await.unwrap();
+                model.change(at, None);
+            }
+            Step::Get(at) | Step::GetRange(at) => {
+                let range = matches!(step, Step::GetRange(_)).then_some(ByteRange::From(0));
+                let found = text(rechecked.get(&name(at), range).await).await;
+                let found = found.map(|(version, bytes)| (version, String::from_utf8(bytes.to_vec()).unwrap()));
+                assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
+            }
+            Step::Head(at) => {
+                let found: Option<ValueMeta> = rechecked.head(&name(at)).await.unwrap();
+                let found = found.map(|meta| (meta.version, "v".repeat(meta.size as usize)));
+                assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
+            }
+            Step::List => drop(rechecked.list(PageRequest::first(10)).await.unwrap()),
+            Step::Recheck => {
+                rechecked.recheck();
+                model.past.clear();
+            }
+            Step::Pass(milliseconds) => advance(Duration::from_millis(milliseconds)).await,
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn no_answer_is_older_than_the_time(steps in prop::collection::vec(steps(), 1..40)) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        runtime.block_on(check(steps));
+    }
+}
+
+/// The absence of a key from a listing is remembered, unless a read found a value.
+#[tokio::test(start_paused = true)]
+async fn keys_that_a_listing_does_not_show_are_remembered() {
+    let (store, rechecked) = remembering(Recheck::After(RECHECK));
+    let (absent, read) = (key("a/c/0"), key("a/c/1"));
+    let version = store.set("a/c/1", "chunk").await;
+    rechecked.head(&read).await.unwrap();
+    let asked = Instant::now();
+    rechecked.note_absent(&absent, asked);
+    rechecked.note_absent(&read, asked);
+    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
+    assert!(matches!(rechecked.remembered(&read), Peek::Known(Some(meta)) if meta.version == version));
+    advance(RECHECK).await;
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
+    rechecked.note_absent(&absent, asked);
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown, "the time begins with the listing");
+    rechecked.note_absent(&absent, Instant::now());
+    assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
+    rechecked.recheck();
+    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
+    let (_, forgetful) = remembering(Recheck::Always);
+    forgetful.note_absent(&absent, Instant::now());
+    assert_eq!(forgetful.remembered(&absent), Peek::Unknown);
+}

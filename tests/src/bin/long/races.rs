@@ -1,0 +1,61 @@
+//! Writes that race with changes and copies of their array: see [`zarrd_tests::races`].
+//!
+//! ```text
+//! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
+//!       [--index sled|redb] [--binary PATH] [--dir DIR]
+//! ```
+//!
+//! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
+//! `copy`, `resize`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
+//! `--kill`, the server is killed at a random time, at most this long after these rounds start to race.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use zarrd_tests::{
+    arguments::arguments,
+    binary,
+    races::{Ending, OtherSeeds, Plan, Race, run},
+};
+
+#[tokio::main]
+pub(crate) async fn main() -> ExitCode {
+    let (plan, races, directory) = options();
+    println!("seed {}, {:?}, {} abreast", plan.seed, plan.end, plan.concurrency);
+    let mut code = ExitCode::SUCCESS;
+    for race in races {
+        let dir = tempfile::tempdir_in(&directory).expect("a temporary directory");
+        let report = run(&Plan { race, ..plan.clone() }, dir.path()).await;
+        print!("{report}");
+        if !report.is_ok() {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn options() -> (Plan, Vec<Race>, PathBuf) {
+    let mut plan = Plan::of(Race::Delete);
+    let (mut races, mut directory) = (Race::ALL.to_vec(), std::env::temp_dir());
+    for argument in arguments() {
+        match argument.name.as_str() {
+            "--race" => races = argument.value.split(',').map(race).collect(),
+            "--rounds" => plan.rounds = argument.number(),
+            "--abreast" => plan.concurrency = argument.number(),
+            "--seed" => plan.seed = argument.number(),
+            "--replay" => (plan.seed, plan.other_seeds) = (argument.number(), OtherSeeds::Same),
+            "--kill" => plan.end = Ending::Killed(Duration::from_millis(argument.number())),
+            "--index" => plan.index = argument.value,
+            "--binary" => binary::use_program(argument.value.into()),
+            "--dir" => directory = argument.value.into(),
+            _ => argument.reject(),
+        }
+    }
+    (plan, races, directory)
+}
+
+fn race(name: &str) -> Race {
+    Race::named(name).unwrap_or_else(|| {
+        let known: Vec<&str> = Race::ALL.iter().map(|race| race.name()).collect();
+        panic!("--race takes {}, not {name}", known.join(", "))
+    })
+}

@@ -1,0 +1,85 @@
+//! A server of the files that a web server has.
+
+use std::fs;
+
+use http::{
+    Method, StatusCode,
+    header::{ETAG, IF_NONE_MATCH},
+};
+use wire::{problem::ProblemType, routes::encode};
+use zarrd_tests::{problem::assert_problem, python::python_with_clients, sample::Sample, server::Launch, site::Site};
+
+/// The number of its groups with consolidated metadata.
+const CONSOLIDATED: usize = 2;
+
+/// The groups of the sample that have consolidated metadata.
+fn consolidated(sample: &Sample) -> Vec<String> {
+    let is_consolidated = |key: &str, bytes: &[u8]| match key.rsplit('/').next() {
+        Some(".zmetadata") => true,
+        Some("zarr.json") => serde_json::from_slice::<serde_json::Value>(bytes)
+            .is_ok_and(|document| document["consolidated_metadata"]["metadata"].is_object()),
+        _ => false,
+    };
+    let groups = sample.values().into_iter().filter(|(key, bytes)| is_consolidated(key, bytes));
+    groups.filter_map(|(key, _)| Some(key.rsplit_once('/')?.0.to_owned())).collect()
+}
+
+#[tokio::test]
+async fn web_servers_and_other_zarrds_are_served_like_a_store() {
+    let Some(python) = python_with_clients() else { return };
+    let sample = Sample::of(&python);
+    let Some(site) = Site::start(&sample.lab()) else { return };
+    let embedded = sample.clone().serve();
+    let foreign = [site.url("/"), embedded.url("/store/lab")].map(|url| Launch::of(url).start());
+    for server in &foreign {
+        embedded.assert_served_by(server, "").await;
+    }
+    let groups = consolidated(&sample);
+    assert_eq!(groups.len(), CONSOLIDATED);
+    for server in &foreign {
+        for group in &groups {
+            let path = encode(group).to_string();
+            let found = server.answer(&format!("/node/{path}?depth=all")).await;
+            assert_eq!(found.0, StatusCode::OK, "{path}");
+            assert!(found == embedded.server.answer(&format!("/node/lab/{path}?depth=all")).await, "{path}");
+        }
+        assert_problem(server.get("/store/").await, ProblemType::Unsupported).await;
+        assert_problem(server.get("/store/none").await, ProblemType::NoSuchKey).await;
+        assert_problem(server.get("/node/none").await, ProblemType::NoSuchNode).await;
+    }
+}
+
+#[tokio::test]
+async fn files_that_change_are_served_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("v");
+    fs::write(&path, "one").unwrap();
+    fs::create_dir(dir.path().join("d")).unwrap();
+    let Some(site) = Site::start(dir.path()) else { return };
+    let [one, other] = [(); 2].map(|()| Launch::of(site.url("/")).start());
+    let first = one.get("/store/v").await.headers()[ETAG].clone();
+    assert_eq!(other.get("/store/v").await.headers()[ETAG], first, "servers of one site agree");
+    let again = || one.request(Method::GET, "/store/v").header(IF_NONE_MATCH, first.clone()).send();
+    assert_eq!(again().await.unwrap().status(), StatusCode::NOT_MODIFIED);
+    fs::write(&path, "three").unwrap();
+    assert_eq!(again().await.unwrap().bytes().await.unwrap(), "three");
+    fs::remove_file(&path).unwrap();
+    assert_eq!(again().await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert_problem(one.get("/store/d").await, ProblemType::NoSuchKey).await;
+    for (method, path) in [(Method::PUT, "/store/v"), (Method::DELETE, "/store/v"), (Method::DELETE, "/node/a")] {
+        let rejected = one.request(method, path).body("2").send().await.unwrap();
+        assert_problem(rejected, ProblemType::Unsupported).await;
+    }
+}
+
+#[test]
+fn web_servers_that_cannot_be_read_are_not_served() {
+    for (url, reason) in [
+        ("http://127.0.0.1:1/lab", "no connection could be established"),
+        ("http://ada:secret@127.0.0.1:1/", "no credentials"),
+        ("http://127.0.0.1:1/?token=secret", "versions=last-modified"),
+    ] {
+        let ended = Launch::of(url).start_expecting_failure();
+        assert!(ended.stderr.contains(reason), "{ended:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The golden tables of the codec tests match the output of numcodecs and zarr-python for the same input.
+
+use zarrd_tests::{
+    binary::workspace,
+    python::{Python, python, python_with_zarr_2},
+    skip::note,
+};
+
+/// Regenerates the tables of `crates/codec` and compares them; the last line of the output contains the number of rows.
+fn regenerated_by(python: &Python) -> String {
+    let output = python.run("golden.py", &[]);
+    note(output.trim_end());
+    output.lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn golden_tables_match_the_newest_numcodecs() {
+    let Some(python) = python() else { return };
+    let rows = "454 rows of tests/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 45 rows of tests/chain/rows.rs";
+    assert_eq!(regenerated_by(&python), format!("made {rows}; 0 differ"));
+}
+
+/// This version has neither v3 nor all codecs, but object arrays.
+#[test]
+fn golden_tables_match_the_numcodecs_of_zarr_python_2() {
+    let Some(python) = python_with_zarr_2() else { return };
+    let rows = "454 rows of tests/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 25 rows of tests/chain/rows.rs";
+    assert_eq!(regenerated_by(&python), format!("made {rows}; 0 differ"));
+}
+
+/// Makes a table of `crates/cf` anew and compares it with the one in the repository.
+fn regenerated_table(script: &str, table: &str) -> Option<String> {
+    let python = python()?;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(table);
+    let output = python.run(script, &[path.to_str().unwrap()]);
+    note(output.trim_end());
+    let kept = std::fs::read(workspace().join("crates/cf/tests/data").join(table)).unwrap();
+    assert!(std::fs::read(path).unwrap() == kept, "{table} differs from what {script} makes");
+    Some(output.lines().last().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn decoded_arrays_match_xarray() {
+    let Some(output) = regenerated_table("cf_decoding.py", "decoding.jsonl") else { return };
+    assert_eq!(output, "3799 arrays, 426 of them errors");
+}
+
+#[test]
+fn selections_by_label_match_xarray() {
+    let Some(output) = regenerated_table("cf_labels.py", "labels.jsonl") else { return };
+    assert_eq!(output, "25342 selections in 296 coordinates");
+}

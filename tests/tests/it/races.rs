@@ -1,0 +1,53 @@
+//! Writes that race with what changes or copies their array: the short form of the command `races`.
+
+use std::time::Duration;
+
+use zarrd_tests::{
+    races::{Ending, Plan, Race, Report, run},
+    skip::note,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn erased_or_replaced_elements_do_not_return() {
+    for race in [Race::Delete, Race::Replace, Race::DeleteAbove] {
+        run_race(Plan { rounds: 24, ..Plan::of(race) }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn truncated_elements_do_not_return() {
+    for race in [Race::Shrink, Race::Resize] {
+        run_race(Plan { rounds: 48, ..Plan::of(race) }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_is_a_snapshot_and_a_failed_copy_leaves_nothing() {
+    run_race(Plan { rounds: 32, ..Plan::of(Race::Copy) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn races_stay_consistent_when_the_server_is_killed() {
+    let mut interrupted = 0;
+    for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
+        let end = Ending::Killed(Duration::from_millis(100));
+        let plan = Plan { rounds: 24, concurrency: 12, end, index: index.to_owned(), ..Plan::of(race) };
+        interrupted += run_race(plan).await.interrupted;
+    }
+    // A fast server may be killed when it has nothing left to do, but not every time.
+    assert!(interrupted > 0, "every kill was too late");
+}
+
+/// Runs races that must do something and find no violations.
+async fn run_race(plan: Plan) -> Report {
+    let dir = tempfile::tempdir().unwrap();
+    note(format_args!("{plan:?}"));
+    let report = run(&plan, dir.path()).await;
+    note(&report);
+    let min_images = if plan.end == Ending::Alive { plan.rounds } else { 1 };
+    let written = report.acknowledged + report.interrupted;
+    assert!(written >= min_images && report.images >= plan.rounds, "too little was done:\n{report}");
+    assert!(report.interrupted == 0 || plan.end != Ending::Alive, "{report}");
+    assert!(report.is_ok(), "{report}");
+    report
+}

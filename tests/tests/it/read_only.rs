@@ -1,0 +1,69 @@
+//! A read-only server rejects every change.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use http::{Method, StatusCode, header::ALLOW};
+use wire::{health::Readiness, problem::ProblemType};
+use zarrd_tests::{
+    problem::assert_problem,
+    server::{Launch, zarrd_with},
+};
+
+#[tokio::test]
+async fn read_only_server_rejects_changes_before_the_body() {
+    let dir = tempfile::tempdir().unwrap();
+    let launch = Launch::sled(dir.path());
+    let server = launch.start();
+    server.put("/store/v", "1").await.error_for_status().unwrap();
+    server.stop();
+
+    for launch in [launch.clone().arg("--read-only"), launch.clone().env("ZARRD_READ_ONLY", "true")] {
+        let server = launch.start();
+        for (method, path) in [
+            (Method::PUT, "/store/v"),
+            (Method::DELETE, "/store/v"),
+            (Method::DELETE, "/store/?confirm=all"),
+            (Method::PUT, "/array/a?select=0"),
+            (Method::POST, "/array/a?append=0"),
+            (Method::PUT, "/node/a"),
+            (Method::PATCH, "/node/a"),
+            (Method::DELETE, "/node/a"),
+            (Method::POST, "/node/a?convert=v3"),
+        ] {
+            let rejected = server.request(method, path).body("2").send().await.unwrap();
+            assert_problem(rejected, ProblemType::ReadOnlyServer).await;
+        }
+        let options = server.request(Method::OPTIONS, "/store/v").send().await.unwrap();
+        assert_eq!(options.headers()[ALLOW], "GET, HEAD, OPTIONS");
+        let ready = server.get("/readyz").await;
+        assert_eq!(ready.status(), StatusCode::OK);
+        let ready: Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();
+        assert_eq!((ready.writable, ready.problem), (false, Some(ProblemType::ReadOnlyServer)));
+        let health = zarrd_with(["health", "--url", &server.url("")]);
+        assert_eq!(health.code, Some(0), "{health:?}");
+
+        // No part of the body is sent.
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        write!(stream, "PUT /store/v HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000000\r\n\r\n", server.address())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("read-only-server"), "{answer}");
+
+        assert_eq!(server.get("/store/v").await.text().await.unwrap(), "1");
+        server.stop();
+    }
+}
+
+#[test]
+fn read_only_server_does_not_create_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("mistyped");
+    let rejected = Launch::sled(&store).arg("--read-only").start_expecting_failure();
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
+    assert!(rejected.stderr.contains("no store at"), "{rejected:?}");
+    assert!(!store.exists());
+}
