@@ -49,7 +49,9 @@ pub(crate) fn create_once(
     make: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     fs::create_dir_all(dir.parent().unwrap_or(dir))?;
-    let lock = File::create(dir.with_extension("lock"))?;
+    let mut lock = dir.as_os_str().to_owned();
+    lock.push(".lock");
+    let lock = File::create(lock)?;
     lock.lock()?;
     let stamp = dir.join(RECIPE_FILE);
     if dir.join(content).exists() && fs::read_to_string(&stamp).is_ok_and(|recorded| recorded == recipe) {

@@ -130,8 +130,12 @@ fn install(name: &str, from: &Path) -> io::Result<PathBuf> {
         for file in ["package.json", "package-lock.json"] {
             fs::copy(from.join(file), dir.join(file))?;
         }
-        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(&dir))
-            .map(drop)
+        succeeds(
+            Command::new("npm")
+                .args(["ci", "--no-fund", "--no-audit", "--ignore-scripts", "--fetch-retries=1"])
+                .current_dir(&dir),
+        )
+        .map(drop)
     })?;
     Ok(dir)
 }

@@ -1,11 +1,12 @@
 //! Python interpreters with Zarr libraries.
 
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    fs, io, iter,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     process::Command,
-    sync::OnceLock,
+    sync::{Mutex, PoisonError},
 };
 
 use crate::{
@@ -76,13 +77,7 @@ pub fn python_for_contract() -> Option<Python> {
 
 /// An interpreter with libraries that read over HTTP; `None` if there is none, which is reported as a skipped test.
 pub fn python_with_clients() -> Option<Python> {
-    // Cached, since many tests of one process need it, and the search runs many interpreters.
-    static CACHED: OnceLock<Python> = OnceLock::new();
-    if let Some(python) = CACHED.get() {
-        return Some(python.clone());
-    }
-    let python = with(&CLIENTS)?;
-    Some(CACHED.get_or_init(|| python).clone())
+    with(&CLIENTS)
 }
 
 /// An interpreter with servers that speak the protocols of cloud services; `None` if there is none, which is reported
@@ -104,8 +99,20 @@ pub fn python_for_benchmarks() -> Option<Python> {
 }
 
 fn with(packages: &Packages) -> Option<Python> {
+    // By requirements, since many tests of one process need them, and the search runs many interpreters.
+    static FOUND: Mutex<BTreeMap<&str, Python>> = Mutex::new(BTreeMap::new());
+    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(python) = found().get(packages.requirements) {
+        return Some(python.clone());
+    }
+    let python = search(packages)?;
+    found().insert(packages.requirements, python.clone());
+    Some(python)
+}
+
+fn search(packages: &Packages) -> Option<Python> {
     let suitable = |path: PathBuf| usable(&path, &packages.runs_on).map(|version| (path, version));
-    let Some((base, version)) = candidates().into_iter().find_map(suitable) else {
+    let Some((base, version)) = candidates().find_map(suitable) else {
         let ((major, least), (_, most)) = (packages.runs_on.start(), packages.runs_on.end());
         let most = if *most == u32::MAX { "any newer".to_owned() } else { format!("{major}.{most}") };
         skip(&format!("Python {major}.{least} to {most} with venv; install it, or name it in ZARRD_PYTHON"));
@@ -157,17 +164,27 @@ fn install(packages: &Packages, base: &Path, name: &str) -> io::Result<PathBuf> 
     create_once(&dir, &recipe, "bin/python", || {
         succeeds(Command::new(base).args(["-m", "venv"]).arg(&dir))?;
         let mut pip = Command::new(&interpreter);
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", "-r"]);
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries=1",
+            "--only-binary=:all:",
+            "-r",
+        ]);
         succeeds(pip.arg(&requirements)).map(drop)
     })?;
     Ok(interpreter)
 }
 
 /// The candidate interpreters, preferred ones first.
-fn candidates() -> Vec<PathBuf> {
+fn candidates() -> impl Iterator<Item = PathBuf> {
     let named = std::env::var_os("ZARRD_PYTHON").map(PathBuf::from);
     let usual = ["python3.13", "python3.12", "python3.14", "python3", "python3.11"].map(PathBuf::from);
-    named.into_iter().chain(usual).chain(of_pyenv()).collect()
+    // Those of pyenv are searched if no other is suitable.
+    named.into_iter().chain(usual).chain(iter::once_with(of_pyenv).flatten())
 }
 
 /// The interpreters installed by pyenv, newest first.

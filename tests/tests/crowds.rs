@@ -21,7 +21,7 @@ async fn crowds_use_bounded_memory_and_block_no_client() {
     let plan = Plan {
         clients: 400,
         keys: 10_000,
-        stay: Duration::from_secs(5),
+        stay: Duration::from_secs(2),
         calm: Duration::from_secs(60),
         crowds: Crowd::of_keys(),
         program: Some(env!("CARGO_BIN_EXE_long").into()),
@@ -40,7 +40,7 @@ async fn crowds_that_compute_use_bounded_memory_and_end_with_their_clients() {
         keys: 0,
         stay: Duration::from_secs(3),
         calm: Duration::from_secs(60),
-        crowds: Crowd::of_computations(),
+        crowds: Crowd::of_abandoned_computations(),
         program: Some(env!("CARGO_BIN_EXE_long").into()),
     };
     for one in run(&plan, dir.path()).await {

@@ -43,13 +43,17 @@ pub struct Plan {
     pub writers: u64,
     /// The number of concurrent readers.
     pub readers: u32,
-    /// The duration.
+    /// The duration; longer if the least number of writes and reads takes longer.
     pub time: Duration,
     /// The number of times the server is killed.
     pub kills: u32,
     /// The seed of the random choices.
     pub seed: u64,
 }
+
+/// The writes of each writer and the reads of each reader in a round, whose server lives, however slow the machine is.
+const MIN_WRITES: u64 = 3;
+const MIN_READS: u64 = 2;
 
 /// The results of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,7 +196,7 @@ impl Array {
 
     async fn write_until(self, until: Instant, number: u64, writers: u64, mut random: StdRng) -> TaskResult {
         let mut done = TaskResult::default();
-        while Instant::now() < until {
+        while Instant::now() < until || done.report.acknowledged < MIN_WRITES {
             let region = Region::choose(&mut random, number, writers);
             let stamp = self.journal.begin(&region);
             let Ok(answer) = self.put(&region, stamp, random.random_bool(0.25)).await else {
@@ -232,7 +236,7 @@ impl Array {
 
     async fn read_until(self, until: Instant) -> TaskResult {
         let mut done = TaskResult::default();
-        while Instant::now() < until {
+        while Instant::now() < until || done.report.reads < MIN_READS {
             let before = self.journal.now();
             let Ok(found) = self.read().await else { break };
             self.journal.check(&before, &found).unwrap_or_else(|inconsistent| panic!("{inconsistent}"));

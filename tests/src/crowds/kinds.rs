@@ -201,10 +201,10 @@ impl Crowd {
         kinds.map(Self::from).chain(more).collect()
     }
 
-    /// The crowds that compute, with every behavior.
-    pub fn of_computations() -> Vec<Self> {
+    /// A crowd of each kind that computes, whose clients leave: the shortest set that runs every computation.
+    pub fn of_abandoned_computations() -> Vec<Self> {
         let kinds = Kind::ALL.into_iter().filter(|kind| kind.computes());
-        kinds.flat_map(|kind| BEHAVIORS.map(|behavior| Self { kind, behavior })).collect()
+        kinds.map(|kind| Self { kind, behavior: Behavior::Leaves }).collect()
     }
 
     /// The default crowds.

@@ -5,7 +5,7 @@ use http::Method;
 use crate::{Bound, Case};
 
 /// The nodes of a tree: as many groups as 4 MiB of JSON can declare.
-const NODES: usize = 91_000;
+const NODES: usize = 20_000;
 
 /// Bounds for conversions, about 1.05 times the measured bytes. They include what the store in memory retains, some 200
 /// bytes for each document, and its own work on a commit.

@@ -10,6 +10,8 @@ use zarrs::{
     storage::{AsyncReadableWritableListableStorage, AsyncReadableWritableListableStorageTraits},
 };
 
+use tokio::task::JoinSet;
+
 use crate::test_server::TestServer;
 
 type Stored = Array<dyn AsyncReadableWritableListableStorageTraits>;
@@ -143,30 +145,48 @@ fn storage(server: &TestServer) -> AsyncReadableWritableListableStorage {
     Arc::new(ZarrsStore::new(server.store.clone()))
 }
 
+/// Writes and compares an array of this type for each codec chain; returns how many were compared, and the paths of those
+/// that zarrs rejects.
+async fn compare_chains(
+    server: &TestServer,
+    (data_type, size, fill): &(Value, usize, Value),
+    seed: u64,
+) -> (usize, Vec<String>) {
+    let storage = storage(server);
+    let mut random = SmallRng::seed_from_u64(seed);
+    let (mut compared, mut rejected) = (0, Vec::new());
+    let name = data_type.as_str().unwrap_or_else(|| data_type["name"].as_str().unwrap());
+    for (chain, codecs) in chains(*size) {
+        let path = format!("/zarrs/{name}/{chain}");
+        let mut elements = vec![0; 30 * size];
+        random.fill(&mut elements[..]);
+        if name == "bool" {
+            elements.iter_mut().for_each(|byte| *byte &= 1);
+        }
+        let document = document(data_type, fill, &codecs);
+        match written(&storage, &path, document, ArrayBytes::new_flen(elements)).await {
+            Some(array) => {
+                compare(server, &array, |elements| elements.into_fixed().unwrap().into_owned()).await;
+                compared += 1;
+            }
+            None => rejected.push(path),
+        }
+    }
+    (compared, rejected)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fixed_size_types_through_every_codec_chain_match_zarrs() {
-    let server = TestServer::start().await;
-    let storage = storage(&server);
-    let mut random = SmallRng::seed_from_u64(5);
+    let server = Arc::new(TestServer::start().await);
+    let mut each = JoinSet::new();
+    for (seed, data_type) in (5..).zip(types()) {
+        let server = Arc::clone(&server);
+        each.spawn(async move { compare_chains(&server, &data_type, seed).await });
+    }
     let (mut compared, mut rejected) = (0, Vec::new());
-    for (data_type, size, fill) in types() {
-        let name = data_type.as_str().unwrap_or_else(|| data_type["name"].as_str().unwrap());
-        for (chain, codecs) in chains(size) {
-            let path = format!("/zarrs/{name}/{chain}");
-            let mut elements = vec![0; 30 * size];
-            random.fill(&mut elements[..]);
-            if name == "bool" {
-                elements.iter_mut().for_each(|byte| *byte &= 1);
-            }
-            let document = document(&data_type, &fill, &codecs);
-            match written(&storage, &path, document, ArrayBytes::new_flen(elements)).await {
-                Some(array) => {
-                    compare(&server, &array, |elements| elements.into_fixed().unwrap().into_owned()).await;
-                    compared += 1;
-                }
-                None => rejected.push(path),
-            }
-        }
+    for (some, paths) in each.join_all().await {
+        compared += some;
+        rejected.extend(paths);
     }
     assert_eq!((compared, rejected), (266, Vec::<String>::new()));
 }
