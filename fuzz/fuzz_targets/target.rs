@@ -4,13 +4,13 @@
 
 use std::sync::OnceLock;
 
-static TARGET: OnceLock<fn(&[u8])> = OnceLock::new();
+static TARGET: OnceLock<zarrd_fuzz_targets::Target> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(
     init: {
         let name = std::env::var("ZARRD_FUZZ_TARGET").unwrap_or_default();
-        let target = fuzz_targets::named(&name).unwrap_or_else(|| {
-            let names: Vec<_> = fuzz_targets::TARGETS.iter().map(|(name, _)| *name).collect();
+        let target = zarrd_fuzz_targets::named(&name).unwrap_or_else(|| {
+            let names: Vec<_> = zarrd_fuzz_targets::TARGETS.iter().map(|(name, _)| *name).collect();
             eprintln!("ZARRD_FUZZ_TARGET is {name:?}; it has to be one of {}", names.join(", "));
             std::process::exit(2)
         });

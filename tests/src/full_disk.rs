@@ -387,7 +387,7 @@ async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, Status
 }
 
 async fn listed(server: &Server) -> BTreeSet<String> {
-    use store::{ListableStore, PageRequest, Prefix, StoreError};
+    use zarrd_store::{ListableStore, PageRequest, Prefix, StoreError};
     let (store, below) = (server.store(), Prefix::parse("values/").expect("a prefix"));
     let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     let started = Instant::now();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{GetResult, Payload, StoreError};
+use zarrd_store::{GetResult, Payload, StoreError};
 
 const BLOCK_SIZE: u64 = 64 << 10;
 

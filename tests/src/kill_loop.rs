@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
-use client::HttpStore;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use store::{
+use tokio::task::JoinSet;
+use zarrd_client::HttpStore;
+use zarrd_store::{
     BackendErrorKind, Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
 };
-use tokio::task::JoinSet;
 
 use crate::{
     generated::Generated,

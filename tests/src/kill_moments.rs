@@ -17,7 +17,7 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rustix::process::{Pid, Signal, kill_process};
-use store::{Key, ReadableStore};
+use zarrd_store::{Key, ReadableStore};
 
 use crate::{
     kill_loop::Writers,

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use http::Method;
 use serde_json::json;
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 use crate::server::{Launch, Server};
 

@@ -5,8 +5,8 @@ mod reduction;
 
 use std::path::Path;
 
-use store::{Key, Precondition, ReadableStore, WriteableStore};
 use tokio::task::JoinSet;
+use zarrd_store::{Key, Precondition, ReadableStore, WriteableStore};
 
 use crate::{generated::Generated, server::Launch};
 use elements::Chunks;

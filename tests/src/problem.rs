@@ -1,7 +1,7 @@
 //! Assertions about problem documents.
 
 use reqwest::Response;
-use wire::problem::{Problem, ProblemType};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 /// Asserts that a response is a problem document of this type, and returns it.
 ///

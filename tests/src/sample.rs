@@ -17,7 +17,7 @@ use http::StatusCode;
 use reqwest::{Client, RequestBuilder};
 use tempfile::TempDir;
 use tokio::{runtime::Builder, time::sleep};
-use wire::routes::encode;
+use zarrd_wire::routes::encode;
 
 use crate::{
     environment::{clients, create_once, environment_dir, succeeds},

@@ -17,13 +17,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{BaseUrl, HttpStore, Retries};
 use futures::TryStreamExt;
 use http::{Method, StatusCode};
 use reqwest::{Body, Client, RequestBuilder, Response};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
-use store::Prefix;
+use zarrd_client::{BaseUrl, HttpStore, Retries};
+use zarrd_store::Prefix;
 
 use crate::binary::zarrd;
 
@@ -209,7 +209,7 @@ impl Server {
     /// The number of keys below a prefix, such as `lab/`.
     pub async fn count_keys(&self, prefix: &str) -> usize {
         let (store, prefix) = (self.store(), Prefix::parse(prefix).expect("a prefix"));
-        let counted = store::list_all(&store, &prefix).try_fold(0, |count, _| async move { Ok(count + 1) }).await;
+        let counted = zarrd_store::list_all(&store, &prefix).try_fold(0, |count, _| async move { Ok(count + 1) }).await;
         counted.expect("a listing")
     }
 

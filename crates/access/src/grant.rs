@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use store::{Key, KeyError, Prefix};
+use zarrd_store::{Key, KeyError, Prefix};
 
 use crate::right::{Right, UnknownRight};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 use crate::{grant::Grant, right::Right};
 

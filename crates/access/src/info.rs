@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
-use store::Prefix;
+use zarrd_store::Prefix;
 
 use crate::{
     grants::Grants,

@@ -5,8 +5,8 @@
 //! verifies and revokes:
 //!
 //! ```
-//! use access::{AccessDirectory, Grants, NewToken, Right};
-//! use store::Prefix;
+//! use zarrd_access::{AccessDirectory, Grants, NewToken, Right};
+//! use zarrd_store::Prefix;
 //!
 //! # let temp = tempfile::tempdir()?;
 //! # let path = temp.path().join("access");

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 use crate::{grants::Grants, id::CredentialId, right::Right};
 

@@ -20,7 +20,7 @@ const DELIMITERS: &[u8] = b"/\\?#&;,=:\"'<>()[]{}|@";
 ///
 /// ```
 /// let token = format!("zarrd_1_{}_{}", "0".repeat(32), "a".repeat(64));
-/// assert_eq!(access::without_credentials(&format!("/s/{token}/a%20b")), "/s/…/a%20b");
+/// assert_eq!(zarrd_access::without_credentials(&format!("/s/{token}/a%20b")), "/s/…/a%20b");
 /// ```
 pub fn without_credentials(text: &str) -> Cow<'_, str> {
     if text.len() < MIN_DIGITS || !text.bytes().any(|byte| matches!(byte, b'_' | b'%')) {
@@ -49,7 +49,7 @@ pub fn without_credentials(text: &str) -> Cow<'_, str> {
 /// Replaces the user names and passwords of the URLs in a text with [`OMITTED`]. The rest of the text stays as it is.
 ///
 /// ```
-/// assert_eq!(access::without_userinfo("cannot open 's3://key:secret@bucket/a'"), "cannot open 's3://…@bucket/a'");
+/// assert_eq!(zarrd_access::without_userinfo("cannot open 's3://key:secret@bucket/a'"), "cannot open 's3://…@bucket/a'");
 /// ```
 pub fn without_userinfo(text: &str) -> Cow<'_, str> {
     const SCHEME_END: &str = "://";

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Instant};
 
-use meta::{
+use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     selection::{ReadRequest, ResolvedSelection, Selection},
 };
-use store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
+use zarrd_store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
 
 use crate::{
     chunk_map::ChunkMap,
@@ -50,7 +50,7 @@ pub struct Arrays(Arc<Context>);
 
 impl Arrays {
     /// The arrays of `store`. If it is served for reading only, each change fails with
-    /// [`StoreError::Unsupported`](store::StoreError::Unsupported) before it reads anything.
+    /// [`StoreError::Unsupported`](zarrd_store::StoreError::Unsupported) before it reads anything.
     pub fn new(store: impl Into<ServedStore>, options: Options) -> Self {
         Self(Arc::new(Context::new(store.into(), options)))
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use codec::{Elements, ShardIndex};
 use quick_cache::{Weighter, sync::Cache};
-use store::{Key, Version};
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_codec::{Elements, ShardIndex};
+use zarrd_store::{Key, Version};
 
 /// A cache of decoded chunks and shard indexes that evicts what was used once before what was used again. Concurrent requests for one entry decode it once.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use meta::NodePath;
 use parking_lot::Mutex;
-use store::{Guarantees, KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     time::{Instant, timeout},
 };
+use zarrd_meta::NodePath;
+use zarrd_store::{Guarantees, KeyTurns, Prefix, Reads, ServedStore, StoreError, TransactionalStore, WaitTimes};
 
 use crate::{
     background,
@@ -355,7 +355,7 @@ impl std::fmt::Debug for Context {
 mod tests {
     use std::thread;
 
-    use store::MemoryStore;
+    use zarrd_store::MemoryStore;
 
     use super::*;
 

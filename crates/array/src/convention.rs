@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cf::{CalendarTexts, Decoding};
-use codec::Elements;
-use meta::{ArrayModel, NodePath, data_type::DataType};
+use zarrd_cf::{CalendarTexts, Decoding};
+use zarrd_codec::Elements;
+use zarrd_meta::{ArrayModel, NodePath, data_type::DataType};
 
 use crate::{
     error::ArrayError,
@@ -84,7 +84,7 @@ pub(crate) fn steps_around(
     depends: bool,
 ) -> Result<Steps, ArrayError> {
     let (path, model) = at;
-    if decode.is_none() && depends && cf::is_undecoded(&model.attributes, &model.data_type, model.dialect) {
+    if decode.is_none() && depends && zarrd_cf::is_undecoded(&model.attributes, &model.data_type, model.dialect) {
         return Err(ArrayError::DecodeUnspecified);
     }
     let Some(decoding) = decoding(at, decode.unwrap_or_default())? else { return Ok(Steps::default()) };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cf::Coordinate;
 use quick_cache::{Weighter, sync::Cache};
+use zarrd_cf::Coordinate;
 
 /// The capacity of the cache in bytes of memory.
 const CAPACITY: u64 = 32 << 20;

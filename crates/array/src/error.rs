@@ -1,13 +1,13 @@
 //! Errors of reading arrays.
 
-use cf::CfError;
-use codec::{ChainError, CodecError};
-use meta::{
+use zarrd_cf::CfError;
+use zarrd_codec::{ChainError, CodecError};
+use zarrd_meta::{
     NodePath,
     documents::DocumentError,
     selection::{Selection, SelectionError},
 };
-use store::{Key, StoreError};
+use zarrd_store::{Key, StoreError};
 
 use crate::{memory::error::MemoryError, node::broken::Broken};
 
@@ -133,7 +133,7 @@ pub enum ArrayError {
     },
     /// A reduction cannot be computed.
     #[error(transparent)]
-    Compute(#[from] compute::ComputeError),
+    Compute(#[from] zarrd_compute::ComputeError),
     /// The array's attributes say that elements have to be decoded, and the request does not say whether.
     #[error(
         "the array has packed or missing elements (attributes such as `scale_factor` or `_FillValue`), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"

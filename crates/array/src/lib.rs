@@ -81,10 +81,6 @@ pub use memory::{
 };
 pub use metadata::error::NodeError;
 pub use node::broken::Broken;
-pub use operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
-    WriteReport,
-};
 pub use options::{EmptyChunks, Options};
 pub use purpose::{Purpose, VersionSource};
 pub use read::{
@@ -99,3 +95,7 @@ pub use reduce::{
 pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};
+pub use zarrd_operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
+    WriteReport,
+};

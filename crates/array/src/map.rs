@@ -2,9 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 
-use codec::Elements;
-use compute::Cast;
-use meta::data_type::DataType;
+use zarrd_codec::Elements;
+use zarrd_compute::Cast;
+use zarrd_meta::data_type::DataType;
 
 use crate::error::ArrayError;
 

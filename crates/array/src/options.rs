@@ -18,7 +18,7 @@ pub struct Options {
     /// The number of chunks that one read fetches and decodes at a time. All reads together decode two for each core.
     pub parallelism: usize,
     /// The most steps of work that one read or write may take beyond what the elements that it carries or returns
-    /// account for: bytes decoded, transformed and encoded, each times the [cost of its codec](codec::Cost), and keys
+    /// account for: bytes decoded, transformed and encoded, each times the [cost of its codec](zarrd_codec::Cost), and keys
     /// visited.
     pub max_work: u64,
     /// The longest wait for memory.
@@ -29,7 +29,7 @@ pub struct Options {
 
 /// True if chunks full of the fill value, bit for bit, are stored. An extension of the array can override this, and all
 /// are stored if readers disagree on the value of missing chunks
-/// ([`fill_value_is_agreed`](meta::ArrayModel::fill_value_is_agreed)).
+/// ([`fill_value_is_agreed`](zarrd_meta::ArrayModel::fill_value_is_agreed)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmptyChunks {
     /// Such chunks are not stored, and erased if they were.

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future;
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
     json::Json,
     limits::MAX_DOCUMENT_SIZE,
 };
-use store::{GetResult, Key, Listing, Peek, Prefix, Snapshot, SnapshotStore, StoreError};
+use zarrd_store::{GetResult, Key, Listing, Peek, Prefix, Snapshot, SnapshotStore, StoreError};
 
 use crate::{
     context::Context,
@@ -58,7 +58,7 @@ impl Context {
     /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit
     /// group of v2 or v3.
     ///
-    /// Fails with [`StoreError::Changed`](store::StoreError::Changed) if another program changes a document meanwhile.
+    /// Fails with [`StoreError::Changed`](zarrd_store::StoreError::Changed) if another program changes a document meanwhile.
     /// The operation that needs the node is repeated then, not its resolution alone.
     pub(crate) async fn resolve_node(
         &self,
@@ -260,11 +260,16 @@ impl Resolver<'_> {
         if self.store.guarantees_below(&implied).listing == Listing::None {
             return Ok(DialectMatch::Missing);
         }
-        let page = self.store.list_prefix(&implied, store::PageRequest { limit: 1, cursor: None }).await?;
+        let page = self.store.list_prefix(&implied, zarrd_store::PageRequest { limit: 1, cursor: None }).await?;
         Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
     }
 
-    fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix, own: Vec<Key>) -> Result<DialectMatch, ArrayError> {
+    fn array(
+        &self,
+        model: zarrd_meta::ArrayModel,
+        hierarchy: &Prefix,
+        own: Vec<Key>,
+    ) -> Result<DialectMatch, ArrayError> {
         Array::new(model, self.path.clone(), hierarchy, self.read_set.hash())
             .map(|array| DialectMatch::Array(Box::new(array), own))
     }

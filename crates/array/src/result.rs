@@ -2,13 +2,13 @@
 
 use std::{ops::Range, sync::Arc};
 
-use codec::Elements;
-use compute::{FUNCTION_DIMENSION, Reduction};
 use futures::{
     Stream, StreamExt, TryStreamExt, future,
     stream::{self, BoxStream},
 };
-use meta::{
+use zarrd_codec::Elements;
+use zarrd_compute::{FUNCTION_DIMENSION, Reduction};
+use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
     selection::{Item, ResolvedSelection, Selection},
@@ -135,7 +135,7 @@ impl ArrayResult {
         match data_type == self.data_type {
             true => Ok(self),
             false => {
-                let cast = compute::Cast::new(&self.data_type, &data_type)?;
+                let cast = zarrd_compute::Cast::new(&self.data_type, &data_type)?;
                 Ok(self.mapped(Arc::new(cast)))
             }
         }

@@ -1,8 +1,8 @@
 //! Remembered results of reductions.
 
 use bytes::Bytes;
-use codec::Elements;
 use quick_cache::{Weighter, sync::Cache};
+use zarrd_codec::Elements;
 
 /// The memory of an entry in addition to its elements, in bytes.
 const ENTRY_OVERHEAD: u64 = 256;

@@ -3,7 +3,7 @@
 //! Reads and changes are planned without locks, on documents and chunks whose versions are checked by a snapshot or a
 //! commit. If one of them changed meanwhile, the operation is planned anew.
 
-use store::ReadError;
+use zarrd_store::ReadError;
 
 use crate::{error::ArrayError, metadata::error::NodeError};
 

@@ -1,6 +1,6 @@
 //! Rights of a request on nodes other than the one that it names.
 
-use meta::NodePath;
+use zarrd_meta::NodePath;
 
 /// The rights of a request on nodes that it does not name, but that the engine would read or change on its behalf: the
 /// targets of links, and missing groups above a new node.

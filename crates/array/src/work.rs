@@ -1,13 +1,13 @@
 //! Accounting of work.
 //!
 //! Work is counted in steps of about a nanosecond: bytes of chunks decoded or encoded, times the [cost of their
-//! codecs](codec::Cost), and a constant for each key that is looked up. It is estimated from the metadata before
+//! codecs](zarrd_codec::Cost), and a constant for each key that is looked up. It is estimated from the metadata before
 //! anything is done, counted while it is done, and stopped if it exceeds the limit.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use codec::{CodecChain, PartialAccess, ShardingCodec};
-use meta::selection::{Region, Selection};
+use zarrd_codec::{CodecChain, PartialAccess, ShardingCodec};
+use zarrd_meta::selection::{Region, Selection};
 
 use crate::error::ArrayError;
 

@@ -1,7 +1,7 @@
 //! The attributes of the conventions.
 
 use base64::Engine;
-use meta::{
+use zarrd_meta::{
     Dialect,
     data_type::{DataType, Number},
     json::{Json, Kind},

@@ -1,12 +1,12 @@
 //! Plans of decoding: from an array's attributes to the type and the steps of decoded elements.
 
-use codec::Elements;
-use meta::{
+use serde_json::{Value, json};
+use zarrd_codec::Elements;
+use zarrd_meta::{
     ArrayModel, Dialect,
     data_type::{DataType, Number, parse_v3},
     json::Json,
 };
-use serde_json::{Value, json};
 
 use crate::{
     attributes::{Attributes, Factor, FillValues, excerpt, is_float},

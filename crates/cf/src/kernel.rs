@@ -1,9 +1,9 @@
 //! Decoding of buffers, in loops over one type.
 
 use bytes::Bytes;
-use codec::{Elements, VariableBuilder, filled};
 use half::f16;
-use meta::data_type::Number;
+use zarrd_codec::{Elements, VariableBuilder, filled};
+use zarrd_meta::data_type::Number;
 
 use crate::{
     attributes::{Factor, Scalar},

@@ -1,6 +1,6 @@
 //! Times of a calendar as numbers, which have an order and means.
 
-use codec::{Elements, VariableBuilder};
+use zarrd_codec::{Elements, VariableBuilder};
 
 use crate::{
     error::CfError,

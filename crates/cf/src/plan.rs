@@ -1,6 +1,6 @@
 //! The steps of decoding.
 
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 use crate::{attributes::Factor, time::units::TimeUnits};
 

@@ -3,7 +3,7 @@
 //! Three clients share the connections to a server at a [`BaseUrl`]:
 //!
 //! ```text
-//! BaseUrl ─▶ Connection ─┬─▶ HttpStore    keys and values (traits of the `store` crate)
+//! BaseUrl ─▶ Connection ─┬─▶ HttpStore    keys and values (Store traits)
 //!  token, certificates,  ├─▶ NodeClient   hierarchies: read, create, change, convert
 //!  timeouts, retries     └─▶ ArrayClient  elements, decoded and encoded by the server
 //!
@@ -24,12 +24,12 @@
 //!
 //! # Keys and values
 //!
-//! [`HttpStore`] implements the traits of the `store` crate, so it can replace a local store:
+//! [`HttpStore`] implements the Store traits, which this crate re-exports with keys and errors, so it can replace a local
+//! store:
 //!
 //! ```no_run
-//! use client::{BaseUrl, HttpStore};
-//! use store::{ByteRange, Key, PageRequest, Precondition, Prefix};
-//! use store::{ListableStore, ReadableStore, WriteableStore};
+//! use zarrd_client::{BaseUrl, ByteRange, HttpStore, Key, PageRequest, Precondition, Prefix};
+//! use zarrd_client::{ListableStore, ReadableStore, WriteableStore};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = HttpStore::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
@@ -51,10 +51,9 @@
 //! [`ArrayClient`] reads and writes elements without a Zarr library:
 //!
 //! ```no_run
-//! use client::{ArrayClient, BaseUrl, NodePath, ReadRequest, select};
 //! use futures::TryStreamExt;
 //! use serde_json::json;
-//! use store::Precondition;
+//! use zarrd_client::{ArrayClient, BaseUrl, NodePath, Precondition, ReadRequest, select};
 //!
 //! # async fn example(frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
 //! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
@@ -83,8 +82,7 @@
 //! [`NodeClient`] reads, creates and changes the hierarchies that contain the arrays:
 //!
 //! ```no_run
-//! use client::{BaseUrl, CreateOptions, Depth, NodeClient, NodePath, Zom};
-//! use store::Precondition;
+//! use zarrd_client::{BaseUrl, CreateOptions, Depth, NodeClient, NodePath, Precondition, Zom};
 //!
 //! # async fn example(zom: String) -> Result<(), Box<dyn std::error::Error>> {
 //! let nodes = NodeClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
@@ -107,7 +105,7 @@
 //! A server may require a token, or have a certificate of a private authority:
 //!
 //! ```no_run
-//! # use client::{ArrayClient, BaseUrl, Connection, HttpStore, Token};
+//! # use zarrd_client::{ArrayClient, BaseUrl, Connection, HttpStore, Token};
 //! # fn example(pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
 //! let connection = Connection::builder(BaseUrl::parse("https://zarr.lab.example")?)
 //!     .token(Token::parse("s3cret")?)
@@ -155,27 +153,32 @@ pub use array::{
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use connection::{BuildError, ClientBuilder, Connection};
 pub use error::TransportError;
-pub use meta::{
-    Dialect, NodePath, PathError,
-    json::Json,
-    select,
-    selection::{Item, ReadRequest, Selection, Slice},
-    zom::{self, Zom},
-};
 pub use node::{
     Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeClient, NodeDocuments, NodeEntry, NodeError,
     NodeKind, Patch, UpdatedNode,
-};
-pub use operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
-    WriteReport,
 };
 pub use options::{Retries, Timeouts};
 pub use remote::{RemoteCorruption, RemoteError};
 pub use shares::ShareClient;
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
-pub use wire::{
+pub use zarrd_meta::{
+    Dialect, NodePath, PathError,
+    json::Json,
+    select,
+    selection::{Item, ReadRequest, Selection, Slice},
+    zom::{self, Zom},
+};
+pub use zarrd_operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
+    WriteReport,
+};
+pub use zarrd_store::{
+    ByteRange, ByteRangeError, ByteStream, Cursor, DirPage, Entry, GetResult, Key, KeyCount, KeyError, KeyPage,
+    ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, StoreError, UploadError,
+    ValueMeta, Version, VersionError, VersionMatch, WriteableStore, count_keys, list_all,
+};
+pub use zarrd_wire::{
     access::Share,
     array::Format,
     chunks,

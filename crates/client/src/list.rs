@@ -6,8 +6,8 @@ use reqwest::{
     header::{ACCEPT, HeaderValue},
 };
 use serde::de::DeserializeOwned;
-use store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, PageRequest, Prefix, StoreError};
-use wire::{
+use zarrd_store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, PageRequest, Prefix, StoreError};
+use zarrd_wire::{
     headers,
     listing::{DirListing, KeyListing, ListingError},
     query::{ListKind, ListQuery},

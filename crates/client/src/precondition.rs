@@ -4,8 +4,8 @@ use reqwest::{
     RequestBuilder,
     header::{IF_MATCH, IF_NONE_MATCH},
 };
-use store::Precondition;
-use wire::etag;
+use zarrd_store::Precondition;
+use zarrd_wire::etag;
 
 use crate::retry::Idempotency;
 

@@ -1,8 +1,8 @@
 //! Conversion of unsuccessful responses into store errors.
 
 use reqwest::StatusCode;
-use store::{Key, Prefix, StoreError, UploadError};
-use wire::{
+use zarrd_store::{Key, Prefix, StoreError, UploadError};
+use zarrd_wire::{
     etag,
     problem::{Problem, ProblemType},
 };
@@ -174,7 +174,7 @@ fn from_status(response: &ErrorResponse, key: Option<&Key>) -> StoreError {
     }
 }
 
-fn current(problem: &Problem) -> Option<store::Version> {
+fn current(problem: &Problem) -> Option<zarrd_store::Version> {
     problem.members.current.as_deref().and_then(etag::parse)
 }
 
@@ -182,8 +182,8 @@ fn current(problem: &Problem) -> Option<store::Version> {
 mod tests {
     use std::time::Duration;
 
-    use store::Version;
-    use wire::problem::Members;
+    use zarrd_store::Version;
+    use zarrd_wire::problem::Members;
 
     use super::*;
 

@@ -9,8 +9,8 @@ use reqwest::{
     Method, StatusCode,
     header::{IF_MATCH, RANGE},
 };
-use store::{ByteRange, ByteStream, GetResult, Key, ReadableStore, StoreError, ValueMeta};
-use wire::{etag, headers, problem::ProblemType, range, routes};
+use zarrd_store::{ByteRange, ByteStream, GetResult, Key, ReadableStore, StoreError, ValueMeta};
+use zarrd_wire::{etag, headers, problem::ProblemType, range, routes};
 
 use crate::{
     HttpStore,

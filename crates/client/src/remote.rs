@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use reqwest::StatusCode;
-use store::{BackendErrorKind, StoreError};
-use wire::problem::ProblemType;
+use zarrd_store::{BackendErrorKind, StoreError};
+use zarrd_wire::problem::ProblemType;
 
 use crate::{
     error::{RequestError, TransportError},
@@ -70,7 +70,7 @@ pub enum RemoteError {
     Transport(#[from] TransportError),
 }
 
-/// The detail of a [`Corruption`](store::Corruption) that the server reported. The server's log has the cause.
+/// The detail of a [`Corruption`](zarrd_store::Corruption) that the server reported. The server's log has the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("the server found it damaged (request {request})")]
 pub struct RemoteCorruption {

@@ -11,8 +11,8 @@ use reqwest::{
     },
 };
 use serde::de::DeserializeOwned;
-use store::ValueMeta;
-use wire::{
+use zarrd_store::ValueMeta;
+use zarrd_wire::{
     etag, headers,
     problem::{Problem, ProblemType},
     range::ContentRange,

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use reqwest::{Method, StatusCode, header::CONTENT_TYPE};
 use serde::de::DeserializeOwned;
-use store::{Cursor, Prefix};
-use wire::{
+use zarrd_store::{Cursor, Prefix};
+use zarrd_wire::{
     access::{CreatedShare, NewShare, Share, Shares},
     headers,
     problem::Problem,

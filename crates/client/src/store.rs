@@ -6,7 +6,7 @@ use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport
 
 /// Client of the key-value store of a zarrd server.
 ///
-/// Clones share one pool of connections. Errors are [`StoreError`](store::StoreError)s; the source of their `Backend`
+/// Clones share one pool of connections. Errors are [`StoreError`](zarrd_store::StoreError)s; the source of their `Backend`
 /// variant is a [`RemoteError`](crate::RemoteError).
 ///
 /// - Values are streamed in both directions, and are never silently truncated: an interrupted read is resumed where it

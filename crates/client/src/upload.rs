@@ -9,8 +9,8 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::{RequestBuilder, header::CONTENT_LENGTH};
-use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::sync::{oneshot, watch};
+use zarrd_store::{ByteStream, Payload, StoreError, UploadError};
 
 use crate::{
     deadline::Deadline,

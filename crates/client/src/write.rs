@@ -6,8 +6,8 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
-use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirmation, routes};
+use zarrd_store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
+use zarrd_wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirmation, routes};
 
 use crate::{
     HttpStore,

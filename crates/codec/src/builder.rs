@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use meta::{codecs::CodecSpec, limits::MAX_CODECS};
+use zarrd_meta::{codecs::CodecSpec, limits::MAX_CODECS};
 
 use crate::{
     ArrayToArray, BytesRepresentation, BytesToBytes, ChainError, ChunkRepresentation, CodecChain, EncodedSizeBound,

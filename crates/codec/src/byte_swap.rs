@@ -1,7 +1,7 @@
 //! Conversion between stored byte orders and memory.
 
 use bytes::{Bytes, BytesMut};
-use meta::data_type::{DataType, Layout, StoredOrder, WordRun};
+use zarrd_meta::data_type::{DataType, Layout, StoredOrder, WordRun};
 
 /// The words to byte-swap between stored elements and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::data_type::StoredOrder;
+use zarrd_meta::data_type::StoredOrder;
 
 use crate::{
     ArrayToArray, ArrayToBytes, ByteSwap, BytesToBytes, ChunkRepresentation, CodecError, Cost, Elements,

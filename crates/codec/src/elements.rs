@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Elements in C order, in the memory layout of their [`ElementType`](meta::data_type::ElementType).
+/// Elements in C order, in the memory layout of their [`ElementType`](zarrd_meta::data_type::ElementType).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Consecutive elements of a fixed size, each word little-endian.

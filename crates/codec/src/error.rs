@@ -1,6 +1,6 @@
 //! Errors of creating a chain, and of decoding and encoding.
 
-use meta::codecs::CodecSpecError;
+use zarrd_meta::codecs::CodecSpecError;
 
 /// Errors of creating a codec chain.
 #[derive(Debug, thiserror::Error)]
@@ -48,17 +48,17 @@ pub enum ChainError {
     /// The chain has no array-to-bytes codec.
     #[error("codec chain has no array-to-bytes codec")]
     NoArrayToBytes,
-    /// The chain has more than [`MAX_CODECS`](meta::limits::MAX_CODECS) codecs.
-    #[error("codec chain has {found} codecs; the limit is {}", meta::limits::MAX_CODECS)]
+    /// The chain has more than [`MAX_CODECS`](zarrd_meta::limits::MAX_CODECS) codecs.
+    #[error("codec chain has {found} codecs; the limit is {}", zarrd_meta::limits::MAX_CODECS)]
     TooManyCodecs {
         /// Their number.
         found: usize,
     },
-    /// Shards are nested deeper than [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH).
-    #[error("shards are nested too deeply; the limit is {} levels", meta::limits::MAX_SHARD_DEPTH)]
+    /// Shards are nested deeper than [`MAX_SHARD_DEPTH`](zarrd_meta::limits::MAX_SHARD_DEPTH).
+    #[error("shards are nested too deeply; the limit is {} levels", zarrd_meta::limits::MAX_SHARD_DEPTH)]
     ShardsTooDeep,
-    /// A chunk is larger than [`MAX_CHUNK_SIZE`](meta::limits::MAX_CHUNK_SIZE) bytes.
-    #[error("chunk size exceeds the limit of {} bytes", meta::limits::MAX_CHUNK_SIZE)]
+    /// A chunk is larger than [`MAX_CHUNK_SIZE`](zarrd_meta::limits::MAX_CHUNK_SIZE) bytes.
+    #[error("chunk size exceeds the limit of {} bytes", zarrd_meta::limits::MAX_CHUNK_SIZE)]
     ChunkTooLarge,
 }
 

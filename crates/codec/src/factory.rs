@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use meta::{
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     limits::MAX_SHARD_DEPTH,
 };
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::{
     ArrayToArray, ArrayToBytes, BytesRepresentation, BytesToBytes, ChainError, ChunkRepresentation, CodecChain,

@@ -18,7 +18,7 @@
 //!
 //! # Lifecycle
 //!
-//! 1. A reader of documents (`meta::documents`) makes a list of [`CodecSpec`](meta::codecs::CodecSpec)s, in the order
+//! 1. A reader of documents (`zarrd_meta::documents`) makes a list of [`CodecSpec`](zarrd_meta::codecs::CodecSpec)s, in the order
 //!    of encoding, whatever the dialect is.
 //! 2. [`CodecChain::new`] creates the codecs for a [`ChunkRepresentation`]: data type, shape and fill value. Each codec
 //!    gets the representation of its input and validates its configuration against it ([`ChainError`]).

@@ -1,6 +1,6 @@
 //! Access to parts of an encoded chunk.
 
-use meta::data_type::StoredOrder;
+use zarrd_meta::data_type::StoredOrder;
 
 use crate::{CodecChain, ShardingCodec};
 

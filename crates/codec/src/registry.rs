@@ -1,6 +1,6 @@
 //! Lookup of codecs by namespace and name.
 
-use meta::codecs::{CodecSpec, Namespace};
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use crate::{
     ChainError,

@@ -1,7 +1,7 @@
 //! Properties of a codec's input and output.
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     data_type::{DataType, StoredOrder},
     limits::MAX_CHUNK_SIZE,
 };

@@ -3,7 +3,7 @@
 use std::{any::Any, fmt};
 
 use bytes::Bytes;
-use meta::data_type::{DataType, StoredOrder};
+use zarrd_meta::data_type::{DataType, StoredOrder};
 
 use crate::{CodecError, Elements, EncodedSizeBound};
 

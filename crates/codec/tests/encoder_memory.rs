@@ -6,9 +6,9 @@
 
 use std::fs;
 
-use codec::{ChunkRepresentation, CodecChain, Elements};
-use meta::{codecs::CodecSpec, data_type::parse_v3};
 use serde_json::json;
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_meta::{codecs::CodecSpec, data_type::parse_v3};
 
 const MIB: u64 = 1 << 20;
 

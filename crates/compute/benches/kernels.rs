@@ -15,12 +15,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use codec::Elements;
-use compute::{
+use zarrd_codec::Elements;
+use zarrd_compute::{
     AxisPositions, Edge, GroupGrid, Input, Partial, ReducedDimensions, Reduction, ReductionRequest, StatisticsPasses,
     StatisticsRequest,
 };
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 /// The chunk: 2^20 elements.
 const SHAPE: [u64; 3] = [4, 512, 512];
@@ -107,7 +107,7 @@ fn statistics(bins: u64, number: Number, elements: &Elements) -> impl FnMut() + 
     move || {
         let request = StatisticsRequest { quantiles: Vec::new(), bins, range: Some((-4.0, 4.0)) };
         let mut passes = StatisticsPasses::new(request, &DataType::of_number(number), &SHAPE).unwrap();
-        let pass = passes.next(&SHAPE.map(compute::Windows::whole)).unwrap().unwrap();
+        let pass = passes.next(&SHAPE.map(zarrd_compute::Windows::whole)).unwrap().unwrap();
         let mut partial = pass.partial().unwrap();
         add(&mut partial, elements);
         passes.add(partial).unwrap();

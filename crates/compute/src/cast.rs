@@ -1,9 +1,9 @@
 //! Casts between numbers.
 
 use bytes::Bytes;
-use codec::Elements;
 use half::f16;
-use meta::data_type::{DataType, Number};
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::{DataType, Number};
 
 use crate::{
     accumulate::{Computation, dispatch_floats, dispatch_integers},

@@ -1,6 +1,6 @@
 //! Errors of reductions.
 
-use meta::data_type::DataType;
+use zarrd_meta::data_type::DataType;
 
 /// A reduction that cannot be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 use crate::{error::ComputeError, kind::Kind};
 

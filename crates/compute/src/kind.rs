@@ -1,6 +1,6 @@
 //! Kinds of data types.
 
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 /// The kind of a data type, which decides what is computed with its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codec::Elements;
+use zarrd_codec::Elements;
 
 use crate::{
     accumulate::{Accumulator, Orders},

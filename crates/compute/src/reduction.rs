@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::Elements;
-use meta::data_type::DataType;
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::DataType;
 
 use crate::{
     accumulate::{Computation, spill_of_each},

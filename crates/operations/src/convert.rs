@@ -1,6 +1,6 @@
 //! Conversions of hierarchies to another dialect.
 
-use meta::{Dialect, NodePath, convert::Loss};
+use zarrd_meta::{Dialect, NodePath, convert::Loss};
 
 /// Options of converting a hierarchy. The original stays, so losses are reported and are no error.
 #[derive(Clone, Debug, PartialEq, Eq)]

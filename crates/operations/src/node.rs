@@ -1,7 +1,7 @@
 //! Nodes as of one commit.
 
-use meta::{Dialect, NodePath, convert::Loss, extensions::Link, zom::Zom};
-use store::{Key, Version};
+use zarrd_meta::{Dialect, NodePath, convert::Loss, extensions::Link, zom::Zom};
+use zarrd_store::{Key, Version};
 
 /// The maximum depth of a described subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Rejections: what the state of a hierarchy rules out.
 
-use meta::{Dialect, NodePath, convert::Loss, zom::Difference};
-use store::{Key, Version};
+use zarrd_meta::{Dialect, NodePath, convert::Loss, zom::Difference};
+use zarrd_store::{Key, Version};
 
 /// The reason why a change of a node conflicts with the state of the hierarchy, or exceeds a limit on nodes.
 ///
@@ -13,7 +13,7 @@ pub enum NodeRejection {
     NodeConflict {
         /// The path.
         path: NodePath,
-        /// The differences, at most [`MAX_VIOLATIONS`](meta::zom::MAX_VIOLATIONS).
+        /// The differences, at most [`MAX_VIOLATIONS`](zarrd_meta::zom::MAX_VIOLATIONS).
         differences: Vec<Difference>,
     },
     /// Keys exist at the path of a new array.

@@ -1,6 +1,6 @@
 //! Writes of elements.
 
-use store::Version;
+use zarrd_store::Version;
 
 /// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]

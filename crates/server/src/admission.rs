@@ -1,14 +1,14 @@
 //! The session, the memory claim and the target of a request that was admitted.
 //!
 //! All memory of a request is taken through its claim: the body and its parsed form, the needs of arrays and
-//! hierarchies, and buffered responses. The claim never waits for more while it holds some; see [`array::Claim`].
+//! hierarchies, and buffered responses. The claim never waits for more while it holds some; see [`zarrd_array::Claim`].
 
 use std::convert::Infallible;
 
-use array::{Caller, Claim};
 use axum::extract::{FromRequestParts, Request};
 use http::{Extensions, request::Parts};
-use wire::routes::StoreTarget;
+use zarrd_array::{Caller, Claim};
+use zarrd_wire::routes::StoreTarget;
 
 use crate::{app::App, authorization::Session};
 

@@ -2,10 +2,10 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
-use access::Principal;
-use array::{Arrays, MemoryBudget};
-use store::{ServedStore, SnapshotStore, StoreError, TransactionalStore};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use zarrd_access::Principal;
+use zarrd_array::{Arrays, MemoryBudget};
+use zarrd_store::{ServedStore, SnapshotStore, StoreError, TransactionalStore};
 
 use crate::{
     authorization::AnonymousPrincipals, metrics::Metrics, request_id::RequestIds, request_log::RequestLogs,
@@ -35,7 +35,7 @@ impl App {
 
     /// Serves `store` with `settings`, and logs requests.
     pub fn with_logs(store: impl Into<ServedStore>, settings: Settings, logs: RequestLogs) -> Self {
-        page::prepare();
+        zarrd_page::prepare();
         let store = store.into();
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {

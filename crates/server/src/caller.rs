@@ -5,8 +5,8 @@ use std::{
     str::FromStr,
 };
 
-use array::Caller;
 use http::{HeaderMap, HeaderName, header::FORWARDED};
+use zarrd_array::Caller;
 
 use crate::forwarded::{Malformed, forwarded_for};
 

@@ -14,7 +14,7 @@ use http::{
     header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body::Body as _;
-use wire::{headers::REQUEST_ID, problem::ProblemType};
+use zarrd_wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
     admission,
@@ -135,7 +135,7 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
         app.store().recheck();
     }
     admission::attach(&app, &session, target, &mut request);
-    let response = array::run_request(operation.run(request, app)).await;
+    let response = zarrd_array::run_request(operation.run(request, app)).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })
 }
 

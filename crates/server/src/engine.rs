@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 
-use array::{Arrays, Claim, Hierarchies, Purpose, VersionSource};
 use axum::extract::FromRequestParts;
 use http::{
     Method,
     header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE},
     request::Parts,
 };
+use zarrd_array::{Arrays, Claim, Hierarchies, Purpose, VersionSource};
 
 use crate::{admission, app::App, authorization::Session, guard};
 

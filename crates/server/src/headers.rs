@@ -1,8 +1,8 @@
 //! Header values shared by several handlers.
 
 use http::HeaderValue;
-use meta::NodePath;
-use store::{Guarantees, Prefix};
+use zarrd_meta::NodePath;
+use zarrd_store::{Guarantees, Prefix};
 
 use crate::app::App;
 

@@ -75,9 +75,7 @@ mod serve;
 mod settings;
 mod store_api;
 
-pub use access::{AccessDirectory, Grant, Grants, Right};
 pub use app::App;
-pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use authorization::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};
 pub use caller::{Network, NetworkError};
 pub use dispatch::router;
@@ -86,3 +84,5 @@ pub use request_log::{AccessLog, AuditLog, LogOutput, OpenLogError, RequestLogOp
 pub use routes::{Operation, ROUTES, Requirement, Route, Safety};
 pub use serve::{CertificateError, Certificates, serve, serve_tls};
 pub use settings::{BasePath, BasePathError, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use zarrd_access::{AccessDirectory, Grant, Grants, Right};
+pub use zarrd_array::{Caller, EmptyChunks, Options as ArrayOptions};

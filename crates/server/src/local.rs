@@ -6,7 +6,7 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt};
 use http::{Method, Request, StatusCode, header::HOST};
-use wire::problem::Problem;
+use zarrd_wire::problem::Problem;
 
 use crate::{app::App, dispatch::handle};
 

@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use array::{Arrays, Usage};
 use http::{Method, StatusCode};
 use prometheus_client::{
     collector::Collector,
@@ -22,7 +21,8 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use store::{WaitTimes, WaitTotals};
+use zarrd_array::{Arrays, Usage};
+use zarrd_store::{WaitTimes, WaitTotals};
 
 use crate::request_log::RequestLogs;
 
@@ -180,7 +180,7 @@ impl Metrics {
     }
 
     /// Counts decoded and cached chunks of a read.
-    pub(crate) fn record_read(&self, stats: array::ReadStats) {
+    pub(crate) fn record_read(&self, stats: zarrd_array::ReadStats) {
         self.instruments.decoded.inc_by(stats.decoded);
         self.instruments.cached.inc_by(stats.cached);
     }

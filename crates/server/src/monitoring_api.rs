@@ -1,14 +1,14 @@
 //! Endpoints for monitoring: health, readiness, metrics and the OpenAPI document.
 
-use access::Right;
 use axum::{
     Json,
     extract::State,
     response::{IntoResponse, Response},
 };
 use http::{Extensions, HeaderValue, header::CONTENT_TYPE};
-use store::{Prefix, StoreError};
-use wire::{
+use zarrd_access::Right;
+use zarrd_store::{Prefix, StoreError};
+use zarrd_wire::{
     health::{Health, Readiness, StoreGuarantees},
     problem::ProblemType,
 };

@@ -8,7 +8,7 @@ use http::{
     Extensions, HeaderName, HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY},
 };
-use wire::routes;
+use zarrd_wire::routes;
 
 use crate::{
     admission,
@@ -23,7 +23,7 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 /// The content of a name never changes.
 const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-const POLICY: HeaderValue = HeaderValue::from_static(page::CONTENT_SECURITY_POLICY);
+const POLICY: HeaderValue = HeaderValue::from_static(zarrd_page::CONTENT_SECURITY_POLICY);
 const ACCEPT: HeaderValue = HeaderValue::from_static("Accept");
 const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("Accept-Encoding");
 
@@ -46,7 +46,7 @@ pub(crate) async fn browse(State(app): State<App>, extensions: Extensions) -> Re
 
 /// `GET /assets/{file}`: a file of the page.
 pub(crate) async fn asset(uri: Uri, negotiation: ContentNegotiation) -> Result<Response, ApiError> {
-    let file = routes::parse_asset(uri.path()).and_then(page::file).ok_or_else(ApiError::not_found)?;
+    let file = routes::parse_asset(uri.path()).and_then(zarrd_page::file).ok_or_else(ApiError::not_found)?;
     let encoding = negotiation.encoding();
     let content = match encoding {
         ContentEncoding::Identity => &file.identity,
@@ -66,7 +66,8 @@ pub(crate) async fn asset(uri: Uri, negotiation: ContentNegotiation) -> Result<R
 fn document(app: &App, extensions: &Extensions) -> Response {
     let base = app.settings().base_path.as_str();
     let session = admission::session_of(extensions, app);
-    let html = page::document(&format!("{base}{}", routes::ASSETS_ROOT), &format!("{base}{}", session.base_path()));
+    let html =
+        zarrd_page::document(&format!("{base}{}", routes::ASSETS_ROOT), &format!("{base}{}", session.base_path()));
     let headers = [
         (CONTENT_TYPE, HTML),
         (CONTENT_SECURITY_POLICY, POLICY),

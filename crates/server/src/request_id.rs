@@ -5,9 +5,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use access::without_credentials;
 use http::{HeaderMap, HeaderValue};
-use wire::headers::{REQUEST_ID, is_request_id};
+use zarrd_access::without_credentials;
+use zarrd_wire::headers::{REQUEST_ID, is_request_id};
 
 /// Generates unique ids from a random number for the process and a counter.
 pub(crate) struct RequestIds {

@@ -4,8 +4,8 @@ use std::{future::Future, pin::Pin};
 
 use axum::{extract::Request, handler::Handler, response::Response};
 use http::{Method, Uri};
-use store::{Listing, Prefix, StoreError, Writes};
-use wire::{
+use zarrd_store::{Listing, Prefix, StoreError, Writes};
+use zarrd_wire::{
     query::{self, NodePostQuery},
     routes,
 };

@@ -30,7 +30,7 @@ pub struct Settings {
     pub limits: Limits,
     /// Options of the array engine: the memory of all requests together, limits of reads and writes, and the writing of
     /// chunks.
-    pub arrays: array::Options,
+    pub arrays: zarrd_array::Options,
 }
 
 /// Acceptance of changes.
@@ -135,7 +135,7 @@ impl Default for Settings {
             proxies: Vec::new(),
             base_path: BasePath::default(),
             limits: Limits::default(),
-            arrays: array::Options::default(),
+            arrays: zarrd_array::Options::default(),
         }
     }
 }
@@ -212,7 +212,7 @@ impl FromStr for BasePath {
         let mut segments = path.strip_prefix('/').ok_or_else(error)?.split('/');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
         let is_segment = |segment: &str| !["", ".", ".."].contains(&segment) && segment.bytes().all(is_plain);
-        let is_own = segments.clone().next().is_some_and(wire::routes::is_first_segment);
+        let is_own = segments.clone().next().is_some_and(zarrd_wire::routes::is_first_segment);
         match segments.all(is_segment) && !is_own {
             true => Ok(Self(path.to_owned())),
             false => Err(error()),

@@ -15,20 +15,20 @@ use std::{
     time::SystemTime,
 };
 
-use access::{AccessDirectory, Grants, NewLink, NewToken};
 use common::{RunningServer, traced::TRACED};
 use proptest::{prelude::*, test_runner::TestCaseError};
-use server::{
-    AccessLog, AccessPolicy, AnonymousAccess, AuditLog, LogOutput, MetricsAccess, RequestLogOptions, RequestLogs,
-    Settings,
-};
-use store::{MemoryStore, Prefix};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync,
 };
 use tracing_subscriber::filter::LevelFilter;
+use zarrd_access::{AccessDirectory, Grants, NewLink, NewToken};
+use zarrd_server::{
+    AccessLog, AccessPolicy, AnonymousAccess, AuditLog, LogOutput, MetricsAccess, RequestLogOptions, RequestLogs,
+    Settings,
+};
+use zarrd_store::{MemoryStore, Prefix};
 
 /// Traces what the server logs, once for the process.
 static TRACING: LazyLock<()> = LazyLock::new(|| {
@@ -58,7 +58,7 @@ impl LoggedServer {
         TRACED.take();
         let dir = TempDir::new().unwrap();
         let access = AccessDirectory::open(dir.path().join("access")).unwrap();
-        let grants: Grants = "write:/".parse::<access::Grant>().unwrap().into();
+        let grants: Grants = "write:/".parse::<zarrd_access::Grant>().unwrap().into();
         // Requests reach the handlers, whose problems name keys.
         let anonymous = AnonymousAccess::Granted(grants.clone());
         let token = NewToken { name: "ann".to_owned(), grants, expires: None, maker: None };

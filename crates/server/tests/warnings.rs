@@ -7,8 +7,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{RunningServer, traced::TRACED};
-use server::{Limits, Settings};
 use tracing_subscriber::filter::LevelFilter;
+use zarrd_server::{Limits, Settings};
 
 /// The lines that were logged so far.
 fn lines() -> Vec<String> {

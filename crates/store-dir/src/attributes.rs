@@ -11,7 +11,7 @@ use rustix::{
     io::Errno,
     path::Arg,
 };
-use store::{Key, ValueMeta, Version, VersionHash};
+use zarrd_store::{Key, ValueMeta, Version, VersionHash};
 
 use crate::error::Failure;
 

@@ -12,7 +12,7 @@ use rustix::{
     fs::{FileType, RawDir, SeekFrom, seek},
     io::Errno,
 };
-use store::{MAX_KEY_LEN, StoreError};
+use zarrd_store::{MAX_KEY_LEN, StoreError};
 
 use crate::{attributes::Kind, error::file_error, names::is_shown, root::Opened};
 

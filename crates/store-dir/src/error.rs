@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use rustix::io::Errno;
-use store::{BackendErrorKind, StoreError};
+use zarrd_store::{BackendErrorKind, StoreError};
 
 /// The time after which to retry what the kernel could not do because of concurrent renames.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{CursorSigner, Key, StoreError, ValueMeta, VersionHash};
 use tokio::sync::Semaphore;
+use zarrd_store::{CursorSigner, Key, StoreError, ValueMeta, VersionHash};
 
 use crate::{
     attributes::{Attributes, Versions},
@@ -84,7 +84,7 @@ impl Inner {
             let _permit = permit;
             work(&inner).map_err(Into::into)
         };
-        store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
+        zarrd_store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
     }
 
     /// The metadata of a value whose file is quiet.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{Key, Version};
+use zarrd_store::{Key, Version};
 
 use crate::value_file::ValueFile;
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{DirPage, Entry, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
+use zarrd_store::{DirPage, Entry, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
 use crate::{
     attributes::{Kind, Versions},

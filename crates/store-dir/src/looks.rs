@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{Key, Peek};
+use zarrd_store::{Key, Peek};
 
 use crate::{
     attributes::Kind,
@@ -19,7 +19,7 @@ use crate::{
 ///
 /// Files are looked at in the directory that was there when it was opened, even if another one has taken its place since.
 /// A version that is found there and not at the path fails the read of it with
-/// [`StoreError::Changed`](store::StoreError::Changed). That nothing is found there says nothing, since a directory that
+/// [`StoreError::Changed`](zarrd_store::StoreError::Changed). That nothing is found there says nothing, since a directory that
 /// was replaced is emptied: so what is absent is looked up by its path.
 pub(crate) struct Looks<'i> {
     inner: &'i Inner,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::Version;
+use zarrd_store::Version;
 
 use crate::attributes::{Attributes, Time};
 

@@ -4,8 +4,8 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, GetResult, Key, Peek, StoreError, ValueMeta, Version};
 use tokio::sync::OwnedSemaphorePermit;
+use zarrd_store::{ByteRange, ByteStream, GetResult, Key, Peek, StoreError, ValueMeta, Version};
 
 use crate::{
     attributes::Versions,

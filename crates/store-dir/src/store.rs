@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use store::{
+use zarrd_store::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, PageRequest, Peek, Prefix, ReadableStore,
     Recall, StoreError, ValueMeta, Version,
 };
@@ -31,7 +31,7 @@ impl DirStore {
     /// Opens a directory, which has to exist.
     pub async fn open(path: &Path, options: Options) -> Result<Self, OpenError> {
         let given = path.to_owned();
-        let opening = store::run_blocking(move || {
+        let opening = zarrd_store::run_blocking(move || {
             let root = Root::open(&given, &options)?;
             let directory = fs::canonicalize(root.path()).unwrap_or_else(|_| root.path().to_owned());
             let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();

@@ -7,7 +7,7 @@ use rustix::{
     fd::OwnedFd,
     io::{Errno, ReadWriteFlags, pread, preadv2},
 };
-use store::{Key, StoreError};
+use zarrd_store::{Key, StoreError};
 
 use crate::{
     attributes::Attributes,

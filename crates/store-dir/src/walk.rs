@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rustix::io::Errno;
-use store::{Key, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
+use zarrd_store::{Key, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
 
 use crate::{
     attributes::{Attributes, FileId, Kind},

@@ -27,8 +27,9 @@ async fn a_page_takes_memory_for_its_names_only() {
     }
     assert_eq!(fixture.keys("none/", 100).await.len(), 0);
     let before = peak();
-    let prefix = store::Prefix::root();
-    let page = store::ListableStore::list_prefix(&fixture.store, &prefix, store::PageRequest::first(1_000)).await;
+    let prefix = zarrd_store::Prefix::root();
+    let page =
+        zarrd_store::ListableStore::list_prefix(&fixture.store, &prefix, zarrd_store::PageRequest::first(1_000)).await;
     assert_eq!(page.unwrap().keys.len(), 1_000);
     let used = peak() - before;
     assert!(used < 2 << 10, "a page of 1000 keys took {used} KiB");

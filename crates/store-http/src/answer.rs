@@ -10,8 +10,8 @@ use http::{
     HeaderMap, HeaderName, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED},
 };
-use store::{ByteRange, Key, ValueMeta};
-use store_remote::{Pins, is_strong};
+use zarrd_store::{ByteRange, Key, ValueMeta};
+use zarrd_store_remote::{Pins, is_strong};
 
 use crate::{failure::Failure, url::Versions};
 

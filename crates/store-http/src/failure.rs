@@ -2,7 +2,7 @@
 
 use std::{error::Error, time::Duration};
 
-use store_remote::Failed;
+use zarrd_store_remote::Failed;
 
 /// The failure of one request. Its text has nothing of the answer but codes and, of a redirect, the origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

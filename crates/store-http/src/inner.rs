@@ -7,8 +7,8 @@ use reqwest::{
     header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER},
     redirect, retry,
 };
-use store::{Key, StoreError};
-use store_remote::{Attempts, Pins, Requests};
+use zarrd_store::{Key, StoreError};
+use zarrd_store_remote::{Attempts, Pins, Requests};
 
 use crate::{
     answer::{self, Pin},

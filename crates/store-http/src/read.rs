@@ -8,8 +8,8 @@ use reqwest::{
     Method, Response,
     header::{HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE},
 };
-use store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
-use store_remote::{Attempts, Body, Resume, resumed};
+use zarrd_store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
+use zarrd_store_remote::{Attempts, Body, Resume, resumed};
 
 use crate::{
     answer::{Answer, Head, Pin},

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
-use store::{Consolidated, Key, Recheck, RecheckError};
+use zarrd_store::{Consolidated, Key, Recheck, RecheckError};
 
 /// The characters of a key that are percent-encoded in a URL: all but those that never have a meaning there.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');

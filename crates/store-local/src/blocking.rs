@@ -1,10 +1,10 @@
 //! Work that blocks.
 
-use store::StoreError;
+use zarrd_store::StoreError;
 
 /// Runs work on the thread pool for work that blocks.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
-    store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
+    zarrd_store::run_blocking(work).await.unwrap_or(Err(StoreError::Closed))
 }

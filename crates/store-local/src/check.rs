@@ -1,6 +1,6 @@
 //! Verification of every stored value.
 
-use store::{Corruption, Key, Prefix, StoreError};
+use zarrd_store::{Corruption, Key, Prefix, StoreError};
 
 use crate::{
     record::{Location, Record},

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use store::{BoxError, StoreError};
+use zarrd_store::{BoxError, StoreError};
 
 use crate::{IndexKind, index::IndexError};
 
@@ -124,7 +124,7 @@ pub enum FileCorruption {
     },
 }
 
-/// Damage of a stored value: the detail of a [`Corruption`](store::Corruption) that a
+/// Damage of a stored value: the detail of a [`Corruption`](zarrd_store::Corruption) that a
 /// [`LocalStore`](crate::LocalStore) reports.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueCorruption {

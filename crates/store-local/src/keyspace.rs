@@ -17,8 +17,8 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use store::{IntentId, Prefix};
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_store::{IntentId, Prefix};
 
 use crate::{
     index::{Index, IndexError},

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use store::StoreError;
+use zarrd_store::StoreError;
 
 /// Set when a change could not be made durable, and from the start if the store was opened read-only. After a failed
 /// write the kernel may have dropped the dirty pages, so that a retry would prove nothing: the store is read-only until

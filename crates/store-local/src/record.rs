@@ -15,8 +15,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use store::{ValueMeta, Version};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use zarrd_store::{ValueMeta, Version};
 
 /// The maximum size of a value that is stored in the index itself, in bytes.
 pub(crate) const MAX_INLINE_BYTES: usize = 4096;
@@ -189,7 +189,7 @@ pub(crate) fn directory_name(directory: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use store::Key;
+    use zarrd_store::Key;
 
     use super::*;
 

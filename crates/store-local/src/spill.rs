@@ -9,8 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use store::StoreError;
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_store::StoreError;
 
 /// The size at which a new spill file begins, in bytes.
 const FILE_BYTES: u64 = 64 << 20;

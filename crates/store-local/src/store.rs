@@ -11,13 +11,13 @@ mod start;
 use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use store::{
+use tokio::sync::oneshot;
+use zarrd_store::{
     ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
     KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore,
     Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
     count_keys, stage_put,
 };
-use tokio::sync::oneshot;
 
 pub(crate) use self::inner::StoreInner;
 use self::{inner::Queues, prepare::prepare, snapshot::LocalSnapshot};
@@ -45,7 +45,7 @@ impl LocalStore {
     /// If this fails, an existing store is unchanged.
     pub async fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
         let dir = dir.to_owned();
-        let opening = store::run_blocking(move || match options.access {
+        let opening = zarrd_store::run_blocking(move || match options.access {
             Access::ReadWrite => {
                 let opened = open::open(&dir, &options)?;
                 StoreInner::start(opened, &options).map_err(OpenError::io("start the threads of", dir))

@@ -8,11 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use store::{
+use zarrd_store::{
     ByteRange, Change, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, TransactionalStore,
     WriteableStore,
 };
-use store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
+use zarrd_store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 
@@ -456,7 +456,7 @@ async fn long_keys_with_a_common_prefix_need_no_blob_files() {
 
 #[tokio::test]
 async fn an_unused_snapshot_expires() {
-    use store::SnapshotStore;
+    use zarrd_store::SnapshotStore;
     let dir = tempfile::tempdir().unwrap();
     let options = Options { pin_timeout: std::time::Duration::from_secs(1), ..Options::default() };
     let store = LocalStore::open(dir.path(), options).await.unwrap();

@@ -1,6 +1,6 @@
 //! Errors.
 
-use store::{BackendErrorKind, StoreError, WarningRate};
+use zarrd_store::{BackendErrorKind, StoreError, WarningRate};
 
 use crate::failure::{Failure, Refusal};
 

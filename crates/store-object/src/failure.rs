@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, time::Duration};
 
 use object_store::client::{HttpError, HttpErrorKind};
-use store_remote::Failed;
+use zarrd_store_remote::Failed;
 
 /// The failure of one request. Its text has nothing of the request and, of the answer, only a code and a region:
 /// requests have credentials, and answers repeat them.

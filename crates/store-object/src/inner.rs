@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use futures::TryFutureExt;
 use object_store::{list::PaginatedListOptions, path::Path};
-use store::{Key, StoreError};
-use store_remote::{Attempts, Requests, seconds};
 use tokio::{sync::Mutex, time::Instant};
+use zarrd_store::{Key, StoreError};
+use zarrd_store_remote::{Attempts, Requests, seconds};
 
 use crate::{
     error::RequestError,

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use object_store::list::PaginatedListOptions;
-use store::{DirPage, Entry, Key, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest, Prefix, StoreError};
+use zarrd_store::{DirPage, Entry, Key, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest, Prefix, StoreError};
 
 use crate::{
     failure::Failure,

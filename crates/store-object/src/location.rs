@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use store::{Consolidated, KeyError, Prefix, Recheck, RecheckError};
+use zarrd_store::{Consolidated, KeyError, Prefix, Recheck, RecheckError};
 
 /// The characters of a prefix that are percent-encoded in a URL.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');

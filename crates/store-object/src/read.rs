@@ -4,8 +4,8 @@ use std::{ops::Range, sync::Arc};
 
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use object_store::{GetOptions, GetRange, GetResult as Answer, path::Path};
-use store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
-use store_remote::{Attempts, Body, Resume, resumed};
+use zarrd_store::{ByteRange, GetResult, Key, StoreError, ValueMeta, Version};
+use zarrd_store_remote::{Attempts, Body, Resume, resumed};
 
 use crate::{
     failure::{Failure, Refusal},

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use store::{
+use zarrd_store::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, ListableStore, Listing, PageRequest, Prefix,
     ReadableStore, StoreError, ValueMeta, Version,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use object_store::ObjectMeta;
-use store::{CursorSigner, Key, ValueMeta, Version};
-use store_remote::{Pins, is_strong, seconds};
+use zarrd_store::{CursorSigner, Key, ValueMeta, Version};
+use zarrd_store_remote::{Pins, is_strong, seconds};
 
 use crate::{failure::Failure, xml::ListedObject};
 

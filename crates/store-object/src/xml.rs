@@ -7,7 +7,7 @@ use quick_xml::{
     Reader, XmlVersion,
     events::{BytesRef, BytesStart, Event},
 };
-use store_remote::seconds;
+use zarrd_store_remote::seconds;
 
 use crate::{
     failure::{Failure, Refusal},

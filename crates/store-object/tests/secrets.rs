@@ -10,9 +10,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{BackendErrorKind, ListableStore, PageRequest, ReadableStore};
-use store_object::{BucketStore, Options};
 use tracing_subscriber::fmt::MakeWriter;
+use zarrd_store::{BackendErrorKind, ListableStore, PageRequest, ReadableStore};
+use zarrd_store_object::{BucketStore, Options};
 
 use self::common::{Dialect, Fault, Request, SECRET, Server, TOKEN, drain, key, open, options, texts, variables};
 
@@ -73,7 +73,7 @@ fn faults() -> Vec<Fault> {
 
 async fn provoke(store: &BucketStore) -> String {
     let mut text = format!("{store:?}");
-    for range in [None, store::ByteRange::bounded(1, 3).ok(), store::ByteRange::last(2).ok()] {
+    for range in [None, zarrd_store::ByteRange::bounded(1, 3).ok(), zarrd_store::ByteRange::last(2).ok()] {
         match store.get(&key("a"), range).await {
             Ok(Some(value)) => {
                 if let Err(error) = drain(value).await.1 {
@@ -157,7 +157,7 @@ async fn a_redirect_is_an_error_and_reaches_no_other_server() {
             server.on_request(move |request| {
                 Some(Fault::Answer(status, vec![("Location", to(request))], "<Error/>".to_owned()))
             });
-            let ranges = [None, store::ByteRange::bounded(1, 3).ok(), store::ByteRange::last(2).ok()];
+            let ranges = [None, zarrd_store::ByteRange::bounded(1, 3).ok(), zarrd_store::ByteRange::last(2).ok()];
             for range in ranges {
                 let error = store.get(&key("a"), range).await.unwrap_err();
                 assert_eq!(error.backend_kind(), Some(BackendErrorKind::Internal), "{url} {status}");

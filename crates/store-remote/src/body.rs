@@ -8,7 +8,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use store::{ByteStream, StoreError};
+use zarrd_store::{ByteStream, StoreError};
 
 use crate::attempts::{Attempts, Failed};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quick_cache::sync::Cache;
-use store::{CursorSigner, Key, Version, VersionHash};
+use zarrd_store::{CursorSigner, Key, Version, VersionHash};
 
 /// The number of versions whose pins are remembered.
 const REMEMBERED: usize = 64 << 10;

@@ -9,7 +9,7 @@ use super::{
     test_value::TestValue,
     tools::{assert_absent, assert_has, get, key, put},
 };
-use store::{Payload, Precondition};
+use zarrd_store::{Payload, Precondition};
 
 /// A payload that yields some chunks and then never continues.
 fn stalling_payload(payload: TestValue, chunks: usize) -> Payload {

@@ -15,7 +15,7 @@ use super::{
     test_value::TestValue,
     tools::{assert_absent, assert_has, get, key, list_keys, put},
 };
-use store::{ByteRange, Precondition, PutResult, StoreError, Version};
+use zarrd_store::{ByteRange, Precondition, PutResult, StoreError, Version};
 
 /// Runs `count` tasks that start at the same time, and returns their results.
 pub(super) async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>

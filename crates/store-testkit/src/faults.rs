@@ -9,7 +9,7 @@ use super::{
     tools::{get, key, list_keys, put, put_names},
     transaction::{erase, erase_prefix, set},
 };
-use store::{
+use zarrd_store::{
     Change, ChangeOutcome, Precondition, ReadableStore, StoreError, TransactionalStore, Version, WriteableStore,
 };
 

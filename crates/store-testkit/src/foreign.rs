@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 
 use super::Factory;
-use store::{
+use zarrd_store::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload,
     Precondition, Prefix, PutResult, ReadableStore, Snapshot, SnapshotStore, StoreError, ValueMeta, Watermark,
     WriteableStore, list_all,

@@ -12,7 +12,7 @@ use super::{
     tools::{get, prefix, put, put_names},
     transaction::{check, check_empty, erase, erase_prefix, set},
 };
-use store::{
+use zarrd_store::{
     Change, ChangeOutcome, Intent, IntentError, IntentId, KeyCount, MAX_INTENT_LEN, MAX_INTENTS, Precondition,
     StoreError, TransactionalStore,
 };

@@ -4,7 +4,7 @@ use super::{
     Storage,
     tools::{assert_absent, get, key, list_children, list_keys, put, put_names},
 };
-use store::{MAX_KEY_LEN, Precondition};
+use zarrd_store::{MAX_KEY_LEN, Precondition};
 
 pub(super) async fn keys_are_case_sensitive(store: impl Storage) {
     put(&store, "foo", "a").await;

@@ -4,8 +4,8 @@
 //! [`conformance_tests!`](crate::conformance_tests) defines a test for each check of the given capabilities:
 //!
 //! ```
-//! use store::MemoryStore;
-//! use store_testkit::Factory;
+//! use zarrd_store::MemoryStore;
+//! use zarrd_store_testkit::Factory;
 //!
 //! struct Memory;
 //!
@@ -18,17 +18,17 @@
 //!     }
 //! }
 //!
-//! store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
+//! zarrd_store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
 //! ```
 //!
 //! | capability | requirement |
 //! |---|---|
 //! | `readable_writeable_listable` | [`Factory`] |
-//! | `snapshots` | [`Factory`] of a [`SnapshotStore`](store::SnapshotStore) |
-//! | `transactional` | [`Factory`] of a [`TransactionalStore`](store::TransactionalStore) |
+//! | `snapshots` | [`Factory`] of a [`SnapshotStore`](zarrd_store::SnapshotStore) |
+//! | `transactional` | [`Factory`] of a [`TransactionalStore`](zarrd_store::TransactionalStore) |
 //! | `persistent` | [`Reopen`] |
-//! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](store::TransactionalStore) |
-//! | `faulty` | [`FaultInjection`] of a [`TransactionalStore`](store::TransactionalStore) |
+//! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](zarrd_store::TransactionalStore) |
+//! | `faulty` | [`FaultInjection`] of a [`TransactionalStore`](zarrd_store::TransactionalStore) |
 //!
 //! Each check states the guarantees that it needs. It is skipped for a store that does not declare them
 //! ([`Factory::guarantees`]).
@@ -86,7 +86,7 @@ pub use suite::{
 
 use std::future::Future;
 
-use store::{Guarantees, ListableStore, ReadableStore, WriteableStore};
+use zarrd_store::{Guarantees, ListableStore, ReadableStore, WriteableStore};
 
 /// A store that reads, writes and lists, as the specification requires. Every check needs one.
 ///

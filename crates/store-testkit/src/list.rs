@@ -7,7 +7,7 @@ use super::{
     test_value::TestValue,
     tools::{assert_ascending, children, key, list_children, list_keys, prefix, put, put_names},
 };
-use store::{DirPage, KeyCount, KeyPage, MAX_PAGE_ENTRIES, PageRequest, Precondition, list_all};
+use zarrd_store::{DirPage, KeyCount, KeyPage, MAX_PAGE_ENTRIES, PageRequest, Precondition, list_all};
 
 const NONE: [&str; 0] = [];
 

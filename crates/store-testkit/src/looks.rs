@@ -16,7 +16,7 @@ use super::{
     test_value::TestValue,
     tools::{SIZES, get, key, list_keys, prefix, put, put_names},
 };
-use store::{
+use zarrd_store::{
     ByteRange, Conditions, GetResult, Guarantees, Key, Peek, Precondition, Reads, Snapshot, SnapshotStore, StoreError,
     Writes,
 };

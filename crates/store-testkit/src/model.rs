@@ -22,7 +22,7 @@ use super::{
     test_value::TestValue,
     tools::{children, dir_pages, key, key_pages, panic_message, prefix},
 };
-use store::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch};
+use zarrd_store::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch};
 
 const CASES: u32 = 64;
 const OPERATIONS: usize = 60;

@@ -1,6 +1,6 @@
 //! The guarantees that checks need.
 
-use store::{Conditions, Guarantees, Listing, Reads, Writes};
+use zarrd_store::{Conditions, Guarantees, Listing, Reads, Writes};
 
 /// A guarantee that a check needs. A check is skipped for a store that does not declare it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

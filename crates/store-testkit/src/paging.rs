@@ -14,7 +14,7 @@ use super::{
     Storage,
     tools::{assert_ascending, children, dir_pages, key, key_pages, list_children, list_keys, prefix, put, put_names},
 };
-use store::{Cursor, DirPage, KeyCount, KeyPage, PageRequest, Precondition, StoreError};
+use zarrd_store::{Cursor, DirPage, KeyCount, KeyPage, PageRequest, Precondition, StoreError};
 
 pub(super) async fn pages_of_any_size_make_up_the_listing(store: impl Storage) {
     let names: Vec<_> = (0..23).map(|n| if n % 3 == 0 { format!("d/{n}/x/{n}") } else { format!("d/{n}") }).collect();

@@ -11,7 +11,7 @@ use super::{
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
     transaction::{erase, erase_prefix, set},
 };
-use store::{KeyCount, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore};
+use zarrd_store::{KeyCount, Payload, Precondition, ReadableStore, TransactionalStore, WriteableStore};
 
 pub(super) async fn values_versions_and_times_persist<F: Reopen>(factory: &F) {
     let (store, fixture) = factory.create().await;

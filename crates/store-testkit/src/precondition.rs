@@ -4,7 +4,7 @@ use super::{
     Storage,
     tools::{get, key, put},
 };
-use store::{Precondition, StoreError, Version, VersionMatch};
+use zarrd_store::{Precondition, StoreError, Version, VersionMatch};
 
 /// A precondition on a key that has a value or had one.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::{
     tools::{children, dir_pages, get, key, key_pages, list_keys, prefix, put, put_names},
     transaction::{check, check_empty, erase, erase_if, erase_prefix, set, set_if, written},
 };
-use store::{
+use zarrd_store::{
     Change, ChangeOutcome, Key, KeyCount, MAX_COUNTED_KEYS, PageRequest, Precondition, StoreError, TransactionalStore,
     Version,
 };

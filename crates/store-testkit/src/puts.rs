@@ -8,7 +8,7 @@ use super::{
     tools::{SIZES, assert_absent, assert_has, get, key, list_keys, put},
     transaction::{check, erase, set, written},
 };
-use store::{Change, ChangeOutcome, Precondition, StoreError, TransactionalStore};
+use zarrd_store::{Change, ChangeOutcome, Precondition, StoreError, TransactionalStore};
 
 /// More changes than stores have in memory as staged values.
 const MANY: usize = 2000;

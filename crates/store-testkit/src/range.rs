@@ -7,7 +7,7 @@ use super::{
     test_value::TestValue,
     tools::{key, put},
 };
-use store::{ByteRange, StoreError};
+use zarrd_store::{ByteRange, StoreError};
 
 fn bounded(start: u64, end: u64) -> ByteRange {
     ByteRange::bounded(start, end).unwrap()

@@ -9,7 +9,7 @@ use super::{
     test_value::TestValue,
     tools::{SIZES, assert_absent, assert_has, get, key, prefix, put, put_names},
 };
-use store::{ByteRange, KeyCount, PageRequest, Precondition};
+use zarrd_store::{ByteRange, KeyCount, PageRequest, Precondition};
 
 pub(super) async fn an_absent_key_has_no_value(store: impl Storage) {
     put_names(&store, &["other", "a/b/c"]).await;

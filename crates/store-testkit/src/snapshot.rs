@@ -14,7 +14,7 @@ use super::{
     tools::{SIZES, assert_has, get, key, prefix, put, put_names},
     transaction::{check, erase, erase_prefix, set, set_if},
 };
-use store::{Change, Key, KeyCount, Peek, Precondition, Snapshot, StoreError, TransactionalStore, ValueMeta};
+use zarrd_store::{Change, Key, KeyCount, Peek, Precondition, Snapshot, StoreError, TransactionalStore, ValueMeta};
 
 async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
     let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();

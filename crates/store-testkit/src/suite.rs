@@ -10,7 +10,7 @@ use super::{
     paging, persistence, precondition, prefixes, puts, range, read, snapshot, tools::panic_message, transaction,
     transaction_model, upload, watermark, write,
 };
-use store::{SnapshotStore, TransactionalStore};
+use zarrd_store::{SnapshotStore, TransactionalStore};
 
 /// The time limit of one check.
 const TIMEOUT: Duration = Duration::from_secs(180);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use store::{GetResult, Payload, StoreError};
+use zarrd_store::{GetResult, Payload, StoreError};
 
 /// A value determined by its seed and length. Values of different seeds differ everywhere, except by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

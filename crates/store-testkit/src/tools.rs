@@ -5,7 +5,7 @@ use std::any::Any;
 use bytes::Bytes;
 
 use super::{Storage, test_value::TestValue};
-use store::{
+use zarrd_store::{
     DirPage, Entry, Key, KeyPage, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Version,
 };
 

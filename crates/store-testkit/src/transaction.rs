@@ -11,7 +11,7 @@ use super::{
     test_value::{TestValue, broken_payload},
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
-use store::{
+use zarrd_store::{
     ByteRange, Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_PAGE_ENTRIES, MemoryStore, PageRequest,
     Payload, Precondition, PutResult, StoreError, TransactionalStore, UploadError, Version,
 };
@@ -114,9 +114,9 @@ pub(super) async fn a_failed_commit_leaves_staged_values_unchanged(store: impl S
     for (seed, size) in (0..).zip(SIZES) {
         staged.push(store.stage(&key(&format!("v/{size}")), TestValue::new(seed, size).payload()).await.unwrap());
     }
-    let changes = |staged: &[store::Staged]| -> Vec<Change> {
+    let changes = |staged: &[zarrd_store::Staged]| -> Vec<Change> {
         let change =
-            |staged: &store::Staged| Change::Set { staged: staged.clone(), precondition: Precondition::none() };
+            |staged: &zarrd_store::Staged| Change::Set { staged: staged.clone(), precondition: Precondition::none() };
         staged.iter().map(change).collect()
     };
     for wrong in [check("guard", Precondition::absent()), erase_if("none", Precondition::present()), erase("v/0")] {

@@ -15,7 +15,7 @@ use super::{
     tools::{key, key_pages, prefix},
     transaction::{check, check_empty, erase_if, erase_prefix, set_if},
 };
-use store::{Change, ChangeOutcome, Key, Snapshot, StoreError, TransactionalStore};
+use zarrd_store::{Change, ChangeOutcome, Key, Snapshot, StoreError, TransactionalStore};
 
 /// Steps of several staged values are slow, so this runs fewer sequences than the model of single operations.
 const CASES: u32 = 40;

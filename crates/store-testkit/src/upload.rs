@@ -8,7 +8,7 @@ use super::{
     test_value::{TestValue, broken_payload},
     tools::{assert_absent, assert_has, get, key, put},
 };
-use store::{BackendErrorKind, Payload, Precondition, StoreError, UploadError};
+use zarrd_store::{BackendErrorKind, Payload, Precondition, StoreError, UploadError};
 
 pub(super) async fn payloads_may_have_chunks_of_any_size(store: impl Storage) {
     let payload = TestValue::new(3, 50_000);

@@ -9,7 +9,7 @@ use super::{
     tools::{get, key, list_children, list_keys, prefix, put, put_names},
     transaction::{check, check_empty, erase, erase_prefix, set},
 };
-use store::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
+use zarrd_store::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
 
 /// The current watermark. Asserts that it was not used before.
 async fn assert_new_watermark(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {

@@ -7,7 +7,7 @@ use super::{
     test_value::TestValue,
     tools::{assert_absent, assert_has, get, key, list_children, list_keys, prefix, put, put_names, put_with_result},
 };
-use store::{KeyCount, Precondition};
+use zarrd_store::{KeyCount, Precondition};
 
 pub(super) async fn a_set_replaces_the_whole_value(store: impl Storage) {
     let mut replaced = false;

@@ -20,7 +20,7 @@ use crate::{
 /// use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// use async_trait::async_trait;
-/// use store::{Key, MemoryStore, Operation, ReadableStore, StoreError, StoreWrapper};
+/// use zarrd_store::{Key, MemoryStore, Operation, ReadableStore, StoreError, StoreWrapper};
 ///
 /// /// Counts reads and rejects writes.
 /// struct ReadOnly {

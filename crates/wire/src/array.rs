@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use http::HeaderValue;
-use meta::selection::{Item, Selection};
 use serde_json::{Map, Value};
+use zarrd_meta::selection::{Item, Selection};
 
 /// The maximum length in bytes of each header that describes the elements. A longer one (for a struct of a thousand
 /// fields) is left out, since many clients reject heads that long.

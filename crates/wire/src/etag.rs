@@ -4,7 +4,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{IF_MATCH, IF_NONE_MATCH},
 };
-use store::{Precondition, Version, VersionMatch};
+use zarrd_store::{Precondition, Version, VersionMatch};
 
 /// A header that lists entity tags is neither `*` nor such a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The JSON of `/healthz` and `/readyz`.
 
 use serde::{Deserialize, Serialize};
-use store::Guarantees;
+use zarrd_store::Guarantees;
 
 use crate::problem::ProblemType;
 

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use store::{Cursor, DirPage, Entry, Key, KeyCount, KeyError, KeyPage, Prefix, ValueMeta};
+use zarrd_store::{Cursor, DirPage, Entry, Key, KeyCount, KeyError, KeyPage, Prefix, ValueMeta};
 
 use crate::{etag, time};
 
@@ -190,7 +190,7 @@ fn entry(key: String, value: ValueInfo) -> Result<Entry, ListingError> {
 mod tests {
     use super::*;
     use std::time::{Duration, UNIX_EPOCH};
-    use store::Version;
+    use zarrd_store::Version;
 
     fn some_entry() -> Entry {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);

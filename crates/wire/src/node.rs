@@ -1,12 +1,12 @@
 //! The JSON of answers about nodes, and of answers to writes of elements.
 //!
-//! A node itself is answered as a ZOM, which [`meta::zom`] has.
+//! A node itself is answered as a ZOM, which [`zarrd_meta::zom`] has.
 
 use std::io;
 
-use meta::{Dialect, NodePath, PathError, json::Json};
-use operations::LinkTarget;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use zarrd_meta::{Dialect, NodePath, PathError, json::Json};
+use zarrd_operations::LinkTarget;
 
 /// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
 /// document of every node, by path.
@@ -165,40 +165,40 @@ pub struct WriteAnswer {
     pub conflicts_retried: u64,
 }
 
-impl From<&meta::zom::Difference> for Difference {
-    fn from(difference: &meta::zom::Difference) -> Self {
-        let meta::zom::Difference { pointer, expected, actual } = difference.clone();
+impl From<&zarrd_meta::zom::Difference> for Difference {
+    fn from(difference: &zarrd_meta::zom::Difference) -> Self {
+        let zarrd_meta::zom::Difference { pointer, expected, actual } = difference.clone();
         Self { pointer, expected, actual }
     }
 }
 
-impl From<Difference> for meta::zom::Difference {
+impl From<Difference> for zarrd_meta::zom::Difference {
     fn from(Difference { pointer, expected, actual }: Difference) -> Self {
         Self { pointer, expected, actual }
     }
 }
 
-impl From<&meta::zom::Violation> for Violation {
-    fn from(violation: &meta::zom::Violation) -> Self {
-        let meta::zom::Violation { pointer, reason } = violation.clone();
+impl From<&zarrd_meta::zom::Violation> for Violation {
+    fn from(violation: &zarrd_meta::zom::Violation) -> Self {
+        let zarrd_meta::zom::Violation { pointer, reason } = violation.clone();
         Self { pointer, reason }
     }
 }
 
 /// The JSON form of losses.
-pub fn render_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
-    let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
-        let meta::convert::Loss { pointer, property } = loss.clone();
+pub fn render_losses(losses: &[(NodePath, zarrd_meta::convert::Loss)]) -> Vec<Loss> {
+    let loss = |(path, loss): &(NodePath, zarrd_meta::convert::Loss)| {
+        let zarrd_meta::convert::Loss { pointer, property } = loss.clone();
         Loss { path: path.to_string(), pointer, property }
     };
     losses.iter().map(loss).collect()
 }
 
 /// Parses the JSON form of losses. Fails if a path is not that of a node.
-pub fn parse_losses(losses: &[Loss]) -> Result<Vec<(NodePath, meta::convert::Loss)>, PathError> {
+pub fn parse_losses(losses: &[Loss]) -> Result<Vec<(NodePath, zarrd_meta::convert::Loss)>, PathError> {
     let loss = |loss: &Loss| {
         let Loss { path, pointer, property } = loss.clone();
-        Ok((NodePath::parse(&path)?, meta::convert::Loss { pointer, property }))
+        Ok((NodePath::parse(&path)?, zarrd_meta::convert::Loss { pointer, property }))
     };
     losses.iter().map(loss).collect()
 }
@@ -275,7 +275,7 @@ mod tests {
         let [difference] = &parsed.differences[..] else { panic!("{parsed:?}") };
         assert_eq!((&difference.expected, &difference.actual), (&Some(Json::compact(&json!(null))), &None));
         assert_eq!(serde_json::to_value(&parsed).unwrap(), report);
-        let converted: meta::zom::Difference = difference.clone().into();
+        let converted: zarrd_meta::zom::Difference = difference.clone().into();
         assert_eq!(Difference::from(&converted), *difference);
     }
 }

@@ -31,8 +31,8 @@ pub use picture::{
 
 use std::borrow::Cow;
 
-use meta::Dialect;
-use store::{Cursor, MAX_PAGE_ENTRIES};
+use zarrd_meta::Dialect;
+use zarrd_store::{Cursor, MAX_PAGE_ENTRIES};
 
 use crate::routes::{decode, encode};
 

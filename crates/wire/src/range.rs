@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use store::ByteRange;
+use zarrd_store::ByteRange;
 
 /// The range that a `Range` header requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Rejected changes of nodes as problem documents, in both directions.
 
-use meta::NodePath;
-use operations::NodeRejection;
-use store::Key;
+use zarrd_meta::NodePath;
+use zarrd_operations::NodeRejection;
+use zarrd_store::Key;
 
 use crate::{
     etag, node,
@@ -79,9 +79,9 @@ pub fn from_problem(problem: &Problem, requested: &NodePath) -> Option<NodeRejec
 
 #[cfg(test)]
 mod tests {
-    use meta::{Dialect, convert::Loss, json::Json, zom::Difference};
     use serde_json::json;
-    use store::Version;
+    use zarrd_meta::{Dialect, convert::Loss, json::Json, zom::Difference};
+    use zarrd_store::Version;
 
     use super::*;
 

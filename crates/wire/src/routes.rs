@@ -4,9 +4,9 @@
 
 use std::{borrow::Cow, fmt};
 
-use meta::{NodePath, zom};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use store::{Key, KeyError, Prefix};
+use zarrd_meta::{NodePath, zom};
+use zarrd_store::{Key, KeyError, Prefix};
 
 /// Liveness.
 pub const HEALTH: &str = "/healthz";
@@ -127,7 +127,7 @@ pub enum PathError {
     Key(#[from] KeyError),
     /// The decoded text is not the path of a node.
     #[error(transparent)]
-    Node(#[from] meta::PathError),
+    Node(#[from] zarrd_meta::PathError),
     /// The decoded text is not UTF-8.
     #[error("the path is not UTF-8")]
     NotUtf8,
@@ -224,7 +224,7 @@ fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> 
     let text = std::str::from_utf8(&decoded).map_err(|_| PathError::NotUtf8)?;
     // A leading `/` that the parser of paths would take for the root's is an empty segment here.
     if text.starts_with('/') {
-        return Err(meta::PathError::EmptySegment.into());
+        return Err(zarrd_meta::PathError::EmptySegment.into());
     }
     Ok(NodePath::parse(text)?)
 }
@@ -318,10 +318,10 @@ mod tests {
             }
             assert_eq!(parse_array("/array/a%2520", slashes), node("a%20"), "decoded once");
             for (bad, why) in [
-                ("/array/a%2F%2Fb", PathError::Node(meta::PathError::EmptySegment)),
-                ("/array/%2Fa", PathError::Node(meta::PathError::EmptySegment)),
-                ("/array/a/../b", PathError::Node(meta::PathError::DotSegment)),
-                ("/array/a%00", PathError::Node(meta::PathError::ControlCharacter)),
+                ("/array/a%2F%2Fb", PathError::Node(zarrd_meta::PathError::EmptySegment)),
+                ("/array/%2Fa", PathError::Node(zarrd_meta::PathError::EmptySegment)),
+                ("/array/a/../b", PathError::Node(zarrd_meta::PathError::DotSegment)),
+                ("/array/a%00", PathError::Node(zarrd_meta::PathError::ControlCharacter)),
                 ("/array/a%ff", PathError::NotUtf8),
                 ("/array/%4", PathError::PercentEncoding { at: 0 }),
             ] {

@@ -13,7 +13,7 @@ use std::{
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
-use client::{BaseUrl, Dialect, NodePath};
+use zarrd_client::{BaseUrl, Dialect, NodePath};
 
 use crate::{
     config::{

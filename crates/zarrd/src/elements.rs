@@ -3,11 +3,11 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
-use client::{ArrayClient, Format, NodePath, Query};
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use server::{App, Settings};
-use store::{ServedStore, StoreError};
-use wire::query::ElementsQuery;
+use zarrd_client::{ArrayClient, Format, NodePath, Query};
+use zarrd_server::{App, Settings};
+use zarrd_store::{ServedStore, StoreError};
+use zarrd_wire::query::ElementsQuery;
 
 use crate::{
     config::Endpoint,
@@ -69,7 +69,7 @@ pub(crate) enum ReadElementsError {
         path: NodePath,
         /// Reason.
         #[source]
-        source: Box<client::ArrayError>,
+        source: Box<zarrd_client::ArrayError>,
     },
 }
 
@@ -132,9 +132,9 @@ impl ElementSource {
 }
 
 async fn local(app: &App, path: &NodePath, query: &ElementsQuery) -> Result<ElementBytes, ReadElementsError> {
-    let target = format!("{}?{}", wire::routes::array_path(path), query.render());
+    let target = format!("{}?{}", zarrd_wire::routes::array_path(path), query.render());
     let refused = |detail| ReadElementsError::Refused { path: path.clone(), detail };
-    let answer = server::get(app, &target).await.map_err(|error| refused(error.to_string()))?;
+    let answer = zarrd_server::get(app, &target).await.map_err(|error| refused(error.to_string()))?;
     if !answer.status.is_success() {
         let status = answer.status;
         let problem = answer.into_problem().await;
@@ -149,6 +149,6 @@ fn interrupted(path: &NodePath, source: impl Into<Box<dyn std::error::Error + Se
     ReadElementsError::Interrupted { path: path.clone(), source: source.into() }
 }
 
-fn server_error(path: &NodePath, source: client::ArrayError) -> ReadElementsError {
+fn server_error(path: &NodePath, source: zarrd_client::ArrayError) -> ReadElementsError {
     ReadElementsError::Server { path: path.clone(), source: Box::new(source) }
 }

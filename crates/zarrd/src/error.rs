@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use store::StoreError;
+use zarrd_store::StoreError;
 
 use crate::{
     config::{ConfigError, Location, LoginError},
@@ -22,7 +22,7 @@ pub(crate) enum Error {
     Config(#[from] ConfigError),
     /// The certificate cannot be used.
     #[error("cannot serve TLS")]
-    Certificate(#[from] server::CertificateError),
+    Certificate(#[from] zarrd_server::CertificateError),
     /// A store cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenStoreError),
@@ -31,7 +31,7 @@ pub(crate) enum Error {
     Store(#[from] StoreError),
     /// The index was not compacted.
     #[error("the index was not compacted")]
-    Compact(#[from] store_local::CompactError),
+    Compact(#[from] zarrd_store_local::CompactError),
     /// The server cannot listen on its address.
     #[error("cannot listen on {address}")]
     Listen {
@@ -43,7 +43,7 @@ pub(crate) enum Error {
     },
     /// The access log or the audit log cannot be opened.
     #[error(transparent)]
-    RequestLog(#[from] server::OpenLogError),
+    RequestLog(#[from] zarrd_server::OpenLogError),
     /// The server failed.
     #[error("the server failed")]
     Serve(#[source] io::Error),
@@ -106,17 +106,17 @@ pub(crate) enum Error {
         path: String,
         /// Reason.
         #[source]
-        source: client::PathError,
+        source: zarrd_client::PathError,
     },
     /// The directory of tokens cannot be opened.
     #[error("cannot open the access directory")]
-    OpenAccess(#[from] access::OpenError),
+    OpenAccess(#[from] zarrd_access::OpenError),
     /// The directory of tokens cannot be read.
     #[error("cannot read the access directory")]
-    ReadAccess(#[from] Arc<access::ReadError>),
+    ReadAccess(#[from] Arc<zarrd_access::ReadError>),
     /// Tokens or keys were not changed.
     #[error("nothing was changed")]
-    ChangeAccess(#[from] access::ChangeError),
+    ChangeAccess(#[from] zarrd_access::ChangeError),
     /// The first administrator's token cannot be written.
     #[error("cannot write the token of the first administrator to {}; make another one with zarrd token create", path.display())]
     FirstToken {
@@ -142,10 +142,10 @@ pub(crate) enum Error {
     },
     /// The client of a server's share links cannot be built.
     #[error("cannot connect to the server")]
-    ShareClient(#[source] client::BuildError),
+    ShareClient(#[source] zarrd_client::BuildError),
     /// The server did not create a share link.
     #[error("cannot create the share link")]
-    Share(#[from] client::RemoteError),
+    Share(#[from] zarrd_client::RemoteError),
     /// The expiry of a token cannot be represented.
     #[error("--expires is too far away")]
     ExpiryTooFar,

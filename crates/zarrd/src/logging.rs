@@ -2,8 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use access::printable_line;
 use tracing_subscriber::{fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use zarrd_access::printable_line;
 
 use crate::{
     config::{LogConfig, LogFormat},

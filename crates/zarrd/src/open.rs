@@ -7,16 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use array::Arrays;
-use client::HttpStore;
-use store::{
+use zarrd_array::Arrays;
+use zarrd_client::HttpStore;
+use zarrd_store::{
     Guarantees, Keyed, ListableStore, MemoryStore, MountName, Mounts, Prefix, ReadableStore, Recheck, Rechecked,
     SnapshotStore, StoreError,
 };
-use store_dir::DirStore;
-use store_http::{HttpUrl, WebStore};
-use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
-use store_object::{BucketStore, BucketUrl};
+use zarrd_store_dir::DirStore;
+use zarrd_store_http::{HttpUrl, WebStore};
+use zarrd_store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
+use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
     config::{Endpoint, FilesLocation, Location, Mount, ServerEndpoint, WriteLimits},
@@ -91,7 +91,7 @@ pub(crate) enum OpenStoreError {
         location: Location,
         /// Reason.
         #[source]
-        source: store_dir::OpenError,
+        source: zarrd_store_dir::OpenError,
     },
     /// The bucket cannot be opened.
     #[error("cannot open the store {url}")]
@@ -100,7 +100,7 @@ pub(crate) enum OpenStoreError {
         url: Box<BucketUrl>,
         /// Reason.
         #[source]
-        source: Box<store_object::OpenError>,
+        source: Box<zarrd_store_object::OpenError>,
     },
     /// The web server cannot be opened.
     #[error("cannot open the store {url}")]
@@ -109,7 +109,7 @@ pub(crate) enum OpenStoreError {
         url: Box<HttpUrl>,
         /// Reason.
         #[source]
-        source: store_http::OpenError,
+        source: zarrd_store_http::OpenError,
     },
     /// Another process has opened the store.
     #[error("{locked}; {advice}")]
@@ -132,7 +132,7 @@ pub(crate) enum OpenStoreError {
         url: String,
         /// Reason.
         #[source]
-        source: client::BuildError,
+        source: zarrd_client::BuildError,
     },
 }
 
@@ -151,7 +151,7 @@ pub(crate) async fn open_for_writing(
 /// Rolls back the operations that were interrupted when the store was last used. A failure does not prevent the store
 /// from being used.
 async fn settle_interrupted_operations(store: &LocalStore) {
-    let arrays = Arrays::new(Arc::new(store.clone()), array::Options::default());
+    let arrays = Arrays::new(Arc::new(store.clone()), zarrd_array::Options::default());
     if let Err(error) = arrays.hierarchies().settle_intents().await {
         let error = &error as &dyn std::error::Error;
         tracing::error!(error, "cannot roll back interrupted operations; the next start retries");
@@ -220,8 +220,8 @@ async fn open_files(files: &FilesLocation) -> Result<Arc<dyn SnapshotStore>, Ope
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
     let FilesLocation { directory, symlinks, recheck, consolidated } = files;
     let absolute = std::path::absolute(directory)
-        .map_err(|source| failed(store_dir::OpenError::Directory { path: directory.clone(), source }))?;
-    let options = store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
+        .map_err(|source| failed(zarrd_store_dir::OpenError::Directory { path: directory.clone(), source }))?;
+    let options = zarrd_store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
     let store = DirStore::open(&absolute, options).await.map_err(failed)?;
     let guarantees = Guarantees { consolidated: *consolidated, ..store.guarantees() };
     Ok(rechecked(store, guarantees, *recheck))
@@ -229,7 +229,7 @@ async fn open_files(files: &FilesLocation) -> Result<Arc<dyn SnapshotStore>, Ope
 
 /// Opens a bucket with the credentials of the environment. Servers that have it by the same URL agree on versions.
 async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let opened = BucketStore::open(url, store_object::Options::from_environment()).await;
+    let opened = BucketStore::open(url, zarrd_store_object::Options::from_environment()).await;
     let store =
         opened.map_err(|source| OpenStoreError::OpenBucket { url: Box::new(url.clone()), source: Box::new(source) })?;
     let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
@@ -238,7 +238,7 @@ async fn open_bucket(url: &BucketUrl) -> Result<Arc<dyn SnapshotStore>, OpenStor
 
 /// Opens the files of a web server. Servers that have it by the same URL agree on versions.
 async fn open_web(url: &HttpUrl) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
-    let opened = WebStore::open(url, store_http::Options::default()).await;
+    let opened = WebStore::open(url, zarrd_store_http::Options::default()).await;
     let store = opened.map_err(|source| OpenStoreError::OpenWeb { url: Box::new(url.clone()), source })?;
     let guarantees = Guarantees { consolidated: url.consolidated(), ..store.guarantees() };
     Ok(rechecked(store, guarantees, url.recheck()))
@@ -310,11 +310,11 @@ impl ServedStore {
     }
 
     /// The store as the server needs it.
-    pub(crate) fn shared(&self) -> store::ServedStore {
+    pub(crate) fn shared(&self) -> zarrd_store::ServedStore {
         match self {
             Self::Local(store) => Arc::new(store.clone()).into(),
             Self::Memory(store) => Arc::new(store.clone()).into(),
-            Self::Foreign(store) => store::ServedStore::read_only(Arc::clone(store)),
+            Self::Foreign(store) => zarrd_store::ServedStore::read_only(Arc::clone(store)),
         }
     }
 
@@ -353,7 +353,7 @@ impl ServedStores {
     }
 
     /// The stores as the server needs them.
-    pub(crate) fn shared(&self) -> store::ServedStore {
+    pub(crate) fn shared(&self) -> zarrd_store::ServedStore {
         let root = self.root.shared();
         if self.mounts.is_empty() {
             return root;

@@ -9,15 +9,15 @@ use std::{
     time::Duration,
 };
 
-use access::{AccessDirectory, Grants, NewToken, OpenError, Right, Secret};
-use server::{AnonymousAccess, DirectorySlot};
-use store::Prefix;
-use store_local::Access;
 use tokio::{
     task::spawn_blocking,
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_access::{AccessDirectory, Grants, NewToken, OpenError, Right, Secret};
+use zarrd_server::{AnonymousAccess, DirectorySlot};
+use zarrd_store::Prefix;
+use zarrd_store_local::Access;
 
 use crate::{
     config::{ServeConfig, TokenDirectory},

@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use access::{printable_line, without_credentials, without_userinfo};
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
+use zarrd_access::{printable_line, without_credentials, without_userinfo};
 
 /// Interval between updates of a progress bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);

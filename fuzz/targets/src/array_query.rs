@@ -1,14 +1,14 @@
 //! The queries of arrays: their parameters, labels and items.
 
 use bytes::Bytes;
-use cf::{Coordinate, LabelSelection};
-use codec::Elements;
-use meta::{
+use zarrd_cf::{Coordinate, LabelSelection};
+use zarrd_codec::Elements;
+use zarrd_meta::{
     data_type::{DataType, Number},
     json::Json,
     selection::Item,
 };
-use wire::query::{ElementsQuery, SelectBy};
+use zarrd_wire::query::{ElementsQuery, SelectBy};
 
 /// The parsers of the query of an array. The first byte selects one.
 pub fn array_query(data: &[u8]) {
@@ -74,7 +74,7 @@ fn labels<E: std::fmt::Display>(parsed: Result<LabelSelection, E>) {
 fn item(text: &str) {
     if let Ok(item) = Item::parse(text) {
         let rendered = item.to_string();
-        if rendered.len() <= meta::selection::MAX_TEXT_SIZE {
+        if rendered.len() <= zarrd_meta::selection::MAX_TEXT_SIZE {
             assert_eq!(Item::parse(&rendered).as_ref(), Ok(&item), "{rendered}");
         }
     }

@@ -1,11 +1,11 @@
 //! Chunks built from fuzzer input.
 
-use codec::{ChunkRepresentation, CodecChain, Elements, VariableBuilder};
-use meta::{
+use serde_json::Value;
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements, VariableBuilder};
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{DataType, V2Context, parse_v2, parse_v3},
 };
-use serde_json::Value;
 
 /// A data type by its v3 name, or by its v2 `dtype` if it has no v3 name.
 pub(crate) fn data_type(name: &str) -> DataType {

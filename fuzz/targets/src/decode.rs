@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use codec::{ChunkRepresentation, CodecChain, Elements};
-use meta::{codecs::CodecSpec, data_type::DataType, json::Json as Text};
 use serde_json::{Value, json};
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_meta::{codecs::CodecSpec, data_type::DataType, json::Json as Text};
 
 use crate::chunk;
 
@@ -261,7 +261,7 @@ mod tests {
     fn every_codec_is_fuzzed() {
         let chains = CASES.iter().map(|(_, _, _, chain)| serde_json::from_str(chain).unwrap());
         let fuzzed: Vec<CodecSpec> = chains.flat_map(|chain| codecs_in(&chain)).collect();
-        for (namespace, name) in codec::supported_codecs() {
+        for (namespace, name) in zarrd_codec::supported_codecs() {
             let is_fuzzed = fuzzed.iter().any(|codec| codec.namespace == namespace && codec.name == name);
             assert!(is_fuzzed, "add a chain with {name} of {namespace:?} to CASES");
         }

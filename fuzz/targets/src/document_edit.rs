@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use meta::json::{Json, Kind, Member};
 use serde_json::{Map, Value};
+use zarrd_meta::json::{Json, Kind, Member};
 
 /// Parses a document and a merge patch, separated by a zero byte, which is not valid JSON.
 pub fn document_edit(data: &[u8]) {

@@ -1,8 +1,8 @@
 //! Bodies of elements: `.npy` headers and JSON.
 
-use meta::data_type::{DataType, V2Context, parse_v2, parse_v3};
 use serde_json::{Value, json};
-use wire::elements::{
+use zarrd_meta::data_type::{DataType, V2Context, parse_v2, parse_v3};
+use zarrd_wire::elements::{
     Extents,
     json::{Full, Parsed, parse},
     npy,
@@ -53,7 +53,7 @@ fn head(bytes: &[u8]) {
             return;
         }
     };
-    assert!(found.shape.len() <= meta::limits::MAX_RANK);
+    assert!(found.shape.len() <= zarrd_meta::limits::MAX_RANK);
     let Some(descr) = found.data_type.npy_descr() else { return };
     let written = npy::render_header(&descr, &found.shape);
     if written.len() <= npy::MAX_HEADER_LEN {

@@ -1,8 +1,9 @@
 //! Metadata documents of every dialect, data types and fill values.
 
 use bytes::Bytes;
-use codec::{ChainError, ChunkRepresentation, CodecChain, Elements, VariableBuilder};
-use meta::{
+use serde_json::{Value, json};
+use zarrd_codec::{ChainError, ChunkRepresentation, CodecChain, Elements, VariableBuilder};
+use zarrd_meta::{
     ArrayModel, Dialect,
     codecs::CodecSpec,
     data_type::{DataType, Layout, StoredOrder, TypeError, V2Context, parse_draft, parse_v2, parse_v3},
@@ -10,7 +11,6 @@ use meta::{
     extensions::{Extension, ExtensionEffect},
     limits::{MAX_ELEMENT_SIZE, MAX_EXTENT, MAX_RANK},
 };
-use serde_json::{Value, json};
 
 /// The maximum size of elements that are written as JSON, which takes many times their size.
 const WRITTEN: usize = 1 << 12;

@@ -1,8 +1,8 @@
 //! Requests of clients and, for the client, responses of servers.
 
 use http::{HeaderMap, HeaderValue, header};
-use store::{Cursor, CursorSigner, Key, ListingKind, Prefix, StoreError};
-use wire::{
+use zarrd_store::{Cursor, CursorSigner, Key, ListingKind, Prefix, StoreError};
+use zarrd_wire::{
     digest, etag, listing, node,
     problem::Problem,
     query,
@@ -141,7 +141,7 @@ fn answers(bytes: &[u8]) {
     if let Some(problem) = Problem::from_json(bytes) {
         let _ = problem.to_json();
     }
-    if let Ok(answer) = meta::json::Json::parse(bytes.to_vec()) {
+    if let Ok(answer) = zarrd_meta::json::Json::parse(bytes.to_vec()) {
         let _ = node::Source::of_answer(&answer);
     }
     let _ = serde_json::from_slice::<node::ValidateReport>(bytes);

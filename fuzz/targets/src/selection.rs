@@ -1,6 +1,8 @@
 //! Selections, as text and as JSON of a request, applied to shapes.
 
-use meta::selection::{DimensionSelection, Item, Points, ReadRequest, Region, ResolvedSelection, Selection, Slice};
+use zarrd_meta::selection::{
+    DimensionSelection, Item, Points, ReadRequest, Region, ResolvedSelection, Selection, Slice,
+};
 
 /// The maximum extent that is iterated index by index.
 const WALKED: u64 = 64;
@@ -61,7 +63,7 @@ fn inside(points: &Points, shape: &[u64]) {
 fn apply(selection: &Selection, shape: &[u64]) {
     // The text of a selection may be longer than the JSON that it was parsed from, and too long to be parsed.
     let text = selection.to_string();
-    if text.len() <= meta::selection::MAX_TEXT_SIZE {
+    if text.len() <= zarrd_meta::selection::MAX_TEXT_SIZE {
         assert_eq!(Selection::parse(&text).as_ref(), Ok(selection));
     }
     let region = match selection.resolve(shape) {

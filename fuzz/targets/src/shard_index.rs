@@ -3,8 +3,8 @@
 use std::{ops::Range, sync::LazyLock};
 
 use bytes::Bytes;
-use codec::{ChunkRepresentation, CodecChain, Elements, PartialAccess, ShardIndex, ShardingCodec};
-use meta::grid::ChunkGrid;
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements, PartialAccess, ShardIndex, ShardingCodec};
+use zarrd_meta::grid::ChunkGrid;
 
 use crate::chunk;
 

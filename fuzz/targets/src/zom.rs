@@ -1,6 +1,6 @@
 //! Zarr Object Models.
 
-use meta::{
+use zarrd_meta::{
     json::Json,
     zom::{MAX_VIOLATIONS, Node, Zom, ZomError},
 };
@@ -51,7 +51,7 @@ fn check_error(error: &ZomError) {
 fn check_names(node: &Node, zom: &Zom) {
     let Node::Group(group) = node else { return };
     for (name, node) in group.members.iter().flatten() {
-        assert_eq!(meta::names::check(zom.format.dialect(), name), Ok(()));
+        assert_eq!(zarrd_meta::names::check(zom.format.dialect(), name), Ok(()));
         check_names(node, zom);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Calls the target `name` with every input of its corpus; returns the number of inputs.
 fn replay(name: &str) -> usize {
-    let target = fuzz_targets::named(name).unwrap();
+    let target = zarrd_fuzz_targets::named(name).unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(name);
     let inputs = std::fs::read_dir(corpus).unwrap();
     inputs.map(|entry| target(&std::fs::read(entry.unwrap().path()).unwrap())).count()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 /// The sections of a report, in its order.
 const SECTIONS: [&str; 7] = ["chunks", "planes", "points", "ingest", "nodes", "start", "buckets"];

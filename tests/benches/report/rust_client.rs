@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use client::{ArrayClient, BaseUrl, NodePath, Selection};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use zarrd_client::{ArrayClient, BaseUrl, NodePath, Selection};
 use zarrd_tests::benchmark::comparison::{Contestant, Turn};
 
 use crate::{clients::Reads, servers::Zarrd, setup::Bench};

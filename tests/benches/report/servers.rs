@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::{binary::zarrd, cost_search::Probe};
 
 /// A running zarrd; killed on drop.

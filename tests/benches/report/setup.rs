@@ -8,8 +8,8 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use store_local::IndexKind;
 use tempfile::TempDir;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::{
     benchmark::machine,
     binary::target_dir,

@@ -1,6 +1,6 @@
 //! Startup with a large store, after a clean stop and after a crash.
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::benchmark::comparison::{Comparison, Contestant, Turn};
 
 use crate::{

@@ -2,11 +2,11 @@
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::Response;
-use wire::problem::ProblemType;
 use zarrd_tests::{
     problem::assert_problem,
     server::{Launch, Server},
 };
+use zarrd_wire::problem::ProblemType;
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::POST, Method::PATCH, Method::DELETE];
 

@@ -1,9 +1,9 @@
 //! Hierarchies as printed by the program, through a server and from the store itself.
 
-use client::{ArrayClient, BaseUrl, CreateOptions, Dialect, NodeClient, NodePath, Zom, select};
 use serde_json::{Value, json};
-use store::{Key, Precondition, WriteableStore};
 use tempfile::TempDir;
+use zarrd_client::{ArrayClient, BaseUrl, CreateOptions, Dialect, NodeClient, NodePath, Zom, select};
+use zarrd_store::{Key, Precondition, WriteableStore};
 use zarrd_tests::server::{Ended, Launch, Server, zarrd_with};
 
 fn path(text: &str) -> NodePath {

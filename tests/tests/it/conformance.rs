@@ -3,12 +3,12 @@
 mod http_store {
     use std::sync::Arc;
 
-    use client::{BaseUrl, HttpStore};
-    use server::{App, Settings, serve};
-    use store_local::{IndexKind, LocalStore, Options};
-    use store_testkit::{Factory, Reopen};
     use tempfile::TempDir;
     use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+    use zarrd_client::{BaseUrl, HttpStore};
+    use zarrd_server::{App, Settings, serve};
+    use zarrd_store_local::{IndexKind, LocalStore, Options};
+    use zarrd_store_testkit::{Factory, Reopen};
 
     struct Remote(IndexKind);
 
@@ -58,12 +58,12 @@ mod http_store {
     mod sled {
         use super::{IndexKind, Remote};
 
-        store_testkit::conformance_tests!(Remote(IndexKind::Sled) => readable_writeable_listable, persistent);
+        zarrd_store_testkit::conformance_tests!(Remote(IndexKind::Sled) => readable_writeable_listable, persistent);
     }
 
     mod redb {
         use super::{IndexKind, Remote};
 
-        store_testkit::conformance_tests!(Remote(IndexKind::Redb) => readable_writeable_listable, persistent);
+        zarrd_store_testkit::conformance_tests!(Remote(IndexKind::Redb) => readable_writeable_listable, persistent);
     }
 }

@@ -10,13 +10,13 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use reqwest::Response;
 use tempfile::TempDir;
-use wire::problem::ProblemType;
 use zarrd_tests::{
     generated::Generated,
     problem::assert_problem,
     server::{Launch, Server, zarrd_with},
     skip::note,
 };
+use zarrd_wire::problem::ProblemType;
 
 /// The exit code of a start that failed because the store is damaged.
 const STORE_DAMAGED: Option<i32> = Some(3);

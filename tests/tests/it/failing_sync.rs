@@ -5,13 +5,13 @@ use std::fs;
 use bytes::Bytes;
 use http::StatusCode;
 use reqwest::Response;
-use wire::problem::ProblemType;
 use zarrd_tests::{
     generated::Generated,
     problem::assert_problem,
     server::{Launch, Server, zarrd_with},
     shim::shim,
 };
+use zarrd_wire::problem::ProblemType;
 
 async fn put(server: &Server, key: &str, value: Bytes) -> Response {
     server.put(&format!("/store/{key}"), value).await

@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use http::StatusCode;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tokio::task::JoinSet;
-use wire::{health::Readiness, problem::ProblemType};
 use zarrd_tests::{
     generated::Generated,
     problem::assert_problem,
     server::{Launch, Server, zarrd_with},
 };
+use zarrd_wire::{health::Readiness, problem::ProblemType};
 
 async fn is_writable(server: &Server) -> bool {
     let ready = server.get("/readyz").await;

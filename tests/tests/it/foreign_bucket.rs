@@ -7,7 +7,6 @@ use http::{
     Method, StatusCode,
     header::{ETAG, IF_NONE_MATCH},
 };
-use wire::problem::ProblemType;
 use zarrd_tests::{
     bucket::{ACCESS_KEY, BucketServer, SECRET},
     distant_bucket::{DistantBucket, Fault},
@@ -16,6 +15,7 @@ use zarrd_tests::{
     sample::Sample,
     server::{Launch, Server},
 };
+use zarrd_wire::problem::ProblemType;
 
 #[tokio::test]
 async fn buckets_and_directories_are_served_like_a_store() {

@@ -6,11 +6,11 @@ use http::{
     Method, StatusCode,
     header::{ETAG, IF_NONE_MATCH},
 };
-use wire::problem::ProblemType;
 use zarrd_tests::{
     problem::assert_problem,
     server::{Launch, zarrd_with},
 };
+use zarrd_wire::problem::ProblemType;
 
 const ARRAY: &str = r#"{"zarr_format":3,"node_type":"array","shape":[4],"data_type":"uint8",
 "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2]}},"chunk_key_encoding":{"name":"default"},

@@ -2,7 +2,6 @@
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::{health::Readiness, problem::ProblemType};
 use zarrd_tests::{
     problem::assert_problem,
     python::python_with_clients,
@@ -10,6 +9,7 @@ use zarrd_tests::{
     server::{Launch, Server},
     site::Site,
 };
+use zarrd_wire::{health::Readiness, problem::ProblemType};
 
 async fn json(server: &Server, path: &str) -> Value {
     serde_json::from_slice(&server.answer(path).await.1).unwrap()

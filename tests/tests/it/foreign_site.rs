@@ -6,8 +6,8 @@ use http::{
     Method, StatusCode,
     header::{ETAG, IF_NONE_MATCH},
 };
-use wire::{problem::ProblemType, routes::encode};
 use zarrd_tests::{problem::assert_problem, python::python_with_clients, sample::Sample, server::Launch, site::Site};
+use zarrd_wire::{problem::ProblemType, routes::encode};
 
 /// The number of its groups with consolidated metadata.
 const CONSOLIDATED: usize = 2;

@@ -14,12 +14,12 @@ use http::{
     header::{ETAG, IF_NONE_MATCH},
 };
 use tokio::task::JoinSet;
-use wire::problem::{Problem, ProblemType};
 use zarrd_tests::{
     environment::clients,
     python::{Python, python_with_clients},
     server::{Launch, Server},
 };
+use zarrd_wire::problem::{Problem, ProblemType};
 
 /// The programs of `change_directory.py`, with the array that each changes.
 const WRITERS: [(&str, &str); 5] = [

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use futures::stream;
 use http::{Method, StatusCode};
 use reqwest::{Body, Response};
-use wire::problem::ProblemType;
 use zarrd_tests::{
     disk::{FileSystem, SmallDisk},
     full_disk::{Plan, run},
@@ -21,6 +20,7 @@ use zarrd_tests::{
     skip::note,
     store_files::value_files,
 };
+use zarrd_wire::problem::ProblemType;
 
 async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
     server.put(&format!("/store/{key}"), body).await
@@ -94,7 +94,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     fs::write(&filler, vec![1; 8 << 10]).unwrap();
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status(), StatusCode::OK);
-    let ready: wire::health::Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();
+    let ready: zarrd_wire::health::Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();
     assert_eq!((ready.writable, ready.problem), (false, Some(ProblemType::OutOfSpace)));
 
     fs::remove_file(filler).unwrap();

@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use store::{Change, IntentId, Key, Precondition, TransactionalStore};
-use store_local::{Access, IndexKind, LocalStore, Options};
+use zarrd_store::{Change, IntentId, Key, Precondition, TransactionalStore};
+use zarrd_store_local::{Access, IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
     skip::note,

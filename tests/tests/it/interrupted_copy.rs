@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use store::{Key, Precondition, WriteableStore};
+use zarrd_store::{Key, Precondition, WriteableStore};
 use zarrd_tests::{
     generated::Generated,
     server::{Ended, Launch, Process, Signal, zarrd_with},

@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
-use store_local::{IndexKind, LocalStore, Options};
+use zarrd_store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
+use zarrd_store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
     skip::note,

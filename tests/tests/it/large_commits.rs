@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::{
     large_commits::{Plan, run},
     skip::note,

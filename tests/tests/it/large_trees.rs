@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use client::{BaseUrl, NodeClient, NodePath, zom::Node};
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
-use store::Precondition;
+use zarrd_client::{BaseUrl, NodeClient, NodePath, zom::Node};
+use zarrd_store::Precondition;
 use zarrd_tests::server::Launch;
 
 /// The number of requests that declare the tree, of groups in each, and of members in a page.

@@ -5,11 +5,11 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
-use wire::problem::{Problem, ProblemType};
 use zarrd_tests::{
     server::{Launch, Server},
     skip::note,
 };
+use zarrd_wire::problem::{Problem, ProblemType};
 
 const MIB: u64 = 1 << 20;
 

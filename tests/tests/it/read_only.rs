@@ -6,11 +6,11 @@ use std::{
 };
 
 use http::{Method, StatusCode, header::ALLOW};
-use wire::{health::Readiness, problem::ProblemType};
 use zarrd_tests::{
     problem::assert_problem,
     server::{Launch, zarrd_with},
 };
+use zarrd_wire::{health::Readiness, problem::ProblemType};
 
 #[tokio::test]
 async fn read_only_server_rejects_changes_before_the_body() {

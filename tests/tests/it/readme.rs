@@ -3,8 +3,8 @@
 use std::{fs, io, iter, os::unix::fs::symlink, process::Command};
 
 use serde_json::json;
-use store::{Key, Precondition, WriteableStore};
 use tempfile::TempDir;
+use zarrd_store::{Key, Precondition, WriteableStore};
 use zarrd_tests::{
     benchmark::document::section,
     binary::{workspace, zarrd},

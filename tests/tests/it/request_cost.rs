@@ -12,11 +12,11 @@ use std::{
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use wire::problem::{Problem, ProblemType};
 use zarrd_tests::{
     server::{Launch, Server},
     skip::note,
 };
+use zarrd_wire::problem::{Problem, ProblemType};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,7 +1,7 @@
 //! Counts of stored chunks over two dimensions.
 
-use meta::chunk_keys::ChunkKeyDecoder;
-use store::{Entry, MAX_PAGE_ENTRIES, PageRequest, Prefix};
+use zarrd_meta::chunk_keys::ChunkKeyDecoder;
+use zarrd_store::{Entry, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 
 use super::{ChunkEntry, ChunkMap, TouchedChunks};
 use crate::{

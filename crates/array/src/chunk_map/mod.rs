@@ -8,9 +8,9 @@ mod touched;
 
 use std::sync::Arc;
 
-use codec::PartialAccess;
-use meta::{ArrayModel, NodePath, selection::Selection};
-use store::{Key, Listing, Prefix};
+use zarrd_codec::PartialAccess;
+use zarrd_meta::{ArrayModel, NodePath, selection::Selection};
+use zarrd_store::{Key, Listing, Prefix};
 
 pub use self::bins::{BinAxis, ChunkBins, MAX_BINS};
 use self::touched::TouchedChunks;

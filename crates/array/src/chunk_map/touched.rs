@@ -1,6 +1,6 @@
 //! The chunks that a selection touches along one dimension, however many there are.
 
-use meta::{grid::DimensionGrid, selection::DimensionSelection};
+use zarrd_meta::{grid::DimensionGrid, selection::DimensionSelection};
 
 /// Indices of chunks, in ascending order. Each has a rank: its place among them.
 #[derive(Clone, Debug, PartialEq, Eq)]

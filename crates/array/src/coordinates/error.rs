@@ -1,6 +1,6 @@
 //! Errors of coordinates.
 
-use cf::LabelError;
+use zarrd_cf::LabelError;
 
 use crate::error::ArrayError;
 

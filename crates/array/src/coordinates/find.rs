@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use meta::{ArrayModel, Dialect, NodePath};
-use store::Precondition;
+use zarrd_meta::{ArrayModel, Dialect, NodePath};
+use zarrd_store::Precondition;
 
 use super::error::CoordinateError;
 use crate::{

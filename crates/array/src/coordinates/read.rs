@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use cf::{Coordinate, Decoding};
-use codec::{Elements, VariableBuilder};
 use futures::TryStreamExt;
-use meta::{
+use zarrd_cf::{Coordinate, Decoding};
+use zarrd_codec::{Elements, VariableBuilder};
+use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     json::Json,
     selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection, Selection},

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use cf::{Coordinate, LabelSelection};
-use codec::{Elements, VariableBuilder};
-use compute::{
+use serde_json::json;
+use xxhash_rust::xxh3::Xxh3;
+use zarrd_cf::{Coordinate, LabelSelection};
+use zarrd_codec::{Elements, VariableBuilder};
+use zarrd_compute::{
     AxisPositions, Edge, Function, GroupGrid, Input, Missing, Operation, ReducedDimensions, Reduction,
     ReductionRequest, ResultDimension,
 };
-use meta::{
+use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::{DataType, parse_v3},
     json::Json,
     selection::{DimensionSelection, Item, Region, Selection, Slice},
 };
-use serde_json::json;
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     error::CoordinateError,

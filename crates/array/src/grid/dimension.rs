@@ -1,6 +1,6 @@
 //! Indexers of one dimension.
 
-use meta::{grid::DimensionGrid, selection::DimensionSelection};
+use zarrd_meta::{grid::DimensionGrid, selection::DimensionSelection};
 
 /// The selected indices of one dimension, each with its position in the same dimension of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]

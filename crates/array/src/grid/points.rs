@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use meta::{grid::ChunkGrid, selection::Points};
+use zarrd_meta::{grid::ChunkGrid, selection::Points};
 
 /// Single elements, each with its position in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]

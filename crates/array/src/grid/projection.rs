@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use meta::{
+use zarrd_meta::{
     grid::ChunkGrid,
     selection::{DimensionSelection, Region},
 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use meta::selection::Region;
+use zarrd_meta::selection::Region;
 
 use super::slab::slice_dimension;
 
@@ -80,8 +80,8 @@ fn part(region: &Region, axis: usize, range: Range<u64>) -> Option<Region> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meta::selection::DimensionSelection::{self, Index, List};
     use proptest::prelude::*;
+    use zarrd_meta::selection::DimensionSelection::{self, Index, List};
 
     fn range(start: u64, step: i64, len: u64) -> DimensionSelection {
         DimensionSelection::Range { start, step, len }

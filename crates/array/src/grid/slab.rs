@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
-use meta::{
+use zarrd_meta::{
     grid::{ChunkGrid, DimensionGrid},
     selection::{DimensionSelection, Points, Region, ResolvedSelection},
 };

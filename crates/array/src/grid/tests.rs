@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use meta::{
+use proptest::{collection::vec, prelude::*};
+use zarrd_meta::{
     grid::{ChunkGrid, DimensionGrid},
     selection::{DimensionSelection, Points, Region, ResolvedSelection},
 };
-use proptest::{collection::vec, prelude::*};
 
 use super::{
     dimension::DimIndexer,

@@ -6,7 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use meta::{
+use serde_json::json;
+use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkKeyPolicy, Converted, Loss},
     documents::{
@@ -16,9 +17,8 @@ use meta::{
     json::Json,
     zom::MAX_NODES,
 };
-use operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
-use serde_json::json;
-use store::{Entry, Key};
+use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
+use zarrd_store::{Entry, Key};
 
 use super::{
     create::commit,

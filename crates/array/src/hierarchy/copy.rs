@@ -9,13 +9,13 @@ use std::{
     sync::Arc,
 };
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkKeyPolicy, Loss},
     zom::{Zom, ZomFormat},
 };
-use operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
-use store::{
+use zarrd_operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
+use zarrd_store::{
     Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Version, Watermark,
 };
 
@@ -315,7 +315,7 @@ impl Listing<'_> {
         let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
         let first = self.keys.len();
         let mut fallbacks = Vec::new();
-        let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
+        let mut page = PageRequest::first(zarrd_store::MAX_PAGE_ENTRIES);
         loop {
             let found = self.context.store.list_prefix(&chunks.prefix, page).await?;
             for key in found.keys.into_iter().map(|entry| entry.key) {
@@ -332,7 +332,7 @@ impl Listing<'_> {
             }
             self.reserve().await?;
             match found.cursor {
-                Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
+                Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),
                 None => break,
             }
         }

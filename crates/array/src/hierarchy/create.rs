@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     convert::Loss,
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
-use operations::{IfExists, LossPolicy, NodeRejection};
-use store::{ChangeOutcome, StoreError};
+use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
+use zarrd_store::{ChangeOutcome, StoreError};
 
 use super::{
     differences::{Declared, differences},

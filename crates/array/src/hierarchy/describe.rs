@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkKeyPolicy, Converted, Loss},
     documents::write::{StoredNode, strip_consolidated},
@@ -10,8 +10,8 @@ use meta::{
     json::Json,
     zom::{Group, Members, Node, Zom, ZomFormat, with_attributes},
 };
-use operations::{BrokenNode, LinkTarget, NodeInfo};
-use store::until_unchanged;
+use zarrd_operations::{BrokenNode, LinkTarget, NodeInfo};
+use zarrd_store::until_unchanged;
 
 use super::{options::DescribedNode, walk::walker::Walk};
 use crate::{

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use meta::{
+use serde_json::json;
+use zarrd_meta::{
     NodePath,
     json::Json,
     zom::{Comparison, Difference, Group, Members, Node, ZomFormat},
 };
-use operations::BrokenNode;
-use serde_json::json;
+use zarrd_operations::BrokenNode;
 
 use super::describe::node_alone;
 use crate::{

@@ -1,8 +1,8 @@
 //! Erasing nodes.
 
-use meta::{Dialect, NodePath};
-use operations::{Depth, NodeRejection};
-use store::{ChangeOutcome, KeyCount, Precondition, count_keys};
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_operations::{Depth, NodeRejection};
+use zarrd_store::{ChangeOutcome, KeyCount, Precondition, count_keys};
 
 use super::{
     create::commit,

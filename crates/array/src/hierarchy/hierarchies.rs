@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::NodePatch,
     zom::{Difference, Zom},
 };
-use operations::{ConversionReport, ConvertOptions, Depth};
-use store::{KeyCount, Precondition, StoreError};
+use zarrd_operations::{ConversionReport, ConvertOptions, Depth};
+use zarrd_store::{KeyCount, Precondition, StoreError};
 
 use super::{
     convert, copy,

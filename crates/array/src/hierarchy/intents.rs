@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use meta::{Dialect, NodePath};
 use serde::{Deserialize, Serialize};
-use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
 use super::shrink::{self, Finished, ShrinkIntent};
 use crate::{

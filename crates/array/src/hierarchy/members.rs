@@ -1,7 +1,7 @@
 //! Pages of a group's members.
 
-use meta::{Dialect, NodePath};
-use store::Cursor;
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::Cursor;
 
 use super::{
     describe::describe,
@@ -41,7 +41,7 @@ impl Hierarchies {
     ///
     /// Pages are in the order of the members' keys. A page may have fewer members than requested, or none; only the
     /// last has no cursor. A cursor of another group is an error:
-    /// [`StoreError::InvalidCursor`](store::StoreError::InvalidCursor).
+    /// [`StoreError::InvalidCursor`](zarrd_store::StoreError::InvalidCursor).
     pub async fn members(
         &self,
         path: &NodePath,

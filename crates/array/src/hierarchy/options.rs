@@ -2,9 +2,9 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use meta::Dialect;
-use operations::{IfExists, LossPolicy, NodeInfo};
-use store::Precondition;
+use zarrd_meta::Dialect;
+use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
+use zarrd_store::Precondition;
 
 use crate::memory::claim::Permit;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{draft, write::draft_entry_point},
     zom::{Members, ZomFormat},
 };
-use operations::{Depth, NodeRejection};
-use store::{Key, Version as StoreVersion};
+use zarrd_operations::{Depth, NodeRejection};
+use zarrd_store::{Key, Version as StoreVersion};
 
 use super::{
     plan::{Target, check_name},

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use meta::{Dialect, NodePath, documents::NodePatch};
-use operations::{Depth, NodeRejection};
-use store::{Precondition, StoreError};
+use zarrd_meta::{Dialect, NodePath, documents::NodePatch};
+use zarrd_operations::{Depth, NodeRejection};
+use zarrd_store::{Precondition, StoreError};
 
 use super::{
     create::commit,

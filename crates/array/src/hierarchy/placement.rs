@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use meta::{documents::write::StoredNode, json::Json};
+use zarrd_meta::{documents::write::StoredNode, json::Json};
 
 use crate::{metadata::tree::NodeTree, node::read_set::NodeVersions};
 

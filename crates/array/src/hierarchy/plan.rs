@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     convert::{ChunkKeyPolicy, Converted, Loss},
     documents::write::StoredNode,
@@ -10,7 +10,7 @@ use meta::{
     names,
     zom::{Group, Members, Node, Zom, ZomFormat},
 };
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 use super::describe::node_alone;
 use crate::{

@@ -5,14 +5,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::write::{CONSOLIDATED, StoredNode, strip_consolidated},
     json::Change,
     zom::{Zom, ZomFormat},
 };
-use operations::{IfExists, NodeRejection};
-use store::{Key, Version as StoreVersion};
+use zarrd_operations::{IfExists, NodeRejection};
+use zarrd_store::{Key, Version as StoreVersion};
 
 use super::{
     describe::node_alone,

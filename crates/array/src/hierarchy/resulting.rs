@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     documents::{parse_object, write::StoredNode},
     json::Json,
     zom::{Members, Node, Zom, ZomFormat},
 };
-use operations::NodeInfo;
-use store::ChangeOutcome;
+use zarrd_operations::NodeInfo;
+use zarrd_store::ChangeOutcome;
 
 use super::{
     describe::{Unrepresented, into_zom, links, without_consolidated},
@@ -210,7 +210,7 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn document(&mut self, value: &Bytes) -> Result<Json, meta::documents::DocumentError> {
+    fn document(&mut self, value: &Bytes) -> Result<Json, zarrd_meta::documents::DocumentError> {
         if let Some((last, document)) = &self.value
             && last == value
         {

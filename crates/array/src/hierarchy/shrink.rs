@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkKeyDecoder, documents::NodePatch};
-use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
+use zarrd_meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkKeyDecoder, documents::NodePatch};
+use zarrd_store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
 use crate::{
     context::Context,
@@ -80,12 +80,12 @@ async fn attempt(
     let checks = changes.len();
     let chunks =
         StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
-    let mut entries = std::pin::pin!(store::list_all(&*context.store, &chunks.prefix));
+    let mut entries = std::pin::pin!(zarrd_store::list_all(&*context.store, &chunks.prefix));
     while let Some(entry) = entries.try_next().await? {
         if !chunks.is_outside(&entry.key) {
             continue;
         }
-        changes.push(Change::Erase { key: entry.key, precondition: store::Precondition::none() });
+        changes.push(Change::Erase { key: entry.key, precondition: zarrd_store::Precondition::none() });
         if changes.len() >= BATCH + checks {
             let batch = std::mem::replace(&mut changes, resolved.read_set.preconditions());
             if settle(context, batch).await?.is_none() {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use meta::Dialect;
-use store::{Entry, Key, PageRequest, Prefix, Version};
+use zarrd_meta::Dialect;
+use zarrd_store::{Entry, Key, PageRequest, Prefix, Version};
 
 use super::placement::NodePlacement;
 use crate::{

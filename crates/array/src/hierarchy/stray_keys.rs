@@ -6,9 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use meta::NodePath;
-use operations::{IfExists, NodeRejection};
-use store::{Key, PageRequest, Prefix};
+use zarrd_meta::NodePath;
+use zarrd_operations::{IfExists, NodeRejection};
+use zarrd_store::{Key, PageRequest, Prefix};
 
 use super::placement::NodePlacement;
 use crate::{

@@ -12,9 +12,9 @@ use std::sync::{
     },
 };
 
-use meta::NodePath;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use zarrd_meta::NodePath;
 
 /// The locks of one store's hierarchies.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use meta::NodePath;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
+use zarrd_meta::NodePath;
 
 /// Paths, each reserved by any number of operations.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use store::WaitTimes;
 use tokio::time::Instant;
+use zarrd_store::WaitTimes;
 
 use super::{
     caller::{Caller, Usage},

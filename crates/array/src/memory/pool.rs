@@ -7,8 +7,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::WaitTimes;
 use tokio::{sync::oneshot, time::timeout};
+use zarrd_store::WaitTimes;
 
 use super::caller::{Caller, Usage};
 

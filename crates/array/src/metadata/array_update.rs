@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     documents::{NodePatch, write::StoredNode},
 };
-use store::{Change, ChangeOutcome, Key, Version};
+use zarrd_store::{Change, ChangeOutcome, Key, Version};
 
 use super::{
     change_set::ChangeSet,
@@ -144,9 +144,9 @@ fn are_counterparts(one: &ArrayModel, other: &ArrayModel) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use meta::documents::ElementImpact;
     use serde_json::{Value, json};
-    use store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};
+    use zarrd_meta::documents::ElementImpact;
+    use zarrd_store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};
 
     use super::*;
     use crate::Options;

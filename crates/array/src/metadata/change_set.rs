@@ -3,9 +3,11 @@
 use std::{collections::BTreeSet, iter::once};
 
 use bytes::Bytes;
-use meta::documents::write::StoredNode;
-use operations::NodeRejection;
-use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put};
+use zarrd_meta::documents::write::StoredNode;
+use zarrd_operations::NodeRejection;
+use zarrd_store::{
+    Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
+};
 
 use super::error::NodeError;
 use crate::node::read_set::{NodeVersions, ReadSet};
@@ -245,7 +247,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use store::MemoryStore;
+    use zarrd_store::MemoryStore;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, iter::once, sync::OnceLock};
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{
         parse_object,
@@ -11,7 +11,7 @@ use meta::{
     },
     json::{Json, MAX_DOCUMENT_DEPTH},
 };
-use store::Key;
+use zarrd_store::Key;
 
 use super::{
     change_set::{ChangeSet, PendingState},

@@ -1,8 +1,8 @@
 //! Errors of reading and changing nodes.
 
-use meta::{Dialect, NodePath, convert::Unconvertible, documents::PatchError, names::NameError};
-use operations::NodeRejection;
-use store::StoreError;
+use zarrd_meta::{Dialect, NodePath, convert::Unconvertible, documents::PatchError, names::NameError};
+use zarrd_operations::NodeRejection;
+use zarrd_store::StoreError;
 
 use crate::error::ArrayError;
 

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use meta::{Dialect, NodePath, documents::draft, names::NameError};
-use store::{Key, Prefix};
+use zarrd_meta::{Dialect, NodePath, documents::draft, names::NameError};
+use zarrd_store::{Key, Prefix};
 
 use super::{error::NodeError, tree::NodeKind};
 use crate::node::resolved::DraftHierarchy;

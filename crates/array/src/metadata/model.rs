@@ -1,6 +1,6 @@
 //! The model of a node, read from its documents.
 
-use meta::{
+use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     convert::{self, ChunkKeyPolicy, Converted},
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
-use operations::BrokenNode;
 use serde_json::json;
+use zarrd_meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
+use zarrd_operations::BrokenNode;
 
 use super::array_update::stored_array;
 use crate::node::{

@@ -5,14 +5,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use codec::{ChunkRepresentation, CodecChain};
-use meta::{
+use parking_lot::Mutex;
+use zarrd_codec::{ChunkRepresentation, CodecChain};
+use zarrd_meta::{
     ArrayModel, NodePath,
     grid::{ChunkGrid, DimensionGrid},
     selection::{DimensionSelection, Region},
 };
-use parking_lot::Mutex;
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 use crate::error::ArrayError;
 

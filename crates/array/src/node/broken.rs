@@ -2,7 +2,7 @@
 //!
 //! A request for such a node is an error. A request for the nodes around it succeeds, and lists it as broken.
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     data_type::TypeError,
     documents::{
@@ -11,8 +11,8 @@ use meta::{
     },
     json::Json,
 };
-use operations::BrokenNode;
-use store::Key;
+use zarrd_operations::BrokenNode;
+use zarrd_store::Key;
 
 /// The longest reason that is kept, in characters; a longer one is truncated.
 pub(crate) const MAX_REASON: usize = 200;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use meta::{Dialect, NodePath};
 use quick_cache::{Weighter, sync::Cache};
+use zarrd_meta::{Dialect, NodePath};
 
 use super::resolved::ResolvedArray;
 

@@ -1,7 +1,7 @@
 //! The keys of metadata documents.
 
-use meta::{NodePath, documents::DocumentError};
-use store::{Key, Prefix};
+use zarrd_meta::{NodePath, documents::DocumentError};
+use zarrd_store::{Key, Prefix};
 
 use crate::error::ArrayError;
 

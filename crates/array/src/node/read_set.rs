@@ -1,7 +1,7 @@
 //! The versions of documents that a decision was based on.
 
-use store::{Change, ChangeOutcome, Key, Precondition, Snapshot, StoreError, Version};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, Snapshot, StoreError, Version};
 
 /// The keys and versions of every document that was read, or found missing (`None`), to resolve a node.
 ///

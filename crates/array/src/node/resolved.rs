@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{GroupModel, draft},
 };
-use store::{Prefix, Version};
+use zarrd_store::{Prefix, Version};
 
 use super::{
     array::Array,

@@ -2,9 +2,9 @@
 
 use std::{ops::Range, sync::Arc};
 
-use codec::Elements;
 use futures::Stream;
-use meta::{
+use zarrd_codec::Elements;
+use zarrd_meta::{
     ArrayModel, NodePath,
     selection::{Region, ResolvedSelection, Selection},
 };
@@ -57,7 +57,7 @@ impl ArrayRead {
     /// none.
     pub fn dimension_names(&self) -> Vec<Option<String>> {
         let names = &self.model().dimension_names;
-        let names_of = |region: &meta::selection::Region| {
+        let names_of = |region: &zarrd_meta::selection::Region| {
             let dimensions = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
             dimensions.map(|(_, name)| name.clone()).collect::<Vec<_>>()
         };

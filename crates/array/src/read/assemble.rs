@@ -7,16 +7,16 @@ use std::{
     task::{Context, Poll},
 };
 
-use codec::Elements;
 use futures::{
     FutureExt, SinkExt, Stream, StreamExt, TryFutureExt,
     channel::mpsc,
     future::BoxFuture,
     stream::{self, FuturesUnordered},
 };
-use meta::grid::DimensionGrid;
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_codec::Elements;
+use zarrd_meta::grid::DimensionGrid;
 
 use super::{
     buffer_pool::ByteCounter,

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use codec::filled;
 use parking_lot::Mutex;
+use zarrd_codec::filled;
 
 use crate::memory::claim::{Permit, attach};
 

@@ -3,9 +3,9 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use codec::Elements;
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
+use zarrd_codec::Elements;
 
 use super::{context::ReadContext, job::DecodeUnit, sink::ElementSink};
 use crate::error::ArrayError;

@@ -1,6 +1,6 @@
 //! Consumers of the elements that a read selects, as far as its plan has to know them.
 
-use meta::selection::ResolvedSelection;
+use zarrd_meta::selection::ResolvedSelection;
 
 use crate::{error::ArrayError, node::array::Array, work::NOMINAL_ELEMENT_SIZE};
 

@@ -3,9 +3,9 @@
 use std::{ops::Range, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardingCodec};
-use store::{ByteRange, GetResult, Guarantees, Key, KeyTurn, Peek, Snapshot, StoreError};
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardingCodec};
+use zarrd_store::{ByteRange, GetResult, Guarantees, Key, KeyTurn, Peek, Snapshot, StoreError};
 
 use super::{
     encoded_chunk::{EncodedChunk, LocatedChunk},

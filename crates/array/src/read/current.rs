@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Instant};
 
 use futures::future::join;
-use meta::{Dialect, NodePath, selection::ReadRequest};
-use store::{MAX_READ_TIME, ReadError};
+use zarrd_meta::{Dialect, NodePath, selection::ReadRequest};
+use zarrd_store::{MAX_READ_TIME, ReadError};
 
 use super::{array_read::ArrayRead, consumer::Consumer, context::ReadContext, plan::ReadPlan};
 use crate::{background, context::Context, error::ArrayError, node::resolved::ResolvedArray, retry::MAX_ATTEMPTS};

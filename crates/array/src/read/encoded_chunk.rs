@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use store::{Key, ValueMeta, Version};
+use zarrd_store::{Key, ValueMeta, Version};
 
 /// An encoded chunk: a value, or a range of one.
 #[derive(Clone, Debug)]

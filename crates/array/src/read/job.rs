@@ -3,8 +3,8 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use codec::{CodecChain, CodecError, Elements, PartialAccess};
-use store::{ByteRange, GetResult, Peek, StoreError};
+use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess};
+use zarrd_store::{ByteRange, GetResult, Peek, StoreError};
 
 use super::{
     context::ReadContext,

@@ -8,9 +8,9 @@ use futures::{
     future::{self, BoxFuture},
     stream,
 };
-use meta::chunk_keys::Separator;
-use store::{Key, PageRequest, Prefix, Snapshot, StoreError};
 use tokio::time::Instant;
+use zarrd_meta::chunk_keys::Separator;
+use zarrd_store::{Key, PageRequest, Prefix, Snapshot, StoreError};
 
 use crate::{context::Context, node::array::Array};
 

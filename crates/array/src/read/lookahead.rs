@@ -2,8 +2,8 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
-use codec::PartialAccess;
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_codec::PartialAccess;
 
 use super::{
     context::ReadContext,

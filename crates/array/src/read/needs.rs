@@ -1,8 +1,8 @@
 //! The memory needs of a read.
 
-use codec::CodecChain;
-use compute::SPILL_MEMORY;
-use meta::selection::ResolvedSelection;
+use zarrd_codec::CodecChain;
+use zarrd_compute::SPILL_MEMORY;
+use zarrd_meta::selection::ResolvedSelection;
 
 use super::{
     consumer::ResultCost,
@@ -108,8 +108,8 @@ impl MemoryNeeds {
 /// The memory for shards of a distant store, in which inner chunks are fetched together and indexes are read ahead, if
 /// `elements` elements of `chunks` shards are read; and the number of fetches, about. 0 for other chunks.
 fn shard_needs(chain: &CodecChain, chunks: u64, elements: u64) -> (u64, u64) {
-    let codec::PartialAccess::Shard(sharding) = chain.partial_access() else { return (0, 0) };
-    let bound = |chain: &CodecChain| chain.encoded_size().map_or(u64::MAX, codec::EncodedSizeBound::max);
+    let zarrd_codec::PartialAccess::Shard(sharding) = chain.partial_access() else { return (0, 0) };
+    let bound = |chain: &CodecChain| chain.encoded_size().map_or(u64::MAX, zarrd_codec::EncodedSizeBound::max);
     let apart = elements.saturating_mul(bound(sharding.inner_chain()).saturating_add(MAX_DISTANT_GAP));
     let fetched = bound(chain).min(apart).min(MAX_DISTANT_FETCH);
     let indexes = sharding.index_size().saturating_mul(2).saturating_mul(chunks.min(MAX_DISTANT_JOBS));
@@ -121,15 +121,15 @@ fn shard_needs(chain: &CodecChain, chunks: u64, elements: u64) -> (u64, u64) {
 /// The memory of a job in addition to the slab, at most: encoded and decoded bytes.
 fn job_memory(options: &Options, chain: &CodecChain) -> u64 {
     match chain.partial_access() {
-        codec::PartialAccess::Shard(sharding) => {
+        zarrd_codec::PartialAccess::Shard(sharding) => {
             job_memory(options, sharding.inner_chain()).saturating_add(sharding.index_size())
         }
-        codec::PartialAccess::Elements(_) => {
+        zarrd_codec::PartialAccess::Elements(_) => {
             MAX_PARTIAL_FETCH.min(chain.representation().fixed_size().unwrap_or(MAX_PARTIAL_FETCH)).saturating_mul(2)
         }
-        codec::PartialAccess::Full => {
+        zarrd_codec::PartialAccess::Full => {
             let decoded = chain.working_memory().unwrap_or(options.slab_memory / 2);
-            let encoded = chain.encoded_size().map_or(decoded, codec::EncodedSizeBound::max).min(decoded);
+            let encoded = chain.encoded_size().map_or(decoded, zarrd_codec::EncodedSizeBound::max).min(decoded);
             decoded.saturating_add(encoded)
         }
     }

@@ -5,14 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use codec::{CodecChain, PartialAccess};
 use futures::future::{try_join, try_join_all};
-use meta::{
+use xxhash_rust::xxh3::Xxh3;
+use zarrd_codec::{CodecChain, PartialAccess};
+use zarrd_meta::{
     grid::ChunkGrid,
     selection::{DimensionSelection, ReadRequest, Region, ResolvedSelection},
 };
-use store::{Key, KeySource, Peek, Snapshot, StoreError, Writes};
-use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Key, KeySource, Peek, Snapshot, StoreError, Writes};
 
 use super::{
     consumer::{Consumer, Consumption, ConsumptionCost},

@@ -1,6 +1,6 @@
 //! Scattering: from the elements of a chunk to their positions in a slab.
 
-use codec::Elements;
+use zarrd_codec::Elements;
 
 use super::slab_buffer::{ScatterError, SlabBuffer, SlabCursor, StridedElements};
 use crate::grid::{

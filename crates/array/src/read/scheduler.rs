@@ -2,9 +2,9 @@
 
 use std::{ops::Range, sync::Arc};
 
-use codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
-use meta::grid::ChunkGrid;
-use store::{Guarantees, Reads};
+use zarrd_codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
+use zarrd_meta::grid::ChunkGrid;
+use zarrd_store::{Guarantees, Reads};
 
 use super::{
     coalesce::{CoalesceLimits, FetchBatch, MAX_BATCH_PARTS},

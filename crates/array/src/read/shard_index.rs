@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
-use store::{ByteRange, Key, Peek, StoreError};
+use zarrd_codec::{CodecChain, CodecError, PartialAccess, ShardIndex, ShardingCodec};
+use zarrd_store::{ByteRange, Key, Peek, StoreError};
 
 use super::{
     context::ReadContext,

@@ -1,6 +1,6 @@
 //! Destinations of decoded elements.
 
-use codec::Elements;
+use zarrd_codec::Elements;
 
 use super::context::ReadContext;
 use crate::{error::ArrayError, grid::projection::ElementSelection};

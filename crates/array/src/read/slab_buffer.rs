@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::{Elements, VariableBuilder};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
+use zarrd_codec::{Elements, VariableBuilder};
 
 use super::buffer_pool::{BufferPool, ByteCounter, with_permit};
 use crate::memory::claim::Permit;

@@ -1,7 +1,7 @@
 //! Requests for reductions, and their plans.
 
-use compute::{GroupGrid, Input, Reduction, ReductionRequest, SPILL_MEMORY, Windows};
-use meta::{
+use zarrd_compute::{GroupGrid, Input, Reduction, ReductionRequest, SPILL_MEMORY, Windows};
+use zarrd_meta::{
     ArrayModel,
     data_type::DataType,
     grid::{ChunkGrid, DimensionGrid},
@@ -111,7 +111,7 @@ impl ReduceRequest {
         if plan.reduction.functions().len() > 1 && groups > max_groups {
             let size = groups.saturating_mul(per_group);
             let limit = max_state(options);
-            return Err(compute::ComputeError::TooManyGroups { groups, size, limit }.into());
+            return Err(zarrd_compute::ComputeError::TooManyGroups { groups, size, limit }.into());
         }
         let largest = ReducePlan { max_groups, ..plan };
         let memory = groups.saturating_mul(per_group);
@@ -218,7 +218,7 @@ pub(crate) fn input(model: &ArrayModel, data_type: &DataType, region: &Region) -
 
 /// The data type of numbers with a name.
 pub(crate) fn number_type(name: &str) -> Result<DataType, ArrayError> {
-    let data_type = meta::data_type::parse_v3(&serde_json::Value::from(name)).ok();
+    let data_type = zarrd_meta::data_type::parse_v3(&serde_json::Value::from(name)).ok();
     data_type
         .filter(|data_type| data_type.number().is_some())
         .ok_or_else(|| ArrayError::UnknownNumberType { name: name.chars().take(100).collect() })

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use codec::Elements;
-use compute::{GroupGrid, Partial};
 use futures::{Stream, stream};
-use meta::selection::{DimensionSelection, Region};
+use zarrd_codec::Elements;
+use zarrd_compute::{GroupGrid, Partial};
+use zarrd_meta::selection::{DimensionSelection, Region};
 
 use super::{
     request::{ReducePlan, ReduceRequest},
@@ -166,7 +166,7 @@ enum Begun {
 impl Running {
     async fn next(mut self: Box<Self>) -> Result<Option<(Elements, Box<Self>)>, ArrayError> {
         let Some(ReductionSlab { region, windows }) = self.slabs.next() else { return Ok(None) };
-        let grid = Arc::new(GroupGrid::new(&windows).ok_or(compute::ComputeError::Internal)?);
+        let grid = Arc::new(GroupGrid::new(&windows).ok_or(zarrd_compute::ComputeError::Internal)?);
         let (plan, groups, of_slab) = (self.plan.clone(), grid.groups(), grid.clone());
         let make = Box::new(move || plan.reduction.partial(of_slab.clone()));
         let partial = self.reducer.pass(&region, grid, self.plan.steps.decode.clone(), make).await?;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use codec::Elements;
-use compute::{AxisPositions, ComputeError, GroupGrid, Partial, SPILL_MEMORY};
 use parking_lot::{Condvar, Mutex};
+use zarrd_codec::Elements;
+use zarrd_compute::{AxisPositions, ComputeError, GroupGrid, Partial, SPILL_MEMORY};
 
 use crate::{
     error::ArrayError,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use compute::Windows;
-use meta::{
+use zarrd_compute::Windows;
+use zarrd_meta::{
     grid::{ChunkGrid, DimensionGrid},
     selection::{DimensionSelection, Region},
 };

@@ -3,9 +3,9 @@
 use std::{hash::Hash, sync::Arc};
 
 use bytes::Bytes;
-use codec::Elements;
-use compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
-use meta::{
+use zarrd_codec::Elements;
+use zarrd_compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsRequest, Windows};
+use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
     selection::{DimensionSelection, Region, ResolvedSelection},

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::VariableElements;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
-use meta::{
+use zarrd_codec::VariableElements;
+use zarrd_meta::{
     ArrayModel,
     documents::{ElementImpact, NodePatch},
     selection::{DimensionSelection, Region},
 };
-use operations::WriteReport;
-use store::{ByteStream, Key, Payload, Staged, StoreError, TransactionalStore};
+use zarrd_operations::WriteReport;
+use zarrd_store::{ByteStream, Key, Payload, Staged, StoreError, TransactionalStore};
 
 use super::{
     commit::{self, WriteKind, WriteTarget},

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use meta::{
+use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     documents::{ElementImpact, NodePatch},
     extensions::survives_write,
     selection::{Region, Selection},
 };
-use operations::WriteReport;
-use store::{Change, ChangeOutcome, Key, Precondition, StoreError};
+use zarrd_operations::WriteReport;
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError};
 
 use super::{
     encode::{StagedChunk, WriteContext},

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::{CodecChain, CodecError, Elements, EncodedSizeBound, PartialAccess, ShardingCodec};
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Change, Key, Precondition, Staged, Version};
+use zarrd_codec::{CodecChain, CodecError, Elements, EncodedSizeBound, PartialAccess, ShardingCodec};
+use zarrd_store::{Change, Key, Precondition, Staged, Version};
 
 use super::{
     error::WriteError,

@@ -1,8 +1,8 @@
 //! Errors of writing elements.
 
-use codec::CodecError;
-use meta::NodePath;
-use store::{Key, StoreError, Version};
+use zarrd_codec::CodecError;
+use zarrd_meta::NodePath;
+use zarrd_store::{Key, StoreError, Version};
 
 use crate::{error::ArrayError, metadata::error::NodeError};
 

@@ -1,7 +1,7 @@
 //! Gathering: from received elements to chunks.
 
 use bytes::{Bytes, BytesMut};
-use codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements, filled};
+use zarrd_codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements, filled};
 
 use super::layout::elements;
 use crate::grid::{

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use meta::{
+use zarrd_meta::{
     ArrayModel,
     grid::DimensionGrid,
     selection::{DimensionSelection, Region},

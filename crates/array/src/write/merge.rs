@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Key, Version};
+use zarrd_store::{Key, Version};
 
 use super::{
     chunk_encoder::ChunkEncoder,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
-use store::{ByteRange, Staged};
+use zarrd_store::{ByteRange, Staged};
 
 use super::{
     encode::WriteContext,
@@ -108,9 +108,9 @@ impl PendingParts {
         else {
             return Ok(());
         };
-        let buffered: Vec<Result<Bytes, store::StoreError>> =
+        let buffered: Vec<Result<Bytes, zarrd_store::StoreError>> =
             parts.iter().map(|part| gather(part).map(|part| Ok(part.into()))).collect::<Result<_, _>>()?;
-        let content = store::Payload::from_stream(futures::stream::iter(buffered));
+        let content = zarrd_store::Payload::from_stream(futures::stream::iter(buffered));
         let staged = target.context.writes()?.stage(&key, content).await?;
         self.windows.push((window, Storage::Spilled(staged)));
         Ok(())

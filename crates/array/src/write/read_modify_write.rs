@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use codec::{CodecChain, CodecError, Elements, PartialAccess, ShardIndex, ShardingCodec};
+use zarrd_codec::{CodecChain, CodecError, Elements, PartialAccess, ShardIndex, ShardingCodec};
 
 use super::{
     gather::{ChunkBase, InternalError, Patch, assemble},

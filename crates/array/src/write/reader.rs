@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use store::ByteStream;
+use zarrd_store::ByteStream;
 
 use super::{
     chunk_encoder::ChunkEncoder,

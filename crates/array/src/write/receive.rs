@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::{Elements, VariableBuilder};
+use zarrd_codec::{Elements, VariableBuilder};
 
 use super::{
     chunk_encoder::ChunkEncoder,
@@ -88,7 +88,7 @@ pub(crate) async fn expect_no_elements(elements: ElementSource) -> Result<(), Wr
 async fn receive_stream(
     target: &Arc<WriteContext>,
     account: Account,
-    stream: store::ByteStream,
+    stream: zarrd_store::ByteStream,
     size: usize,
 ) -> Result<ReceivedChunks, WriteError> {
     let size = size as u64;

@@ -2,13 +2,13 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use meta::{
+use zarrd_meta::{
     ArrayModel,
     grid::DimensionGrid,
     selection::{DimensionSelection, Region, Selection},
 };
-use operations::WriteReport;
-use store::MAX_COMMIT_CHANGES;
+use zarrd_operations::WriteReport;
+use zarrd_store::MAX_COMMIT_CHANGES;
 
 use super::{
     commit::{self, WriteKind, WriteTarget},

@@ -73,7 +73,7 @@ impl RepeatedChunks {
 
 #[cfg(test)]
 mod tests {
-    use codec::Elements;
+    use zarrd_codec::Elements;
 
     use super::*;
     use crate::write::gather::SourceElements;

@@ -1,9 +1,9 @@
 //! The elements of a write.
 
-use codec::VariableElements;
-use store::ByteStream;
+use zarrd_codec::VariableElements;
+use zarrd_store::ByteStream;
 
-/// The elements of a write, in the memory layout of their [`ElementType`](meta::data_type::ElementType).
+/// The elements of a write, in the memory layout of their [`ElementType`](zarrd_meta::data_type::ElementType).
 pub enum ElementSource {
     /// Elements of a fixed size, in C order of the region, in buffers of any length. The write fails with an error that
     /// the stream yields.

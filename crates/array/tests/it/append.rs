@@ -1,11 +1,11 @@
 //! Appends, compared with naive concatenation.
 
 use crate::common::{Elements, TestArray, codecs, path, selection};
-use array::{ArrayError, ElementSource, NodeError, Options, WriteError};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use store::Precondition;
 use tokio::{runtime, task::JoinSet};
+use zarrd_array::{ArrayError, ElementSource, NodeError, Options, WriteError};
+use zarrd_store::Precondition;
 
 fn document(shape: &[u64], chunk: &[u64], data_type: &str, codecs: &Value, origin: &[u64]) -> Value {
     let mut document = json!({
@@ -75,7 +75,7 @@ proptest! {
             let test_array = TestArray::new(&case.document, options).await;
             let mut shape = case.view.clone();
             let all = test_array.elements(1, shape.iter().product::<u64>() as usize);
-            let complete = meta::selection::Region::full(&shape).dimensions;
+            let complete = zarrd_meta::selection::Region::full(&shape).dimensions;
             test_array.region(&complete).await.execute(test_array.incoming(&all, 64)).await.unwrap();
             let mut expected = all;
             for &(count, seed, part) in &case.appends {

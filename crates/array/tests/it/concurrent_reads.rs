@@ -8,18 +8,18 @@ use std::{
     time::Duration,
 };
 
-use array::{ArrayError, ArrayRead, Arrays, Caller, MemoryError, Options};
-use codec::{ChunkRepresentation, CodecChain, Elements};
 use futures::{StreamExt, TryStreamExt};
-use meta::{
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use zarrd_array::{ArrayError, ArrayRead, Arrays, Caller, MemoryError, Options};
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_meta::{
     NodePath,
     codecs::CodecSpec,
     data_type::parse_v3,
     selection::{ReadRequest, Selection},
 };
-use serde_json::{Value, json};
-use store::{Change, Key, MemoryStore, Precondition, TransactionalStore, WriteableStore};
-use tokio::time::timeout;
+use zarrd_store::{Change, Key, MemoryStore, Precondition, TransactionalStore, WriteableStore};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -199,7 +199,7 @@ async fn read_survives_overwrite_and_erase() {
     let arrays = Arrays::new(store.clone(), Options::default());
     let array_read = reading(&arrays, "-1").await.unwrap();
     commit(&store, values(2)).await;
-    store.erase_prefix(&store::Prefix::parse("a/").unwrap()).await.unwrap();
+    store.erase_prefix(&zarrd_store::Prefix::parse("a/").unwrap()).await.unwrap();
     assert_eq!(elements(array_read).await.unwrap(), [1]);
     assert!(matches!(reading(&arrays, "-1").await, Err(ArrayError::NoSuchNode { .. })));
 }

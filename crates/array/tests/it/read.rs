@@ -3,19 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::common::{bytes, indices, set, sharded};
-use array::{ArrayError, Arrays, Options};
-use codec::{ChunkRepresentation, CodecChain, Elements};
 use futures::StreamExt;
-use meta::{
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+use tokio::runtime;
+use zarrd_array::{ArrayError, Arrays, Options};
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_meta::{
     NodePath,
     codecs::CodecSpec,
     data_type::parse_v3,
     selection::{DimensionSelection, ReadRequest, Region},
 };
-use proptest::{collection::vec, prelude::*, sample::select};
-use serde_json::{Value, json};
-use store::MemoryStore;
-use tokio::runtime;
+use zarrd_store::MemoryStore;
 
 /// An array of `uint16` whose elements are their own indices, except in missing chunks.
 #[derive(Clone, Debug)]

@@ -5,20 +5,20 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use array::{
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use serde_json::{Value, json};
+use zarrd_array::{
     ArrayError, ArrayRead, Arrays, ConvertOptions, CreateOptions, Depth, NodeError, Options, SettledIntents, WriteError,
 };
-use async_trait::async_trait;
-use codec::Elements;
-use futures::TryStreamExt;
-use meta::{
+use zarrd_codec::Elements;
+use zarrd_meta::{
     Dialect, NodePath,
     documents::NodePatch,
     selection::{ReadRequest, Selection},
     zom::Zom,
 };
-use serde_json::{Value, json};
-use store::{
+use zarrd_store::{
     ByteRange, GetResult, Guarantees, Key, Keyed, MemoryStore, Operation, Precondition, ServedStore, StoreError,
     StoreWrapper, WriteableStore,
 };
@@ -52,20 +52,20 @@ impl StoreWrapper for ChangingStore {
         Ok(())
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<store::ValueMeta>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<zarrd_store::ValueMeta>, StoreError> {
         if self.moving.load(Ordering::Relaxed) && key.as_str() == "g/a/zarr.json" {
             self.moving.store(false, Ordering::Relaxed);
-            let value = store::ReadableStore::get(&self.memory, key, None).await?.unwrap().bytes().await?;
+            let value = zarrd_store::ReadableStore::get(&self.memory, key, None).await?.unwrap().bytes().await?;
             self.memory.erase(key, Precondition::none()).await?;
             self.memory.set(&Key::parse("g/b/zarr.json").unwrap(), value.into(), Precondition::none()).await?;
         }
-        let found = store::ReadableStore::head(&self.memory, key).await?;
+        let found = zarrd_store::ReadableStore::head(&self.memory, key).await?;
         self.change(key).await?;
         Ok(found)
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        let found = store::ReadableStore::get(&self.memory, key, range).await?;
+        let found = zarrd_store::ReadableStore::get(&self.memory, key, range).await?;
         self.change(key).await?;
         Ok(found)
     }
@@ -78,7 +78,7 @@ impl ChangingStore {
         if key.as_str() == self.changing
             && self.changes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_due).is_ok()
         {
-            let value = store::ReadableStore::get(&self.memory, key, None).await?.unwrap().bytes().await?;
+            let value = zarrd_store::ReadableStore::get(&self.memory, key, None).await?.unwrap().bytes().await?;
             self.memory.set(key, value.into(), Precondition::none()).await?;
         }
         Ok(())

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use array::{Arrays, Options, ReduceRequest};
-use codec::{ChunkRepresentation, CodecChain, Elements};
-use compute::{Edge, Function, ReducedDimensions, ReductionRequest};
 use futures::TryStreamExt;
-use meta::{
+use serde_json::json;
+use tokio::runtime;
+use zarrd_array::{Arrays, Options, ReduceRequest};
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_compute::{Edge, Function, ReducedDimensions, ReductionRequest};
+use zarrd_meta::{
     NodePath,
     codecs::CodecSpec,
     data_type::parse_v3,
     selection::{ReadRequest, Selection},
 };
-use serde_json::json;
-use store::{Key, MemoryStore, Precondition, WriteableStore};
-use tokio::runtime;
+use zarrd_store::{Key, MemoryStore, Precondition, WriteableStore};
 
 const ROWS: u64 = 64;
 const COLUMNS: u64 = 256;

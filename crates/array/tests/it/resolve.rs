@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use array::{ArrayError, Arrays, Options};
-use codec::Elements;
 use futures::StreamExt;
-use meta::{
+use serde_json::{Value, json};
+use zarrd_array::{ArrayError, Arrays, Options};
+use zarrd_codec::Elements;
+use zarrd_meta::{
     Dialect, NodePath,
     documents::DocumentError,
     selection::{ReadRequest, Selection},
 };
-use serde_json::{Value, json};
-use store::{Key, MemoryStore, Precondition, WriteableStore};
+use zarrd_store::{Key, MemoryStore, Precondition, WriteableStore};
 
 struct Lab {
     store: Arc<MemoryStore>,

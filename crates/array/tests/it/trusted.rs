@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use array::{ArrayError, Arrays, Depth, MemberPage, NodeError, Options};
-use meta::{Dialect, NodePath};
 use serde_json::{Map, Value, json};
-use store::{
+use zarrd_array::{ArrayError, Arrays, Depth, MemberPage, NodeError, Options};
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::{
     Consolidated, Guarantees, Key, Keyed, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, ReadableStore,
     ServedStore, WriteableStore,
 };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use array::{ArrayError, Arrays, Depth, NodeError, Options};
 use async_trait::async_trait;
-use meta::NodePath;
 use serde_json::{Value, json};
-use store::{
+use zarrd_array::{ArrayError, Arrays, Depth, NodeError, Options};
+use zarrd_meta::NodePath;
+use zarrd_store::{
     Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ServedStore, StoreError, StoreWrapper,
     WriteableStore,
 };

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use crate::common::{Elements, TestArray, codecs, dimension, path, selection};
-use array::{ArrayError, ElementSource, EmptyChunks, Options, WriteError, WriteReport};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use meta::selection::Selection;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use store::{Key, MemoryStore, Precondition, ReadableStore, StoreError, UploadError, Version};
 use tokio::{runtime, task::JoinSet};
+use zarrd_array::{ArrayError, ElementSource, EmptyChunks, Options, WriteError, WriteReport};
+use zarrd_meta::selection::Selection;
+use zarrd_store::{Key, MemoryStore, Precondition, ReadableStore, StoreError, UploadError, Version};
 
 /// One write.
 #[derive(Clone, Debug)]
 struct Write {
-    selection: Vec<meta::selection::DimensionSelection>,
+    selection: Vec<zarrd_meta::selection::DimensionSelection>,
     seed: u16,
     /// The length of the body's parts.
     part: usize,

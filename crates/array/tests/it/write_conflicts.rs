@@ -5,15 +5,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use array::{ArrayError, Arrays, ElementSource, Options, WriteError, WriteReport};
 use async_trait::async_trait;
 use bytes::Bytes;
-use meta::{
+use serde_json::json;
+use zarrd_array::{ArrayError, Arrays, ElementSource, Options, WriteError, WriteReport};
+use zarrd_meta::{
     NodePath,
     selection::{ReadRequest, Selection},
 };
-use serde_json::json;
-use store::{
+use zarrd_store::{
     Change, ChangeOutcome, Key, MemoryStore, Precondition, StoreError, StoreWrapper, TransactionalStore, WriteableStore,
 };
 
@@ -75,8 +75,8 @@ async fn read(arrays: &Arrays) -> Vec<u8> {
     let path = NodePath::parse("/a").unwrap();
     let reading = arrays.read(&path, None, &ReadRequest::Select(Selection::default()), 100).await.unwrap();
     let parts = reading.into_stream().map_ok(|part| match part {
-        codec::Elements::Fixed(bytes) => bytes.to_vec(),
-        codec::Elements::Variable(_) => panic!("elements of variable length"),
+        zarrd_codec::Elements::Fixed(bytes) => bytes.to_vec(),
+        zarrd_codec::Elements::Variable(_) => panic!("elements of variable length"),
     });
     parts.try_concat().await.unwrap()
 }

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use codec::{Elements, VariableBuilder, VariableElements};
 use half::f16;
-use meta::{
+use serde_json::Value;
+use zarrd_codec::{Elements, VariableBuilder, VariableElements};
+use zarrd_meta::{
     data_type::{DataType, Number},
     selection::DimensionSelection,
 };
-use serde_json::Value;
 
 use super::key::{KeyRef, LabelType, TimeScale, Width};
 use crate::{

@@ -10,7 +10,7 @@
 //!
 //! A text in quotes is taken as it is, with `""` for a quote. The leftmost `..` that is not in quotes splits a range.
 
-use meta::json::{Json, Kind};
+use zarrd_meta::json::{Json, Kind};
 
 use super::{
     error::LabelError,

@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, ops::Range};
 
-use meta::selection::{Item, MAX_LIST_LEN, Slice};
+use zarrd_meta::selection::{Item, MAX_LIST_LEN, Slice};
 
 use super::{
     coordinate::{Coordinate, Order},

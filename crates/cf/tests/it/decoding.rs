@@ -1,11 +1,11 @@
 //! Arrays decode as with `xarray.open_zarr`: `tests/clients/cf_decoding.py` makes the table with xarray 2026.9.0.
 
 use bytes::Bytes;
-use cf::{CfError, Decoding};
-use codec::Elements;
 use half::f16;
-use meta::{Dialect, data_type::parse_v3, json::Json};
 use serde_json::Value;
+use zarrd_cf::{CfError, Decoding};
+use zarrd_codec::Elements;
+use zarrd_meta::{Dialect, data_type::parse_v3, json::Json};
 
 const TABLE: &str = include_str!("../data/decoding.jsonl");
 

@@ -1,12 +1,12 @@
 //! The notation of selections by label, its limits, and the attributes that say that elements are packed.
 
-use cf::{
+use serde_json::{Value, json};
+use zarrd_cf::{
     Coordinate, Label, LabelError, LabelSelection, LabelText, MAX_LABEL_SIZE, MAX_LABELS, MAX_SELECTION_SIZE, Match,
     TextSource, is_undecoded,
 };
-use codec::Elements;
-use meta::{Dialect, data_type::parse_v3, json::Json};
-use serde_json::{Value, json};
+use zarrd_codec::Elements;
+use zarrd_meta::{Dialect, data_type::parse_v3, json::Json};
 
 fn text(text: &str) -> LabelText {
     LabelText { text: text.to_owned(), source: TextSource::Plain }
@@ -111,9 +111,9 @@ fn labels_have_the_type_of_their_coordinate() {
         let notation = format!("\"{bad}\"");
         assert!(matches!(select(&floats, &notation), Err(LabelError::Invalid { .. })), "{bad}");
     }
-    assert_eq!(select(&floats, "3~").unwrap(), meta::selection::Item::Index(2));
-    assert_eq!(select(&floats, "2.25~").unwrap(), meta::selection::Item::Index(2), "the larger one");
-    assert_eq!(select(&floats, "2.2499~").unwrap(), meta::selection::Item::Index(0));
+    assert_eq!(select(&floats, "3~").unwrap(), zarrd_meta::selection::Item::Index(2));
+    assert_eq!(select(&floats, "2.25~").unwrap(), zarrd_meta::selection::Item::Index(2), "the larger one");
+    assert_eq!(select(&floats, "2.2499~").unwrap(), zarrd_meta::selection::Item::Index(0));
     assert!(matches!(select(&floats, "1~-0.5"), Err(LabelError::Invalid { .. })));
     assert!(matches!(select(&floats, "1~PT1H"), Err(LabelError::Invalid { .. })));
     let Err(LabelError::NotFound { label, near }) = select(&floats, "2") else { panic!() };
@@ -129,8 +129,8 @@ fn labels_have_the_type_of_their_coordinate() {
     for bad in ["2020-13", "2020-02-30", "20200101", "2020-01-01T25", "P1D", "-P", "2020-01-01T00:00:00+99"] {
         assert!(matches!(select(&times, bad), Err(LabelError::Invalid { .. })), "{bad}");
     }
-    assert_eq!(select(&times, "2020-01-01T00:00:00").unwrap(), meta::selection::Item::Index(0));
-    assert_eq!(select(&times, "-P1M").unwrap(), meta::selection::Item::Index(0));
+    assert_eq!(select(&times, "2020-01-01T00:00:00").unwrap(), zarrd_meta::selection::Item::Index(0));
+    assert_eq!(select(&times, "-P1M").unwrap(), zarrd_meta::selection::Item::Index(0));
     assert!(matches!(select(&times, "-P9999999Y9999999Y"), Err(LabelError::Invalid { .. })));
 }
 

@@ -2,15 +2,15 @@
 //! and cftime 1.6.6.
 
 use bytes::Bytes;
-use cf::{Coordinate, Decoding, LabelError, LabelSelection};
-use codec::{Elements, VariableBuilder};
-use meta::{
+use serde_json::{Value, json};
+use zarrd_cf::{Coordinate, Decoding, LabelError, LabelSelection};
+use zarrd_codec::{Elements, VariableBuilder};
+use zarrd_meta::{
     Dialect,
     data_type::parse_v3,
     json::Json,
     selection::{DimensionSelection, Item, Selection},
 };
-use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("../data/labels.jsonl");
 

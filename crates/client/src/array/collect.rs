@@ -112,7 +112,7 @@ fn count_mismatch() -> ArrayError {
 #[cfg(test)]
 mod tests {
     use half::{bf16, f16};
-    use meta::Dialect;
+    use zarrd_meta::Dialect;
 
     use super::*;
     use crate::remote::RemoteError;

@@ -1,10 +1,10 @@
 //! Elements and their descriptions.
 
 use bytes::{Buf, Bytes};
-use meta::Dialect;
 use reqwest::header::ETAG;
-use store::Version;
-use wire::{array, etag, headers};
+use zarrd_meta::Dialect;
+use zarrd_store::Version;
+use zarrd_wire::{array, etag, headers};
 
 use super::ArrayError;
 use crate::{error::RequestError, response::Response};
@@ -72,7 +72,7 @@ impl Elements {
     /// Splits elements of variable length, in C order. They share the memory of the response.
     ///
     /// ```
-    /// # fn example(elements: client::Elements) -> Result<(), client::ArrayError> {
+    /// # fn example(elements: zarrd_client::Elements) -> Result<(), zarrd_client::ArrayError> {
     /// for bytes in elements.byte_strings()? {
     ///     println!("{} bytes", bytes.len());
     /// }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use meta::{NodePath, selection::Selection};
 use serde_json::Value;
-use store::{StoreError, Version};
-use wire::problem::ProblemType;
+use zarrd_meta::{NodePath, selection::Selection};
+use zarrd_store::{StoreError, Version};
+use zarrd_wire::problem::ProblemType;
 
 use crate::{
     error::{RequestError, TransportError},

@@ -2,10 +2,10 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
-use store::Payload;
-use wire::array::Format;
+use zarrd_store::Payload;
+use zarrd_wire::array::Format;
 #[cfg(feature = "ndarray")]
-use wire::elements::npy::render_header;
+use zarrd_wire::elements::npy::render_header;
 
 #[cfg(feature = "ndarray")]
 use super::NpyElement;
@@ -14,14 +14,14 @@ use super::{ArrayError, Element};
 /// Elements to be written, in the C order of the region.
 ///
 /// ```
-/// use client::NewElements;
+/// use zarrd_client::NewElements;
 /// use serde_json::json;
 ///
 /// let numbers = NewElements::from(&[1.5_f32, 2.5]);
 /// let zero_everywhere = NewElements::from(json!(0));
 /// let rows = NewElements::from(json!([[1, 2], [3, 4]]));
 /// let strings = NewElements::strings(["a", "bc"])?;
-/// # Ok::<(), client::ArrayError>(())
+/// # Ok::<(), zarrd_client::ArrayError>(())
 /// ```
 #[derive(Debug)]
 pub struct NewElements {

@@ -13,15 +13,15 @@ mod write;
 
 use std::{fmt, sync::Arc};
 
-use meta::{
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use zarrd_meta::{
     Dialect, NodePath, select,
     selection::{ReadRequest, Selection},
 };
-use operations::WriteReport;
-use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
-use store::{Precondition, Version};
-use wire::{array::Format, chunks::ChunkMap, query::ChunksQuery, routes};
+use zarrd_operations::WriteReport;
+use zarrd_store::{Precondition, Version};
+use zarrd_wire::{array::Format, chunks::ChunkMap, query::ChunksQuery, routes};
 
 #[cfg(feature = "ndarray")]
 pub use self::element::NpyElement;

@@ -1,8 +1,8 @@
 //! Conversion of unsuccessful responses into errors.
 
-use meta::NodePath;
 use reqwest::StatusCode;
-use wire::{
+use zarrd_meta::NodePath;
+use zarrd_wire::{
     etag,
     problem::{Problem, ProblemType},
 };
@@ -205,10 +205,10 @@ fn from_status(response: &ErrorResponse, path: &NodePath) -> ArrayError {
 mod tests {
     use std::time::Duration;
 
-    use meta::select;
     use serde_json::json;
-    use store::{StoreError, UploadError, Version};
-    use wire::problem::Members;
+    use zarrd_meta::select;
+    use zarrd_store::{StoreError, UploadError, Version};
+    use zarrd_wire::problem::Members;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! Queries: what a server computes of the elements of an array, and shows of them.
 
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     selection::{Selection, Slice},
 };
-use wire::{
+use zarrd_wire::{
     array::Format,
     query::{
         Decode, DimensionParameter, Edge, ElementsQuery, Keepdims, PictureAnswer, PictureQuery, SelectBy, StatsQuery,
@@ -16,7 +16,7 @@ use wire::{
 /// applied in the order select, decode, reduce, cast, whatever the order of the calls.
 ///
 /// ```
-/// use client::Query;
+/// use zarrd_client::Query;
 ///
 /// let january = Query::new().sel("time", "2020-01").sel("lat", "52.5~").decode_cf().reduce(["mean"], ["time"]);
 /// # let _ = january;

@@ -1,14 +1,14 @@
 //! Requests for elements.
 
 use bytes::Bytes;
-use meta::{Dialect, NodePath, selection::ReadRequest};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, IF_NONE_MATCH},
 };
 use serde::de::DeserializeOwned;
-use store::Version;
-use wire::{array::Format, etag, headers, query::ElementsQuery, routes};
+use zarrd_meta::{Dialect, NodePath, selection::ReadRequest};
+use zarrd_store::Version;
+use zarrd_wire::{array::Format, etag, headers, query::ElementsQuery, routes};
 
 use super::{ArrayError, Description, problem, stream::ElementsResponse};
 use crate::{deadline::Deadline, error::RequestError, response::Response, retry::FailedAttempt, transport::Transport};

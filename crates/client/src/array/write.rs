@@ -1,14 +1,14 @@
 //! Writes of elements.
 
 use bytes::Bytes;
-use meta::{Dialect, NodePath, selection::Selection};
-use operations::WriteReport;
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Payload, Precondition};
-use wire::{
+use zarrd_meta::{Dialect, NodePath, selection::Selection};
+use zarrd_operations::WriteReport;
+use zarrd_store::{Payload, Precondition};
+use zarrd_wire::{
     array::Format,
     etag,
     node::WriteAnswer,

@@ -3,7 +3,7 @@
 //! Stored metadata may use codecs and data types that this client does not know, and keeps its spelling. Documents are
 //! therefore neither checked nor normalized, unlike by [`Zom::parse`], which parses hierarchies to be declared.
 
-use meta::{
+use zarrd_meta::{
     json::{Json, Member},
     zom::{Group, Node, Zom, ZomFormat},
 };

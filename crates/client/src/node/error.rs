@@ -1,7 +1,7 @@
 //! Errors of the node client.
 
-use meta::{NodePath, zom::Violation};
-use operations::NodeRejection;
+use zarrd_meta::{NodePath, zom::Violation};
+use zarrd_operations::NodeRejection;
 
 use crate::{error::RequestError, remote::RemoteError};
 

@@ -9,14 +9,14 @@ mod request;
 use std::{fmt, sync::Arc};
 
 use futures::{Stream, stream};
-use meta::{
+use serde_json::{Map, Value};
+use zarrd_meta::{
     Dialect, NodePath,
     zom::{self, Zom},
 };
-use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
-use serde_json::{Map, Value};
-use store::{Cursor, KeyCount, Precondition};
-use wire::query::{Include, MembersPage, NodePostQuery, NodeQuery};
+use zarrd_operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
+use zarrd_store::{Cursor, KeyCount, Precondition};
+use zarrd_wire::query::{Include, MembersPage, NodePostQuery, NodeQuery};
 
 use self::request::NodeRequest;
 pub use self::{

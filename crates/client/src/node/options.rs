@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use meta::{
+use serde_json::{Map, Value, json};
+use zarrd_meta::{
     Dialect, NodePath,
     json::Json,
     zom::{Difference, Node, Zom},
 };
-use operations::{IfExists, LossPolicy, NodeInfo};
-use serde_json::{Map, Value, json};
-use store::{Cursor, Precondition, Version};
+use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
+use zarrd_store::{Cursor, Precondition, Version};
 
 use crate::{precondition, retry::Idempotency};
 

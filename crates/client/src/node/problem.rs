@@ -1,9 +1,9 @@
 //! Conversion of unsuccessful responses into errors.
 
-use meta::{NodePath, zom::Violation};
-use operations::NodeRejection;
 use reqwest::StatusCode;
-use wire::{
+use zarrd_meta::{NodePath, zom::Violation};
+use zarrd_operations::NodeRejection;
+use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
     query::TARGET,
     rejection,
@@ -157,10 +157,10 @@ fn from_status(response: &ErrorResponse, path: &NodePath) -> NodeError {
 mod tests {
     use std::time::Duration;
 
-    use meta::json::Json;
     use serde_json::json;
-    use store::Version;
-    use wire::node;
+    use zarrd_meta::json::Json;
+    use zarrd_store::Version;
+    use zarrd_wire::node;
 
     use super::*;
 
@@ -181,7 +181,7 @@ mod tests {
             unsupported: Some("the codec x".into()),
             array: Some("/above".into()),
             dialect: Some("draft".into()),
-            current: Some(wire::etag::text(Version::from_u128(5))),
+            current: Some(zarrd_wire::etag::text(Version::from_u128(5))),
             parameter: Some("target".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference {
@@ -274,7 +274,7 @@ mod tests {
         assert!(differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none());
         let error = error_of(ProblemType::DialectConflict);
         let NodeError::Rejected(NodeRejection::DialectConflict { dialect, .. }) = error else { panic!("{error:?}") };
-        assert_eq!(dialect, meta::Dialect::Draft);
+        assert_eq!(dialect, zarrd_meta::Dialect::Draft);
         let error = error_of(ProblemType::LossyConversion);
         let NodeError::Rejected(NodeRejection::LossyConversion { losses, .. }) = error else { panic!("{error:?}") };
         assert_eq!((losses[0].0.to_string().as_str(), losses[0].1.property.as_str()), ("/named/a", "it"));

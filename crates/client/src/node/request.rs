@@ -1,20 +1,20 @@
 //! Requests for nodes.
 
 use bytes::Bytes;
-use meta::{
-    Dialect, NodePath,
-    convert::Loss,
-    extensions::Link,
-    json::{Json, Member},
-};
-use operations::{BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{Cursor, Key, KeyCount, Precondition, Version};
-use wire::{
+use zarrd_meta::{
+    Dialect, NodePath,
+    convert::Loss,
+    extensions::Link,
+    json::{Json, Member},
+};
+use zarrd_operations::{BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
+use zarrd_store::{Cursor, Key, KeyCount, Precondition, Version};
+use zarrd_wire::{
     etag, headers,
     listing::Erased,
     node::{self, ConvertReport, Source, ValidateReport},

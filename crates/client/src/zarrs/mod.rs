@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use std::sync::Arc;
-//! use client::{BaseUrl, HttpStore, zarrs::ZarrsStore};
+//! use zarrd_client::{BaseUrl, HttpStore, zarrs::ZarrsStore};
 //! use zarrs_storage::AsyncReadableWritableListableStorage;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,7 +20,7 @@ use std::{io, sync::Arc};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{
+use zarrd_store::{
     Key, ListableStore, MAX_PAGE_ENTRIES, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
     list_all,
 };
@@ -215,7 +215,7 @@ fn to_zarrs_key(key: &Key) -> Result<StoreKey, StorageError> {
     Ok(StoreKey::new(key.as_str())?)
 }
 
-fn invalid(error: store::KeyError, text: &str) -> StorageError {
+fn invalid(error: zarrd_store::KeyError, text: &str) -> StorageError {
     StorageError::Unsupported(format!("invalid key or prefix {text:?}: {error}"))
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{ByteRange, Key, ReadableStore, StoreError, ValueMeta};
+use zarrd_store::{ByteRange, Key, ReadableStore, StoreError, ValueMeta};
 use zarrs_storage::{
     StorageError,
     byte_range::{ByteRange as ZarrsRange, InvalidByteRangeError},

@@ -1,18 +1,18 @@
 //! Reads of arrays, with the client and a zarrd server.
 
 mod reads {
-    use array::Options;
     use bytes::BytesMut;
-    use client::{
-        ArrayClient, ArrayError, ChunksQuery, Dialect, Element, Format, NodePath, PictureQuery, Query, ReadRequest,
-        Selection, select,
-    };
     use futures::TryStreamExt;
     use half::f16;
     use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
     use serde_json::{Value, json};
-    use server::{Limits, Settings};
-    use store::{Key, MemoryStore, Precondition, WriteableStore};
+    use zarrd_array::Options;
+    use zarrd_client::{
+        ArrayClient, ArrayError, ChunksQuery, Dialect, Element, Format, NodePath, PictureQuery, Query, ReadRequest,
+        Selection, select,
+    };
+    use zarrd_server::{Limits, Settings};
+    use zarrd_store::{Key, MemoryStore, Precondition, WriteableStore};
 
     use crate::test_server::TestServer;
 

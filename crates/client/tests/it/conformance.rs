@@ -1,8 +1,8 @@
 //! The conformance tests of stores, with the client and a zarrd server.
 
 mod over_http {
-    use client::HttpStore;
-    use store_testkit::Factory;
+    use zarrd_client::HttpStore;
+    use zarrd_store_testkit::Factory;
 
     use crate::test_server::TestServer;
 
@@ -18,5 +18,5 @@ mod over_http {
         }
     }
 
-    store_testkit::conformance_tests!(Http => readable_writeable_listable);
+    zarrd_store_testkit::conformance_tests!(Http => readable_writeable_listable);
 }

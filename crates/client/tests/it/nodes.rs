@@ -2,15 +2,15 @@
 
 mod hierarchies {
     use bytes::Bytes;
-    use client::{
+    use futures::{StreamExt, stream};
+    use serde_json::{Map, Value, json};
+    use zarrd_client::{
         ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
         NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch, RemoteError, Zom,
         select, zom,
     };
-    use futures::{StreamExt, stream};
-    use serde_json::{Map, Value, json};
-    use server::{AccessPolicy, Right, Settings};
-    use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
+    use zarrd_server::{AccessPolicy, Right, Settings};
+    use zarrd_store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
     use crate::test_server::TestServer;
 

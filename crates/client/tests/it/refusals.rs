@@ -4,10 +4,10 @@ mod errors {
     use std::{sync::Arc, time::Duration};
 
     use bytes::Bytes;
-    use client::RemoteError;
     use futures::{StreamExt, stream};
-    use server::{AccessPolicy, Limits, Right, Settings};
-    use store::{
+    use zarrd_client::RemoteError;
+    use zarrd_server::{AccessPolicy, Limits, Right, Settings};
+    use zarrd_store::{
         Key, KeyCount, MemoryLimits, MemoryStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
         UploadError, Version, WriteableStore,
     };

@@ -7,11 +7,11 @@ mod links {
         time::{Duration, SystemTime},
     };
 
-    use access::{AccessDirectory, CredentialId, Grants, NewToken};
-    use client::{BaseUrl, HttpStore, RemoteError, ShareClient, Token};
-    use server::{AccessPolicy, AnonymousAccess, Settings};
-    use store::{Key, MemoryStore, Precondition, Prefix, ReadableStore, WriteableStore};
     use tempfile::TempDir;
+    use zarrd_access::{AccessDirectory, CredentialId, Grants, NewToken};
+    use zarrd_client::{BaseUrl, HttpStore, RemoteError, ShareClient, Token};
+    use zarrd_server::{AccessPolicy, AnonymousAccess, Settings};
+    use zarrd_store::{Key, MemoryStore, Precondition, Prefix, ReadableStore, WriteableStore};
 
     use crate::test_server::TestServer;
 
@@ -61,7 +61,7 @@ mod links {
     async fn refusal(url: &str, name: &str) -> RemoteError {
         let store = HttpStore::new(BaseUrl::parse(url).unwrap()).unwrap();
         match store.get(&key(name), None).await.map(drop).unwrap_err() {
-            store::StoreError::Backend { source, .. } => *source.downcast().unwrap(),
+            zarrd_store::StoreError::Backend { source, .. } => *source.downcast().unwrap(),
             other => panic!("{other:?}"),
         }
     }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use client::{BaseUrl, HttpStore};
-use server::{App, Settings, serve};
-use store::MemoryStore;
 use tokio::{net::TcpListener, task::JoinHandle};
+use zarrd_client::{BaseUrl, HttpStore};
+use zarrd_server::{App, Settings, serve};
+use zarrd_store::MemoryStore;
 
 /// A server that runs until it is dropped.
 pub(crate) struct TestServer {

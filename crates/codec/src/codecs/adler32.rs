@@ -20,7 +20,7 @@
 //!
 //! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
-use meta::codecs::{CodecSpec, Namespace};
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::checksum::{Location, create_with_location};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext};

@@ -23,11 +23,11 @@
 //! kind, because NumPy's result depends on its version. The number of elements does not change.
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterKernel},

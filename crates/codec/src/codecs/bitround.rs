@@ -25,11 +25,11 @@
 //! registered codec are not encoded. The number of elements does not change.
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Number, StoredOrder},
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterElements, FilterKernel},

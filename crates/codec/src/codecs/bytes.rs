@@ -24,11 +24,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Layout, StoredOrder},
 };
-use serde::Deserialize;
 
 use crate::{
     ArrayToBytes, ByteSwap, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Elements,

@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 use ::bzip2::{Action, Compress, Compression, Decompress, Status};
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
 use crate::{

@@ -25,12 +25,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use serde_json::Value;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Layout, Number, StoredOrder, V2Context, parse_v2},
 };
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
     filter::{self, FilterElements, FilterKernel},

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use meta::codecs::CodecSpec;
 use serde::Deserialize;
+use zarrd_meta::codecs::CodecSpec;
 
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecInput, Cost, EncodedSizeBound, factory::parse_configuration,

@@ -24,11 +24,11 @@
 //! add them. Chunks without elements are encoded; numcodecs fails on them. The number of elements does not change.
 
 use bytes::{Bytes, BytesMut};
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterKernel},

@@ -2,11 +2,11 @@
 
 use std::{fs, path::Path};
 
-use meta::{
+use serde_json::{Map, Value, json};
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{V2Context, parse_v2, parse_v3},
 };
-use serde_json::{Map, Value, json};
 
 use super::FACTORIES;
 use crate::{BytesRepresentation, ChunkRepresentation, CodecFactory, CodecInput, builder, registry};

@@ -7,7 +7,7 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{DataType, StoredOrder},
 };

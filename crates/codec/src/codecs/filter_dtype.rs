@@ -1,11 +1,11 @@
 //! The `dtype`s of filters that support both numbers and times.
 
-use meta::{
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{DataType, Number, StoredOrder, V2Context, parse_v2},
 };
-use serde::{Deserialize, Deserializer, de::Error};
-use serde_json::Value;
 
 use super::{filter::FilterElements, numbers::Dtype};
 use crate::{ChainError, CodecInput, factory::invalid_configuration};

@@ -27,11 +27,11 @@
 //! change.
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},

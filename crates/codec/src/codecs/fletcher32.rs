@@ -22,8 +22,8 @@
 //!
 //! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};

@@ -28,11 +28,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::{
+use serde::{Deserialize, de::IgnoredAny};
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     json::Json,
 };
-use serde::{Deserialize, de::IgnoredAny};
 
 use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
@@ -159,7 +159,7 @@ fn end_of_item(text: &str) -> Option<usize> {
 }
 
 impl Json2 {
-    /// Reads a nested list of this shape. The recursion is at most [`MAX_RANK`](meta::limits::MAX_RANK) deep.
+    /// Reads a nested list of this shape. The recursion is at most [`MAX_RANK`](zarrd_meta::limits::MAX_RANK) deep.
     fn read(&self, text: &str, shape: &[u64], out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
         let Some((&extent, inner)) = shape.split_first() else {
             return push_element(text, out, budget);
@@ -236,7 +236,7 @@ impl ArrayToBytes for Json2 {
         if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.num_elements()) {
             return Err(shape_mismatch());
         }
-        if items != shape.first().copied().unwrap_or(1) || shape.len() > meta::limits::MAX_RANK {
+        if items != shape.first().copied().unwrap_or(1) || shape.len() > zarrd_meta::limits::MAX_RANK {
             return Err(shape_mismatch());
         }
         let mut out = VariableBuilder::new(budget);

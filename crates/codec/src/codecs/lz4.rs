@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use ::lz4::block::{self, CompressionMode};
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::bounded_output::compressed_size_bound;
 use crate::{

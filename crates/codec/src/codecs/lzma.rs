@@ -31,8 +31,8 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, MatchFinder, Mode, Status, Stream};
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
 use crate::{

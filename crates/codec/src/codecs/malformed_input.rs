@@ -1,8 +1,8 @@
 //! Compressors and checksums with malformed and hostile input.
 
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use proptest::prelude::*;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::golden::{Content, KNOWN};
 use crate::{BytesRepresentation, BytesToBytes, Codec, CodecError, CodecInput, EncodedSizeBound, builder, registry};

@@ -20,12 +20,12 @@
 //!
 //! The words lie within the element, in order and without overlap. The encoded bytes have exactly the chunk's size.
 
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{StoredOrder, WordRun},
     limits::MAX_FIELDS,
 };
-use serde::Deserialize;
 
 use super::bytes::BytesCodec;
 use crate::{

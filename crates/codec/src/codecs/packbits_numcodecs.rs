@@ -24,11 +24,11 @@
 //! number of booleans than the chunk has.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterElements, FilterKernel},

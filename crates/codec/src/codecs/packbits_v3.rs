@@ -26,11 +26,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use crate::{
     ArrayToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements, EncodedSizeBound,

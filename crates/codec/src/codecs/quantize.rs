@@ -23,11 +23,11 @@
 //! Both types are floating-point types. The number of elements does not change.
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::Number,
 };
-use serde::Deserialize;
 
 use super::{
     filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},

@@ -22,13 +22,13 @@
 //! decoding divides by `scale`. The number of elements does not change.
 
 use bytes::Bytes;
-use meta::{
+use serde::Deserialize;
+use serde_json::Value;
+use zarrd_meta::{
     Dialect,
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Number, StoredOrder},
 };
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::{
     filter::{self, FilterElements, FilterKernel},

@@ -25,18 +25,18 @@
 //!
 //! An inner chunk lies within the shard and outside its index, and is at most as long as its chain allows. Inner chunks
 //! may share bytes unless they are shards. The index's chain consists of codecs with an exact encoded size. Shards are
-//! nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
+//! nested at most [`MAX_SHARD_DEPTH`](zarrd_meta::limits::MAX_SHARD_DEPTH) deep.
 
 use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use meta::{
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::parse_v3,
     grid::ChunkGrid,
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
 
 use super::tiling::{self, Tiles};
 use crate::{

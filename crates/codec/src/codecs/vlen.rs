@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use meta::codecs::CodecSpec;
+use zarrd_meta::codecs::CodecSpec;
 
 use crate::{
     ArrayToBytes, ByteSwap, ChainError, Codec, CodecError, CodecInput, Cost, Elements, EncodedSizeBound,

@@ -21,12 +21,12 @@
 //! There are exactly as many elements as the chunk has, each with complete inner elements, within the bytes and the
 //! memory budget. Bytes after the last element, which numcodecs ignores, are an error.
 
-use meta::{
+use serde::Deserialize;
+use serde_json::Value;
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{V2Context, parse_v2},
 };
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::vlen::{self, ElementKind};
 use crate::{

@@ -22,8 +22,8 @@
 //! There are exactly as many elements as the chunk has, within the bytes and the memory budget. Bytes after the last
 //! element, which numcodecs ignores, are an error.
 
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::vlen::{self, ElementKind};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};

@@ -24,8 +24,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::{
     bounded_output::{BoundedOutput, compressed_size_bound},

@@ -29,8 +29,8 @@ use std::{cell::RefCell, sync::Arc};
 
 use ::zstd::zstd_safe::{self, CCtx, CParameter, DCtx, zstd_sys::ZSTD_ErrorCode};
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::bounded_output::{compressed_size_bound, initial_capacity, into_bytes};
 use crate::{

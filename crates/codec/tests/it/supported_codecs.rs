@@ -19,7 +19,7 @@ fn documented() -> BTreeSet<String> {
 #[test]
 fn readme_lists_every_codec() {
     // Every uncompressed array has `bytes`, whose old name is `endian`: they are not worth a row.
-    let supported = codec::supported_codecs().map(|(_, name)| name.to_owned());
+    let supported = zarrd_codec::supported_codecs().map(|(_, name)| name.to_owned());
     let supported: BTreeSet<_> = supported.filter(|name| !["bytes", "endian"].contains(&name.as_str())).collect();
     assert_eq!(documented(), supported);
 }

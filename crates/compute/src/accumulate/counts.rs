@@ -2,9 +2,9 @@
 
 use std::{any::Any, ops::Range};
 
-use codec::filled;
 use half::f16;
-use meta::data_type::Number;
+use zarrd_codec::filled;
+use zarrd_meta::data_type::Number;
 
 use super::{Accumulator, Computation, downcast};
 use crate::{

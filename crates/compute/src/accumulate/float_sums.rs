@@ -2,8 +2,8 @@
 
 use std::{any::Any, ops::Range};
 
-use codec::filled;
 use num_bigint::BigInt;
+use zarrd_codec::filled;
 
 use super::{
     Accumulator, Computation, Orders, downcast,

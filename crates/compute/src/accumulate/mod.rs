@@ -12,7 +12,7 @@ mod positions;
 use std::{any::Any, ops::Range};
 
 use half::f16;
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 use crate::{
     element::{Boolean, Time},

@@ -2,7 +2,7 @@
 
 use std::{any::Any, ops::Range};
 
-use codec::filled;
+use zarrd_codec::filled;
 
 use super::{Accumulator, downcast};
 use crate::{

@@ -1,6 +1,6 @@
 //! Floats beyond the first three of exact sums.
 
-use codec::filled;
+use zarrd_codec::filled;
 
 use super::total::two_sum;
 

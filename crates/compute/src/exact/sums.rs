@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
-use codec::filled;
+use zarrd_codec::filled;
 
 use super::{
     further::FurtherFloats,

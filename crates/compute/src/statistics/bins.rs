@@ -2,9 +2,9 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use codec::filled;
 use half::f16;
-use meta::data_type::Number;
+use zarrd_codec::filled;
+use zarrd_meta::data_type::Number;
 
 use super::guess::{Guess, GuessedCounts, Numeric};
 use crate::{accumulate::Accumulator, error::ComputeError};

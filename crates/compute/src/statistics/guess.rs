@@ -5,7 +5,7 @@ use std::{
     ops::{Add, Mul, Sub},
 };
 
-use codec::filled;
+use zarrd_codec::filled;
 
 use crate::{
     element::Element,

@@ -12,8 +12,8 @@ mod ranks;
 use std::sync::Arc;
 
 #[cfg(test)]
-use codec::Elements;
-use meta::data_type::{DataType, Number};
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::{DataType, Number};
 
 use crate::{
     accumulate::{Accumulator, Computation, SPILL_MEMORY},

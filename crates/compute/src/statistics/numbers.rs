@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use half::f16;
-use meta::data_type::Number;
+use zarrd_meta::data_type::Number;
 
 use super::{
     bins::{BinCounts, Edges},

@@ -2,7 +2,7 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use codec::filled;
+use zarrd_codec::filled;
 
 use crate::{accumulate::Accumulator, element::Ordered, error::ComputeError};
 

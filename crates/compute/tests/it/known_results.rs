@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use codec::Elements;
-use compute::{AxisPositions, ComputeError, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest};
-use meta::data_type::DataType;
 use serde_json::json;
+use zarrd_codec::Elements;
+use zarrd_compute::{
+    AxisPositions, ComputeError, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest,
+};
+use zarrd_meta::data_type::DataType;
 
 const NAN: f64 = f64::NAN;
 
@@ -23,7 +25,7 @@ fn results(
         reduced_dimensions: ReducedDimensions::Drop,
         ddof,
     };
-    let data_type: DataType = meta::data_type::parse_v3(&json!(data_type)).unwrap();
+    let data_type: DataType = zarrd_meta::data_type::parse_v3(&json!(data_type)).unwrap();
     let input = Input { data_type, extents: vec![Some(values.len() as u64)], names: vec![None] };
     let reduction = Reduction::new(&request, &input, None).unwrap();
     let grid = Arc::new(GroupGrid::new(&reduction.windows()).unwrap());
@@ -152,7 +154,7 @@ fn of_integers(
     (data_type, values): (&str, &[i64]),
     astype: Option<&str>,
 ) -> Result<(String, Vec<u8>), ComputeError> {
-    let of = |name: &str| meta::data_type::parse_v3(&json!(name)).unwrap();
+    let of = |name: &str| zarrd_meta::data_type::parse_v3(&json!(name)).unwrap();
     let request = ReductionRequest {
         functions: functions.iter().map(|name| name.parse().unwrap()).collect(),
         axes: None,

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use codec::Elements;
-use compute::{AxisPositions, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest, Windows};
-use meta::data_type::{DataType, Number};
 use proptest::prelude::*;
+use zarrd_codec::Elements;
+use zarrd_compute::{AxisPositions, Edge, GroupGrid, Input, ReducedDimensions, Reduction, ReductionRequest, Windows};
+use zarrd_meta::data_type::{DataType, Number};
 
 /// One dimension: its chunk size, the selected indices, and its windows.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use super::{Item, ReadRequest, Selection, Slice};
 /// such an index, and slices are clamped, so the meaning does not change.
 ///
 /// ```
-/// use meta::select;
+/// use zarrd_meta::select;
 ///
 /// assert_eq!(select![0..10, .., -1, [1, 5, 9]].to_string(), "0:10,:,-1,(1,5,9)");
 /// assert_eq!(select![..; -1, 2..; 4, ..., ..-3].to_string(), "::-1,2::4,...,:-3");

@@ -5,7 +5,7 @@
 //! selection.
 //!
 //! ```
-//! use meta::selection::Selection;
+//! use zarrd_meta::selection::Selection;
 //!
 //! let selection: Selection = "2:10, ::-1, (0,5,-1)".parse()?;
 //! assert_eq!(selection.to_string(), "2:10,::-1,(0,5,-1)");

@@ -8,8 +8,8 @@ impl ReadRequest {
     /// The JSON of the request, which [`from_json`](Self::from_json) reads if it is within the limits.
     ///
     /// ```
-    /// use meta::select;
-    /// use meta::selection::ReadRequest;
+    /// use zarrd_meta::select;
+    /// use zarrd_meta::selection::ReadRequest;
     ///
     /// let request = ReadRequest::from(select![0..10; 2, [1, 5, 9]]);
     /// assert_eq!(request.to_json(), br#"{"select":[{"start":0,"stop":10,"step":2},[1,5,9]]}"#);

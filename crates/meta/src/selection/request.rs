@@ -44,7 +44,7 @@ impl ReadRequest {
     /// Parses the JSON of a request: an object with one of the members `select`, `points` and `stack`.
     ///
     /// ```
-    /// use meta::selection::ReadRequest;
+    /// use zarrd_meta::selection::ReadRequest;
     ///
     /// for json in [
     ///     r#"{"select": "0:10, ::2"}"#,
@@ -54,7 +54,7 @@ impl ReadRequest {
     /// ] {
     ///     ReadRequest::from_json(json.as_bytes())?;
     /// }
-    /// # Ok::<(), meta::selection::RequestError>(())
+    /// # Ok::<(), zarrd_meta::selection::RequestError>(())
     /// ```
     ///
     /// The caller limits the size of the body. The request takes at most about ten times as much memory, plus 64 MiB.

@@ -12,12 +12,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use access::{AccessDirectory, CredentialId};
 use axum::extract::FromRequestParts;
 use bytes::Bytes;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use wire::{
+use zarrd_access::{AccessDirectory, CredentialId};
+use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
     routes::parse_credential_id,
     time,

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use access::{AccessDirectory, CredentialId, LinkInfo, MAX_RECORD_LEN, ReadError, TokenInfo};
-use array::Claim;
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
-use store::{Cursor, StoreError};
-use wire::{
+use zarrd_access::{AccessDirectory, CredentialId, LinkInfo, MAX_RECORD_LEN, ReadError, TokenInfo};
+use zarrd_array::Claim;
+use zarrd_store::{Cursor, StoreError};
+use zarrd_wire::{
     headers::JSON,
     problem::ProblemType,
     query::{DEFAULT_LIMIT, PageQuery},

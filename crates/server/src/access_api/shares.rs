@@ -1,12 +1,12 @@
 //! Handlers of share links.
 
-use access::{AccessDirectory, Grant, LinkInfo, NewLink, Right};
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use wire::{access as wire_access, query::PageQuery, routes::share_link_path, time::rfc3339};
+use zarrd_access::{AccessDirectory, Grant, LinkInfo, NewLink, Right};
+use zarrd_wire::{access as wire_access, query::PageQuery, routes::share_link_path, time::rfc3339};
 
 use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
 use crate::{

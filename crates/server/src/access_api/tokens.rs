@@ -1,12 +1,12 @@
 //! Handlers of tokens.
 
-use access::{AccessDirectory, Grants, NewToken, TokenInfo};
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::StatusCode;
-use wire::{access as wire_access, query::PageQuery, time::rfc3339};
+use zarrd_access::{AccessDirectory, Grants, NewToken, TokenInfo};
+use zarrd_wire::{access as wire_access, query::PageQuery, time::rfc3339};
 
 use super::{CredentialPath, Credentials, invalid, no_such_credential, parse, parse_time};
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) async fn create_token(
 ) -> Result<Response, ApiError> {
     let wire_access::NewToken { name, allow, expires } = parse(&bytes)?;
     let grants: Result<Vec<_>, _> = allow.iter().map(|grant| grant.parse()).collect();
-    let grants = grants.map_err(|error: access::GrantError| invalid(Some("/allow"), error.to_string()))?;
+    let grants = grants.map_err(|error: zarrd_access::GrantError| invalid(Some("/allow"), error.to_string()))?;
     let grants = Grants::new(grants).map_err(|error| invalid(Some("/allow"), error.to_string()))?;
     let expires = expires.map(|text| parse_time("/expires", &text)).transpose()?;
     let token = NewToken { name, grants, expires, maker: Some(credentials.caller) };

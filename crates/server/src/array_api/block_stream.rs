@@ -2,13 +2,13 @@
 
 use std::io;
 
-use array::{ArrayError, ReadMetrics, run_short};
 use bytes::Bytes;
-use codec::Elements;
 use futures::{
     StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
+use zarrd_array::{ArrayError, ReadMetrics, run_short};
+use zarrd_codec::Elements;
 
 use super::encode::encoder::{BLOCK_SIZE, ElementEncoder, Progress};
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use array::ArrayResult;
 use futures::{StreamExt, TryStreamExt, stream};
+use zarrd_array::ArrayResult;
 
 use super::block_stream::{Blocks, MetricsGuard, passthrough};
 

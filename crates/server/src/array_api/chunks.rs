@@ -1,14 +1,14 @@
 //! `?chunks`: the chunks that a selection touches.
 
-use array::{ArrayError, ChunkMap};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
 };
-use store::{Cursor, StoreError};
-use wire::{
+use zarrd_array::{ArrayError, ChunkMap};
+use zarrd_store::{Cursor, StoreError};
+use zarrd_wire::{
     array as wire_array, chunks,
     headers::{DATA_TYPE, DIALECT, JSON, SHAPE},
     problem::{Members, Problem, ProblemType},
@@ -94,7 +94,7 @@ async fn page(
     let entries = map.page(start, limit).await?;
     let next = start.saturating_add(entries.len() as u64);
     let cursor = (next < map.touched()).then(|| engine.session.bind(Cursor::from_text(next.to_string())));
-    let chunk = |entry: array::ChunkEntry| chunks::Chunk {
+    let chunk = |entry: zarrd_array::ChunkEntry| chunks::Chunk {
         index: entry.index,
         key: entry.key.map(|key| key.to_string()),
         bytes: entry.bytes,
@@ -125,8 +125,11 @@ async fn bins(map: &ChunkMap, sizes: [u64; 2], axis: Option<&[String]>) -> Resul
     // One dimension has the number of bins of the last one.
     let sizes = if dimensions.len() == 2 { &sizes[..] } else { &sizes[1..] };
     let bins = map.bins(&dimensions, sizes).await?;
-    let axis =
-        |axis: array::BinAxis| chunks::BinAxis { dimension: axis.dimension, starts: axis.starts, chunks: axis.chunks };
+    let axis = |axis: zarrd_array::BinAxis| chunks::BinAxis {
+        dimension: axis.dimension,
+        starts: axis.starts,
+        chunks: axis.chunks,
+    };
     let bins = chunks::Bins {
         axes: bins.axes.into_iter().map(axis).collect(),
         others: bins.others,

@@ -1,8 +1,8 @@
 //! File names for saved responses (RFC 6266).
 
 use http::HeaderValue;
-use meta::NodePath;
-use wire::{array::Format, routes::encode};
+use zarrd_meta::NodePath;
+use zarrd_wire::{array::Format, routes::encode};
 
 /// The maximum length of a node's name in a file name, in bytes; file systems allow 255 for the full name.
 const MAX_NAME: usize = 200;

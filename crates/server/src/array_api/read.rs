@@ -1,10 +1,10 @@
 //! Handlers that read elements.
 
-use array::leave_crowd;
 use axum::response::Response;
-use meta::{Dialect, NodePath};
-use store::{Reads, until_unchanged};
-use wire::query::ElementsQuery;
+use zarrd_array::leave_crowd;
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::{Reads, until_unchanged};
+use zarrd_wire::query::ElementsQuery;
 
 use super::{
     request::ElementsRequest,

@@ -2,17 +2,17 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use array::{ArrayError, ArrayResult, ChunkMap, Indices, NamedSelection, Selected, StatisticsOf, StatisticsRead};
 use bytes::Bytes;
-use cf::LabelSelection;
-use codec::Elements;
-use compute::FUNCTION_DIMENSION;
-use meta::{
+use zarrd_array::{ArrayError, ArrayResult, ChunkMap, Indices, NamedSelection, Selected, StatisticsOf, StatisticsRead};
+use zarrd_cf::LabelSelection;
+use zarrd_codec::Elements;
+use zarrd_compute::FUNCTION_DIMENSION;
+use zarrd_meta::{
     Dialect, NodePath,
     json::Json,
     selection::{Item, ReadRequest, Region, RequestError, Selection},
 };
-use wire::{
+use zarrd_wire::{
     array::Format,
     problem::{Members, Problem, ProblemType},
     query::{CHUNKS, ChunksQuery, DimensionParameter, ElementsQuery, ISEL, LABELS, QueryError, SEL, SELECT, SelectBy},
@@ -310,8 +310,8 @@ fn members_of(
     }
     for entry in value.members() {
         let (name, value) = (entry.name().unwrap_or_default(), entry.value);
-        if dimensions.len() >= meta::limits::MAX_RANK {
-            return Err(invalid_body(member, format!("there are at most {} dimensions", meta::limits::MAX_RANK)));
+        if dimensions.len() >= zarrd_meta::limits::MAX_RANK {
+            return Err(invalid_body(member, format!("there are at most {} dimensions", zarrd_meta::limits::MAX_RANK)));
         }
         dimensions.push(NamedSelection { name, indices: read(&value)? });
     }

@@ -4,7 +4,6 @@ mod limits;
 
 use std::{ops::Range, sync::Arc};
 
-use array::{ArrayError, ArrayResult, ReadMetrics};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -15,12 +14,14 @@ use http::{
         CONTENT_TYPE, ETAG, VARY,
     },
 };
-use meta::{
+use xxhash_rust::xxh3::Xxh3;
+use zarrd_array::{ArrayError, ArrayResult, ReadMetrics};
+use zarrd_meta::{
     Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
-use store::Version;
-use wire::{
+use zarrd_store::Version;
+use zarrd_wire::{
     array::{self as wire_array, CsvHeader, Format},
     etag,
     headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE},
@@ -28,7 +29,6 @@ use wire::{
     query::{ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
     range::{ContentRange, RangeRequest},
 };
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     block_stream::{

@@ -1,19 +1,19 @@
 //! Statistics of elements, as JSON.
 
-use array::StatisticsOf;
 use axum::{body::Body, response::Response};
-use compute::{Statistics, StatisticsRequest};
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
 };
-use meta::{
+use serde_json::{Map, Value, json};
+use zarrd_array::StatisticsOf;
+use zarrd_compute::{Statistics, StatisticsRequest};
+use zarrd_meta::{
     Dialect, NodePath,
     data_type::{DataType, Number},
 };
-use serde_json::{Map, Value, json};
-use store::Version;
-use wire::{
+use zarrd_store::Version;
+use zarrd_wire::{
     array::{self as wire_array, Format},
     etag,
     headers::{CONSISTENCY, DATA_TYPE, DIALECT},

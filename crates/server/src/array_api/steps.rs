@@ -1,9 +1,9 @@
 //! The steps from selected elements to those of a response: decode, reduce, cast.
 
-use array::{ArrayError, ArrayResult, Decode, ReduceRequest, label_means};
-use compute::{ComputeError, Edge, Function, ReducedDimensions, ReductionRequest, find_dimension};
-use meta::{Dialect, NodePath, selection::ReadRequest};
-use wire::query::{self, ElementsQuery, Keepdims, QueryError, REDUCE};
+use zarrd_array::{ArrayError, ArrayResult, Decode, ReduceRequest, label_means};
+use zarrd_compute::{ComputeError, Edge, Function, ReducedDimensions, ReductionRequest, find_dimension};
+use zarrd_meta::{Dialect, NodePath, selection::ReadRequest};
+use zarrd_wire::query::{self, ElementsQuery, Keepdims, QueryError, REDUCE};
 
 use crate::{engine::Engine, error::ApiError};
 

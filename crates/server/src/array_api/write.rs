@@ -1,13 +1,13 @@
 //! Handlers that write elements.
 
-use array::WriteReport;
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, header::ETAG};
-use meta::selection::Selection;
-use wire::{
+use zarrd_array::WriteReport;
+use zarrd_meta::selection::Selection;
+use zarrd_wire::{
     array as wire_array,
     elements::Extents,
     etag,

@@ -2,12 +2,12 @@
 
 use std::{cell::OnceCell, iter::once};
 
-use access::{Denial, Principal, PrincipalKind, Right};
 use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
-use meta::NodePath;
-use store::{KeyError, Prefix};
-use wire::{
+use zarrd_access::{Denial, Principal, PrincipalKind, Right};
+use zarrd_meta::NodePath;
+use zarrd_store::{KeyError, Prefix};
+use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
     query::{ListKind, ListQuery, NodePostQuery},
     routes::{self, PathError, Slashes, StoreTarget, parse_array, parse_node, parse_store},
@@ -81,7 +81,7 @@ pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiE
 
 /// Rejects tokens in the query, where logs and browser histories would record them.
 fn reject_token_in_query(query: &str) -> Result<(), ApiError> {
-    let parameter = ["access_token", "token"].into_iter().find(|name| wire::query::names(query, name));
+    let parameter = ["access_token", "token"].into_iter().find(|name| zarrd_wire::query::names(query, name));
     let Some(parameter) = parameter else { return Ok(()) };
     let members = Members { parameter: Some(parameter.to_owned()), ..Members::default() };
     let problem = Problem::new(ProblemType::UnknownParameter)

@@ -5,8 +5,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use access::{AccessDirectory, Grants, OpenError, Principal, Right};
 use parking_lot::RwLock;
+use zarrd_access::{AccessDirectory, Grants, OpenError, Principal, Right};
 
 /// Rights of anonymous callers, and the tokens that the server accepts.
 #[derive(Clone)]

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use access::{Principal, PrincipalKind, Right};
-use array::{Caller, NodeRights};
 use axum::response::Response;
 use http::{
     HeaderValue,
     header::{CACHE_CONTROL, REFERRER_POLICY},
 };
-use meta::NodePath;
-use store::{Cursor, Prefix};
-use wire::routes;
+use zarrd_access::{Principal, PrincipalKind, Right};
+use zarrd_array::{Caller, NodeRights};
+use zarrd_meta::NodePath;
+use zarrd_store::{Cursor, Prefix};
+use zarrd_wire::routes;
 
 use super::{credential::Scheme, share_link::ShareLink};
 use crate::{
@@ -117,7 +117,7 @@ impl Session {
         }
         match cursor.as_str().rsplit_once('.') {
             Some((cursor, id)) if *id == *self.principal.id => Ok(Cursor::from_text(cursor)),
-            _ => Err(store::StoreError::InvalidCursor.into()),
+            _ => Err(zarrd_store::StoreError::InvalidCursor.into()),
         }
     }
 }

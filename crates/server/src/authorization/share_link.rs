@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use http::{Uri, uri::PathAndQuery};
-use wire::routes::SHARE_LINK_ROOT;
+use zarrd_wire::routes::SHARE_LINK_ROOT;
 
 /// The credential of a share link.
 #[derive(Clone)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use access::{ChangeError, Denial, OpenError, ReadError};
 use http::HeaderValue;
-use wire::problem::{Problem, ProblemType};
+use zarrd_access::{ChangeError, Denial, OpenError, ReadError};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 use super::ApiError;
 

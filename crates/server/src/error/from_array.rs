@@ -1,14 +1,14 @@
 //! Errors of arrays and selections.
 
-use array::{ArrayError, Broken, MemoryError};
-use codec::{ChainError, CodecError};
-use meta::{
+use zarrd_array::{ArrayError, Broken, MemoryError};
+use zarrd_codec::{ChainError, CodecError};
+use zarrd_meta::{
     data_type::TypeError,
     documents::DocumentError,
     limits::MAX_CHUNK_SIZE,
     selection::{ParseError, RequestError, RequestErrorKind, Selection, SelectionError},
 };
-use wire::{
+use zarrd_wire::{
     array::Format,
     problem::{Members, Problem, ProblemType},
     query::{ASTYPE, DECODE},
@@ -166,7 +166,7 @@ impl From<SelectionError> for ApiError {
 impl From<ParseError> for ApiError {
     fn from(error: ParseError) -> Self {
         let members = Members {
-            parameter: Some(wire::query::SELECT.to_owned()),
+            parameter: Some(zarrd_wire::query::SELECT.to_owned()),
             position: Some(error.offset as u64),
             ..Members::default()
         };

@@ -1,7 +1,7 @@
 //! Errors of computing with elements.
 
-use compute::ComputeError;
-use wire::{
+use zarrd_compute::ComputeError;
+use zarrd_wire::{
     problem::{Members, Problem, ProblemType},
     query::ASTYPE,
 };

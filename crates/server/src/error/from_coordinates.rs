@@ -1,9 +1,9 @@
 //! Errors of names and labels.
 
-use array::CoordinateError;
-use cf::{CfError, LabelError};
-use meta::NodePath;
-use wire::problem::{Members, Problem, ProblemType};
+use zarrd_array::CoordinateError;
+use zarrd_cf::{CfError, LabelError};
+use zarrd_meta::NodePath;
+use zarrd_wire::problem::{Members, Problem, ProblemType};
 
 use super::{ApiError, path_members};
 

@@ -1,13 +1,13 @@
 //! Errors of nodes and hierarchies.
 
-use array::NodeError;
-use meta::{
+use zarrd_array::NodeError;
+use zarrd_meta::{
     convert::Unconvertible,
     documents::PatchError,
     zom::{Violation, ZomError},
 };
-use operations::NodeRejection;
-use wire::{
+use zarrd_operations::NodeRejection;
+use zarrd_wire::{
     node,
     problem::{Members, Problem, ProblemType},
     query::{NODE_POST_PARAMETERS, TARGET},

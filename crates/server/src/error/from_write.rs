@@ -1,8 +1,8 @@
 //! Errors of writing elements.
 
-use array::WriteError;
-use store::{StoreError, UploadError};
-use wire::{
+use zarrd_array::WriteError;
+use zarrd_store::{StoreError, UploadError};
+use zarrd_wire::{
     etag,
     problem::{Members, Problem, ProblemType},
     query::APPEND,

@@ -10,12 +10,12 @@ use http::{
     HeaderName, HeaderValue, Method, StatusCode,
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER, WWW_AUTHENTICATE},
 };
-use meta::NodePath;
-use store::{
+use zarrd_meta::NodePath;
+use zarrd_store::{
     Admitted, BackendErrorKind, BoxError, IntentError, MountFailure, ReadError, StoreError, UploadError, Version,
     WarningRate,
 };
-use wire::{
+use zarrd_wire::{
     digest::DigestError,
     etag::{self, EtagError},
     headers::{MODIFIED, PROBLEM_JSON},
@@ -104,13 +104,13 @@ impl ApiError {
     }
 
     /// The key has no value.
-    pub(crate) fn no_such_key(key: &store::Key) -> Self {
+    pub(crate) fn no_such_key(key: &zarrd_store::Key) -> Self {
         let members = Members { key: Some(key.to_string()), ..Members::default() };
         Self::new(Problem::new(ProblemType::NoSuchKey).with_members(members))
     }
 
     /// No key exists below the prefix.
-    pub(crate) fn no_such_prefix(prefix: &store::Prefix) -> Self {
+    pub(crate) fn no_such_prefix(prefix: &zarrd_store::Prefix) -> Self {
         let detail = format!("no key exists below {prefix}");
         Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
     }
@@ -379,7 +379,7 @@ impl From<QueryError> for ApiError {
             }
             QueryError::Invalid { name, .. } => (ProblemType::InvalidParameter, name.to_owned(), None),
             QueryError::UnknownListing { .. } => {
-                (ProblemType::UnknownListing, wire::query::LIST.to_owned(), texts(&["dir", "keys"]))
+                (ProblemType::UnknownListing, zarrd_wire::query::LIST.to_owned(), texts(&["dir", "keys"]))
             }
         };
         let members = Members { parameter: Some(parameter), known, ..Members::default() };

@@ -8,8 +8,8 @@ use http::{
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
-use store::{Precondition, ValueMeta, Version, VersionMatch};
-use wire::{
+use zarrd_store::{Precondition, ValueMeta, Version, VersionMatch};
+use zarrd_wire::{
     etag,
     range::{self, RangeRequest},
     time,

@@ -8,7 +8,7 @@ use http::{
     header::{ACCEPT, USER_AGENT},
     request::Parts,
 };
-use wire::query::{LISTING_PARAMETERS, names};
+use zarrd_wire::query::{LISTING_PARAMETERS, names};
 
 use super::quality_values::QualityValues;
 use crate::app::App;

@@ -8,7 +8,7 @@ use http::{
     header::{ACCEPT, ACCEPT_ENCODING},
     request::Parts,
 };
-use wire::array::Format;
+use zarrd_wire::array::Format;
 
 use super::quality_values::QualityValues;
 use crate::{app::App, content_encoding::ContentEncoding};

@@ -2,9 +2,11 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use meta::{NodePath, zom};
-use store::{Key, KeyError, Prefix};
-use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store};
+use zarrd_meta::{NodePath, zom};
+use zarrd_store::{Key, KeyError, Prefix};
+use zarrd_wire::routes::{
+    PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store,
+};
 
 use crate::{admission, app::App, error::ApiError};
 

@@ -2,8 +2,8 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use meta::{Dialect, NodePath};
-use wire::query::{
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_wire::query::{
     AppendQuery, CONVERT, ChunksQuery, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
     NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
     parse_key_write,

@@ -1,7 +1,7 @@
 //! Checks of the right to change what is stored.
 
 use http::{HeaderMap, HeaderName, Uri, header::ORIGIN};
-use wire::problem::{Members, Problem, ProblemType};
+use zarrd_wire::problem::{Members, Problem, ProblemType};
 
 use super::truncated::truncated;
 use crate::{

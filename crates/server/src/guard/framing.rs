@@ -1,7 +1,7 @@
 //! Message framing (RFC 9112).
 
 use http::{HeaderMap, header::TRANSFER_ENCODING};
-use wire::problem::{Members, Problem, ProblemType};
+use zarrd_wire::problem::{Members, Problem, ProblemType};
 
 use crate::error::ApiError;
 

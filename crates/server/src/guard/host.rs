@@ -1,7 +1,7 @@
 //! Checks of the `Host` header, and of `:authority` in HTTP/2.
 
 use http::{HeaderMap, Uri, Version, header::HOST, uri::Authority};
-use wire::problem::{Members, Problem, ProblemType};
+use zarrd_wire::problem::{Members, Problem, ProblemType};
 
 use super::truncated::truncated;
 use crate::{app::App, error::ApiError, settings::Hosts};

@@ -4,7 +4,7 @@ use http::{
     Extensions, HeaderMap, HeaderName,
     header::{FORWARDED, VIA},
 };
-use wire::problem::{Members, Problem, ProblemType};
+use zarrd_wire::problem::{Members, Problem, ProblemType};
 
 use crate::{caller::Peer, error::ApiError};
 

@@ -1,13 +1,13 @@
 //! A group with one page of its members.
 
-use array::{MemberPage, Members};
 use axum::response::Response;
 use http::{
     HeaderValue, StatusCode,
     header::{HeaderMap, LINK},
 };
-use meta::{NodePath, zom::ZomFormat};
-use wire::{
+use zarrd_array::{MemberPage, Members};
+use zarrd_meta::{NodePath, zom::ZomFormat};
+use zarrd_wire::{
     headers::CURSOR,
     query::{MembersPage, NodeQuery},
 };

@@ -5,19 +5,19 @@ mod render;
 
 use std::sync::Arc;
 
-use array::{CreateAction, CreateOptions, Permit};
 use axum::{
     Json,
     response::{IntoResponse, Response},
 };
 use http::{StatusCode, header::CONTENT_TYPE};
-use meta::{
+use zarrd_array::{CreateAction, CreateOptions, Permit};
+use zarrd_meta::{
     documents::NodePatch,
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
-use operations::ConvertOptions;
-use store::Precondition;
-use wire::{
+use zarrd_operations::ConvertOptions;
+use zarrd_store::Precondition;
+use zarrd_wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
     node::{ConvertReport, ValidateReport, render_losses},

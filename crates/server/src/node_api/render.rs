@@ -1,16 +1,16 @@
 //! Rendering of nodes as JSON.
 
-use array::{DescribedNode, Permit};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
-use meta::{Dialect, NodePath, zom::Node};
-use operations::{Depth, LinkTarget, NodeInfo};
-use store::Version;
-use wire::{
+use zarrd_array::{DescribedNode, Permit};
+use zarrd_meta::{Dialect, NodePath, zom::Node};
+use zarrd_operations::{Depth, LinkTarget, NodeInfo};
+use zarrd_store::Version;
+use zarrd_wire::{
     etag,
     headers::{BROKEN, CONSISTENCY, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
     node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
@@ -143,7 +143,7 @@ impl NodeRenderer {
     /// Estimates the memory for rendering the node, in bytes.
     fn memory_estimate(self, info: &NodeInfo) -> u64 {
         let len = json_len_estimate(&info.zom.root, self.form, 0) as u64;
-        let broken = |node: &operations::BrokenNode| {
+        let broken = |node: &zarrd_operations::BrokenNode| {
             let texts = [node.path.relative(), node.key.as_str(), &node.reason];
             texts.iter().map(|text| text.len() as u64).fold(BROKEN_NODE_OVERHEAD_BYTES, u64::saturating_add)
         };
@@ -174,11 +174,11 @@ impl NodeRenderer {
 
 fn source(info: &NodeInfo) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
-    let link = |(link, target): &(meta::extensions::Link, LinkTarget)| {
-        let meta::extensions::Link { extension, pointer, path } = link.clone();
+    let link = |(link, target): &(zarrd_meta::extensions::Link, LinkTarget)| {
+        let zarrd_meta::extensions::Link { extension, pointer, path } = link.clone();
         Link { extension, pointer, path, resolved: *target }
     };
-    let broken = |node: &operations::BrokenNode| {
+    let broken = |node: &zarrd_operations::BrokenNode| {
         let problem = BrokenDocument { key: node.key.to_string(), reason: node.reason.clone() };
         BrokenNode { path: node.path.to_string(), dialect: node.dialect, problem }
     };

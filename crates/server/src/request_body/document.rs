@@ -1,10 +1,10 @@
 //! Bodies with JSON documents.
 
-use array::Permit;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use meta::limits::MAX_DOCUMENT_SIZE;
-use store::UploadError;
+use zarrd_array::Permit;
+use zarrd_meta::limits::MAX_DOCUMENT_SIZE;
+use zarrd_store::UploadError;
 
 use super::{
     json_memory::JsonMemoryEstimate,

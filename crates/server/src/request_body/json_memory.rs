@@ -1,6 +1,6 @@
 //! Estimates of the memory needed for a JSON document.
 
-use meta::limits::MAX_DOCUMENT_MEMORY;
+use zarrd_meta::limits::MAX_DOCUMENT_MEMORY;
 
 /// An upper bound of the memory for parsing a document, estimated from a scan of its bytes.
 ///

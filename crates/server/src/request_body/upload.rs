@@ -2,7 +2,6 @@
 
 use std::{error::Error, io};
 
-use array::Claim;
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
@@ -16,9 +15,10 @@ use http::{
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256, Sha512};
-use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::time::{Instant, timeout};
-use wire::{
+use zarrd_array::Claim;
+use zarrd_store::{ByteStream, Payload, StoreError, UploadError};
+use zarrd_wire::{
     digest::{self, Algorithm, Digest, DigestError},
     headers::CONTENT_DIGEST,
     problem::{Members, Problem, ProblemType},

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use access::{Grant, Grants, LinkInfo, Right, TokenInfo, without_credentials};
 use http::Extensions;
-use wire::time::rfc3339;
+use zarrd_access::{Grant, Grants, LinkInfo, Right, TokenInfo, without_credentials};
+use zarrd_wire::time::rfc3339;
 
 use super::{audited::AuditedCredential, record::RequestRecord};
 

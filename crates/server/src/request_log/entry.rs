@@ -8,7 +8,7 @@ use http::{
     header::{CONTENT_LENGTH, ETAG},
 };
 use http_body::Body as _;
-use wire::{problem::ProblemType, time};
+use zarrd_wire::{problem::ProblemType, time};
 
 use super::{
     body::{ReceivedBytes, ResponseProgress, SentBody},

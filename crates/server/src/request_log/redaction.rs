@@ -6,11 +6,11 @@ use std::{
     fmt::{self, Write},
 };
 
-use access::{OMITTED, without_credentials};
 use axum::extract::Request;
 use http::Method;
 use percent_encoding::percent_decode_str;
-use wire::routes::SHARE_LINK_ROOT;
+use zarrd_access::{OMITTED, without_credentials};
+use zarrd_wire::routes::SHARE_LINK_ROOT;
 
 use crate::authorization::ShareLink;
 
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(header(format!("{secret}\u{e9}").as_bytes(), 90), "…");
         assert_eq!(method(&Method::from_bytes(secret.as_bytes()).unwrap()), "…");
         let error = std::io::Error::other(format!("no {secret} here\u{9b}2J"));
-        let error = store::StoreError::Io { action: "read", source: error };
+        let error = zarrd_store::StoreError::Io { action: "read", source: error };
         let shown = LoggedError(&error).to_string();
         assert!(shown.ends_with(": no … here\\u{9b}2J"), "{shown}");
     }

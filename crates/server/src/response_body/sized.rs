@@ -9,7 +9,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
 use http_body::{Frame, SizeHint};
-use store::{BoxError, GetResult, StoreError};
+use zarrd_store::{BoxError, GetResult, StoreError};
 
 /// Returns the body for a value.
 ///

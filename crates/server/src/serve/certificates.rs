@@ -105,7 +105,7 @@ impl Certificates {
 
     fn reload_and_log(&self) {
         let reloaded = self.reload();
-        let valid_until = wire::time::http_date(self.valid_until());
+        let valid_until = zarrd_wire::time::http_date(self.valid_until());
         match reloaded {
             Ok(()) => tracing::info!("loaded a new TLS certificate, valid until {valid_until}"),
             Err(error) => tracing::warn!(

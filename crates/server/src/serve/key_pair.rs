@@ -115,7 +115,7 @@ pub enum CertificateError {
         source: x509_parser::nom::Err<X509Error>,
     },
     /// The certificate has expired.
-    #[error("the certificate in {} (--tls-cert) expired on {}", file.display(), wire::time::http_date(*time))]
+    #[error("the certificate in {} (--tls-cert) expired on {}", file.display(), zarrd_wire::time::http_date(*time))]
     Expired {
         /// Path of the certificate.
         file: PathBuf,
@@ -123,7 +123,7 @@ pub enum CertificateError {
         time: SystemTime,
     },
     /// The certificate is not valid yet.
-    #[error("the certificate in {} (--tls-cert) is not valid before {}", file.display(), wire::time::http_date(*time))]
+    #[error("the certificate in {} (--tls-cert) is not valid before {}", file.display(), zarrd_wire::time::http_date(*time))]
     NotYetValid {
         /// Path of the certificate.
         file: PathBuf,

@@ -14,9 +14,7 @@ mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
-use array::ConnectedClient;
 use socket2::SockRef;
-use store::{Admitted, WarningRate};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::Handle,
@@ -25,6 +23,8 @@ use tokio::{
 };
 use tokio_rustls::rustls::ServerConfig;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use zarrd_array::ConnectedClient;
+use zarrd_store::{Admitted, WarningRate};
 
 pub use self::{certificates::Certificates, key_pair::CertificateError};
 use self::{
@@ -164,7 +164,7 @@ impl Server {
             streams: self.streams.clone(),
             stopping: self.stopping.clone(),
         };
-        let runtime = if slot.is_of_crowd() { array::crowd_runtime() } else { Handle::current() };
+        let runtime = if slot.is_of_crowd() { zarrd_array::crowd_runtime() } else { Handle::current() };
         let served = async move {
             let _guard = (app.metrics().open_connection(), ConnectedClient::new());
             // An aborted connection is dropped at once, as if the client had disconnected.

@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use array::{Caller, ConnectedClient};
 use parking_lot::Mutex;
 use tokio::{
     sync::OwnedSemaphorePermit,
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
+use zarrd_array::{Caller, ConnectedClient};
 
 /// The part of all slots that is reserved for callers with [`FEW_CONNECTIONS`]: one of so many.
 const RESERVED_PART: usize = 16;

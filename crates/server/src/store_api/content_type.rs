@@ -1,8 +1,8 @@
 //! Media types of values.
 
 use http::HeaderValue;
-use store::Key;
-use wire::headers::{JSON, OCTETS};
+use zarrd_store::Key;
+use zarrd_wire::headers::{JSON, OCTETS};
 
 /// Returns the media type of a key's value, by its name; never one that browsers execute.
 pub(super) fn for_key(key: &Key) -> HeaderValue {

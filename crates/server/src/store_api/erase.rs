@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode};
-use wire::{headers::EXISTED, listing::Erased, query::Confirmation};
+use zarrd_wire::{headers::EXISTED, listing::Erased, query::Confirmation};
 
 use super::put::precondition;
 use crate::{

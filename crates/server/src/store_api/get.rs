@@ -8,8 +8,8 @@ use http::{
         LAST_MODIFIED,
     },
 };
-use store::{GetResult, Key, StoreError, ValueMeta, until_unchanged};
-use wire::{
+use zarrd_store::{GetResult, Key, StoreError, ValueMeta, until_unchanged};
+use zarrd_wire::{
     etag,
     headers::MODIFIED,
     range::{ContentRange, RangeRequest},

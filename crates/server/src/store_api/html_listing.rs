@@ -6,8 +6,8 @@
 use std::fmt::{self, Write};
 
 use bytes::Bytes;
-use store::{DirPage, Entry, Prefix};
-use wire::{
+use zarrd_store::{DirPage, Entry, Prefix};
+use zarrd_wire::{
     routes::{STORE_ROOT, encode},
     time,
 };

@@ -5,13 +5,13 @@
 
 use std::{collections::VecDeque, io::Write};
 
-use array::Permit;
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use store::{Cursor, DirPage, Entry, KeyPage, Prefix, StoreError, ValueMeta};
-use wire::{listing::ValueInfo, query::ListKind};
+use zarrd_array::Permit;
+use zarrd_store::{Cursor, DirPage, Entry, KeyPage, Prefix, StoreError, ValueMeta};
+use zarrd_wire::{listing::ValueInfo, query::ListKind};
 
 /// The maximum size of retained prefix names, in bytes. The page ends with the batch that exceeds it.
 const MAX_PREFIX_NAME_BYTES: usize = 1 << 20;
@@ -209,8 +209,8 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use http_body_util::BodyExt;
-    use store::{Key, Version};
-    use wire::listing::{DirListing, KeyListing};
+    use zarrd_store::{Key, Version};
+    use zarrd_wire::listing::{DirListing, KeyListing};
 
     use super::*;
 

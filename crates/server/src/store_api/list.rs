@@ -2,8 +2,6 @@
 
 use std::future::ready;
 
-use access::Right;
-use array::Claim;
 use axum::{
     body::Body,
     extract::State,
@@ -17,8 +15,10 @@ use http::{
     HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
 };
-use store::{DirPage, KeyPage, PageRequest, Prefix, StoreError};
-use wire::{
+use zarrd_access::Right;
+use zarrd_array::Claim;
+use zarrd_store::{DirPage, KeyPage, PageRequest, Prefix, StoreError};
+use zarrd_wire::{
     headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
 };

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use store::{Cursor, DirPage, KeyPage, PageRequest, Prefix, StoreError};
-use wire::{listing::KeyLine, query::ListQuery};
+use zarrd_store::{Cursor, DirPage, KeyPage, PageRequest, Prefix, StoreError};
+use zarrd_wire::{listing::KeyLine, query::ListQuery};
 
 use crate::app::App;
 

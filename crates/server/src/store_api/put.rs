@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use axum::{body::Body, extract::State, response::Response};
 use http::{StatusCode, header::ETAG};
-use store::{Key, Precondition, StoreError};
-use wire::{etag, time};
+use zarrd_store::{Key, Precondition, StoreError};
+use zarrd_wire::{etag, time};
 
 use crate::{
     app::App,

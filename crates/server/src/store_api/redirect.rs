@@ -5,8 +5,8 @@ use http::{
     HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, LOCATION},
 };
-use store::{Key, Listing, PageRequest, Prefix};
-use wire::routes::{decode, encode};
+use zarrd_store::{Key, Listing, PageRequest, Prefix};
+use zarrd_wire::routes::{decode, encode};
 
 use crate::{app::App, error::ApiError, headers::REVALIDATE};
 

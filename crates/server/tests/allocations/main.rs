@@ -70,8 +70,8 @@ impl Case {
     async fn run(&self) -> (StatusCode, Allocated) {
         let server = TestServer::new();
         for (key, value) in &self.keys {
-            let key = store::Key::parse(key).unwrap();
-            server.store.set(&key, value.clone().into(), store::Precondition::none()).await.unwrap();
+            let key = zarrd_store::Key::parse(key).unwrap();
+            server.store.set(&key, value.clone().into(), zarrd_store::Precondition::none()).await.unwrap();
         }
         let request = Request::builder().method(&self.method).uri(&self.target).header(HOST, "localhost:8000");
         let request = request.header("content-type", self.media_type).body(Body::from(self.body.clone())).unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use server::Settings;
-use store::{Key, MemoryStore, Operation, StoreError, StoreWrapper};
+use zarrd_server::Settings;
+use zarrd_store::{Key, MemoryStore, Operation, StoreError, StoreWrapper};
 
 use super::TestServer;
 

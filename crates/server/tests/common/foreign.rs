@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use server::{App, Settings, router};
-use store::{
+use zarrd_server::{App, Settings, router};
+use zarrd_store::{
     ByteRange, GetResult, Guarantees, Key, Keyed, Listing, MemoryStore, Operation, Precondition, ReadableStore,
     ServedStore, StoreError, StoreWrapper, ValueMeta, WriteableStore,
 };

@@ -23,8 +23,6 @@ use bytes::Bytes;
 use contract::{CONTRACT, RequestInfo};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
-use server::{App, ArrayOptions, RequestLogs, Settings, router, serve};
-use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -33,7 +31,9 @@ use tokio::{
     time::timeout,
 };
 use tower::ServiceExt;
-use wire::problem::{Problem, ProblemType};
+use zarrd_server::{App, ArrayOptions, RequestLogs, Settings, router, serve};
+use zarrd_store::{Key, MemoryStore, PageRequest, TransactionalStore};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 pub struct TestServer {
     pub router: Router,
@@ -82,16 +82,16 @@ impl TestServer {
 
     pub async fn set(&self, key: &str, bytes: &'static [u8]) -> String {
         let key = Key::parse(key).unwrap();
-        let written = self.store.set(&key, bytes.into(), store::Precondition::none()).await.unwrap();
-        wire::etag::text(written.version)
+        let written = self.store.set(&key, bytes.into(), zarrd_store::Precondition::none()).await.unwrap();
+        zarrd_wire::etag::text(written.version)
     }
 
     /// The `Last-Modified` date of a key, once conditions with it can hold.
     pub async fn last_modified_once_valid(&self, path: &str) -> String {
         loop {
             let found = self.head(path, &[]).await;
-            let date = wire::time::parse_http_date(found.header("last-modified")).unwrap();
-            if date > wire::time::parse_rfc3339(found.header("zarr-modified")).unwrap() {
+            let date = zarrd_wire::time::parse_http_date(found.header("last-modified")).unwrap();
+            if date > zarrd_wire::time::parse_rfc3339(found.header("zarr-modified")).unwrap() {
                 return found.header("last-modified").to_owned();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -152,7 +152,7 @@ impl TestServer {
     }
 
     /// All keys with their versions.
-    pub async fn all(&self) -> Vec<(Key, store::Version)> {
+    pub async fn all(&self) -> Vec<(Key, zarrd_store::Version)> {
         let page = self.store.list(PageRequest::first(1000)).await.unwrap();
         assert!(page.cursor.is_none());
         page.keys.into_iter().map(|entry| (entry.key, entry.meta.version)).collect()

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken};
 use http::Method;
 use serde_json::Value;
-use server::{AccessPolicy, AnonymousAccess, App, Caller, MetricsAccess, Settings, router};
-use store::{MemoryStore, Prefix, TransactionalStore};
+use zarrd_access::{AccessDirectory, CredentialId, Grants, NewLink, NewToken};
+use zarrd_server::{AccessPolicy, AnonymousAccess, App, Caller, MetricsAccess, Settings, router};
+use zarrd_store::{MemoryStore, Prefix, TransactionalStore};
 
 use super::{TestResponse, TestServer};
 

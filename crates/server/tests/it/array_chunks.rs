@@ -8,8 +8,8 @@ use crate::common::{
 };
 use http::StatusCode;
 use serde_json::{Value, json};
-use store::MemoryStore;
-use wire::{chunks::ChunkMap, problem::ProblemType};
+use zarrd_store::MemoryStore;
+use zarrd_wire::{chunks::ChunkMap, problem::ProblemType};
 
 /// A matrix of 6 rows and 10 columns in chunks of 2 by 3, of which these are stored, with as many bytes.
 const STORED: [([u64; 2], usize); 4] = [([0, 0], 5), ([1, 3], 7), ([2, 0], 11), ([2, 2], 13)];
@@ -121,7 +121,7 @@ async fn bins_count_stored_chunks() {
 #[tokio::test]
 async fn listed_and_looked_up_chunks_are_the_same() {
     let (server, foreign) = (TestServer::new(), MemoryStore::new());
-    let foreign_source = TestServer::over(std::sync::Arc::new(foreign.clone()), server::Settings::default());
+    let foreign_source = TestServer::over(std::sync::Arc::new(foreign.clone()), zarrd_server::Settings::default());
     for server in [&server, &foreign_source] {
         // More chunks than are looked up one by one.
         v3(server, "lab/m", json!("uint8"), &[7, 300, 400], &[1, 2, 3], json!(0)).await;
@@ -149,7 +149,7 @@ async fn listed_and_looked_up_chunks_are_the_same() {
 #[tokio::test]
 async fn trillions_of_chunks_are_listed_or_refused() {
     let memory = MemoryStore::new();
-    let server = TestServer::over(std::sync::Arc::new(memory.clone()), server::Settings::default());
+    let server = TestServer::over(std::sync::Arc::new(memory.clone()), zarrd_server::Settings::default());
     v3(&server, "lab/m", json!("uint8"), &[1 << 40, 1 << 22], &[2, 4], json!(0)).await;
     put(&server, "lab/m/c/549755813887/1048575", vec![1; 8]).await;
     put(&server, "lab/m/c/549755813888/0", vec![1; 8]).await;

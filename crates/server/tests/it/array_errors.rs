@@ -6,8 +6,8 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::{ArrayOptions, Limits, Settings};
-use wire::problem::{Problem, ProblemType};
+use zarrd_server::{ArrayOptions, Limits, Settings};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 async fn assert_problem(server: &TestServer, path: &str, kind: ProblemType) -> Problem {
     let problem = server.get(path, &[]).await.problem(kind);
@@ -44,7 +44,7 @@ async fn invalid_queries() {
     let server = matrix_server().await;
     let problem = assert_problem(&server, "/array/m?slect=0", ProblemType::UnknownParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("slect"));
-    assert_eq!(problem.members.known.unwrap(), wire::query::ELEMENTS_PARAMETERS);
+    assert_eq!(problem.members.known.unwrap(), zarrd_wire::query::ELEMENTS_PARAMETERS);
     assert_problem(&server, "/array/m?format=raw&format=raw", ProblemType::DuplicateParameter).await;
     for query in ["format=npz", "dialect=v4", "format=png&min=nan", "format=png&min=2&max=1", "max=1"] {
         assert_problem(&server, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;
@@ -58,7 +58,7 @@ async fn invalid_queries() {
 async fn invalid_selections() {
     let server = matrix_server().await;
     for (text, position) in [("0,x", 2), ("1:2:0", 0), ("0 1", 2), ("(1,", 3), ("...,...", 4)] {
-        let path = format!("/array/m?select={}", wire::routes::encode(text));
+        let path = format!("/array/m?select={}", zarrd_wire::routes::encode(text));
         let problem = assert_problem(&server, &path, ProblemType::InvalidSelection).await;
         assert_eq!(problem.members.position, Some(position), "{text}: {}", problem.detail);
         assert_eq!(problem.members.parameter.as_deref(), Some("select"));
@@ -158,7 +158,8 @@ async fn limits_suggest_smaller_selections() {
         assert_eq!((problem.members.size, problem.members.limit), (Some(size), Some(limit)), "{query}");
         let format = if query.contains("raw") { "raw" } else { "json" };
         let text = problem.members.smaller.unwrap();
-        let fits = server.get(&format!("/array/m?select={}&format={format}", wire::routes::encode(&text)), &[]).await;
+        let fits =
+            server.get(&format!("/array/m?select={}&format={format}", zarrd_wire::routes::encode(&text)), &[]).await;
         assert_eq!((fits.status, text.as_str()), (StatusCode::OK, smaller), "{query}");
     }
     let problem = assert_problem(&server, "/array/m?select=1:3,2:4", ProblemType::TooManyChunks).await;
@@ -198,7 +199,7 @@ async fn suggested_selection_fits_as_text() {
         assert!(problem.detail.contains("--max-text-selection"), "{}", problem.detail);
         let smaller = problem.members.smaller.unwrap_or_else(|| panic!("{path}?{query}: nothing smaller"));
         let format = query.split('&').find(|part| part.starts_with("format=")).unwrap_or_default();
-        let path = format!("/array/{path}?select={}&{format}", wire::routes::encode(&smaller));
+        let path = format!("/array/{path}?select={}&{format}", zarrd_wire::routes::encode(&smaller));
         let fits = server.get(path.trim_end_matches('&'), &[]).await;
         assert_eq!(fits.status, StatusCode::OK, "{path}: {}", fits.text());
     }

@@ -6,7 +6,7 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::json;
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const RAW: &str = "/array/m?format=raw";
 

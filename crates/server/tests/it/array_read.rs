@@ -8,7 +8,7 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const ZSTD: (&str, &str) = ("accept-encoding", "zstd");
 const JSON_BODY: (&str, &str) = ("content-type", "application/json");
@@ -217,7 +217,7 @@ async fn etag_depends_on_elements_and_format() {
         let got = server.get(path, headers).await;
         assert_eq!(got.status, StatusCode::OK, "{path}");
         let tag = got.header("etag").to_owned();
-        assert!(wire::etag::parse(&tag).is_some(), "{tag}");
+        assert!(zarrd_wire::etag::parse(&tag).is_some(), "{tag}");
         tag
     };
     let first = tag("/array/m?select=0", &[]).await;
@@ -309,7 +309,7 @@ async fn post_selects_by_body() {
         assert_eq!((got.status, got.json()), (StatusCode::OK, elements), "{body}");
         assert_eq!(got.header("zarr-shape"), shape);
         let raw = post("read&format=raw", body).await;
-        assert_eq!(raw.body.len() as u64, 4 * wire::array::parse_shape(shape).unwrap().iter().product::<u64>());
+        assert_eq!(raw.body.len() as u64, 4 * zarrd_wire::array::parse_shape(shape).unwrap().iter().product::<u64>());
     }
     let many: Vec<_> = (0..20_000).map(|at| json!([at % 4, at % 6])).collect();
     let got = post("read", json!({"points": many})).await;
@@ -323,9 +323,9 @@ async fn post_selects_by_body() {
 
 #[tokio::test]
 async fn pages_of_any_origin_may_read_by_post() {
-    let settings = server::Settings {
-        access: server::AccessPolicy::anonymous(server::Right::Read),
-        ..server::Settings::default()
+    let settings = zarrd_server::Settings {
+        access: zarrd_server::AccessPolicy::anonymous(zarrd_server::Right::Read),
+        ..zarrd_server::Settings::default()
     };
     let server = TestServer::with(settings);
     matrix(&server).await;
@@ -352,7 +352,7 @@ async fn root_array_is_read() {
 
 #[tokio::test]
 async fn head_without_length_keeps_the_connection() {
-    let running = RunningServer::start(server::Settings::default()).await;
+    let running = RunningServer::start(zarrd_server::Settings::default()).await;
     let server = TestServer { router: axum::Router::new(), store: running.store.clone() };
     matrix(&server).await;
     let mut raw = running.connect().await;
@@ -384,9 +384,9 @@ async fn late_failure_aborts_the_response() {
 }
 
 /// Settings under which responses of more than 128 KiB take several slabs.
-fn with_small_slabs() -> server::Settings {
-    let arrays = server::ArrayOptions { slab_memory: 1 << 18, ..server::ArrayOptions::default() };
-    server::Settings { arrays, ..server::Settings::default() }
+fn with_small_slabs() -> zarrd_server::Settings {
+    let arrays = zarrd_server::ArrayOptions { slab_memory: 1 << 18, ..zarrd_server::ArrayOptions::default() };
+    zarrd_server::Settings { arrays, ..zarrd_server::Settings::default() }
 }
 
 #[tokio::test]

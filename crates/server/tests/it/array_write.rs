@@ -8,9 +8,9 @@ use axum::body::Body;
 use futures::stream;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::Settings;
-use store::{Key, MemoryStore, TransactionalStore};
-use wire::{
+use zarrd_server::Settings;
+use zarrd_store::{Key, MemoryStore, TransactionalStore};
+use zarrd_wire::{
     node::WriteAnswer,
     problem::{Problem, ProblemType},
 };

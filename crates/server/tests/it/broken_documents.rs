@@ -7,7 +7,7 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::{node::Source, problem::ProblemType};
+use zarrd_wire::{node::Source, problem::ProblemType};
 
 const OCTETS: (&str, &str) = ("content-type", "application/octet-stream");
 const V2_GROUP: &str = r#"{"zarr_format": 2}"#;

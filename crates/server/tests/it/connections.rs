@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{RawConnection, RunningServer};
-use server::{Limits, Settings};
-use store::{Key, PageRequest, Precondition, Prefix};
 use tokio::time::{sleep, timeout};
+use zarrd_server::{Limits, Settings};
+use zarrd_store::{Key, PageRequest, Precondition, Prefix};
 
 const END: &str = "\r\n\r\n";
 

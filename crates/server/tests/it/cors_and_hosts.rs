@@ -4,9 +4,9 @@ use crate::common::{TestServer, read};
 use axum::body::Body;
 use http::{Method, Request, StatusCode, Version};
 use serde_json::json;
-use server::{AccessPolicy, Changes, Hosts, Right, Settings};
-use store::Guarantees;
-use wire::{health::StoreGuarantees, problem::ProblemType};
+use zarrd_server::{AccessPolicy, Changes, Hosts, Right, Settings};
+use zarrd_store::Guarantees;
+use zarrd_wire::{health::StoreGuarantees, problem::ProblemType};
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
 
@@ -215,7 +215,7 @@ async fn valid_request_ids_are_echoed() {
     for bad in ["", "two words", "a\"b", &long] {
         let made = server.get("/healthz", &[("x-request-id", bad)]).await;
         let id = made.header("x-request-id");
-        assert!(id != bad && wire::headers::is_request_id(id.as_bytes()), "{bad}: {id}");
+        assert!(id != bad && zarrd_wire::headers::is_request_id(id.as_bytes()), "{bad}: {id}");
     }
     let (one, two) = (server.get("/healthz", &[]).await, server.get("/healthz", &[]).await);
     assert_ne!(one.header("x-request-id"), two.header("x-request-id"));

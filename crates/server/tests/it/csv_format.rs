@@ -6,7 +6,7 @@ use crate::common::{
 };
 use http::Method;
 use serde_json::json;
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const PRESENT: &str = "text/csv; charset=utf-8; header=present";
 const ABSENT: &str = "text/csv; charset=utf-8; header=absent";

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use futures::stream;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const RAW: &str = "application/octet-stream";
 const NPY: &str = "application/x-npy";

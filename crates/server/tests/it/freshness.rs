@@ -8,8 +8,8 @@ use crate::common::{
 };
 use http::StatusCode;
 use serde_json::json;
-use server::{App, Settings, router};
-use store::{Consolidated, Guarantees, Keyed, MemoryStore, Recheck, Rechecked, ServedStore};
+use zarrd_server::{App, Settings, router};
+use zarrd_store::{Consolidated, Guarantees, Keyed, MemoryStore, Recheck, Rechecked, ServedStore};
 
 const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [400], "data_type": "uint8", "fill_value": 9,
         "codecs": ["bytes"], "chunk_key_encoding": "default",

@@ -4,7 +4,7 @@ use crate::common::{TestServer, arrays, read};
 use axum::body::Body;
 use http::{HeaderValue, Request, Uri};
 use proptest::prelude::*;
-use store::{PageRequest, Precondition};
+use zarrd_store::{PageRequest, Precondition};
 
 /// Fragments of paths and queries, meaningful and not.
 fn target() -> impl Strategy<Value = String> {

@@ -3,8 +3,8 @@
 use crate::common::{TestResponse, TestServer, tokens::ServerWithTokens};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::{Limits, Settings};
-use wire::problem::ProblemType;
+use zarrd_server::{Limits, Settings};
+use zarrd_wire::problem::ProblemType;
 
 /// The document of an array over named dimensions.
 fn document(data_type: &str, shape: &[u64], names: &[&str], attributes: Value) -> Value {

@@ -3,7 +3,7 @@
 use crate::common::TestServer;
 use http::StatusCode;
 use serde_json::json;
-use wire::{
+use zarrd_wire::{
     listing::{DirListing, KeyLine},
     problem::ProblemType,
 };

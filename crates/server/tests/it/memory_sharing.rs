@@ -12,9 +12,9 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Method, Request, StatusCode, header::HOST};
 use serde_json::{Value, json};
-use server::Caller;
 use tokio::time::{Instant, sleep, timeout};
-use wire::problem::ProblemType;
+use zarrd_server::Caller;
+use zarrd_wire::problem::ProblemType;
 
 const MIB: u64 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);

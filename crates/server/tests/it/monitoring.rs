@@ -3,7 +3,7 @@
 use crate::common::TestServer;
 use http::{Method, StatusCode};
 use serde_json::json;
-use server::Settings;
+use zarrd_server::Settings;
 
 #[tokio::test]
 async fn health_is_ok() {

@@ -9,12 +9,12 @@ use crate::common::{
 use async_trait::async_trait;
 use http::{Method, StatusCode};
 use serde_json::json;
-use server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
-use store::{
+use zarrd_server::{AccessPolicy, AnonymousAccess, App, Grant, Grants, Settings, router};
+use zarrd_store::{
     BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, SnapshotStore, StoreError,
     StoreWrapper,
 };
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
 

@@ -8,8 +8,8 @@ use crate::common::{
 use axum::body::Body;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::{AccessPolicy, Right, Settings};
-use wire::problem::{Problem, ProblemType};
+use zarrd_server::{AccessPolicy, Right, Settings};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 /// The problem of a rejected request, after which nothing has changed.
 async fn assert_problem(server: &TestServer, method: Method, path: &str, body: &Value, kind: ProblemType) -> Problem {

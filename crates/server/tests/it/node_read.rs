@@ -7,7 +7,7 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::{node::Source, problem::ProblemType};
+use zarrd_wire::{node::Source, problem::ProblemType};
 
 #[tokio::test]
 async fn array_is_described() {

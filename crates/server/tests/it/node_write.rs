@@ -6,10 +6,10 @@ use crate::common::{
     nodes::{v2_array, v2_group, v3_array, v3_group, with},
 };
 use http::{Method, StatusCode};
-use meta::json::Json;
 use serde_json::{Value, json};
-use server::Settings;
-use wire::{
+use zarrd_meta::json::Json;
+use zarrd_server::Settings;
+use zarrd_wire::{
     node::{ConvertReport, ValidateReport},
     problem::ProblemType,
 };

@@ -7,10 +7,10 @@ use crate::common::{
     contract::{CONTRACT, Contract, RequestInfo},
 };
 use http::Method;
-use meta::json::Json;
 use serde_json::Value;
-use server::{ROUTES, Requirement, Safety};
-use wire::{
+use zarrd_meta::json::Json;
+use zarrd_server::{ROUTES, Requirement, Safety};
+use zarrd_wire::{
     listing::{DirListing, KeyListing},
     node::{ConvertReport, Source, ValidateReport, WriteAnswer},
     problem::{Problem, ProblemType},
@@ -52,7 +52,7 @@ fn routes_and_document_agree() {
 #[test]
 fn routes_are_the_templates_of_the_contract() {
     let routed: BTreeSet<_> = ROUTES.iter().map(|route| route.template).collect();
-    assert_eq!(routed, wire::routes::TEMPLATES.iter().copied().collect());
+    assert_eq!(routed, zarrd_wire::routes::TEMPLATES.iter().copied().collect());
 }
 
 /// The roles in `security` of an operation, apart from anonymous access; the default is that of the document.
@@ -107,7 +107,7 @@ async fn every_route_is_served() {
         assert!(allowed.header("allow").split(", ").any(|allowed| allowed == method.as_str()), "{method} {allowed:?}");
         // At the root there is something for browsers only.
         let headers: &[_] = if path == "/" { &[("accept", "text/html")] } else { &[] };
-        let path = path.replace("{file}", &page::files()[0].name);
+        let path = path.replace("{file}", &zarrd_page::files()[0].name);
         let answer = server.request(method.clone(), &path, headers, "").await;
         if method == Method::HEAD {
             // HEAD has no problem document that names the reason.

@@ -8,8 +8,8 @@ use crate::common::{
     tokens::{ServerWithTokens, create_link, new_link},
 };
 use http::StatusCode;
-use server::Settings;
-use wire::problem::ProblemType;
+use zarrd_server::Settings;
+use zarrd_wire::problem::ProblemType;
 
 const BROWSER: (&str, &str) = ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
 

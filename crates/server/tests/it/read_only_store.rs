@@ -7,9 +7,9 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::json;
-use server::{Operation, ROUTES, Requirement, Route, Safety};
-use store::MemoryStore;
-use wire::problem::ProblemType;
+use zarrd_server::{Operation, ROUTES, Requirement, Route, Safety};
+use zarrd_store::MemoryStore;
+use zarrd_wire::problem::ProblemType;
 
 const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
         "codecs": ["bytes"], "chunk_key_encoding": "default",
@@ -27,7 +27,7 @@ async fn fill(server: &TestServer) {
 /// A server of data that others own, and one of the same data with all operations.
 async fn both() -> (TestServer, TestServer) {
     let memory = MemoryStore::new();
-    let plain = TestServer::over(std::sync::Arc::new(memory.clone()), server::Settings::default());
+    let plain = TestServer::over(std::sync::Arc::new(memory.clone()), zarrd_server::Settings::default());
     fill(&plain).await;
     (ForeignStore::new(memory).serve(), plain)
 }

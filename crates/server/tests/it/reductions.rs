@@ -6,8 +6,8 @@ use crate::common::{
 };
 use http::{Method, StatusCode};
 use serde_json::json;
-use server::Settings;
-use wire::problem::ProblemType;
+use zarrd_server::Settings;
+use zarrd_wire::problem::ProblemType;
 
 /// A server whose reductions hold few groups at a time.
 fn small() -> TestServer {

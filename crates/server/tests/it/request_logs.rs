@@ -3,14 +3,16 @@
 use std::{fs, sync::Arc, time::Duration};
 
 use crate::common::RunningServer;
-use access::{AccessDirectory, NewToken};
 use async_trait::async_trait;
 use http::StatusCode;
 use serde_json::{Value, json};
-use server::{AccessLog, AccessPolicy, AuditLog, Limits, LogOutput, RequestLogOptions, RequestLogs, Right, Settings};
-use store::{Key, MemoryStore, Operation, Precondition, StoreError, StoreWrapper, TransactionalStore};
 use tempfile::TempDir;
 use tokio::time::sleep;
+use zarrd_access::{AccessDirectory, NewToken};
+use zarrd_server::{
+    AccessLog, AccessPolicy, AuditLog, Limits, LogOutput, RequestLogOptions, RequestLogs, Right, Settings,
+};
+use zarrd_store::{Key, MemoryStore, Operation, Precondition, StoreError, StoreWrapper, TransactionalStore};
 
 const END: &str = "\r\n\r\n";
 const SECRET: &str = "c2VjcmV0LXRva2Vu";
@@ -164,7 +166,7 @@ async fn line_describes_the_request() {
     let names = ["request_id", "client", "principal", "path", "received", "sent", "user_agent", "version", "tls"];
     assert_eq!(members(std::slice::from_ref(&line), &names), [expected]);
     let time = line["time"].as_str().unwrap();
-    let age = wire::time::parse_rfc3339(time).unwrap().elapsed().unwrap();
+    let age = zarrd_wire::time::parse_rfc3339(time).unwrap().elapsed().unwrap();
     assert!(age < Duration::from_secs(60) && time.len() == "2026-11-21T06:28:08.123Z".len(), "{time}");
     assert!((0.001..60_000.0).contains(&line["duration_ms"].as_f64().unwrap()), "{line}");
 }
@@ -325,7 +327,7 @@ async fn denial_by_missing_rights_is_audited() {
 async fn changes_of_tokens_and_links_are_described() {
     let access_dir = TempDir::new().unwrap();
     let directory = Arc::new(AccessDirectory::open(access_dir.path()).unwrap());
-    let grants = "admin:lab/".parse::<access::Grant>().unwrap().into();
+    let grants = "admin:lab/".parse::<zarrd_access::Grant>().unwrap().into();
     let new = NewToken { name: "Ada".to_owned(), grants, expires: None, maker: None };
     let (admin, token) = directory.create(new).unwrap();
     let access = AccessPolicy { directory: directory.into(), ..AccessPolicy::anonymous(Right::Read) };

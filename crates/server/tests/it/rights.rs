@@ -19,14 +19,14 @@ use crate::common::{
     read,
     tokens::{create_link, create_token, grants, new_link, new_token, policy},
 };
-use access::{AccessDirectory, NewLink, NewToken};
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, Request, header::HOST};
 use serde_json::json;
-use server::{AccessPolicy, AnonymousAccess, Operation, ROUTES, Requirement, Settings};
-use store::{MemoryStore, Operation as StoreOperation, Prefix, StoreError, StoreWrapper};
-use wire::problem::{Problem, ProblemType};
+use zarrd_access::{AccessDirectory, NewLink, NewToken};
+use zarrd_server::{AccessPolicy, AnonymousAccess, Operation, ROUTES, Requirement, Settings};
+use zarrd_store::{MemoryStore, Operation as StoreOperation, Prefix, StoreError, StoreWrapper};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 /// A store that counts its calls.
 #[derive(Default)]

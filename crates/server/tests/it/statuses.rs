@@ -11,14 +11,14 @@ use crate::common::{
     low_memory_server, low_memory_settings, read,
     tokens::{ServerWithTokens, caller_of, create_link, create_token, new_link, new_token},
 };
-use access::CredentialId;
-use array::Permit;
 use axum::body::Body;
 use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
-use server::{AnonymousAccess, App, Caller, Limits, Settings};
-use store::{BackendErrorKind, Key, MemoryStore, Prefix, StoreError};
+use zarrd_access::CredentialId;
+use zarrd_array::Permit;
+use zarrd_server::{AnonymousAccess, App, Caller, Limits, Settings};
+use zarrd_store::{BackendErrorKind, Key, MemoryStore, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -130,7 +130,7 @@ fn operations_of(template: &str, method: &str) -> &'static [(&'static str, &'sta
 }
 
 /// The path of a file of the page.
-static ASSET: LazyLock<String> = LazyLock::new(|| format!("/assets/{}", page::files()[0].name));
+static ASSET: LazyLock<String> = LazyLock::new(|| format!("/assets/{}", zarrd_page::files()[0].name));
 
 /// The paths of an operation: existing, missing and broken.
 fn paths(template: &str) -> Vec<&str> {

@@ -9,12 +9,12 @@ use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::json;
-use server::Settings;
-use store::{
+use zarrd_server::Settings;
+use zarrd_store::{
     BackendErrorKind, ByteRange, GetResult, Guarantees, Key, MemoryStore, Prefix, StoreError, StoreWrapper, ValueMeta,
     Version,
 };
-use wire::{health::StoreGuarantees, problem::ProblemType};
+use zarrd_wire::{health::StoreGuarantees, problem::ProblemType};
 
 async fn erase_requests(server: &TestServer) -> Vec<TestResponse> {
     vec![server.delete("/store/a", &[]).await, server.delete("/store/a/", &[]).await]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::common::TestServer;
 use http::StatusCode;
-use wire::problem::ProblemType;
+use zarrd_wire::problem::ProblemType;
 
 const DIGITS: &[u8] = b"0123456789";
 
@@ -20,8 +20,8 @@ async fn get_returns_value_with_headers() {
     assert_eq!(got.header("etag"), etag);
     assert_eq!(got.header("accept-ranges"), "bytes");
     assert!(got.header("last-modified").ends_with(" GMT"));
-    let millis = wire::time::parse_rfc3339(got.header("zarr-modified")).unwrap();
-    assert_eq!(wire::time::http_date(millis), got.header("last-modified"), "it is not settled yet");
+    let millis = zarrd_wire::time::parse_rfc3339(got.header("zarr-modified")).unwrap();
+    assert_eq!(zarrd_wire::time::http_date(millis), got.header("last-modified"), "it is not settled yet");
     assert!(!got.headers.contains_key("content-encoding"));
 
     let head = server.head("/store/a/zarr.json", &[]).await;
@@ -175,7 +175,7 @@ async fn overwrite_within_a_second_is_not_304() {
     let second = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let modified = async || {
         let head = server.head("/store/v", &[]).await;
-        second(wire::time::parse_rfc3339(head.header("zarr-modified")).unwrap())
+        second(zarrd_wire::time::parse_rfc3339(head.header("zarr-modified")).unwrap())
     };
     // Until both fall into the same second.
     let (old, date) = loop {

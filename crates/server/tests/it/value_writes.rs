@@ -7,8 +7,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Method, StatusCode};
-use server::{Limits, Settings};
-use wire::problem::ProblemType;
+use zarrd_server::{Limits, Settings};
+use zarrd_wire::problem::ProblemType;
 
 #[tokio::test]
 async fn put_creates_and_replaces() {

@@ -6,9 +6,11 @@ use std::{fs, io::Write, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use store::{DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version};
-use store_dir::{DirStore, Options};
 use tempfile::TempDir;
+use zarrd_store::{
+    DirPage, GetResult, Key, KeyPage, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version,
+};
+use zarrd_store_dir::{DirStore, Options};
 
 /// A time in which the clock of a file system ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(12);

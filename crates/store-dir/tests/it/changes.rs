@@ -13,11 +13,11 @@ use std::{
 
 use crate::common::{Fixture, overwrite, read_to_end, replace, replace_at_once};
 use bytes::Bytes;
-use store::{
+use tokio::task::JoinSet;
+use zarrd_store::{
     ByteRange, Key, Keyed, ListableStore, PageRequest, Prefix, ReadableStore, SnapshotStore, StoreError, Version,
 };
-use store_dir::{DirStore, Faults, Moment, Options};
-use tokio::task::JoinSet;
+use zarrd_store_dir::{DirStore, Faults, Moment, Options};
 
 const LARGE: usize = 2 << 20;
 

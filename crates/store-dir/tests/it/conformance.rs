@@ -13,10 +13,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use store::{Key, Keyed, SnapshotStore};
-use store_dir::{DirStore, Options};
-use store_testkit::{Foreign, ForeignData};
 use tempfile::TempDir;
+use zarrd_store::{Key, Keyed, SnapshotStore};
+use zarrd_store_dir::{DirStore, Options};
+use zarrd_store_testkit::{Foreign, ForeignData};
 
 struct Directory {
     dir: TempDir,
@@ -83,4 +83,4 @@ fn put(path: &Path, number: u64, value: &[u8]) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-store_testkit::conformance_tests!(Foreign::<Directory>::new() => readable_writeable_listable, snapshots);
+zarrd_store_testkit::conformance_tests!(Foreign::<Directory>::new() => readable_writeable_listable, snapshots);

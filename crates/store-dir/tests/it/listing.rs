@@ -13,8 +13,8 @@ use std::{
 use crate::common::{Fixture, within};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use rustix::fs::{CWD, FileType, Mode, mkfifoat, mknodat};
-use store::{Cursor, ListableStore, PageRequest, Prefix, StoreError};
-use store_dir::{Faults, Moment, Options, Symlinks};
+use zarrd_store::{Cursor, ListableStore, PageRequest, Prefix, StoreError};
+use zarrd_store_dir::{Faults, Moment, Options, Symlinks};
 
 const NONE: [&str; 0] = [];
 
@@ -260,7 +260,7 @@ async fn cursors_are_those_of_all_servers_of_one_name() {
     fixture.write_names(&["a", "b", "c"]);
     let first = fixture.store.list(PageRequest::first(1)).await.unwrap().cursor.unwrap();
     for (name, accepted) in [("dir:test", true), ("dir:other", false)] {
-        let other = store_dir::DirStore::open(fixture.dir.path(), Options::new(name)).await.unwrap();
+        let other = zarrd_store_dir::DirStore::open(fixture.dir.path(), Options::new(name)).await.unwrap();
         let page = other.list(PageRequest::after(1, first.clone())).await;
         assert_eq!(page.is_ok_and(|page| page.keys[0].key.as_str() == "b"), accepted, "{name}");
     }

@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
 use crate::common::{Fixture, replace, within};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use store::{Key, Peek, ReadableStore, ValueMeta};
-use store_dir::{Faults, Options, Symlinks};
+use zarrd_store::{Key, Peek, ReadableStore, ValueMeta};
+use zarrd_store_dir::{Faults, Options, Symlinks};
 
 /// Keys of all kinds of places, in the order of a listing.
 const KEYS: [&str; 14] = [
@@ -180,7 +180,7 @@ async fn the_directory_itself_may_be_replaced() {
         std::thread::sleep(QUIET);
     };
     make("1");
-    let store = store_dir::DirStore::open(Path::new(&data), Options::new("dir:test")).await.unwrap();
+    let store = zarrd_store_dir::DirStore::open(Path::new(&data), Options::new("dir:test")).await.unwrap();
     let fixture = Fixture { dir: parent, store };
     assert_current(&fixture).await;
     let before = recall(&fixture)[2];

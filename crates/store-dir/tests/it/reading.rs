@@ -13,11 +13,11 @@ use std::{
 
 use crate::common::{Fixture, read_to_end, replace};
 use rustix::fs::{CWD, Mode, mkfifoat};
-use store::{
+use zarrd_store::{
     BackendErrorKind, ByteRange, Key, Keyed, ListableStore, PageRequest, Peek, Prefix, ReadableStore, SnapshotStore,
     StoreError,
 };
-use store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
+use zarrd_store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
 /// The error below a failed read, which names the key.
 fn file_error(error: &StoreError) -> &FileError {
@@ -196,7 +196,7 @@ async fn assert_no_value_and_no_absence(fixture: &Fixture, key: &str, is_cause: 
     for error in [
         fixture.get(key).await.map(drop).unwrap_err(),
         fixture.store.head(&at).await.unwrap_err(),
-        fixture.store.get_at(&at, None, store::Version::from_u128(1)).await.map(drop).unwrap_err(),
+        fixture.store.get_at(&at, None, zarrd_store::Version::from_u128(1)).await.map(drop).unwrap_err(),
         fixture.store.get(&at, Some(ByteRange::From(1))).await.map(drop).unwrap_err(),
         snapshot.head(&at).await.unwrap_err(),
         snapshot.get(&at, None).await.map(drop).unwrap_err(),
@@ -375,7 +375,7 @@ async fn the_directory_may_be_replaced() {
     for error in [
         fixture.get("a").await.unwrap_err(),
         fixture.store.head(&key).await.unwrap_err(),
-        fixture.store.get_at(&key, None, store::Version::from_u128(1)).await.unwrap_err(),
+        fixture.store.get_at(&key, None, zarrd_store::Version::from_u128(1)).await.unwrap_err(),
         Keyed::new(fixture.store.clone(), fixture.store.guarantees())
             .snapshot(std::slice::from_ref(&key))
             .await
@@ -462,7 +462,7 @@ fn assert_permission_is_denied(dir: &Path) {
             let error = get(key).await.unwrap_err();
             assert!(denied(&error, key), "{error:?}");
         }
-        let prefix = |text| store::Prefix::parse(text).unwrap();
+        let prefix = |text| zarrd_store::Prefix::parse(text).unwrap();
         for listed in ["", "dir/"] {
             let error = store.list_prefix(&prefix(listed), PageRequest::first(10)).await.unwrap_err();
             assert!(denied(&error, "dir/"), "{error:?}");

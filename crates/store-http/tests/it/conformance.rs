@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{Key, Keyed, SnapshotStore};
-use store_http::WebStore;
-use store_testkit::{Foreign, ForeignData};
+use zarrd_store::{Key, Keyed, SnapshotStore};
+use zarrd_store_http::WebStore;
+use zarrd_store_testkit::{Foreign, ForeignData};
 
 use crate::common::{Dialect, Server, options};
 
@@ -36,4 +36,4 @@ impl ForeignData for Site {
     }
 }
 
-store_testkit::conformance_tests!(Foreign::<Site>::new() => readable_writeable_listable, snapshots);
+zarrd_store_testkit::conformance_tests!(Foreign::<Site>::new() => readable_writeable_listable, snapshots);

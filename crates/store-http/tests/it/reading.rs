@@ -3,8 +3,10 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use store::{BackendErrorKind, ByteRange, Keyed, ListableStore, PageRequest, ReadableStore, SnapshotStore, StoreError};
-use store_http::Failure;
+use zarrd_store::{
+    BackendErrorKind, ByteRange, Keyed, ListableStore, PageRequest, ReadableStore, SnapshotStore, StoreError,
+};
+use zarrd_store_http::Failure;
 
 use crate::common::{Dialect, Fault, Fixture, drain, failure, key, open, within};
 

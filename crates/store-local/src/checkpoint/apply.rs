@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::Key;
+use zarrd_store::Key;
 
 use super::{
     Checkpointer, VerifyState,

@@ -7,8 +7,8 @@
 use std::{fs, fs::File, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
-use store::StoreError;
 use tokio::sync::oneshot;
+use zarrd_store::StoreError;
 
 use super::{
     Checkpointer,

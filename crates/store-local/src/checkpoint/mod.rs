@@ -21,8 +21,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use store::StoreError;
 use tokio::sync::Notify;
+use zarrd_store::StoreError;
 
 pub use self::compact::{CompactError, CompactProgress, CompactReport};
 pub(crate) use self::{

@@ -57,8 +57,8 @@ impl Backlog {
 mod tests {
     use std::sync::Arc;
 
-    use store::{IntentId, Key, WaitTimes};
     use tokio::sync::oneshot;
+    use zarrd_store::{IntentId, Key, WaitTimes};
 
     use super::*;
     use crate::commit::{Action, KeyCondition, PlainChange};

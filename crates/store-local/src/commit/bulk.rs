@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::{IntentId, Key, Prefix, StoreError};
+use zarrd_store::{IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,

@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use store::{ChangeOutcome, StoreError};
+use zarrd_store::{ChangeOutcome, StoreError};
 
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,

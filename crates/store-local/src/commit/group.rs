@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use store::{ChangeOutcome, IntentId, Key, Prefix, StoreError};
+use zarrd_store::{ChangeOutcome, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,

@@ -16,8 +16,8 @@ mod staged;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait};
 use tokio::sync::oneshot;
+use zarrd_store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError, Version, VersionMatch, Wait};
 
 pub(crate) use self::{
     bulk::{Bulk, MAX_CHANGES, VisibleState, is_bulk, key_order},

@@ -1,6 +1,6 @@
 //! Checking the preconditions of a commit.
 
-use store::{ChangeOutcome, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version};
+use zarrd_store::{ChangeOutcome, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version};
 
 use super::{Action, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};

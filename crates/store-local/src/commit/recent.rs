@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 use crate::log::BulkCommit;
 

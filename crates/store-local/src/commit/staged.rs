@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use store::StoreError;
 use tokio::sync::OwnedSemaphorePermit;
+use zarrd_store::StoreError;
 
 use crate::{record::Location, spill::SpilledValue, values::StagedFile};
 

@@ -14,7 +14,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{Admitted, WarningRate};
+use zarrd_store::{Admitted, WarningRate};
 
 use crate::record::FileId;
 

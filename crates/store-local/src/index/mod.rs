@@ -12,7 +12,7 @@ mod sled;
 use std::{io, path::Path};
 
 use bytes::Bytes;
-use store::IntentId;
+use zarrd_store::IntentId;
 
 pub(crate) use self::{redb::RedbIndex, sled::SledIndex};
 

@@ -18,8 +18,8 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
-use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Key, StoreError};
 
 use super::{LogFiles, bytes_reader::BytesReader};
 use crate::{

@@ -10,7 +10,7 @@
 //! the former content of a recycled segment nor any value that a client sends is a valid frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use store::{IntentId, Key, Prefix};
+use zarrd_store::{IntentId, Key, Prefix};
 
 use super::bytes_reader::BytesReader;
 use crate::log_key::LogKey;

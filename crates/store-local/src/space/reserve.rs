@@ -1,6 +1,6 @@
 //! The reserve of disk space.
 
-use store::StoreError;
+use zarrd_store::StoreError;
 
 use super::Space;
 

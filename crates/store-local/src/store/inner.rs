@@ -12,9 +12,9 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{CursorSigner, Key, StoreError, WaitTimes};
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
+use zarrd_store::{CursorSigner, Key, StoreError, WaitTimes};
 
 use crate::{
     checkpoint::{CheckpointTask, Checkpointer},

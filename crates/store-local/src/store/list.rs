@@ -1,6 +1,6 @@
 //! Listing keys.
 
-use store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
+use zarrd_store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::inner::StoreInner;
 

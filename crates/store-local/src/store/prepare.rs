@@ -1,6 +1,6 @@
 //! Preparing large commits on the threads of their callers.
 
-use store::StoreError;
+use zarrd_store::StoreError;
 
 use super::inner::StoreInner;
 use crate::{

@@ -4,8 +4,8 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
+use zarrd_store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
 
 use super::inner::StoreInner;
 use crate::{

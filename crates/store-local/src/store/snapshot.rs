@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use store::{ByteRange, GetResult, Key, KeyMap, KeySource, Peek, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
+use zarrd_store::{ByteRange, GetResult, Key, KeyMap, KeySource, Peek, Snapshot, StoreError, ValueMeta};
 
 use super::{inner::StoreInner, read::open_value};
 use crate::{

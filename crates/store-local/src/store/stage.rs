@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use store::{Key, Payload, StoreError, UploadError};
+use zarrd_store::{Key, Payload, StoreError, UploadError};
 
 use super::inner::StoreInner;
 use crate::{

@@ -6,8 +6,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::CursorSigner;
 use tokio::sync::{Notify, Semaphore};
+use zarrd_store::CursorSigner;
 
 use super::inner::{Queues, StoreInner, Threads};
 use crate::{

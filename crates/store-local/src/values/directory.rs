@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
     process::{Resource, getrlimit},
 };
-use store::{Admitted, WarningRate};
+use zarrd_store::{Admitted, WarningRate};
 
 use crate::{
     record::{FileId, directory_name},

@@ -3,8 +3,8 @@
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
 use bytes::Bytes;
-use store::{Key, StoreError};
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_store::{Key, StoreError};
 
 use super::{
     BLOCK_BYTES, Buffers,

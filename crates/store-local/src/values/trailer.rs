@@ -1,7 +1,7 @@
 //! The trailer of a value file: checksums and footer.
 
-use store::Key;
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_store::Key;
 
 use super::BLOCK_BYTES;
 use crate::record::FileId;

@@ -6,8 +6,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Key, StoreError};
 
 use super::{BLOCK_BYTES, Directory, directory::ValueFile, trailer::Footer};
 use crate::{

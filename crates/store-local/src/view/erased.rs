@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use store::Prefix;
+use zarrd_store::Prefix;
 
 /// Erased prefixes with the numbers of their erases. A lookup checks the ancestors of a key, so its cost does not
 /// depend on the number of prefixes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{Key, Prefix, StoreError};
+use zarrd_store::{Key, Prefix, StoreError};
 
 use super::{View, store_error};
 use crate::{

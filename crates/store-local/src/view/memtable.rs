@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use parking_lot::RwLock;
-use store::{IntentId, Key, Prefix};
+use zarrd_store::{IntentId, Key, Prefix};
 
 use super::erased::ErasedPrefixes;
 use crate::log::{BulkCommit, Operation};

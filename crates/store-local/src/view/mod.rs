@@ -23,7 +23,7 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
-use store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
+use zarrd_store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
     iter::{Entries, live_below},

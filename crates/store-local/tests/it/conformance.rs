@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use store::{Key, KeySource, Precondition, SnapshotStore, StoreError, WriteableStore};
-use store_local::{IndexKind, LocalStore, Options};
-use store_testkit::{Factory, Reopen};
 use tempfile::TempDir;
+use zarrd_store::{Key, KeySource, Precondition, SnapshotStore, StoreError, WriteableStore};
+use zarrd_store_local::{IndexKind, LocalStore, Options};
+use zarrd_store_testkit::{Factory, Reopen};
 
 struct Local(IndexKind);
 
@@ -84,11 +84,11 @@ async fn waits_for_the_committer_are_timed() {
 mod sled {
     use super::{IndexKind, Local};
 
-    store_testkit::conformance_tests!(Local(IndexKind::Sled) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
+    zarrd_store_testkit::conformance_tests!(Local(IndexKind::Sled) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
 }
 
 mod redb {
     use super::{IndexKind, Local};
 
-    store_testkit::conformance_tests!(Local(IndexKind::Redb) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
+    zarrd_store_testkit::conformance_tests!(Local(IndexKind::Redb) => readable_writeable_listable, snapshots, transactional, persistent, persistent_transactional);
 }

@@ -1,8 +1,8 @@
 //! The embedded store on a slow or failing disk, with each index.
 
-use store_local::{IndexKind, LocalStore, Options, SyncFault};
-use store_testkit::{Factory, FaultInjection, Reopen};
 use tempfile::TempDir;
+use zarrd_store_local::{IndexKind, LocalStore, Options, SyncFault};
+use zarrd_store_testkit::{Factory, FaultInjection, Reopen};
 
 struct Local(IndexKind);
 
@@ -53,11 +53,11 @@ impl FaultInjection for Local {
 mod sled {
     use super::{IndexKind, Local};
 
-    store_testkit::conformance_tests!(Local(IndexKind::Sled) => faulty);
+    zarrd_store_testkit::conformance_tests!(Local(IndexKind::Sled) => faulty);
 }
 
 mod redb {
     use super::{IndexKind, Local};
 
-    store_testkit::conformance_tests!(Local(IndexKind::Redb) => faulty);
+    zarrd_store_testkit::conformance_tests!(Local(IndexKind::Redb) => faulty);
 }

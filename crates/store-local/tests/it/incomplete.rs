@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use store::{Key, Precondition, ReadableStore, WriteableStore};
-use store_local::{IndexKind, LocalStore, OpenError, Options, Purpose};
+use zarrd_store::{Key, Precondition, ReadableStore, WriteableStore};
+use zarrd_store_local::{IndexKind, LocalStore, OpenError, Options, Purpose};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 

@@ -2,11 +2,11 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::Duration};
 
-use store::{
+use zarrd_store::{
     Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, SnapshotStore, StoreError,
     TransactionalStore, WriteableStore, list_all,
 };
-use store_local::{CompactError, IndexKind, LocalStore, Options};
+use zarrd_store_local::{CompactError, IndexKind, LocalStore, Options};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 

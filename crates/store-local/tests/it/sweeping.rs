@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use store::{
+use zarrd_store::{
     Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, StoreError, TransactionalStore,
     WriteableStore,
 };
-use store_local::{IndexKind, LocalStore, Options};
+use zarrd_store_local::{IndexKind, LocalStore, Options};
 
 /// More keys than are erased directly, and more than fit into a batch.
 const KEYS: usize = 4000;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use store::{GetResult, Key, ListableStore, PageRequest, Prefix, ReadableStore, StoreError};
-use store_object::{BucketStore, OpenError, Options};
+use zarrd_store::{GetResult, Key, ListableStore, PageRequest, Prefix, ReadableStore, StoreError};
+use zarrd_store_object::{BucketStore, OpenError, Options};
 
 pub(crate) use self::{
     answers::Dialect,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, path::Path};
-use store::{Key, Keyed, ReadableStore, SnapshotStore};
-use store_object::{BucketStore, Failure, Options, RequestError};
-use store_testkit::{Foreign, ForeignData};
+use zarrd_store::{Key, Keyed, ReadableStore, SnapshotStore};
+use zarrd_store_object::{BucketStore, Failure, Options, RequestError};
+use zarrd_store_testkit::{Foreign, ForeignData};
 
 use crate::common::{Dialect, Server, variables};
 
@@ -50,19 +50,19 @@ mod in_memory {
 
     use super::Foreign;
 
-    store_testkit::conformance_tests!(Foreign::<InMemoryBucket>::new() => readable_writeable_listable, snapshots);
+    zarrd_store_testkit::conformance_tests!(Foreign::<InMemoryBucket>::new() => readable_writeable_listable, snapshots);
 }
 
 mod s3 {
     use super::{Foreign, Remote, S3};
 
-    store_testkit::conformance_tests!(Foreign::<Remote<S3>>::new() => readable_writeable_listable, snapshots);
+    zarrd_store_testkit::conformance_tests!(Foreign::<Remote<S3>>::new() => readable_writeable_listable, snapshots);
 }
 
 mod azure {
     use super::{AZURE, Foreign, Remote};
 
-    store_testkit::conformance_tests!(Foreign::<Remote<AZURE>>::new() => readable_writeable_listable, snapshots);
+    zarrd_store_testkit::conformance_tests!(Foreign::<Remote<AZURE>>::new() => readable_writeable_listable, snapshots);
 }
 
 #[tokio::test]

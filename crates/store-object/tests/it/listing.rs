@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use store::{ListableStore, PageRequest, Prefix, ReadableStore, StoreError};
-use store_object::{Failure, RequestError};
+use zarrd_store::{ListableStore, PageRequest, Prefix, ReadableStore, StoreError};
+use zarrd_store_object::{Failure, RequestError};
 
 use crate::common::{Fault, Fixture, key, texts};
 

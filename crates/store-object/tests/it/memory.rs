@@ -18,9 +18,9 @@ use object_store::{
     memory::InMemory,
     path::Path,
 };
-use store::{Key, Keyed, SnapshotStore};
-use store_object::{BucketStore, Options};
-use store_testkit::ForeignData;
+use zarrd_store::{Key, Keyed, SnapshotStore};
+use zarrd_store_object::{BucketStore, Options};
+use zarrd_store_testkit::ForeignData;
 
 /// A bucket in memory.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use store::{BackendErrorKind, ByteRange, Keyed, ReadableStore, SnapshotStore, StoreError};
-use store_object::{BucketStore, Failure, RequestError};
+use zarrd_store::{BackendErrorKind, ByteRange, Keyed, ReadableStore, SnapshotStore, StoreError};
+use zarrd_store_object::{BucketStore, Failure, RequestError};
 
 use crate::common::{Dialect, Fault, Fixture, Server, drain, key, open, options, texts, within};
 
@@ -283,10 +283,10 @@ async fn a_bucket_that_may_not_be_listed_opens_only_with_absent_403_and_without_
     let error = open(&server, "s3://b/p").await.unwrap_err();
     assert!(texts(&error).contains("?absent=403"), "{error}");
     let store = open(&server, "s3://b/p?absent=403").await.unwrap();
-    assert_eq!(store.guarantees().listing, store::Listing::None);
+    assert_eq!(store.guarantees().listing, zarrd_store::Listing::None);
     assert_eq!(store.head(&key("a")).await.unwrap().unwrap().size, 5);
     assert_eq!(store.head(&key("none")).await.unwrap(), None);
-    let listed = store::ListableStore::list(&store, store::PageRequest::first(1)).await;
+    let listed = zarrd_store::ListableStore::list(&store, zarrd_store::PageRequest::first(1)).await;
     assert!(matches!(listed, Err(StoreError::Unsupported { .. })), "{listed:?}");
 }
 

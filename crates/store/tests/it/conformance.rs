@@ -3,8 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use store::{Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, Rechecked, SnapshotStore, WriteableStore};
-use store_testkit::{Factory, Foreign, ForeignData};
+use zarrd_store::{
+    Guarantees, Key, Keyed, MemoryStore, Precondition, Recheck, Rechecked, SnapshotStore, WriteableStore,
+};
+use zarrd_store_testkit::{Factory, Foreign, ForeignData};
 
 struct Memory;
 
@@ -69,16 +71,16 @@ impl ForeignData for Remembering {
     }
 }
 
-store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
+zarrd_store_testkit::conformance_tests!(Memory => readable_writeable_listable, snapshots, transactional);
 
 mod keyed {
     use super::*;
 
-    store_testkit::conformance_tests!(Foreign::<Changing>::new() => readable_writeable_listable, snapshots);
+    zarrd_store_testkit::conformance_tests!(Foreign::<Changing>::new() => readable_writeable_listable, snapshots);
 }
 
 mod remembering {
     use super::*;
 
-    store_testkit::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);
+    zarrd_store_testkit::conformance_tests!(Foreign::<Remembering>::new() => readable_writeable_listable, snapshots);
 }

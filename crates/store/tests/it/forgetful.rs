@@ -1,8 +1,8 @@
 //! The conformance suite names the check that a store fails.
 
 use async_trait::async_trait;
-use store::{ByteRange, GetResult, Key, MemoryStore, StoreError, StoreWrapper};
-use store_testkit::{Factory, readable_writeable_listable};
+use zarrd_store::{ByteRange, GetResult, Key, MemoryStore, StoreError, StoreWrapper};
+use zarrd_store_testkit::{Factory, readable_writeable_listable};
 
 /// A store that returns no value of any key.
 #[derive(Clone)]

@@ -3,11 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use proptest::prelude::*;
-use store::{
+use tokio::time::Instant;
+use zarrd_store::{
     ByteRange, Guarantees, Key, KeySource, Keyed, MemoryStore, Peek, Precondition, ReadableStore, Snapshot,
     SnapshotStore, StoreError, Version, WriteableStore,
 };
-use tokio::time::Instant;
 
 /// The keys of the snapshot, and one that is not in it.
 const NAMES: [&str; 5] = ["p/a", "p/b", "p/b/c", "other", "not-in-the-snapshot"];
@@ -136,7 +136,7 @@ async fn check(before: &[Step], steps: &[Step], listed: bool) {
         };
         let key = keys.get(at).unwrap();
         let is_outside = at == NAMES.len() - 1;
-        let meta = |meta: Option<store::ValueMeta>| meta.map_or(Said::Absent, |meta| Said::Meta(meta.version));
+        let meta = |meta: Option<zarrd_store::ValueMeta>| meta.map_or(Said::Absent, |meta| Said::Meta(meta.version));
         let (found, expected) = match *step {
             Step::Peek { .. } => {
                 let found = said(snapshot.peek(key), |peek| match peek {

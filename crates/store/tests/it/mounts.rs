@@ -11,14 +11,14 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
-use store::{
+use tokio::time::Instant;
+use zarrd_store::{
     ByteRange, Change, ChangeOutcome, Conditions, Consolidated, DirPage, GetResult, Guarantees, Key, KeyCount, KeyPage,
     Keyed, ListableStore, Listing, MemoryStore, MountName, Mounts, Operation, PageRequest, Payload, Peek, Precondition,
     Prefix, ReadableStore, Reads, Recall, Recheck, Rechecked, ServedStore, Snapshot, SnapshotStore, StoreError,
     StoreWrapper, TransactionalStore, ValueMeta, WriteableStore, Writes,
 };
-use store_testkit::Factory;
-use tokio::time::Instant;
+use zarrd_store_testkit::Factory;
 
 fn key(text: &str) -> Key {
     Key::parse(text).unwrap()
@@ -366,7 +366,7 @@ async fn errors_of_a_mount_have_the_keys_of_all_stores() {
     let source = std::error::Error::source(&error).unwrap();
     assert!(source.to_string().contains("lab/") && source.source().is_some(), "{error:?}");
     assert_eq!((error.failed_at(), error.reason()), (Some("lab/down"), Some("no cable")));
-    assert!(error.backend_source::<store::MountFailure>().is_some(), "{error:?}");
+    assert!(error.backend_source::<zarrd_store::MountFailure>().is_some(), "{error:?}");
 }
 
 struct Failing(MemoryStore);
@@ -383,7 +383,7 @@ impl StoreWrapper for Failing {
         match operation.key() {
             Some(key) if key.as_str() == "corrupt" => Err(StoreError::corrupt(key.clone(), "torn")),
             Some(key) => {
-                let failed = StoreError::backend(store::BackendErrorKind::Connection, "unplugged");
+                let failed = StoreError::backend(zarrd_store::BackendErrorKind::Connection, "unplugged");
                 Err(failed.at(key.as_str()).because("no cable"))
             }
             None => Ok(()),
@@ -481,4 +481,4 @@ impl Factory for WithMount {
     }
 }
 
-store_testkit::conformance_tests!(WithMount => readable_writeable_listable, snapshots, transactional);
+zarrd_store_testkit::conformance_tests!(WithMount => readable_writeable_listable, snapshots, transactional);

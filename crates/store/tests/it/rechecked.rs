@@ -12,11 +12,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use proptest::prelude::*;
-use store::{
+use tokio::time::{Duration, Instant, advance};
+use zarrd_store::{
     ByteRange, GetResult, Guarantees, Key, ListableStore, MemoryStore, Operation, PageRequest, Peek, Precondition,
     Prefix, ReadableStore, Recheck, Rechecked, StoreError, StoreWrapper, ValueMeta, Version, WriteableStore,
 };
-use tokio::time::{Duration, Instant, advance};
 
 const RECHECK: Duration = Duration::from_secs(5);
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use meta::data_type::{DataType, ValueError};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, error::Category};
+use zarrd_meta::data_type::{DataType, ValueError};
 
 use super::Extents;
 

@@ -1,10 +1,10 @@
 //! Headers of [`.npy` files](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 
-use meta::{
+use serde_json::Value;
+use zarrd_meta::{
     data_type::{DataType, StoredOrder, TypeError, V2Context, parse_v2},
     limits::MAX_RANK,
 };
-use serde_json::Value;
 
 use super::python;
 pub use super::python::LiteralError;

@@ -2,9 +2,9 @@
 
 mod types;
 
-use meta::NodePath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use zarrd_meta::NodePath;
 
 use crate::node::{Difference, Loss, Violation};
 
@@ -217,7 +217,7 @@ mod tests {
         let differs = Problem::new(ProblemType::NodeConflict).with_members(Members {
             differences: vec![Difference {
                 pointer: "/shape".into(),
-                expected: Some(meta::json::Json::compact(&serde_json::Value::Null)),
+                expected: Some(zarrd_meta::json::Json::compact(&serde_json::Value::Null)),
                 actual: None,
             }],
             violations: vec![Violation { pointer: String::new(), reason: "is not there".into() }],

@@ -1,7 +1,7 @@
 //! The query of the chunks that a selection touches.
 
-use meta::Dialect;
-use store::Cursor;
+use zarrd_meta::Dialect;
+use zarrd_store::Cursor;
 
 use super::{
     AXIS, BINS, CURSOR, DEFAULT_LIMIT, DIALECT, DimensionParameter, LIMIT, QueryError, SELECT, UnknownParameters,

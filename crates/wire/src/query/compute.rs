@@ -1,6 +1,6 @@
 //! The parameters that compute with the selected elements.
 
-use meta::limits::MAX_RANK;
+use zarrd_meta::limits::MAX_RANK;
 
 use super::{QueryError, flag, name_of, text};
 use crate::routes::encode;

@@ -1,6 +1,6 @@
 //! The queries of elements.
 
-use meta::{Dialect, limits::MAX_RANK};
+use zarrd_meta::{Dialect, limits::MAX_RANK};
 
 use super::{
     ComputeQuery, PictureQuery, QueryError, UnknownParameters, dialect_of, flag, name_of, parameters, parse, text,

@@ -1,9 +1,9 @@
 //! The queries of nodes.
 
-use meta::{Dialect, NodePath, zom::ZomFormat};
-use operations::{Depth, IfExists, LossPolicy};
+use zarrd_meta::{Dialect, NodePath, zom::ZomFormat};
+use zarrd_operations::{Depth, IfExists, LossPolicy};
 
-use store::Cursor;
+use zarrd_store::Cursor;
 
 use super::{
     CONFIRM, CURSOR, Confirmation, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, UnknownParameters, confirmed, dialect_of,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use client::{Dialect, Format, NodePath};
-use wire::{
+use zarrd_client::{Dialect, Format, NodePath};
+use zarrd_wire::{
     query::{
         ASTYPE, AXIS, BINS, CMAP, COARSEN, DDOF, DECODE, DIALECT, EDGE, ElementsQuery, HEADER, ISEL, KEEPDIMS, LABELS,
         LIMITS, LINTHRESH, MAX, MIN, NAN, OVER, QUANTILES, QueryError, RANGE, REDUCE, RGB, SCALE, SEL, SELECT, STATS,

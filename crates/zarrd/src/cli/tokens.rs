@@ -1,7 +1,7 @@
 //! The command line of `token`.
 
-use access::{Grant, KeyId};
 use clap::{Args, Subcommand};
+use zarrd_access::{Grant, KeyId};
 
 use crate::{
     config::{AccessOptions, Expiry, StoreOptions},
@@ -113,5 +113,5 @@ pub(crate) struct TokenRotateArgs {
 
 /// Parses a grant. The error has its reason.
 fn grant(text: &str) -> Result<Grant, String> {
-    text.parse().map_err(|error: access::GrantError| error_chain(&error))
+    text.parse().map_err(|error: zarrd_access::GrantError| error_chain(&error))
 }

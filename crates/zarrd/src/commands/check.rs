@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use futures::{TryFutureExt, TryStreamExt};
-use store::{Key, Prefix, SnapshotStore, StoreError, list_all};
-use store_local::{CheckReport, LocalStore};
+use zarrd_store::{Key, Prefix, SnapshotStore, StoreError, list_all};
+use zarrd_store_local::{CheckReport, LocalStore};
 
 use crate::{
     config::CheckConfig,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
-use store_local::{CompactProgress, CompactReport, LocalStore};
+use zarrd_store_local::{CompactProgress, CompactReport, LocalStore};
 
 use crate::{
     config::CompactConfig,

@@ -1,8 +1,8 @@
 //! `zarrd copy`: copies a store into a new one.
 
 use futures::TryFutureExt;
-use store::Prefix;
-use store_local::LocalStore;
+use zarrd_store::Prefix;
+use zarrd_store_local::LocalStore;
 
 use super::check_outside_store;
 use crate::{

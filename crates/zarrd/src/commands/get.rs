@@ -5,8 +5,8 @@ use std::{
     path::Path,
 };
 
-use client::Format;
 use futures::{TryFutureExt, TryStreamExt};
+use zarrd_client::Format;
 
 use crate::{
     config::GetConfig,

@@ -1,6 +1,6 @@
 //! `zarrd health`: checks the health of a running server.
 
-use client::{HttpStore, Retries, Timeouts};
+use zarrd_client::{HttpStore, Retries, Timeouts};
 
 use crate::{
     config::{ConfigError, HealthConfig},

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use futures::TryFutureExt;
-use store::Prefix;
+use zarrd_store::Prefix;
 
 use super::{canonical_path, check_has_keys, check_outside_store};
 use crate::{

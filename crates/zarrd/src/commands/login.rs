@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Read};
 
-use client::BaseUrl;
+use zarrd_client::BaseUrl;
 
 use crate::{
     config::{LoginError, Logins},

@@ -1,7 +1,7 @@
 //! `zarrd ls`: lists the nodes directly below a group.
 
-use client::{NodeInfo, zom};
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
+use zarrd_client::{NodeInfo, zom};
 
 use super::child_path;
 use crate::{

@@ -21,8 +21,8 @@ use std::{
     time::Duration,
 };
 
-use client::NodePath;
-use store::{ListableStore, PageRequest, Prefix};
+use zarrd_client::NodePath;
+use zarrd_store::{ListableStore, PageRequest, Prefix};
 
 use crate::{
     cli::{Cli, Command},

@@ -3,14 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::{App, Certificates, RequestLogs};
-use store::ServedStore;
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::{Notify, oneshot},
     task::spawn_blocking,
 };
 use tokio_util::task::AbortOnDropHandle;
+use zarrd_server::{App, Certificates, RequestLogs};
+use zarrd_store::ServedStore;
 
 use crate::{
     config::{Listen, ServeConfig, TlsFiles},
@@ -89,8 +89,8 @@ async fn serve(
     };
     let mut serving = std::pin::pin!(async {
         match tls {
-            Some(certificates) => server::serve_tls(listener, app, certificates, stopped).await,
-            None => server::serve(listener, app, stopped).await,
+            Some(certificates) => zarrd_server::serve_tls(listener, app, certificates, stopped).await,
+            None => zarrd_server::serve(listener, app, stopped).await,
         }
     });
     let served = tokio::select! {

@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use client::{Share, ShareClient};
 use serde::Serialize;
+use zarrd_client::{Share, ShareClient};
 
 use crate::{
     config::{OutputFormat, ShareConfig},

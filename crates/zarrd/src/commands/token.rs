@@ -2,11 +2,11 @@
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, time::SystemTime};
 
-use access::{
+use serde::Serialize;
+use zarrd_access::{
     AccessDirectory, ChangeError, CredentialId, CredentialState, Grants, KeyId, NewToken, TokenInfo, printable,
 };
-use serde::Serialize;
-use wire::time::rfc3339;
+use zarrd_wire::time::rfc3339;
 
 use crate::{
     config::{Expiry, OutputFormat, TokenCommand, TokenConfig},

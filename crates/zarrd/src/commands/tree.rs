@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-use client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
 use futures::TryFutureExt;
+use zarrd_client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
 
 use super::child_path;
 use crate::{

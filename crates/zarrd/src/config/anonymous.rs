@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use access::{Grant, GrantError, Grants, Right, TooManyGrants};
+use zarrd_access::{Grant, GrantError, Grants, Right, TooManyGrants};
 
 /// A right of `--anonymous`; `None` for no rights.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use std::{
     str::FromStr,
 };
 
-use store::{Consolidated, Recheck, RecheckError};
-use store_dir::Symlinks;
-use store_http::HttpUrl;
-use store_object::BucketUrl;
+use zarrd_store::{Consolidated, Recheck, RecheckError};
+use zarrd_store_dir::Symlinks;
+use zarrd_store_http::HttpUrl;
+use zarrd_store_object::BucketUrl;
 
 /// Location of a store: `sled:DIR`, `redb:DIR`, `memory:`, `dir:DIR`, or the URL of a bucket or of a web server; a bare
 /// path is a sled store.
@@ -70,10 +70,10 @@ pub(crate) enum LocationError {
     Recheck(#[from] RecheckError),
     /// The URL of a bucket is invalid.
     #[error(transparent)]
-    Bucket(#[from] store_object::UrlError),
+    Bucket(#[from] zarrd_store_object::UrlError),
     /// The URL of a web server is invalid.
     #[error(transparent)]
-    Web(#[from] store_http::UrlError),
+    Web(#[from] zarrd_store_http::UrlError),
 }
 
 /// An address to listen on: `IP:PORT`, or `localhost:PORT`.
@@ -289,8 +289,8 @@ mod tests {
             ("dir:/odd?name", LocationError::UnknownOption("name".into())),
             ("dir:/data?consolidated=yes", LocationError::UnknownOption("consolidated=yes".into())),
             ("dir:/data?recheck=soon", LocationError::Recheck(RecheckError)),
-            ("s3://key:secret@bucket", store_object::UrlError::Credentials.into()),
-            ("http://ada:secret@h/", store_http::UrlError::Credentials.into()),
+            ("s3://key:secret@bucket", zarrd_store_object::UrlError::Credentials.into()),
+            ("http://ada:secret@h/", zarrd_store_http::UrlError::Credentials.into()),
             ("http:h", LocationError::UnknownKind("http".into())),
             ("s3:bucket", LocationError::UnknownKind("s3".into())),
         ] {

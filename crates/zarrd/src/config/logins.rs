@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use client::{BaseUrl, Token, TokenError};
+use zarrd_client::{BaseUrl, Token, TokenError};
 
 /// The variable with a token.
 pub(crate) const TOKEN_VARIABLE: &str = "ZARRD_TOKEN";

@@ -44,7 +44,7 @@ pub(crate) use tokens::{TokenCommand, TokenConfig};
 pub(crate) enum ConfigError {
     /// An option of a query is invalid.
     #[error("invalid option")]
-    Query(#[from] wire::query::QueryError),
+    Query(#[from] zarrd_wire::query::QueryError),
     /// The extension of a file names no format.
     #[error("{} does not end in .npy, .csv, .json, .png or .raw: name the format with --format", file.display())]
     Extension {
@@ -102,7 +102,7 @@ pub(crate) enum ConfigError {
     },
     /// A grant of a token is invalid.
     #[error("--allow was given too often")]
-    Grants(#[from] access::TooManyGrants),
+    Grants(#[from] zarrd_access::TooManyGrants),
     /// The token for a server cannot be determined.
     #[error(transparent)]
     Login(#[from] LoginError),
@@ -132,7 +132,7 @@ pub(crate) enum ConfigError {
     #[error("--mount names {name} twice")]
     DuplicateMount {
         /// The name.
-        name: store::MountName,
+        name: zarrd_store::MountName,
     },
     /// The memory limit is too small.
     #[error("--max-memory is {memory}; the minimum is {min}")]
@@ -167,5 +167,5 @@ pub(crate) enum ConfigError {
     },
     /// The address to listen on cannot be converted into a URL.
     #[error("the address to listen on is not that of a server")]
-    ListenUrl(#[from] client::BaseUrlError),
+    ListenUrl(#[from] zarrd_client::BaseUrlError),
 }

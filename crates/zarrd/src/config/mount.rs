@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use store::{MountName, MountNameError};
+use zarrd_store::{MountName, MountNameError};
 
 use super::{Location, location::LocationError};
 

@@ -9,7 +9,7 @@ use std::{
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
-use server::{BasePath, Host, Network, Origin};
+use zarrd_server::{BasePath, Host, Network, Origin};
 
 use super::{AnonymousRight, Listen, Location, Mount};
 

@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use client::{BaseUrl, BaseUrlError};
-use store::{KeyError, Prefix};
-use wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
+use zarrd_client::{BaseUrl, BaseUrlError};
+use zarrd_store::{KeyError, Prefix};
+use zarrd_wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
 
 use super::{Location, location::LocationError};
 

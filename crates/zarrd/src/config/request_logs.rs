@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use server::{AccessLog, AuditLog, LogOutput, RequestLogOptions};
+use zarrd_server::{AccessLog, AuditLog, LogOutput, RequestLogOptions};
 
 use super::{AccessLogLevel, AuditLogLevel, ConfigError, ServeOptions};
 

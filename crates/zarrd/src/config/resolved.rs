@@ -7,10 +7,10 @@ use std::{
 };
 
 use bytesize::ByteSize;
-use client::{BaseUrl, Dialect, Format, NodePath, Token};
-use store::Prefix;
 use tracing_subscriber::{EnvFilter, filter::Targets};
-use wire::query::ElementsQuery;
+use zarrd_client::{BaseUrl, Dialect, Format, NodePath, Token};
+use zarrd_store::Prefix;
+use zarrd_wire::query::ElementsQuery;
 
 use super::{
     ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, StoreOptions, TransferOptions,

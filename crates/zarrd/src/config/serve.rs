@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use access::Grants;
-use array::EmptyChunks;
 use bytesize::ByteSize;
-use server::{
+use zarrd_access::Grants;
+use zarrd_array::EmptyChunks;
+use zarrd_server::{
     AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, MetricsAccess,
     RequestLogOptions, Settings,
 };
-use store_local::Access as StoreAccess;
+use zarrd_store_local::Access as StoreAccess;
 
 use super::{
     AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, TokenDirectory, request_logs,

@@ -1,7 +1,7 @@
 //! The configuration of `share`.
 
-use client::{BaseUrl, Token};
-use store::Prefix;
+use zarrd_client::{BaseUrl, Token};
+use zarrd_store::Prefix;
 
 use super::{ConfigError, Expiry, OutputFormat, logins};
 use crate::cli::ShareArgs;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use access::{Grants, KeyId};
+use zarrd_access::{Grants, KeyId};
 
 use super::{ConfigError, ConfigFile, Expiry, OutputFormat, TokenDirectory};
 use crate::cli::{AccessArgs, TokenArgs};

@@ -5,10 +5,10 @@ mod summary;
 
 use std::sync::Arc;
 
-use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
-use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
-use operations::NodeRejection;
-use store::{Cursor, Key, ListableStore, ReadableStore, ServedStore, StoreError};
+use zarrd_array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
+use zarrd_client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
+use zarrd_operations::NodeRejection;
+use zarrd_store::{Cursor, Key, ListableStore, ReadableStore, ServedStore, StoreError};
 
 pub(crate) use self::{
     format::{columns, escape_control, quantity, tuple},
@@ -54,7 +54,7 @@ pub(crate) enum NodeReadError {
         path: NodePath,
         /// Reason.
         #[source]
-        source: Box<array::NodeError>,
+        source: Box<zarrd_array::NodeError>,
     },
     /// The server returned an error, or is unreachable.
     #[error("cannot read the node at {path}")]
@@ -63,7 +63,7 @@ pub(crate) enum NodeReadError {
         path: NodePath,
         /// Reason.
         #[source]
-        source: Box<client::NodeError>,
+        source: Box<zarrd_client::NodeError>,
     },
 }
 
@@ -72,14 +72,16 @@ impl NodeReadError {
     pub(crate) fn into_broken(self, path: &NodePath, dialect: Dialect) -> Result<BrokenNode, Self> {
         let (key, reason) = match &self {
             Self::Local { source, .. } => match &**source {
-                array::NodeError::Array(ArrayError::Broken(array::Broken { key, reason })) => {
+                zarrd_array::NodeError::Array(ArrayError::Broken(zarrd_array::Broken { key, reason })) => {
                     (key.clone(), reason.clone())
                 }
-                array::NodeError::Array(ArrayError::Document { key, source }) => (key.clone(), source.to_string()),
+                zarrd_array::NodeError::Array(ArrayError::Document { key, source }) => {
+                    (key.clone(), source.to_string())
+                }
                 _ => return Err(self),
             },
             Self::Server { source, .. } => match &**source {
-                client::NodeError::Metadata { key: Some(key), detail, .. } => match Key::parse(key) {
+                zarrd_client::NodeError::Metadata { key: Some(key), detail, .. } => match Key::parse(key) {
                     Ok(key) => (key, detail.clone()),
                     Err(_) => return Err(self),
                 },
@@ -97,11 +99,11 @@ impl Hierarchy {
         let endpoint = OpenEndpoint::for_reading(endpoint).await?;
         let nodes = match &endpoint {
             OpenEndpoint::Local(store) => {
-                NodeSource::Local(Arrays::new(Arc::new(store.clone()), array::Options::default()).hierarchies())
+                NodeSource::Local(Arrays::new(Arc::new(store.clone()), zarrd_array::Options::default()).hierarchies())
             }
             OpenEndpoint::Foreign(store) => {
                 let store = ServedStore::read_only(Arc::clone(store));
-                NodeSource::Local(Arrays::new(store, array::Options::default()).hierarchies())
+                NodeSource::Local(Arrays::new(store, zarrd_array::Options::default()).hierarchies())
             }
             OpenEndpoint::Server(store) => NodeSource::Server(store.connection().into()),
         };
@@ -118,7 +120,7 @@ impl Hierarchy {
     ) -> Result<NodeInfo, NodeReadError> {
         match &self.nodes {
             NodeSource::Local(nodes) => {
-                let node = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
+                let node = nodes.node(path, dialect, zarrd_array::Depth::Levels(depth), None).await;
                 node.map(|node| node.info).map_err(|error| local_error(error, path))
             }
             NodeSource::Server(nodes) => {
@@ -169,20 +171,20 @@ fn with_dialect(nodes: &NodeClient, dialect: Option<Dialect>) -> NodeClient {
     dialect.map_or_else(|| nodes.clone(), |dialect| nodes.with_dialect(dialect))
 }
 
-fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {
+fn local_error(error: zarrd_array::NodeError, path: &NodePath) -> NodeReadError {
     match error {
-        array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => NodeReadError::NotFound { path },
-        array::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
+        zarrd_array::NodeError::Array(zarrd_array::ArrayError::NoSuchNode { path }) => NodeReadError::NotFound { path },
+        zarrd_array::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
             NodeReadError::TooManyNodes { path: path.clone(), limit }
         }
         error => NodeReadError::Local { path: path.clone(), source: Box::new(error) },
     }
 }
 
-fn server_error(error: client::NodeError, path: &NodePath) -> NodeReadError {
+fn server_error(error: zarrd_client::NodeError, path: &NodePath) -> NodeReadError {
     match error {
-        client::NodeError::NoSuchNode { path } => NodeReadError::NotFound { path },
-        client::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
+        zarrd_client::NodeError::NoSuchNode { path } => NodeReadError::NotFound { path },
+        zarrd_client::NodeError::Rejected(NodeRejection::TooManyNodes { limit }) => {
             NodeReadError::TooManyNodes { path: path.clone(), limit }
         }
         error => NodeReadError::Server { path: path.clone(), source: Box::new(error) },

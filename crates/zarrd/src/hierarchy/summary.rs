@@ -1,14 +1,14 @@
 //! Summaries of nodes, for one line of output.
 
-use client::{BrokenNode, Dialect, NodePath, zom};
-use meta::{
+use serde::Serialize;
+use serde_json::Value;
+use zarrd_client::{BrokenNode, Dialect, NodePath, zom};
+use zarrd_meta::{
     ArrayModel,
     documents::{v2, v3, write::StoredNode},
     grid::DimensionGrid,
     json::Json,
 };
-use serde::Serialize;
-use serde_json::Value;
 
 use super::format::tuple;
 

@@ -12,9 +12,9 @@ use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
 };
-use store::{Key, Payload, StoreError, UploadError};
 use tempfile::TempDir;
 use tokio::io::{AsyncWriteExt, BufWriter};
+use zarrd_store::{Key, Payload, StoreError, UploadError};
 
 use super::{NameCheck, Sink, SinkError, SkipReason, TransferError, directory_source::blocking};
 

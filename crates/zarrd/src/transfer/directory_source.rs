@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use rustix::fs::OFlags;
-use store::{Key, Payload, StoreError};
 use tokio::{sync::mpsc, task};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
 use walkdir::{DirEntry, WalkDir};
+use zarrd_store::{Key, Payload, StoreError};
 
 use super::{SkipReason, Source, SourceError, SourceItem, TransferError};
 

@@ -12,7 +12,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Key, Payload};
+use zarrd_store::{Key, Payload};
 
 use super::{
     Sink, SkipReason, Source, SourceItem, TransferError,

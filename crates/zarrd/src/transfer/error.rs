@@ -2,8 +2,8 @@
 
 use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
-use store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
-use store_dir::FileError;
+use zarrd_store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
+use zarrd_store_dir::FileError;
 
 /// Reason why a name of the source cannot be transferred, known before anything is written.
 #[derive(Debug, thiserror::Error)]

@@ -21,7 +21,7 @@ mod upload_order;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use store::{Key, Payload};
+use zarrd_store::{Key, Payload};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;

@@ -4,7 +4,7 @@ use std::{future::ready, num::NonZeroU64};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use store::{Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, WriteableStore, list_all};
+use zarrd_store::{Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, WriteableStore, list_all};
 
 use super::{NameCheck, Sink, SinkError, Source, SourceError, SourceItem};
 

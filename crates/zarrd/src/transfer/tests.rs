@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
-use store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
+use zarrd_store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
 
 use super::{
     NameCheck, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource, Transfer,

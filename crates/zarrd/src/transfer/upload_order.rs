@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use store::Key;
+use zarrd_store::Key;
 
 /// Phase of a transfer. All values of a phase are written before the next begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

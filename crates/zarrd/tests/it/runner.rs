@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{BaseUrl, HttpStore};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{NamedTempFile, TempDir};
+use zarrd_client::{BaseUrl, HttpStore};
 
 /// A temporary working directory, without settings in the environment.
 pub(crate) struct TestDir {

@@ -3,7 +3,7 @@
 use std::{fs, net::TcpListener};
 
 use rustix::process::Signal;
-use store::{BackendErrorKind, Key, Precondition, ReadableStore, StoreError, WriteableStore};
+use zarrd_store::{BackendErrorKind, Key, Precondition, ReadableStore, StoreError, WriteableStore};
 
 use crate::runner::TestDir;
 

@@ -7,7 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use client::{BaseUrl, HttpStore};
 use rustix::process::Signal;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -22,6 +21,7 @@ use tokio_rustls::{
         pki_types::{CertificateDer, ServerName, pem::PemObject},
     },
 };
+use zarrd_client::{BaseUrl, HttpStore};
 
 use crate::runner::{Server, TestDir};
 
@@ -45,7 +45,7 @@ fn set_mode(dir: &TestDir, mode: u32) {
 async fn is_reached(server: &Server, certificate: &str) -> bool {
     let url = server.url().replace("127.0.0.1", "localhost");
     let client = HttpStore::builder(BaseUrl::parse(&url).unwrap()).certificates(certificate.as_bytes()).unwrap();
-    client.retries(client::Retries::none()).build().unwrap().ready().await.is_ok()
+    client.retries(zarrd_client::Retries::none()).build().unwrap().ready().await.is_ok()
 }
 
 #[tokio::test]

@@ -6,9 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use access::{AccessDirectory, Denial, Right};
 use serde_json::Value;
-use store::Prefix;
+use zarrd_access::{AccessDirectory, Denial, Right};
+use zarrd_store::Prefix;
 
 use crate::runner::TestDir;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
-use store::{Key, KeyCount, Precondition, Prefix, ReadableStore, WriteableStore};
+use zarrd_store::{Key, KeyCount, Precondition, Prefix, ReadableStore, WriteableStore};
 
 use crate::{
     files::{self, files},

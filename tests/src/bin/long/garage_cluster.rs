@@ -18,7 +18,6 @@ use std::{
 };
 
 use http::StatusCode;
-use wire::routes::encode;
 use zarrd_tests::{
     arguments::arguments,
     binary,
@@ -30,6 +29,7 @@ use zarrd_tests::{
     server::{Launch, Server},
     slices::ServedArrays,
 };
+use zarrd_wire::routes::encode;
 
 /// The archive of the arrays of the 2020 draft.
 const DRAFT: &str = "tests/data/draft_v3_zarr218.tar.gz";

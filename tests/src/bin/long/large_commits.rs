@@ -6,7 +6,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::{
     arguments::arguments,
     large_commits::{Plan, run},

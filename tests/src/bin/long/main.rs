@@ -9,6 +9,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "a test fails by panicking"
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "tests report to the terminal")]

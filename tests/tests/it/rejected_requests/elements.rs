@@ -2,7 +2,7 @@
 
 use http::{Method, header};
 use serde_json::json;
-use wire::problem::{Problem, ProblemType};
+use zarrd_wire::problem::{Problem, ProblemType};
 
 use crate::rejected_requests::rejection::{JSON, NPY, RAW, RejectionTest, npy};
 

@@ -1,9 +1,9 @@
 //! Rejected declarations and changes of nodes.
 
-use client::Json;
 use http::{Method, header};
 use serde_json::{Value, json};
-use wire::problem::{Problem, ProblemType};
+use zarrd_client::Json;
+use zarrd_wire::problem::{Problem, ProblemType};
 
 use crate::rejected_requests::rejection::{JSON, RejectionTest, group, v2, v3};
 

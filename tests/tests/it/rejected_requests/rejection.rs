@@ -3,11 +3,11 @@
 use http::{Method, header};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
-use wire::problem::{Problem, ProblemType};
 use zarrd_tests::{
     server::{Launch, Server},
     skip::note,
 };
+use zarrd_wire::problem::{Problem, ProblemType};
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const NPY: &str = "application/x-npy";

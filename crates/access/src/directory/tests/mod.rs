@@ -16,8 +16,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use store::Prefix;
 use tempfile::TempDir;
+use zarrd_store::Prefix;
 
 use super::handle::{AccessDirectory, Limits};
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use store::{Key, Prefix, Version};
+use zarrd_store::{Key, Prefix, Version};
 
 use super::{documents::Text, listing::Listed};
 

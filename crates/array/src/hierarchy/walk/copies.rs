@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{draft, v2, v3, write::CONSOLIDATED},
     json::Json,
 };
-use store::{Key, Prefix, Version};
+use zarrd_store::{Key, Prefix, Version};
 
 use super::{documents::Read, mode::MAX_LEVELS, named::groups_above};
 use crate::{

@@ -3,12 +3,12 @@
 use std::{iter::once, sync::Arc};
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{DocumentError, draft, parse_object, write::StoredNode},
     json::Json,
 };
-use store::{Key, Version};
+use zarrd_store::{Key, Version};
 
 use crate::{
     metadata::{

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use futures::future::try_join_all;
-use meta::{Dialect, NodePath};
-use store::{Key, PageRequest, Prefix};
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::{Key, PageRequest, Prefix};
 
 use super::{
     documents::{Check, Documents},

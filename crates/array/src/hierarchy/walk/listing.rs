@@ -1,7 +1,7 @@
 //! The listings that a walk has read.
 
-use store::{Cursor, PageRequest, Prefix};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Cursor, PageRequest, Prefix};
 
 use crate::{context::Context, metadata::error::NodeError};
 

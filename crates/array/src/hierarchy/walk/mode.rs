@@ -1,7 +1,7 @@
 //! The nodes that a walk visits.
 
-use operations::Depth;
-use store::Cursor;
+use zarrd_operations::Depth;
+use zarrd_store::Cursor;
 
 /// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
 pub(crate) const MAX_LEVELS: u32 = 64;

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use meta::{
+use zarrd_meta::{
     NodePath,
     documents::{parse_object, v2, v3},
     json::Json,
 };
-use store::{Key, Prefix};
+use zarrd_store::{Key, Prefix};
 
 /// The documents of a group that name nodes below it.
 pub(super) const NAMING: [&str; 3] = ["zarr.json", ".zmetadata", ".zattrs"];

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use meta::{Dialect, NodePath, documents::draft, zom::Members};
-use operations::Depth;
-use store::{Cursor, Key, PageRequest, Prefix, StoreError};
+use zarrd_meta::{Dialect, NodePath, documents::draft, zom::Members};
+use zarrd_operations::Depth;
+use zarrd_store::{Cursor, Key, PageRequest, Prefix, StoreError};
 
 use super::{
     documents::{Check, Documents},

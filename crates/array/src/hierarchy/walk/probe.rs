@@ -1,7 +1,7 @@
 //! Implicit groups: groups without documents, whose dialect is that of the nodes below them.
 
-use meta::{Dialect, NodePath};
-use store::Prefix;
+use zarrd_meta::{Dialect, NodePath};
+use zarrd_store::Prefix;
 
 use super::{
     documents::Check,

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 
 use super::listing::Listed;
 use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::try_join_all;
-use meta::{
+use zarrd_meta::{
     NodePath,
     documents::DocumentError,
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
     zom::MAX_NODES,
 };
-use operations::NodeRejection;
-use store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
+use zarrd_operations::NodeRejection;
+use zarrd_store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
 
 use super::{
     ahead::ReadAhead,
@@ -458,7 +458,7 @@ async fn list_hash(context: &Context, prefix: &Prefix) -> Result<u128, NodeError
 /// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
 async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
     let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
-    let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
+    let mut page = PageRequest::first(zarrd_store::MAX_PAGE_ENTRIES);
     loop {
         let (found, cursor) = listing::list(context, prefix, &page).await?;
         listed.prefixes.extend(found.prefixes);
@@ -467,7 +467,7 @@ async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed
             return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
         }
         match cursor {
-            Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
+            Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),
             None => break,
         }
     }

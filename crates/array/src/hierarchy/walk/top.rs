@@ -2,7 +2,7 @@
 
 use std::{iter::once, sync::Arc};
 
-use meta::{Dialect, NodePath};
+use zarrd_meta::{Dialect, NodePath};
 
 use super::{
     documents::{Check, Documents},

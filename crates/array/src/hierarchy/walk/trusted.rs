@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use meta::{Dialect, documents::write::CONSOLIDATED, zom::MAX_NODES};
-use operations::NodeRejection;
-use store::{Consolidated, Key, Listing, Prefix, Version};
+use zarrd_meta::{Dialect, documents::write::CONSOLIDATED, zom::MAX_NODES};
+use zarrd_operations::NodeRejection;
+use zarrd_store::{Consolidated, Key, Listing, Prefix, Version};
 
 use super::{
     copies::{Copies, documents, entries, extent},

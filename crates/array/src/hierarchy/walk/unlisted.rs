@@ -1,7 +1,7 @@
 //! Listings of prefixes that the store cannot list.
 
 use bytes::Bytes;
-use store::{Key, Listing, PageRequest, Prefix, StoreError};
+use zarrd_store::{Key, Listing, PageRequest, Prefix, StoreError};
 
 use super::{
     listing::Listed,

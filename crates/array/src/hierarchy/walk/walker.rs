@@ -6,14 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use meta::{
+use tokio::time::Instant;
+use zarrd_meta::{
     Dialect, NodePath,
     documents::{draft, write::StoredNode},
     zom::{MAX_NODES, Members},
 };
-use operations::{Depth, NodeRejection};
-use store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
-use tokio::time::Instant;
+use zarrd_operations::{Depth, NodeRejection};
+use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
 
 use super::{
     documents::{Check, Documents},

@@ -5,18 +5,18 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use array::{Arrays, ElementSource, Options, RegionWrite, WriteError};
 use bytes::Bytes;
-use codec::VariableBuilder;
 use futures::{StreamExt, stream};
-use meta::{
+use proptest::{prelude::*, sample::subsequence};
+use serde_json::{Value, json};
+use zarrd_array::{Arrays, ElementSource, Options, RegionWrite, WriteError};
+use zarrd_codec::VariableBuilder;
+use zarrd_meta::{
     NodePath,
     data_type::DataType,
     selection::{DimensionSelection, ReadRequest, Region, Selection},
 };
-use proptest::{prelude::*, sample::subsequence};
-use serde_json::{Value, json};
-use store::{Key, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, Version, WriteableStore};
+use zarrd_store::{Key, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, Version, WriteableStore};
 
 /// Individual elements in C order.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,8 +172,8 @@ impl TestArray {
         let mut parts = Box::pin(reading.into_stream());
         while let Some(part) = parts.next().await {
             match part.unwrap() {
-                codec::Elements::Fixed(bytes) => all.extend(bytes.chunks(size.unwrap()).map(<[u8]>::to_vec)),
-                codec::Elements::Variable(elements) => all.extend(elements.iter().map(<[u8]>::to_vec)),
+                zarrd_codec::Elements::Fixed(bytes) => all.extend(bytes.chunks(size.unwrap()).map(<[u8]>::to_vec)),
+                zarrd_codec::Elements::Variable(elements) => all.extend(elements.iter().map(<[u8]>::to_vec)),
             }
         }
         Elements(all)

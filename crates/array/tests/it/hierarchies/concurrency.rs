@@ -8,10 +8,10 @@ use std::{
     },
 };
 
-use array::{ArrayError, CreateAction, Depth, NodeError, NodeRejection};
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use store::{
+use zarrd_array::{ArrayError, CreateAction, Depth, NodeError, NodeRejection};
+use zarrd_store::{
     Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition, Prefix,
     SnapshotStore, StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
 };

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
-use array::{
+use serde_json::json;
+use zarrd_array::{
     ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, LossPolicy, NodeError, NodeRejection,
 };
-use meta::Dialect;
-use serde_json::json;
-use store::{Key, Precondition};
+use zarrd_meta::Dialect;
+use zarrd_store::{Key, Precondition};
 
 use crate::hierarchies::test_store::{
     TestStore, draft_array, entry_point, path, v2_array, v2_group, v3_array, v3_group, zom,

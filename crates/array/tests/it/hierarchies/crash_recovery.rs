@@ -1,9 +1,9 @@
 //! Recovery of interrupted conversions: their remains are erased once, and nothing else is.
 
-use array::{ConvertOptions, NodeError, SettledIntents};
-use meta::Dialect;
 use serde_json::{Value, json};
-use store::{Change, IntentId, MemoryLimits, MemoryStore, StoreError};
+use zarrd_array::{ConvertOptions, NodeError, SettledIntents};
+use zarrd_meta::Dialect;
+use zarrd_store::{Change, IntentId, MemoryLimits, MemoryStore, StoreError};
 
 use crate::hierarchies::test_store::{TestStore, path, v3_array, v3_group};
 
@@ -52,7 +52,7 @@ async fn failed_copy_leaves_nothing() {
     assert!(matches!(failed, Err(NodeError::Store(StoreError::OutOfSpace))), "{failed:?}");
     assert_eq!((store.count_below("to/").await, store.intents().await), (0, vec![]));
     assert_eq!(store.count_below("from/").await, 702);
-    store.inner.erase(&store::Key::parse("other").unwrap(), store::Precondition::none()).await.unwrap();
+    store.inner.erase(&zarrd_store::Key::parse("other").unwrap(), zarrd_store::Precondition::none()).await.unwrap();
     let report = store.nodes.convert(&path("/from"), None, &to("/to")).await.unwrap();
     assert_eq!((report.chunks, store.count_below("to/").await, store.intents().await), (700, 702, vec![]));
 }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use array::{CreateAction, CreateOptions, Depth, IfExists, NodeError, NodeRejection};
-use meta::Dialect;
 use serde_json::{Value, json};
-use store::Precondition;
+use zarrd_array::{CreateAction, CreateOptions, Depth, IfExists, NodeError, NodeRejection};
+use zarrd_meta::Dialect;
+use zarrd_store::Precondition;
 
 use crate::hierarchies::test_store::{TestStore, entry_point, path, v2_array, v2_group, v3_array, v3_group, zom};
 

@@ -1,6 +1,6 @@
-use array::{ArrayError, BrokenNode, Depth, NodeError};
-use meta::Dialect;
 use serde_json::json;
+use zarrd_array::{ArrayError, BrokenNode, Depth, NodeError};
+use zarrd_meta::Dialect;
 
 use crate::hierarchies::test_store::{TestStore, draft_array, entry_point, path, v2_array, v3_array, v3_group};
 

@@ -1,7 +1,7 @@
-use array::{ArrayError, Depth, NodeError, NodeRejection};
-use meta::Dialect;
 use serde_json::json;
-use store::{KeyCount, Precondition};
+use zarrd_array::{ArrayError, Depth, NodeError, NodeRejection};
+use zarrd_meta::Dialect;
+use zarrd_store::{KeyCount, Precondition};
 
 use crate::hierarchies::test_store::{
     TestStore, draft_array, entry_point, path, v2_array, v2_group, v3_array, v3_group,

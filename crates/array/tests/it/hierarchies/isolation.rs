@@ -5,24 +5,24 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use array::{
+use futures::StreamExt;
+use serde_json::{Value, json};
+use zarrd_array::{
     Arrays, ConvertOptions, CreateOptions, ElementSource, IfExists, NodeError, NodeRejection, Options, SettledIntents,
 };
-use codec::Elements;
-use futures::StreamExt;
-use meta::{
+use zarrd_codec::Elements;
+use zarrd_meta::{
     Dialect,
     selection::{ReadRequest, Selection},
 };
-use serde_json::{Value, json};
-use store::{Change, IntentId, MemoryStore, Precondition};
+use zarrd_store::{Change, IntentId, MemoryStore, Precondition};
 
 use crate::hierarchies::{
     concurrency::InterferingStore,
     test_store::{TestStore, draft_array, entry_point, path, v2_array, v3_array, v3_group, zom},
 };
 
-async fn write(arrays: &Arrays, at: &str, select: &str, value: u8) -> Result<(), array::WriteError> {
+async fn write(arrays: &Arrays, at: &str, select: &str, value: u8) -> Result<(), zarrd_array::WriteError> {
     let selection = Selection::parse(select).unwrap();
     let write = arrays.write(&path(at), None, &selection, Precondition::none()).await?;
     write.execute(ElementSource::Scalar(vec![value])).await.map(|_| ())

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeSet, sync::atomic::Ordering::Relaxed};
 
-use array::{Depth, MAX_MEMBERS, MemberPage, Members, NodeError};
-use meta::{Dialect, zom::Node};
 use serde_json::json;
-use store::{Cursor, StoreError};
+use zarrd_array::{Depth, MAX_MEMBERS, MemberPage, Members, NodeError};
+use zarrd_meta::{Dialect, zom::Node};
+use zarrd_store::{Cursor, StoreError};
 
 use crate::hierarchies::{
     concurrency::InterferingStore,

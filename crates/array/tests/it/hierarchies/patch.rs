@@ -1,8 +1,8 @@
-use array::NodeError;
-use array::NodeRejection;
-use meta::documents::NodePatch;
 use serde_json::json;
-use store::Precondition;
+use zarrd_array::NodeError;
+use zarrd_array::NodeRejection;
+use zarrd_meta::documents::NodePatch;
+use zarrd_store::Precondition;
 
 use crate::hierarchies::test_store::{TestStore, draft_array, entry_point, path, v2_array, v3_array, v3_group};
 

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use array::{CreateAction, CreateOptions, Depth, IfExists, NodeError, NodeRejection};
-use meta::Dialect;
 use serde_json::{Value, json};
+use zarrd_array::{CreateAction, CreateOptions, Depth, IfExists, NodeError, NodeRejection};
+use zarrd_meta::Dialect;
 
 use crate::hierarchies::test_store::{
     TestStore, draft_array, entry_point, path, v2_array, v2_group, v3_array, v3_group, zom,

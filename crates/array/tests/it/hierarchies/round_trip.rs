@@ -1,9 +1,9 @@
 //! Trees of any form are returned as declared, and leave nothing when they are erased.
 
-use array::CreateAction;
-use meta::Dialect;
 use proptest::{collection::btree_map, prelude::*};
 use serde_json::Value;
+use zarrd_array::CreateAction;
+use zarrd_meta::Dialect;
 
 use crate::hierarchies::test_store::{TestStore, v2_array, v2_group, v3_array, v3_group};
 

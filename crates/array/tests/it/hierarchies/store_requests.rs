@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use array::Depth;
-use store::{Guarantees, Keyed, MemoryStore, Mounts, SnapshotStore, TransactionalStore};
+use zarrd_array::Depth;
+use zarrd_store::{Guarantees, Keyed, MemoryStore, Mounts, SnapshotStore, TransactionalStore};
 
 use crate::hierarchies::{
     concurrency::InterferingStore,
@@ -128,8 +128,9 @@ async fn trees_exceeding_memory_together_are_listed_in_turn() {
     let members: serde_json::Map<_, _> = (0..5000).map(|number| (format!("g{number}"), member.clone())).collect();
     store.declare("/tree", &v3_group(&json!(members))).await.unwrap();
     let patience = std::time::Duration::from_secs(120);
-    let options = array::Options { max_memory: 44 << 20, memory_timeout: patience, ..array::Options::default() };
-    let nodes = array::Arrays::new(store.inner.clone(), options).hierarchies();
+    let options =
+        zarrd_array::Options { max_memory: 44 << 20, memory_timeout: patience, ..zarrd_array::Options::default() };
+    let nodes = zarrd_array::Arrays::new(store.inner.clone(), options).hierarchies();
     let returned: Vec<_> = (0..6)
         .map(|_| {
             let nodes = nodes.clone();

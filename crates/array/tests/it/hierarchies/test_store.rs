@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use array::{
+use futures::TryStreamExt;
+use serde_json::{Value, json};
+use zarrd_array::{
     Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists, NodeError,
     NodeInfo, Options,
 };
-use futures::TryStreamExt;
-use meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
-use serde_json::{Value, json};
-use store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
+use zarrd_meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
+use zarrd_store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
 
 pub(crate) struct TestStore {
     pub(crate) inner: Arc<dyn TransactionalStore>,
@@ -46,7 +46,7 @@ impl TestStore {
 
     /// All keys, in order.
     pub(crate) async fn keys(&self) -> Vec<String> {
-        let all = store::list_all(&*self.inner, &Prefix::root());
+        let all = zarrd_store::list_all(&*self.inner, &Prefix::root());
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
     }
 

@@ -1,9 +1,9 @@
 //! Chunks, each of which is a value.
 
-use array::{ArrayError, Options, Purpose};
-use codec::CodecError;
-use store::Recheck;
 use tokio::time::{Duration, advance};
+use zarrd_array::{ArrayError, Options, Purpose};
+use zarrd_codec::CodecError;
+use zarrd_store::Recheck;
 
 use crate::latency::{
     checked,

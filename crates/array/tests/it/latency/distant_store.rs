@@ -5,17 +5,17 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use array::{Arrays, Options};
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use store::{
-    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore, PageRequest,
-    Precondition, Prefix, ReadableStore, Recheck, Rechecked, ServedStore, StoreError, ValueMeta, Version,
-    WriteableStore,
-};
 use tokio::{
     sync::Semaphore,
     time::{Duration, Instant, sleep},
+};
+use zarrd_array::{Arrays, Options};
+use zarrd_store::{
+    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, MemoryStore, PageRequest,
+    Precondition, Prefix, ReadableStore, Recheck, Rechecked, ServedStore, StoreError, ValueMeta, Version,
+    WriteableStore,
 };
 
 /// The time of a round trip.

@@ -12,14 +12,14 @@ mod trees;
 mod trusted;
 mod versions;
 
-use array::{ArrayError, ArrayRead, Arrays};
-use codec::Elements;
 use futures::TryStreamExt;
-use meta::{
+use serde_json::{Value, json};
+use zarrd_array::{ArrayError, ArrayRead, Arrays};
+use zarrd_codec::Elements;
+use zarrd_meta::{
     NodePath,
     selection::{ReadRequest, Selection},
 };
-use serde_json::{Value, json};
 
 /// The document of an array of `uint8` with one dimension.
 fn document(shape: u64, chunk: u64, codecs: &Value) -> String {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use array::{Arrays, Options};
-use store::{ByteRange, Guarantees, Keyed, ServedStore};
+use zarrd_array::{Arrays, Options};
+use zarrd_store::{ByteRange, Guarantees, Keyed, ServedStore};
 
 use crate::latency::{
     checked,

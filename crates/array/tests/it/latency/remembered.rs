@@ -1,8 +1,8 @@
 //! Reads of data of a distant store that are remembered.
 
-use array::{Options, Purpose};
-use store::Recheck;
 use tokio::time::{Duration, advance};
+use zarrd_array::{Options, Purpose};
+use zarrd_store::Recheck;
 
 use crate::latency::{
     checked,
@@ -83,7 +83,7 @@ async fn a_remembered_version_that_is_gone_begins_the_read_anew() {
     store.set("a/c/1", with_checksum(&[7, 7])).await;
     let error = crate::latency::collect(planned).await.unwrap_err();
     assert!(
-        matches!(&error, array::ArrayError::Store(store::StoreError::Changed { key }) if key.as_str() == "a/c/1"),
+        matches!(&error, zarrd_array::ArrayError::Store(zarrd_store::StoreError::Changed { key }) if key.as_str() == "a/c/1"),
         "{error:?}"
     );
     // The old version was forgotten, long before its time was over.
@@ -105,7 +105,7 @@ async fn a_rewritten_array_is_read_at_the_second_attempt() {
     assert_eq!(read(&arrays, "").await.unwrap(), [1; 400]);
     fill(2).await;
     let error = read(&arrays, "").await.unwrap_err();
-    assert!(matches!(&error, array::ArrayError::Store(store::StoreError::Changed { .. })), "{error:?}");
+    assert!(matches!(&error, zarrd_array::ArrayError::Store(zarrd_store::StoreError::Changed { .. })), "{error:?}");
     assert_eq!(read(&arrays, "").await.unwrap(), [2; 400]);
 }
 

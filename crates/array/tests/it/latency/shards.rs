@@ -1,9 +1,9 @@
 //! Shards, of which the index and the inner chunks are read apart.
 
-use array::{ArrayError, Options};
-use codec::CodecError;
 use serde_json::{Value, json};
-use store::{ByteRange, Recheck};
+use zarrd_array::{ArrayError, Options};
+use zarrd_codec::CodecError;
+use zarrd_store::{ByteRange, Recheck};
 
 use crate::latency::{
     crc32c,

@@ -1,10 +1,10 @@
 //! Trees of a thousand nodes.
 
-use array::{Arrays, Depth, Options};
-use meta::NodePath;
 use serde_json::{Value, json};
-use store::Recheck;
 use tokio::time::{Duration, advance};
+use zarrd_array::{Arrays, Depth, Options};
+use zarrd_meta::NodePath;
+use zarrd_store::Recheck;
 
 use crate::latency::{
     distant_store::{DistantStore, Request},
@@ -116,7 +116,7 @@ async fn trees_of_all_dialects_are_the_same_as_in_a_store_that_answers_at_once()
         json!([info.zom.to_text().to_value().unwrap(), broken, others])
     };
     for at in ["/", "/a", "/b", "/deep"] {
-        for mapped in [None, Some(meta::Dialect::V3)] {
+        for mapped in [None, Some(zarrd_meta::Dialect::V3)] {
             assert_eq!(describe(&distant, at, mapped).await, describe(&near, at, mapped).await, "{at} {mapped:?}");
         }
     }

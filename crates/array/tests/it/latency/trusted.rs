@@ -1,9 +1,9 @@
 //! Trees of a thousand nodes with consolidated metadata that are trusted.
 
-use array::{Arrays, Depth, Options};
-use meta::NodePath;
 use serde_json::{Map, Value, json};
-use store::{Consolidated, Guarantees, ListableStore, Listing, PageRequest, Prefix, ReadableStore, Recheck};
+use zarrd_array::{Arrays, Depth, Options};
+use zarrd_meta::NodePath;
+use zarrd_store::{Consolidated, Guarantees, ListableStore, Listing, PageRequest, Prefix, ReadableStore, Recheck};
 
 use crate::latency::{
     distant_store::{DistantStore, Request},

@@ -1,11 +1,11 @@
 //! Versions of chunks, which entity tags are made of.
 
-use array::{Arrays, Options, Purpose, VersionSource};
-use store::{
+use tokio::time::{Duration, advance};
+use zarrd_array::{Arrays, Options, Purpose, VersionSource};
+use zarrd_store::{
     Guarantees, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, ReadError, ReadableStore, Recheck,
     WriteableStore,
 };
-use tokio::time::{Duration, advance};
 
 use crate::latency::{
     checked, collect,

@@ -1,12 +1,12 @@
 //! Changes of nodes and elements: requests and retries.
 
 use bytes::Bytes;
-use client::{
+use serde_json::json;
+use zarrd_client::{
     ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, LossPolicy, NodeClient,
     NodeError, NodePath, Patch, RemoteError, Zom, select,
 };
-use serde_json::json;
-use store::{KeyCount, Precondition, Version};
+use zarrd_store::{KeyCount, Precondition, Version};
 
 use crate::scripted::scripted_server::{ETAG, ScriptedServer, Step, problem, response};
 

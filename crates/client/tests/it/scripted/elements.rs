@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use client::{
+use futures::StreamExt;
+use zarrd_client::{
     ArrayClient, ArrayError, Dialect, Element, Elements, NodePath, ReadRequest, RemoteError, Retries, Timeouts,
     TransportError, select,
 };
-use futures::StreamExt;
-use store::Version;
+use zarrd_store::Version;
 
 use crate::scripted::scripted_server::{ETAG, ScriptedServer, Step, head, problem, response};
 

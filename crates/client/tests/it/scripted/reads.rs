@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use client::{RemoteCorruption, RemoteError, Retries, Timeouts, TransportError};
-use store::{
+use zarrd_client::{RemoteCorruption, RemoteError, Retries, Timeouts, TransportError};
+use zarrd_store::{
     ByteRange, Cursor, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version, WriteableStore,
 };
 
@@ -235,8 +235,8 @@ async fn silent_server_is_an_idle_timeout() {
     let server = ScriptedServer::start([Step::Hang, Step::Hang]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     assert!(matches!(transport_error(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
-    let content = store::Payload::from_bytes("x");
-    let error = store.set(&key("k"), content, store::Precondition::none()).await.unwrap_err();
+    let content = zarrd_store::Payload::from_bytes("x");
+    let error = store.set(&key("k"), content, zarrd_store::Precondition::none()).await.unwrap_err();
     assert!(matches!(transport_error(error), TransportError::Idle(_)));
 
     let server = ScriptedServer::start([Step::Respond(incomplete_value(10, "0123"))]).await;

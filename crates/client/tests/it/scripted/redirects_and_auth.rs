@@ -1,7 +1,7 @@
 //! Redirects, tokens and certificates.
 
-use client::{BuildError, HttpStore, RemoteError, Token};
-use store::{ListableStore, PageRequest, ReadableStore};
+use zarrd_client::{BuildError, HttpStore, RemoteError, Token};
+use zarrd_store::{ListableStore, PageRequest, ReadableStore};
 
 use crate::scripted::scripted_server::{ScriptedServer, Step, key, problem, response, value};
 
@@ -91,7 +91,7 @@ async fn private_certificate_authority_is_trusted() {
     let store = HttpStore::builder(base.clone()).certificates(pem.as_bytes()).unwrap().build().unwrap();
     assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "over TLS");
     // Without the authority the server is not trusted; on a machine without any authorities no client can be built.
-    match HttpStore::builder(base.clone()).retries(client::Retries::none()).build() {
+    match HttpStore::builder(base.clone()).retries(zarrd_client::Retries::none()).build() {
         Ok(store) => assert!(matches!(
             store.head(&key("k")).await.unwrap_err().backend_source(),
             Some(RemoteError::Transport(_))
@@ -108,7 +108,6 @@ async fn private_certificate_authority_is_trusted() {
 mod tls {
     use std::sync::Arc;
 
-    use client::BaseUrl;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpListener,
@@ -120,6 +119,7 @@ mod tls {
             pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
         },
     };
+    use zarrd_client::BaseUrl;
 
     /// Sends the response on every connection; returns the URL and the certificate.
     pub(super) async fn serve(response: String) -> (BaseUrl, String) {

@@ -9,12 +9,12 @@ use std::{
     time::Duration,
 };
 
-use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, RemoteError, Retries, Timeouts, TransportError};
-use store::{Key, StoreError};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
+use zarrd_client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, RemoteError, Retries, Timeouts, TransportError};
+use zarrd_store::{Key, StoreError};
 
 /// The ETag of the value in most scripts.
 pub(crate) const ETAG: &str = "\"0000000000000000000000000000002a\"";

@@ -1,7 +1,7 @@
 //! Listings of share links.
 
-use client::{RemoteError, ShareClient};
 use serde_json::{Value, json};
+use zarrd_client::{RemoteError, ShareClient};
 
 use crate::scripted::scripted_server::{ScriptedServer, Step, response};
 

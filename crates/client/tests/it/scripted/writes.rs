@@ -3,9 +3,11 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use client::{RemoteError, Retries, Timeouts, TransportError};
 use futures::{StreamExt, stream};
-use store::{KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
+use zarrd_client::{RemoteError, Retries, Timeouts, TransportError};
+use zarrd_store::{
+    KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore,
+};
 
 use crate::scripted::scripted_server::{ETAG, ScriptedServer, Step, head, key, problem, response, transport_error};
 
@@ -180,7 +182,7 @@ async fn server_that_accepts_no_data_is_an_idle_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let timeouts = Timeouts { idle: Duration::from_millis(150), ..Timeouts::default() };
-    let store = client::HttpStore::builder(base).timeouts(timeouts).build().unwrap();
+    let store = zarrd_client::HttpStore::builder(base).timeouts(timeouts).build().unwrap();
     let error = store.set(&key("k"), buffers(64, Duration::ZERO), Precondition::none()).await.unwrap_err();
     assert!(matches!(transport_error(error), TransportError::Idle(_)));
 }

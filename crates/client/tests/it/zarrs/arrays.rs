@@ -2,8 +2,8 @@
 
 use std::{ops::Range, sync::Arc};
 
-use client::zarrs::ZarrsStore;
-use store::{ByteRange, ListableStore, ReadableStore, WriteableStore};
+use zarrd_client::zarrs::ZarrsStore;
+use zarrd_store::{ByteRange, ListableStore, ReadableStore, WriteableStore};
 use zarrs::{
     array::{
         Array, ArrayBuilder, ArraySubset,
@@ -86,7 +86,7 @@ async fn read_sharded(storage: AsyncReadableWritableListableStorage, elements: &
 
 #[tokio::test]
 async fn arrays_in_memory_are_written_and_read() {
-    write_and_read(storage(store::MemoryStore::new())).await;
+    write_and_read(storage(zarrd_store::MemoryStore::new())).await;
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use store::{
+use zarrd_store::{
     ByteRange, GetResult, Key, MemoryStore, Precondition, ReadableStore, StoreError, StoreWrapper, WriteableStore,
 };
 

@@ -2,9 +2,9 @@
 
 use std::{ops::Range, sync::Arc};
 
-use client::zarrs::ZarrsStore;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use serde_json::{Value, json};
+use zarrd_client::zarrs::ZarrsStore;
 use zarrs::{
     array::{Array, ArrayBytes, ArrayMetadata, ArraySubset},
     storage::{AsyncReadableWritableListableStorage, AsyncReadableWritableListableStorageTraits},

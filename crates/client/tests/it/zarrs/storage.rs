@@ -1,8 +1,8 @@
 //! The storage traits, without arrays.
 
-use client::zarrs::ZarrsStore;
 use futures::TryStreamExt;
-use store::{ByteRange as StoreRange, ListableStore, MemoryStore, ReadableStore, WriteableStore};
+use zarrd_client::zarrs::ZarrsStore;
+use zarrd_store::{ByteRange as StoreRange, ListableStore, MemoryStore, ReadableStore, WriteableStore};
 use zarrs_storage::{
     AsyncListableStorageTraits, AsyncReadableStorageTraits, AsyncWritableStorageTraits, Bytes, StorageError, StoreKey,
     StorePrefix,

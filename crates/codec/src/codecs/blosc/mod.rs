@@ -37,9 +37,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 use serde_json::Value;
+use zarrd_meta::codecs::{CodecSpec, Namespace};
 
 use super::bounded_output::compressed_size_bound;
 use crate::{

@@ -1,7 +1,7 @@
 //! NumPy's names of number types.
 
-use meta::data_type::{DataType, Number, StoredOrder, parse_v3};
 use serde::{Deserialize, Deserializer, de::Error};
+use zarrd_meta::data_type::{DataType, Number, StoredOrder, parse_v3};
 
 /// A configured `dtype` that is a plain number: `<f4`, `float32`, `>i2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

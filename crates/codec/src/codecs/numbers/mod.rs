@@ -10,7 +10,7 @@ mod conversions;
 mod dtype;
 
 use half::f16;
-use meta::data_type::Number;
+use zarrd_meta::data_type::Number;
 
 use self::conversions::half_to_double;
 pub(super) use self::dtype::Dtype;
@@ -219,7 +219,7 @@ pub(super) fn result_type(a: Number, b: Number) -> Number {
 }
 #[cfg(test)]
 mod tests {
-    use meta::data_type::StoredOrder;
+    use zarrd_meta::data_type::StoredOrder;
 
     use super::{conversions::double_to_half, *};
 

@@ -1,12 +1,12 @@
 //! Chains of codecs: what zarr-python writes with them, and what strangers might.
 
 use bytes::Bytes;
-use codec::{ChainError, ChunkRepresentation, CodecChain, CodecError, Elements, PartialAccess, VariableBuilder};
-use meta::{
+use serde_json::{Value, json};
+use zarrd_codec::{ChainError, ChunkRepresentation, CodecChain, CodecError, Elements, PartialAccess, VariableBuilder};
+use zarrd_meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, StoredOrder, V2Context, parse_v2, parse_v3},
 };
-use serde_json::{Value, json};
 
 use Known::{Fixed, Variable};
 use Writer::Exact;

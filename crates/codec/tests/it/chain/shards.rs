@@ -123,7 +123,8 @@ fn sharded(chunk_shape: &[u64], inner: &Value) -> Value {
 
 #[test]
 fn shards_of_elements_without_bytes_are_decoded_at_once() {
-    let (none, _) = meta::data_type::parse_v2(&json!("|S0"), meta::data_type::V2Context::default()).unwrap();
+    let (none, _) =
+        zarrd_meta::data_type::parse_v2(&json!("|S0"), zarrd_meta::data_type::V2Context::default()).unwrap();
     let codecs = json!([sharded(&[1 << 40, 1], &json!("bytes"))]);
     let chain = chain(&none, &[1 << 40, 1], &v3(&codecs)).unwrap();
     let nothing = Elements::Fixed(Bytes::new());

@@ -10,13 +10,13 @@ mod fixedscaleoffset;
 mod rounding;
 
 use bytes::Bytes;
-use codec::{ChunkRepresentation, CodecChain, Elements};
 use flate2::Crc;
-use meta::{
+use serde_json::{Map, Value, json};
+use zarrd_codec::{ChunkRepresentation, CodecChain, Elements};
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{Number, parse_v3},
 };
-use serde_json::{Map, Value, json};
 
 const ELEMENTS: usize = 512;
 

@@ -1,9 +1,9 @@
 //! Bodies that are read into memory completely before decoding.
 
-use array::Permit;
 use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
-use store::ByteStream;
+use zarrd_array::Permit;
+use zarrd_store::ByteStream;
 
 use super::{DecodeContext, DecodeError};
 

@@ -1,7 +1,7 @@
 //! Errors of decoding the elements in a request body.
 
-use store::{StoreError, UploadError};
-use wire::{
+use zarrd_store::{StoreError, UploadError};
+use zarrd_wire::{
     elements::{
         Extents,
         json::{Full, JsonError},

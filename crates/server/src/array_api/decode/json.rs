@@ -1,8 +1,8 @@
 //! JSON bodies: nested lists in the shape of the selection, or one value for all of its elements.
 
-use array::ElementSource;
 use bytes::BytesMut;
-use wire::elements::json::{Full, JsonError, Parsed, parse};
+use zarrd_array::ElementSource;
+use zarrd_wire::elements::json::{Full, JsonError, Parsed, parse};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,

@@ -18,12 +18,12 @@ mod tests;
 
 pub(crate) use error::DecodeError;
 
-use array::{Arrays, Claim, ElementSource, Permit};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use meta::{ArrayModel, data_type::DataType};
-use store::ByteStream;
-use wire::{array::Format, elements::Extents};
+use zarrd_array::{Arrays, Claim, ElementSource, Permit};
+use zarrd_meta::{ArrayModel, data_type::DataType};
+use zarrd_store::ByteStream;
+use zarrd_wire::{array::Format, elements::Extents};
 
 use crate::{app::App, request_body::ElementsBody};
 

@@ -1,13 +1,13 @@
 //! `.npy` bodies. Their elements have the array's data type in any byte order. Fixed-length strings may be shorter than
 //! the array's, and convert to elements of variable length.
 
-use array::ElementSource;
 use bytes::{Bytes, BytesMut};
-use codec::{ByteSwap, VariableElements};
 use futures::{StreamExt, TryStreamExt, stream};
-use meta::data_type::DataType;
-use store::ByteStream;
-use wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
+use zarrd_array::ElementSource;
+use zarrd_codec::{ByteSwap, VariableElements};
+use zarrd_meta::data_type::DataType;
+use zarrd_store::ByteStream;
+use zarrd_wire::elements::npy::{NpyHeader, NpyHeaderError, header_len, parse_header};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements, buffered::BufferedBody, indices, ready_stream,

@@ -1,9 +1,9 @@
 //! Raw bodies. Elements of a fixed size are in their memory layout. Elements of variable length are their number as a
 //! `u32`, then each element after its length as a `u32`; all numbers are little-endian.
 
-use array::ElementSource;
 use bytes::{Buf, BytesMut};
-use codec::{ByteSwap, VariableElements};
+use zarrd_array::ElementSource;
+use zarrd_codec::{ByteSwap, VariableElements};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,

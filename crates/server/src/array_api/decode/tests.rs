@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use array::Arrays;
 use bytes::BytesMut;
-use codec::VariableElements;
 use futures::TryStreamExt;
-use meta::data_type::{V2Context, parse_v2, parse_v3};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use store::{MemoryStore, StoreError, UploadError};
-use wire::{elements::npy::render_header, problem::ProblemType};
+use zarrd_array::Arrays;
+use zarrd_codec::VariableElements;
+use zarrd_meta::data_type::{V2Context, parse_v2, parse_v3};
+use zarrd_store::{MemoryStore, StoreError, UploadError};
+use zarrd_wire::{elements::npy::render_header, problem::ProblemType};
 
 use super::*;
 use crate::error::ApiError;
@@ -45,7 +45,7 @@ fn test_body<'a>(media_type: &'a str, bytes: &'a [u8]) -> TestBody<'a> {
 }
 
 fn arrays() -> Arrays {
-    Arrays::new(Arc::new(MemoryStore::new()), array::Options::default())
+    Arrays::new(Arc::new(MemoryStore::new()), zarrd_array::Options::default())
 }
 
 async fn decode_test_body(
@@ -54,7 +54,7 @@ async fn decode_test_body(
     extents: Extents,
 ) -> Result<Decoded, DecodeError> {
     let arrays = arrays();
-    let claim = arrays.memory().claim(array::Caller::UNKNOWN);
+    let claim = arrays.memory().claim(zarrd_array::Caller::UNKNOWN);
     let context =
         DecodeContext { text_limit: LIMIT, arrays: arrays.for_request(claim.clone(), None), claim: claim.clone() };
     let piece_len: Vec<_> =
@@ -394,7 +394,7 @@ fn upload_errors_are_preserved() {
         media_type: None,
         size: None,
         stream: failing.boxed(),
-        claim: arrays().memory().claim(array::Caller::UNKNOWN),
+        claim: arrays().memory().claim(zarrd_array::Caller::UNKNOWN),
     };
     let Ok(DecodedBody { elements: ElementSource::Fixed(stream), .. }) =
         raw::fixed(body, &ExpectedElements { data_type: data_type_v3("bool"), extents: exactly(&[4]) })

@@ -1,10 +1,10 @@
 //! Streaming conversion of elements of a fixed size.
 
 use bytes::{Bytes, BytesMut};
-use codec::ByteSwap;
 use futures::{StreamExt, TryStreamExt, stream};
-use meta::data_type::{DataType, Number};
-use store::ByteStream;
+use zarrd_codec::ByteSwap;
+use zarrd_meta::data_type::{DataType, Number};
+use zarrd_store::ByteStream;
 
 use super::{DecodeError, indices};
 

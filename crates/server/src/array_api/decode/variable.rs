@@ -1,7 +1,7 @@
 //! Elements of variable length.
 
-use codec::{BudgetExceeded, VariableBuilder, VariableElements};
-use meta::data_type::DataType;
+use zarrd_codec::{BudgetExceeded, VariableBuilder, VariableElements};
+use zarrd_meta::data_type::DataType;
 
 use super::{DecodeError, ExpectedElements, indices};
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use meta::data_type::DataType;
+use zarrd_meta::data_type::DataType;
 
 use super::{
     csv_field::{LINE_END, text_field},

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use array::ArrayResult;
-use codec::VariableElements;
-use wire::array::{CsvHeader, MAX_DESCRIPTION};
+use zarrd_array::ArrayResult;
+use zarrd_codec::VariableElements;
+use zarrd_wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
     csv_field::{LINE_END, text_field},
@@ -139,7 +139,7 @@ impl HeaderLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meta::selection::DimensionSelection;
+    use zarrd_meta::selection::DimensionSelection;
 
     fn text(column_names: &ColumnNames, columns: u64) -> String {
         let (mut line, mut out) = (HeaderLine::new(column_names, &[1, columns]), Vec::new());

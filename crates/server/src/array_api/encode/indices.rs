@@ -1,7 +1,7 @@
 //! The indices by which rows and columns are called.
 
-use array::ArrayResult;
-use meta::selection::{DimensionSelection, ResolvedSelection};
+use zarrd_array::ArrayResult;
+use zarrd_meta::selection::{DimensionSelection, ResolvedSelection};
 
 /// The indices along a dimension of a result.
 #[derive(Clone, Debug)]

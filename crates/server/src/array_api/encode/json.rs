@@ -1,6 +1,6 @@
 //! `format=json`: nested lists, or a bare value for a scalar.
 
-use meta::data_type::DataType;
+use zarrd_meta::data_type::DataType;
 
 use super::{encoder::ElementEncoder, numpy_json, slice::ArraySlice};
 

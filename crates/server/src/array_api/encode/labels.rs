@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use array::{ArrayResult, LabelledDimension, MemoryError, Permit};
 use bytes::Bytes;
-use codec::{Elements, VariableElements};
-use meta::{data_type::DataType, json::Json};
 use serde_json::{Value, json};
+use zarrd_array::{ArrayResult, LabelledDimension, MemoryError, Permit};
+use zarrd_codec::{Elements, VariableElements};
+use zarrd_meta::{data_type::DataType, json::Json};
 
 use super::{indices::Indices, numpy_json, text_list::TextBuilder};
 

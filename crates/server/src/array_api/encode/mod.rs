@@ -15,9 +15,9 @@ mod slice;
 mod text_list;
 mod xarray;
 
-use codec::Elements;
 use encoder::ElementEncoder;
-use wire::{
+use zarrd_codec::Elements;
+use zarrd_wire::{
     array::Format,
     elements::npy::render_header,
     query::{PictureAnswer, PictureQuery},
@@ -147,8 +147,8 @@ pub(super) fn encode_buffered(
 #[cfg(test)]
 pub(super) mod tests {
     use super::{encoder::Progress, *};
-    use meta::data_type::parse_v3;
     use serde_json::json;
+    use zarrd_meta::data_type::parse_v3;
 
     pub(crate) fn slice(data_type: &str, shape: &[u64]) -> ArraySlice {
         ArraySlice {

@@ -2,8 +2,8 @@
 //!
 //! Strings of variable length are padded to the longest, since a file of objects would be a pickle.
 
-use codec::Elements;
-use wire::elements::npy::render_header;
+use zarrd_codec::Elements;
+use zarrd_wire::elements::npy::render_header;
 
 use super::{EncodeError, slice::ArraySlice};
 
@@ -50,7 +50,7 @@ pub(super) fn strings(slice: &ArraySlice, buffers: &[Elements], limit: u64) -> R
     Ok(out)
 }
 
-fn variable(elements: &Elements) -> Option<&codec::VariableElements> {
+fn variable(elements: &Elements) -> Option<&zarrd_codec::VariableElements> {
     match elements {
         Elements::Variable(elements) => Some(elements),
         Elements::Fixed(_) => None,
@@ -61,7 +61,7 @@ fn variable(elements: &Elements) -> Option<&codec::VariableElements> {
 mod tests {
     use super::super::tests::slice;
     use super::*;
-    use codec::VariableBuilder;
+    use zarrd_codec::VariableBuilder;
 
     #[test]
     fn strings_are_padded_to_the_longest() {

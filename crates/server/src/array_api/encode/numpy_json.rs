@@ -5,7 +5,7 @@
 //! - A complex number is a text like `"1.5-2.0j"`, since two numbers would be a dimension.
 //! - Other elements are written as in `format=json`.
 
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 /// Appends an element.
 pub(super) fn write(data_type: &DataType, element: &[u8], out: &mut Vec<u8>) {
@@ -63,7 +63,7 @@ mod tests {
 
     fn written(name: &str, element: &[u8]) -> String {
         let mut out = Vec::new();
-        write(&meta::data_type::parse_v3(&json!(name)).unwrap(), element, &mut out);
+        write(&zarrd_meta::data_type::parse_v3(&json!(name)).unwrap(), element, &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use meta::data_type::{DataType, Number};
+use zarrd_meta::data_type::{DataType, Number};
 
 use super::{csv_header::ColumnNames, labels::AnswerLabels};
 

@@ -1,6 +1,6 @@
 //! Lists of texts.
 
-use codec::{VariableBuilder, VariableElements};
+use zarrd_codec::{VariableBuilder, VariableElements};
 
 /// Collects texts in one buffer.
 #[derive(Debug)]

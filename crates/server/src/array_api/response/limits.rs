@@ -1,8 +1,8 @@
 //! The sizes up to which elements are sent.
 
-use array::ArrayResult;
-use meta::selection::Selection;
-use wire::{array::Format, query::PictureAnswer};
+use zarrd_array::ArrayResult;
+use zarrd_meta::selection::Selection;
+use zarrd_wire::{array::Format, query::PictureAnswer};
 
 use super::ResponseSpec;
 use crate::{app::App, array_api::encode::ArraySlice, error::ApiError};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use server::AnonymousAccess;
-use wire::problem::ProblemType;
+use zarrd_server::AnonymousAccess;
+use zarrd_wire::problem::ProblemType;
 
 use crate::common::{
     TestResponse,

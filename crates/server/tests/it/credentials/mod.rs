@@ -9,12 +9,12 @@ use crate::common::{
     TestResponse, TestServer,
     tokens::{ServerWithTokens, closed_server_over, grants, in_an_hour},
 };
-use access::AccessDirectory;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use server::AnonymousAccess;
-use wire::{
+use zarrd_access::AccessDirectory;
+use zarrd_server::AnonymousAccess;
+use zarrd_wire::{
     problem::ProblemType,
     time::{parse_rfc3339, rfc3339},
 };
@@ -221,8 +221,8 @@ async fn consolidated_metadata_above_the_prefix_is_kept_current() {
     let child = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let consolidated = json!({"kind": "inline", "must_understand": false, "metadata": {"exp1": child}});
     let put = async |key: &str, text: String| {
-        let key = store::Key::parse(key).unwrap();
-        site.server.store.set(&key, text.into_bytes().into(), store::Precondition::none()).await.unwrap();
+        let key = zarrd_store::Key::parse(key).unwrap();
+        site.server.store.set(&key, text.into_bytes().into(), zarrd_store::Precondition::none()).await.unwrap();
     };
     put("lab/zarr.json", group(consolidated)).await;
     put("lab/exp1/zarr.json", group(Value::Null)).await;

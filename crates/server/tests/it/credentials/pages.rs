@@ -1,10 +1,10 @@
 //! Listings of tokens and share links in pages, and cursors.
 
-use access::NewLink;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use serde_json::json;
-use wire::problem::ProblemType;
+use zarrd_access::NewLink;
+use zarrd_wire::problem::ProblemType;
 
 use crate::common::{
     arrays::v3,

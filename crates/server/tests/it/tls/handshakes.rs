@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use server::{Limits, Settings};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
+use zarrd_server::{Limits, Settings};
 
 use crate::tls::tls_server::{TIMEOUT, TlsServer};
 

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use http::{Method, StatusCode, header::HOST};
-use server::{Limits, Settings};
-use store::Key;
 use tokio::time::{sleep, timeout};
-use wire::problem::{Problem, ProblemType};
+use zarrd_server::{Limits, Settings};
+use zarrd_store::Key;
+use zarrd_wire::problem::{Problem, ProblemType};
 
 use crate::tls::tls_server::{TIMEOUT, TlsServer, read, request};
 

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
-use server::{Limits, Settings};
 use tokio::{
     io::AsyncWriteExt,
     time::{sleep, timeout},
 };
+use zarrd_server::{Limits, Settings};
 
 use crate::tls::{
     frames::{

@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
-use server::Settings;
 use tokio::{sync::Notify, time::sleep};
+use zarrd_server::Settings;
 
 use crate::tls::tls_server::{Certificate, TIMEOUT, TlsServer, exchange};
 

@@ -12,8 +12,6 @@ use std::{
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use rcgen::{CertificateParams, KeyPair};
-use server::{App, Certificates, Settings, serve_tls};
-use store::{Key, MemoryStore, Precondition, TransactionalStore};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -31,6 +29,8 @@ use tokio_rustls::{
         pki_types::{CertificateDer, ServerName},
     },
 };
+use zarrd_server::{App, Certificates, Settings, serve_tls};
+use zarrd_store::{Key, MemoryStore, Precondition, TransactionalStore};
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -106,7 +106,7 @@ impl Files {
         set_mode(&self.key(), 0o600);
     }
 
-    pub(crate) fn load(&self) -> Result<Arc<Certificates>, server::CertificateError> {
+    pub(crate) fn load(&self) -> Result<Arc<Certificates>, zarrd_server::CertificateError> {
         Certificates::load(self.cert(), self.key())
     }
 }

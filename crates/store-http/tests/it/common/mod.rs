@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use store::{GetResult, Key, ReadableStore, StoreError};
-use store_http::{Failure, OpenError, Options, RequestError, WebStore};
+use zarrd_store::{GetResult, Key, ReadableStore, StoreError};
+use zarrd_store_http::{Failure, OpenError, Options, RequestError, WebStore};
 
 pub(crate) use self::{
     answers::Dialect,

@@ -1,9 +1,9 @@
-use meta::{
+use proptest::prelude::*;
+use serde_json::json;
+use zarrd_meta::{
     codecs::CodecSpec,
     data_type::{V2Context, parse_v2, parse_v3},
 };
-use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 

@@ -1,6 +1,6 @@
-use meta::data_type::{WordRun, parse_v3};
 use proptest::prelude::*;
 use serde_json::json;
+use zarrd_meta::data_type::{WordRun, parse_v3};
 
 use super::*;
 

@@ -3,11 +3,11 @@
 mod stored;
 mod text;
 
-use client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
 use futures::TryFutureExt;
-use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
+use zarrd_client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
+use zarrd_meta::{ArrayModel, extensions::Extension, json::Json};
 
 use self::stored::{ConsolidatedMetadata, StoredChunks};
 use crate::{
@@ -199,8 +199,8 @@ impl ArrayReport {
         };
         let elements = model.view_shape().iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
         let size = match model.data_type.layout() {
-            meta::data_type::Layout::Fixed(layout) => u64::try_from(layout.size).ok(),
-            meta::data_type::Layout::Variable => None,
+            zarrd_meta::data_type::Layout::Fixed(layout) => u64::try_from(layout.size).ok(),
+            zarrd_meta::data_type::Layout::Variable => None,
         };
         let dimensions = model.grid.dimensions().iter().zip(&model.shape);
         Self {

@@ -1,15 +1,15 @@
 //! Stored chunks of arrays, and consolidated metadata of groups.
 
 use bytes::Bytes;
-use client::{Dialect, NodePath};
-use meta::{
+use serde::Serialize;
+use zarrd_client::{Dialect, NodePath};
+use zarrd_meta::{
     ArrayModel,
     chunk_keys::ChunkKeyDecoder,
     documents::{draft, parse_object},
     json::Json,
 };
-use serde::Serialize;
-use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, ValueMeta};
+use zarrd_store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, ValueMeta};
 
 use crate::{error::Error, hierarchy::Hierarchy};
 

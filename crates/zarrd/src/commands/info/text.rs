@@ -1,9 +1,9 @@
 //! Text output of `zarrd info`.
 
-use client::LinkTarget;
 use indicatif::BinaryBytes;
-use meta::json::{Json, Member};
 use serde_json::{Map, Value};
+use zarrd_client::LinkTarget;
+use zarrd_meta::json::{Json, Member};
 
 use super::{ArrayReport, GroupReport, NodeDetails, Report, stored::StoredChunks};
 use crate::hierarchy::{ArraySummary, NodeKind, escape_control, quantity, tuple};

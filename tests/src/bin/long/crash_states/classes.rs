@@ -1,6 +1,6 @@
 //! Classes of files by their role in the store, and the scenario that must detect their missing syncs.
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 /// A class of files.
 #[derive(Debug, PartialEq, Eq)]

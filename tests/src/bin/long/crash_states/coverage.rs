@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use store_local::IndexKind;
 use xxhash_rust::xxh3::xxh3_64;
+use zarrd_store_local::IndexKind;
 
 use crate::crash_states::{
     image::Image,

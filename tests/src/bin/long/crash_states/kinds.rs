@@ -83,7 +83,7 @@ pub(crate) enum Coverage {
 /// The next step of a task.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// Sets with [`store::WriteableStore::set`].
+    /// Sets with [`zarrd_store::WriteableStore::set`].
     Set(String, u32),
     Erase(String),
     /// Stages and commits values of these lengths, and erases.

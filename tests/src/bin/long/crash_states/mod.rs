@@ -43,7 +43,7 @@ use std::{
     time::Instant,
 };
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 use crate::crash_states::{
     classes::{CLASSES, Class},

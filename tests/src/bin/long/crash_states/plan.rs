@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 use crate::crash_states::{
     classes::Class,

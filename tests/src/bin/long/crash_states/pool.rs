@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 
 use crate::crash_states::{
     classes::STORE,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::binary::workspace;
 
 use crate::crash_states::{

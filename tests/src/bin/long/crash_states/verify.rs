@@ -8,11 +8,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use store::{
+use zarrd_store::{
     KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
     WriteableStore,
 };
-use store_local::{IndexKind, LocalStore};
+use zarrd_store_local::{IndexKind, LocalStore};
 
 use crate::crash_states::{
     history::KeyState,

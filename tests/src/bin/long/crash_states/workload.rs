@@ -11,12 +11,12 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
+use zarrd_store::{
     Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, SnapshotStore, StoreError,
     TransactionalStore, WriteableStore,
 };
-use store_local::{IndexKind, LocalStore, Options};
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
+use zarrd_store_local::{IndexKind, LocalStore, Options};
 
 use crate::crash_states::{
     history::describe,

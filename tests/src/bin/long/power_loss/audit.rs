@@ -7,8 +7,8 @@ use std::{
     process::{ExitCode, Stdio},
 };
 
-use store::ReadableStore;
-use store_local::{LocalStore, Options};
+use zarrd_store::ReadableStore;
+use zarrd_store_local::{LocalStore, Options};
 
 use crate::power_loss::{
     Plan,

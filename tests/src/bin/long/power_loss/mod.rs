@@ -31,7 +31,7 @@ use std::{
 };
 
 use self::journal::Journal;
-use store_local::IndexKind;
+use zarrd_store_local::IndexKind;
 use zarrd_tests::shim::shim;
 
 /// The options of the command line.

@@ -7,8 +7,8 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Key, Payload, Precondition, WriteableStore};
-use store_local::{LocalStore, Options};
+use zarrd_store::{Key, Payload, Precondition, WriteableStore};
+use zarrd_store_local::{LocalStore, Options};
 
 use crate::power_loss::Plan;
 

@@ -4,7 +4,7 @@
 
 use std::array;
 
-use wire::picture::{ColorMap, Rgba};
+use zarrd_wire::picture::{ColorMap, Rgba};
 
 use super::thresholds::COLORS;
 

@@ -1,9 +1,9 @@
 //! The colour of each value.
 
-use codec::Elements;
-use meta::data_type::DataType;
 use serde::{Serialize, Serializer};
-use wire::{
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::DataType;
+use zarrd_wire::{
     picture::{ColorMap, Limits, Rgba, Scale},
     query::PictureQuery,
 };

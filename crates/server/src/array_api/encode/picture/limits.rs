@@ -1,8 +1,8 @@
 //! The limits of a picture: the values with its first colour and its last.
 
-use codec::Elements;
-use meta::data_type::{DataType, Number};
-use wire::{
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::{DataType, Number};
+use zarrd_wire::{
     picture::{Limits, Scale},
     query::PictureQuery,
 };

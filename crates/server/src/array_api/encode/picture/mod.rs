@@ -7,9 +7,9 @@ mod png_file;
 mod thresholds;
 mod values;
 
-use codec::Elements;
-use meta::data_type::Number;
-use wire::{
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::Number;
+use zarrd_wire::{
     picture::{ColorMap, Limits},
     query::{Channels, PictureAnswer, PictureQuery},
 };

@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, io::Write};
 
-use codec::Elements;
 use png::{BitDepth, ColorType, Compression};
-use wire::picture::Rgba;
+use zarrd_codec::Elements;
+use zarrd_wire::picture::Rgba;
 
 use super::{ArraySlice, EncodeError, check_count};
 

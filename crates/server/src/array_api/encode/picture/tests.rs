@@ -1,9 +1,9 @@
 //! Pictures: greys as they are, and pixels that are the colours of thresholds.
 
-use meta::data_type::parse_v3;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wire::picture::{ColorMap, Limits, Rgba, Scale};
+use zarrd_meta::data_type::parse_v3;
+use zarrd_wire::picture::{ColorMap, Limits, Rgba, Scale};
 
 use super::super::tests::slice;
 use super::*;

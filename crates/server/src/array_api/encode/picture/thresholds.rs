@@ -4,7 +4,7 @@
 //! thresholds: a value has the last colour whose threshold it is not below. They are found once, by bisection over all
 //! `f64`, so that pixels need only exact comparisons, which give the same result everywhere.
 
-use wire::picture::{ColorMap, Scale};
+use zarrd_wire::picture::{ColorMap, Scale};
 
 /// The number of colours.
 pub(super) const COLORS: usize = 256;

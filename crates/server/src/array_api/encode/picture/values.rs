@@ -1,7 +1,7 @@
 //! The values of elements.
 
-use codec::Elements;
-use meta::data_type::{DataType, Number};
+use zarrd_codec::Elements;
+use zarrd_meta::data_type::{DataType, Number};
 
 /// The number of elements.
 pub(super) fn count(data_type: &DataType, elements: &Elements) -> u64 {
