@@ -32,7 +32,7 @@ use zarrd_store::{MemoryStore, Prefix};
 
 /// Traces what the server logs, once for the process.
 static TRACING: LazyLock<()> = LazyLock::new(|| {
-    let server = tracing_subscriber::filter::Targets::new().with_target("server", LevelFilter::TRACE);
+    let server = tracing_subscriber::filter::Targets::new().with_target("zarrd_server", LevelFilter::TRACE);
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| &TRACED);
     let subscriber = tracing_subscriber::layer::SubscriberExt::with(tracing_subscriber::registry(), server);
     let subscriber = tracing_subscriber::layer::SubscriberExt::with(subscriber, lines);

@@ -113,7 +113,7 @@ fn sighup_reopens_the_files() {
 #[test]
 fn lines_on_stderr_are_whole_beside_the_log_of_the_program() {
     let dir = TestDir::new();
-    let logs = ["--access-log", "errors", "--audit-log", "on", "--log", "json", "--log-level", "server=debug"];
+    let logs = ["--access-log", "errors", "--audit-log", "on", "--log", "json", "--log-level", "zarrd_server=debug"];
     let server = dir.serve(&logs);
     std::thread::scope(|scope| {
         for _ in 0..4 {
