@@ -1,7 +1,7 @@
 //! A read-only store over a directory of files that other programs go on writing.
 //!
 //! [`DirStore`] reads what zarr-python, xarray, tensorstore, rsync and others write: each regular file is a value, and
-//! its path below the directory is the key. It is opened with [`Options`]; [`Keyed`](::store::Keyed) makes snapshots of
+//! its path below the directory is the key. It is opened with [`Options`]; [`Keyed`](zarrd_store::Keyed) makes snapshots of
 //! it.
 //!
 //! # Lifecycle of a read
@@ -23,7 +23,7 @@
 //! checked before it is yielded. A file that is shorter than promised has changed: its value is never short and never
 //! filled with zeros. A file that is replaced by a rename, or removed, is read to its end, if that was its last name: while
 //! it has others, any change of its time of change may be that of a write. If the value keeps changing, the read fails
-//! with [`StoreError::Changed`](::store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
+//! with [`StoreError::Changed`](zarrd_store::StoreError::Changed) after 8 tries, or when it has waited for 4 s.
 //!
 //! If all file systems are those of this machine, names and bytes that are in memory are looked up and read on the
 //! calling thread (`RESOLVE_CACHED`, `RWF_NOWAIT`): to switch threads takes longer. What is not in memory, and whatever
@@ -84,7 +84,7 @@
 //!
 //! # Names
 //!
-//! - Names that are no segments of a [`Key`](::store::Key) (not UTF-8, with control characters, too long), and those of
+//! - Names that are no segments of a [`Key`](zarrd_store::Key) (not UTF-8, with control characters, too long), and those of
 //!   temporary files (`*.partial`, `*.__lock`, `.{name}.XXXXXX`, `.nfs*`, `.fuse_hidden*`) are neither listed nor read.
 //!   The end that rsync appends looks like an extension of six letters or digits, so `.a.backup` is such a name as well.
 //! - FIFOs, sockets and devices are no values and are not opened. If one takes the place of a file between the check and

@@ -2,7 +2,7 @@
 //!
 //! [`WebStore`] is opened by an [`HttpUrl`] with [`Options`]: the value of the key `c/0` below
 //! `https://example.org/data/` is what a GET of `https://example.org/data/c/0` answers. It reads what nginx, Apache,
-//! Caddy, the hosts of static pages and other zarrds serve. [`Keyed`](::store::Keyed) makes snapshots of it.
+//! Caddy, the hosts of static pages and other zarrds serve. [`Keyed`](zarrd_store::Keyed) makes snapshots of it.
 //!
 //! # Lifecycle of a read
 //!
@@ -25,7 +25,7 @@
 //! All bytes of one stream are of one value, and as many as announced: an answer without a length is an error, so no
 //! body is endless. A request is repeated at most [`Options::retries`] times, with random delays, within
 //! [`Options::deadline`]. A `Retry-After` is honoured. If the server stays busy, the operation fails with
-//! [`StoreError::Busy`](::store::StoreError::Busy). A server that ignores `Range` sends all of a value; the part is cut
+//! [`StoreError::Busy`](zarrd_store::StoreError::Busy). A server that ignores `Range` sends all of a value; the part is cut
 //! out of it, which costs the bytes before.
 //!
 //! # Versions

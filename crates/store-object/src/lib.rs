@@ -2,7 +2,7 @@
 //!
 //! [`BucketStore`] is opened by a [`BucketUrl`] with [`Options`]: `s3://bucket/prefix`, `gs://bucket/prefix` or
 //! `az://container/prefix`. Region, endpoint and credentials are those of the variables `AWS_*`, `GOOGLE_*` or
-//! `AZURE_*`, as the `object_store` crate reads them. [`Keyed`](::store::Keyed) makes snapshots of the store.
+//! `AZURE_*`, as the `object_store` crate reads them. [`Keyed`](zarrd_store::Keyed) makes snapshots of the store.
 //!
 //! # Lifecycle of a read
 //!
@@ -20,7 +20,7 @@
 //! All bytes of one stream are of one value. `object_store` resumes bodies without `If-Match` and takes a body that
 //! ends early for a short value, so its retries are off and the store makes its own: at most [`Options::retries`] for a
 //! request, with random delays, within [`Options::deadline`]. A `Retry-After` is honoured. If the service stays busy,
-//! the operation fails with [`StoreError::Busy`](::store::StoreError::Busy).
+//! the operation fails with [`StoreError::Busy`](zarrd_store::StoreError::Busy).
 //!
 //! # Versions
 //!

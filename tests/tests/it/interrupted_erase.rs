@@ -35,7 +35,8 @@ async fn is_interrupted(kind: IndexKind) {
     let dir = tempfile::tempdir().unwrap();
     let (original, copy) = (dir.path().join("original"), dir.path().join("copy"));
     create_store(&original, kind).await;
-    let launch = Launch::of(format_args!("{kind}:{}", copy.display())).env("ZARRD_LOG_LEVEL", "info,zarrd_store_local=debug");
+    let launch =
+        Launch::of(format_args!("{kind}:{}", copy.display())).env("ZARRD_LOG_LEVEL", "info,zarrd_store_local=debug");
 
     copy_store(&original, &copy);
     killed_after_the_answer(&launch, &copy, kind).await;

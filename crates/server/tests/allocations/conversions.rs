@@ -4,19 +4,19 @@ use http::Method;
 
 use crate::{Bound, Case};
 
-/// The nodes of a tree: as many groups as 4 MiB of JSON can declare.
+/// The nodes of a tree, a fifth of those that one body can declare; memory and allocations are roughly proportional.
 const NODES: usize = 20_000;
 
 /// Bounds for conversions, about 1.05 times the measured bytes. They include what the store in memory retains, some 200
 /// bytes for each document, and its own work on a commit.
 pub(crate) const BOUNDS: &[Bound] = &[
-    ("convert in place", "groups of v3", 200, 65_700_000, 5_300_000),
-    ("convert in place", "groups of v2", 200, 80_600_000, 5_960_000),
-    ("convert in place", "groups of v2 with attributes", 200, 83_500_000, 6_330_000),
-    ("convert in place", "groups below consolidated metadata", 200, 80_600_000, 5_960_000),
-    ("copy", "groups of v3", 200, 48_200_000, 5_290_000),
-    ("copy", "groups of v3 to the draft", 200, 48_200_000, 7_100_000),
-    ("copy", "groups of v2 with attributes", 200, 63_300_000, 6_350_000),
+    ("convert in place", "groups of v3", 200, 14_400_000, 1_170_000),
+    ("convert in place", "groups of v2", 200, 17_700_000, 1_320_000),
+    ("convert in place", "groups of v2 with attributes", 200, 18_300_000, 1_400_000),
+    ("convert in place", "groups below consolidated metadata", 200, 17_700_000, 1_320_000),
+    ("copy", "groups of v3", 200, 11_800_000, 1_100_000),
+    ("copy", "groups of v3 to the draft", 200, 11_800_000, 1_480_000),
+    ("copy", "groups of v2 with attributes", 200, 15_800_000, 1_340_000),
 ];
 
 /// Each kind of conversion.

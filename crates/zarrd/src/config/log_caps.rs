@@ -30,10 +30,10 @@ mod tests {
     #[test]
     fn crates_are_capped_unless_they_are_named() {
         for (filter, target, is_logged) in [
-            ("debug", "server::dispatch", true),
+            ("debug", "zarrd_server::dispatch", true),
             ("debug", "h2::server", false),
             ("debug", "hyper_util::client", false),
-            ("server=debug,info", "rustls::conn", false),
+            ("zarrd_server=debug,info", "rustls::conn", false),
             ("tower_http", "tower_http::trace", true),
             ("tower_http", "tower", false),
             ("info,h2=debug", "h2::server", true),
@@ -54,7 +54,7 @@ mod tests {
             ("info", LevelFilter::INFO),
             ("warn", LevelFilter::WARN),
             ("off", LevelFilter::OFF),
-            ("info,server=debug", LevelFilter::DEBUG),
+            ("info,zarrd_server=debug", LevelFilter::DEBUG),
             ("warn,h2=trace", LevelFilter::TRACE),
         ] {
             let parsed: EnvFilter = filter.parse().unwrap();

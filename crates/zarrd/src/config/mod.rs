@@ -157,7 +157,7 @@ pub(crate) enum ConfigError {
         file: PathBuf,
     },
     /// The log filter is invalid.
-    #[error("`{filter}` is not a log filter, such as info or server=debug,warn")]
+    #[error("`{filter}` is not a log filter, such as info or zarrd_server=debug,warn")]
     LogFilter {
         /// The filter.
         filter: String,

@@ -20,7 +20,7 @@ pub(crate) struct LogOptions {
     /// Format of the log on stderr [default: human]
     #[arg(long, env = "ZARRD_LOG", value_enum, global = true, help_heading = "Log and configuration")]
     pub(crate) log: Option<LogFormat>,
-    /// Filter of the log, such as `info` or `server=debug,warn`; RUST_LOG works too. h2, hyper, rustls, tower and
+    /// Filter of the log, such as `info` or `zarrd_server=debug,warn`; RUST_LOG works too. h2, hyper, rustls, tower and
     /// reqwest log at most `info` unless the filter names them: `h2=debug` logs the paths of malformed requests
     /// [default: info for serve, else warn]
     #[arg(long, env = "ZARRD_LOG_LEVEL", value_name = "FILTER", global = true, help_heading = "Log and configuration")]
