@@ -18,7 +18,7 @@ import known
 
 warnings.simplefilter("ignore")
 crate = pathlib.Path(__file__).parents[2] / "crates/codec"
-TABLES = {"tests/numcodecs/*.rs": filters, "src/codecs/golden.rs": known, "tests/chain/rows.rs": chunks}
+TABLES = {"tests/it/numcodecs/*.rs": filters, "src/codecs/golden.rs": known, "tests/it/chain/rows.rs": chunks}
 
 counts, differing = [], 0
 for files, table in TABLES.items():

@@ -16,7 +16,8 @@ fn regenerated_by(python: &Python) -> String {
 #[test]
 fn golden_tables_match_the_newest_numcodecs() {
     let Some(python) = python() else { return };
-    let rows = "454 rows of tests/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 45 rows of tests/chain/rows.rs";
+    let rows =
+        "454 rows of tests/it/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 45 rows of tests/it/chain/rows.rs";
     assert_eq!(regenerated_by(&python), format!("made {rows}; 0 differ"));
 }
 
@@ -24,7 +25,8 @@ fn golden_tables_match_the_newest_numcodecs() {
 #[test]
 fn golden_tables_match_the_numcodecs_of_zarr_python_2() {
     let Some(python) = python_with_zarr_2() else { return };
-    let rows = "454 rows of tests/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 25 rows of tests/chain/rows.rs";
+    let rows =
+        "454 rows of tests/it/numcodecs/*.rs, 49 rows of src/codecs/golden.rs, 25 rows of tests/it/chain/rows.rs";
     assert_eq!(regenerated_by(&python), format!("made {rows}; 0 differ"));
 }
 
