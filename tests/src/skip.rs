@@ -20,7 +20,9 @@ pub fn skip(needs: &str) {
     if let Some(path) = std::env::var_os(SKIPPED)
         && let Ok(mut file) = File::options().append(true).create(true).open(path)
     {
-        let _ = writeln!(file, "{}: {}", thread.name().unwrap_or("a test"), needs.replace('\n', " "));
+        // In one write, since other tests append to the file as well.
+        let line = format!("{}: {}\n", thread.name().unwrap_or("a test"), needs.replace('\n', " "));
+        let _ = file.write_all(line.as_bytes());
     }
 }
 
