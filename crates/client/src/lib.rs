@@ -16,7 +16,7 @@
 //! - An operation is made of attempts, which all share one deadline ([`Timeouts`]). A failed attempt is retried
 //!   ([`Retries`]) if it is known that the server did not execute it, or if the operation is idempotent.
 //! - An unsuccessful response has a problem document (RFC 9457), whose type determines the error: a
-//!   [`StoreError`](zarrd_store::StoreError), whose `Backend` variant has a [`RemoteError`] as its source, a [`NodeError`]
+//!   [`StoreError`], whose `Backend` variant has a [`RemoteError`] as its source, a [`NodeError`]
 //!   or an [`ArrayError`].
 //! - A response that violates the HTTP API, such as one of another server or of a proxy, is an error as well. It is
 //!   never taken for a missing key or node.
