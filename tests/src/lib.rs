@@ -10,14 +10,17 @@
 //! - Documentation (code blocks of the README, benchmark summary) and module graph:
 //!   `cargo test -p zarrd-tests --test it -- readme module_graph`.
 //! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches` and
-//!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`.
+//!   `unmodified_clients`: `cargo test -p zarrd-tests --test it foreign_clients`; with all that they can write instead of
+//!   a sample: `cargo run --release -p zarrd-tests -- foreign-arrays`.
 //! - Data of other programs, `foreign_bucket`, `foreign_directory`, `foreign_site`, `foreign_mounts` and
 //!   `foreign_commands`: `cargo test -p zarrd-tests --test it foreign_bucket`.
 //! - Proxies in front of the server, `proxies`, and tokens under load, `token_rotation`:
 //!   `cargo test -p zarrd-tests --test it -- proxies token_rotation`.
 //! - The page, in Chromium with playwright-core and axe-core: `cargo test -p zarrd-tests --test it page`.
-//! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
+//! - Malformed requests, `malformed_data` and `rejected_requests`:
 //!   `cargo test -p zarrd-tests --test it malformed_data`.
+//! - Time and memory, measured while nothing else runs, `request_cost`, `memory`, `large_commits` and
+//!   `interrupted_erase`: `cargo test -p zarrd-tests --test quiet`.
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
 //!   `cargo test -p zarrd-tests --test it corruption`.
 //! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests -- kill-loop`.
@@ -81,6 +84,7 @@ pub mod disk;
 pub mod distant_bucket;
 pub mod environment;
 pub mod failing_calls;
+pub mod foreign_arrays;
 pub mod full_disk;
 pub mod garage;
 pub mod generated;

@@ -10,6 +10,15 @@ use crate::{
     python::Python,
 };
 
+/// How many of the arrays that a script can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of them: thousands, which take minutes to compare.
+    All,
+    /// One in eight, chosen by their names.
+    Sample,
+}
+
 /// The data written by a script of `tests/clients/slices`.
 #[derive(Clone, Debug)]
 pub struct Originals {
@@ -24,13 +33,17 @@ impl Originals {
     /// # Panics
     ///
     /// If the script fails.
-    pub fn by(writer: &Python, script: &str) -> Self {
-        let recipe = recipe(writer, script).expect("the scripts can be read");
+    pub fn by(writer: &Python, script: &str, extent: Extent) -> Self {
+        let one_in = match extent {
+            Extent::All => "1",
+            Extent::Sample => "8",
+        };
+        let recipe = [recipe(writer, script).expect("the scripts can be read"), one_in.to_owned()].concat();
         let dir = environment_dir(&format!("originals-{}", script.replace('/', "-")), &recipe);
         create_once(&dir, &recipe, "said", || {
             fs::create_dir(&dir)?;
             let [arrays, notes] = ["arrays", "notes"].map(|name| dir.join(name));
-            let output = writer.run(&format!("slices/{script}"), &[text(&arrays), text(&notes)]);
+            let output = writer.run(&format!("slices/{script}"), &[text(&arrays), text(&notes), one_in]);
             fs::write(dir.join("said"), output.trim_end())
         })
         .unwrap_or_else(|error| panic!("{script}: {error}"));

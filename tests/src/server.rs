@@ -3,9 +3,10 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt::Display,
+    fs,
     io::{BufRead, BufReader, Read},
     net::SocketAddr,
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
     sync::{
@@ -22,13 +23,14 @@ use http::{Method, StatusCode};
 use reqwest::{Body, Client, RequestBuilder, Response};
 pub use rustix::process::Signal;
 use rustix::process::{Pid, kill_process};
+use tempfile::TempDir;
 use zarrd_client::{BaseUrl, HttpStore, Retries};
 use zarrd_store::Prefix;
 
 use crate::binary::zarrd;
 
-/// The timeout of a start or a stop.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a start, a stop or a command may take on a machine that does much else, before it is taken for hanging.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The configuration of a server to start.
 #[derive(Clone, Debug)]
@@ -37,7 +39,14 @@ pub struct Launch {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
     files: Option<u64>,
-    user: Option<u32>,
+    user: Option<User>,
+}
+
+/// A user to run the program as, and a copy of it that this user can reach: the build directory may be in a home directory.
+#[derive(Clone, Debug)]
+struct User {
+    id: u32,
+    program: Arc<TempDir>,
 }
 
 /// A running server; killed on drop.
@@ -113,7 +122,10 @@ impl Launch {
     /// Runs as another user, which requires root.
     #[must_use]
     pub fn user(self, id: u32) -> Self {
-        Self { user: Some(id), ..self }
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("its permissions are set");
+        fs::copy(zarrd(), dir.path().join("zarrd")).expect("the program is copied");
+        Self { user: Some(User { id, program: Arc::new(dir) }), ..self }
     }
 
     /// Starts it on a free port, and waits until it listens.
@@ -151,11 +163,15 @@ impl Launch {
     }
 
     fn command(&self) -> Command {
-        let mut command = self.files.map_or_else(program, program_with_files);
+        let mut command = match (&self.user, self.files) {
+            (Some(user), _) => isolated(Command::new(user.program.path().join("zarrd"))),
+            (None, Some(limit)) => program_with_files(limit),
+            (None, None) => program(),
+        };
         command.args(["serve", "--listen", "127.0.0.1:0", "--store", &self.store]);
         command.args(&self.arguments).envs(self.environment.iter().cloned());
-        if let Some(user) = self.user {
-            command.uid(user).gid(user);
+        if let Some(user) = &self.user {
+            command.uid(user.id).gid(user.id);
         }
         command
     }

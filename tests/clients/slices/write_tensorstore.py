@@ -1,8 +1,9 @@
 """Writes everything that tensorstore supports, in v2 and v3:
 
-    write_tensorstore.py STORE NOTES
+    write_tensorstore.py STORE NOTES [ONE_IN]
 
-STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py.
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py; one in
+ONE_IN arrays is written.
 """
 
 import importlib.metadata
@@ -16,7 +17,7 @@ import tensorstore as ts
 import expectation
 
 store = pathlib.Path(sys.argv[1]).absolute()
-notes = expectation.Notes(sys.argv[2], f"tensorstore {importlib.metadata.version('tensorstore')}")
+notes = expectation.Notes(sys.argv[2], f"tensorstore {importlib.metadata.version('tensorstore')}", *sys.argv[3:4])
 
 SHAPE, CHUNKS = (5, 7), (3, 4)
 NUMBERS = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

@@ -1,8 +1,9 @@
 """Writes everything that zarr-python 2 supports, in v2 and in the 2020 draft of v3:
 
-    write_zarr2.py STORE NOTES
+    write_zarr2.py STORE NOTES [ONE_IN]
 
-STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py. The draft's arrays are
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py; one in
+ONE_IN arrays is written. The draft's arrays are
 in STORE/draft.
 """
 
@@ -28,7 +29,7 @@ numcodecs.blosc.use_threads = False
 sys.modules["zarr.tests.test_storage_v3"] = types.SimpleNamespace(DummyStorageTransfomer=ShardingStorageTransformer)
 
 # Integers scaled as complex numbers; times through filters for numbers; texts that are not UTF-8.
-store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
+store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}", *sys.argv[3:4])
 warnings.simplefilter("ignore")
 old, draft = zarr.NestedDirectoryStore(str(store)), zarr.DirectoryStoreV3(str(store / "draft"))
 flat = zarr.DirectoryStore(str(store))

@@ -1,8 +1,9 @@
 """Writes everything that zarr-python 3 supports, in both of its formats:
 
-    write_zarr3.py STORE NOTES
+    write_zarr3.py STORE NOTES [ONE_IN]
 
-STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py.
+STORE is a directory for the arrays, NOTES one for the expected elements, see expectation.py; one in
+ONE_IN arrays is written.
 """
 
 import json
@@ -31,7 +32,7 @@ import expectation
 # With threads, blosc orders its blocks arbitrarily.
 numcodecs.blosc.use_threads = False
 # Integers scaled as complex numbers, and a codec of the extension registry.
-store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
+store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}", *sys.argv[3:4])
 warnings.simplefilter("ignore")
 zarr.config.set({"array.rectilinear_chunks": True})
 

@@ -2,19 +2,15 @@
 
 use zarrd_tests::{
     binary::workspace,
-    originals::Originals,
-    python::{Python, python, python_with_zarr_2},
+    foreign_arrays::slices,
+    originals::Extent,
+    python::{Python, python},
     slices::{Compared, ServedArrays},
 };
 
 /// Runs a script and compares random selections of each array that it wrote.
 fn compared(python: &Python, script: &str, arguments: &[&str], selections: usize) -> Compared {
     ServedArrays::by(python, script, arguments).compare(python, selections)
-}
-
-/// Compares everything that a script can write.
-fn compared_originals(python: &Python, writer: &Python, script: &str) -> Compared {
-    ServedArrays::of(&Originals::by(writer, script)).compare(python, 1)
 }
 
 #[test]
@@ -27,23 +23,17 @@ fn slices_of_the_draft_sample_match() {
 
 #[test]
 fn slices_of_zarr_python_3_arrays_match() {
-    let Some(python) = python() else { return };
-    let compared = compared_originals(&python, &python, "write_zarr3.py");
-    assert_eq!(compared, Compared { arrays: 2885, answers: 14367 });
+    slices::of_zarr_python_3(Extent::Sample);
 }
 
 #[test]
 fn slices_of_zarr_python_2_arrays_match() {
-    let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
-    let compared = compared_originals(&python, &old, "write_zarr2.py");
-    assert_eq!(compared, Compared { arrays: 3420, answers: 16795 });
+    slices::of_zarr_python_2(Extent::Sample);
 }
 
 #[test]
 fn slices_of_tensorstore_arrays_match() {
-    let Some(python) = python() else { return };
-    let compared = compared_originals(&python, &python, "write_tensorstore.py");
-    assert_eq!(compared, Compared { arrays: 844, answers: 4211 });
+    slices::of_tensorstore(Extent::Sample);
 }
 
 #[test]

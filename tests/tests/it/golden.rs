@@ -1,5 +1,7 @@
 //! The golden tables of the codec tests match the output of numcodecs and zarr-python for the same input.
 
+use std::fs;
+
 use zarrd_tests::{
     binary::workspace,
     python::{Python, python, python_with_zarr_2},
@@ -30,26 +32,28 @@ fn golden_tables_match_the_numcodecs_of_zarr_python_2() {
     assert_eq!(regenerated_by(&python), format!("made {rows}; 0 differ"));
 }
 
-/// Makes a table of `crates/cf` anew and compares it with the one in the repository.
+/// Makes one in eight rows of a table of `crates/cf` anew, and compares them with those in the repository.
 fn regenerated_table(script: &str, table: &str) -> Option<String> {
+    const ONE_IN: usize = 8;
     let python = python()?;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(table);
-    let output = python.run(script, &[path.to_str().unwrap()]);
+    let output = python.run(script, &[path.to_str().unwrap(), &ONE_IN.to_string()]);
     note(output.trim_end());
-    let kept = std::fs::read(workspace().join("crates/cf/tests/data").join(table)).unwrap();
-    assert!(std::fs::read(path).unwrap() == kept, "{table} differs from what {script} makes");
+    let kept = fs::read_to_string(workspace().join("crates/cf/tests/data").join(table)).unwrap();
+    let made = fs::read_to_string(path).unwrap();
+    assert!(made.lines().eq(kept.lines().step_by(ONE_IN)), "{table} differs from what {script} makes");
     Some(output.lines().last().unwrap_or_default().to_owned())
 }
 
 #[test]
 fn decoded_arrays_match_xarray() {
     let Some(output) = regenerated_table("cf_decoding.py", "decoding.jsonl") else { return };
-    assert_eq!(output, "3799 arrays, 426 of them errors");
+    assert_eq!(output, "475 arrays, 56 of them errors");
 }
 
 #[test]
 fn selections_by_label_match_xarray() {
     let Some(output) = regenerated_table("cf_labels.py", "labels.jsonl") else { return };
-    assert_eq!(output, "25342 selections in 296 coordinates");
+    assert_eq!(output, "3216 selections in 37 coordinates");
 }

@@ -23,7 +23,7 @@ use zarrd_tests::{
     binary,
     bucket_failures::{Content, NODES, Plan, VOLUME, launches, run, write_volume},
     garage::{Cluster, garage},
-    originals::Originals,
+    originals::{Extent, Originals},
     python::{python, python_with_clients, python_with_zarr_2},
     sample::{Sample, SampleServer},
     server::{Launch, Server},
@@ -100,9 +100,9 @@ fn compare_arrays(cluster: &Cluster, launches: &[Launch], script: &str) {
         "write_random.py" => (ServedArrays::by(&python, script, &["60"]), 60),
         "write_zarr2.py" => {
             let Some(old) = python_with_zarr_2() else { return };
-            (ServedArrays::of(&Originals::by(&old, script)), 1)
+            (ServedArrays::of(&Originals::by(&old, script, Extent::All)), 1)
         }
-        script => (ServedArrays::of(&Originals::by(&python, script)), 1),
+        script => (ServedArrays::of(&Originals::by(&python, script, Extent::All)), 1),
     };
     let begin = Instant::now();
     let prefix = script.trim_end_matches(".py");

@@ -18,6 +18,7 @@ mod contention;
 mod cost_search;
 mod crash_states;
 mod crowds;
+mod foreign_arrays;
 mod full_disk;
 mod garage_cluster;
 mod kill_loop;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         "cost-search" => cost_search::main(),
         "crash-states" => crash_states::main(),
         "crowds" => crowds::main(),
+        "foreign-arrays" => foreign_arrays::main(),
         "full-disk" => full_disk::main(),
         "garage-cluster" => garage_cluster::main(),
         "kill-loop" => kill_loop::main(),
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
         "soak" => soak::main(),
         _ => {
             eprintln!(
-                "long tests: contention, cost-search, crash-states, crowds, full-disk, garage-cluster, kill-loop, kill-moments, large-commits, memory, power-loss, races, soak"
+                "long tests: contention, cost-search, crash-states, crowds, foreign-arrays, full-disk, garage-cluster, kill-loop, kill-moments, large-commits, memory, power-loss, races, soak"
             );
             ExitCode::from(2)
         }
