@@ -37,8 +37,14 @@ pub struct Report {
 
 const KEYS: u32 = 40;
 
-/// Fails the calls of a start, one at a time. `library` is the shim.
-pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], library: &Path, tools: &Path) -> Report {
+/// Fails one in `one_in` calls of a start, one at a time. `library` is the shim.
+pub async fn run(
+    index: &str,
+    before: InitialState,
+    (errors, one_in): (&[(&str, i32)], usize),
+    library: &Path,
+    tools: &Path,
+) -> Report {
     let original = tools.join("original");
     if before != InitialState::Missing {
         create_store(index, &original, before).await;
@@ -55,7 +61,7 @@ pub async fn run(index: &str, before: InitialState, errors: &[(&str, i32)], libr
     failing(0, 0).start().kill();
     let calls = distinct_calls(&fs::read_to_string(tools.join("calls")).expect("the calls are noted"), &copy);
     let mut report = Report::default();
-    for (number, call) in calls {
+    for (number, call) in calls.into_iter().step_by(one_in) {
         for (name, error) in errors {
             copy_store(&original, &copy);
             let what = format!("{index}, {before:?}, {name} at {number}: {call}");

@@ -19,8 +19,8 @@
 //! - The page, in Chromium with playwright-core and axe-core: `cargo test -p zarrd-tests --test it page`.
 //! - Malformed requests, `malformed_data` and `rejected_requests`:
 //!   `cargo test -p zarrd-tests --test it malformed_data`.
-//! - Time and memory, measured while nothing else runs, `request_cost`, `memory`, `large_commits` and
-//!   `interrupted_erase`: `cargo test -p zarrd-tests --test quiet`.
+//! - Time, measured while nothing else runs, `request_cost` and `interrupted_erase`:
+//!   `cargo test -p zarrd-tests --test quiet`.
 //! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
 //!   `cargo test -p zarrd-tests --test it corruption`.
 //! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests -- kill-loop`.

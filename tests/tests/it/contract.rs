@@ -12,7 +12,7 @@ use zarrd_tests::{
 
 /// The number of requests that schemathesis generates for each operation in each phase; set by
 /// `ZARRD_CONTRACT_EXAMPLES`.
-const EXAMPLES: u32 = 10;
+const EXAMPLES: u32 = 3;
 
 fn document() -> String {
     workspace().join("openapi.yaml").to_str().unwrap().to_owned()

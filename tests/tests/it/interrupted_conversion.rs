@@ -15,7 +15,7 @@ use zarrd_tests::{
     store_files::{copy_store, value_files},
 };
 
-const CHUNKS: usize = 4_000;
+const CHUNKS: usize = 1_500;
 /// One of this many values is stored in a file.
 const FILES: usize = 20;
 const CONVERT: &str = "/node/from?convert=v2&target=/to";

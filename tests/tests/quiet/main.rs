@@ -1,4 +1,4 @@
-//! Tests that measure time or memory. `scripts/test-runner` runs this program alone, and one test at a time.
+//! Tests that measure time. `scripts/test-runner` runs this program alone, and one test at a time.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,4 @@
 )]
 
 mod interrupted_erase;
-mod large_commits;
-mod memory;
 mod request_cost;
