@@ -29,10 +29,13 @@ pub(super) fn dimension_of(model: &ArrayModel, name: &str) -> Option<usize> {
     })
 }
 
-/// The name of a dimension, or its number.
+/// The name of a dimension, or its number if it has no name, or one that stands for an earlier dimension.
 pub(super) fn name_of(model: &ArrayModel, dimension: usize) -> String {
-    let name = model.dimension_names.get(dimension).cloned().flatten();
-    name.unwrap_or_else(|| dimension.to_string())
+    let name = model.dimension_names.get(dimension).and_then(Option::as_ref);
+    match name.filter(|name| dimension_of_name(model, name) == Some(dimension)) {
+        Some(name) => name.clone(),
+        None => dimension.to_string(),
+    }
 }
 
 /// The error for a name that is none of a dimension.
@@ -48,28 +51,46 @@ pub(crate) async fn locate(
     model: &ArrayModel,
     name: &str,
 ) -> Result<Located, CoordinateError> {
-    let dimension = dimension_of(model, name);
-    let array_name = dimension.and_then(|dimension| model.dimension_names.get(dimension).cloned().flatten());
-    // A dimension without a name has no coordinate.
-    let array_name = match (dimension, array_name) {
-        (Some(dimension), None) => return Err(no_coordinate(model, dimension)),
-        (_, array_name) => array_name.unwrap_or_else(|| name.to_owned()),
+    match dimension_of(model, name) {
+        Some(dimension) => locate_of(context, path, model, dimension).await,
+        None => find(context, path, model, (name, None)).await?.ok_or_else(|| unknown_dimension(model, name)),
+    }
+}
+
+/// Finds the coordinate of a dimension, given its number.
+pub(super) async fn locate_of(
+    context: &Context,
+    path: &NodePath,
+    model: &ArrayModel,
+    dimension: usize,
+) -> Result<Located, CoordinateError> {
+    let located = match model.dimension_names.get(dimension).and_then(Option::as_ref) {
+        Some(name) => find(context, path, model, (name, Some(dimension))).await?,
+        // A dimension without a name has no coordinate.
+        None => None,
     };
+    located.ok_or_else(|| no_coordinate(model, dimension))
+}
+
+/// Finds an array over one dimension, that of this number if one is given, in the group of an array and those above.
+async fn find(
+    context: &Context,
+    path: &NodePath,
+    model: &ArrayModel,
+    (array_name, dimension): (&str, Option<usize>),
+) -> Result<Option<Located>, CoordinateError> {
     let groups = path.parent().into_iter().flat_map(|group| [group.clone()].into_iter().chain(group.ancestors()));
     for group in groups {
-        let Ok(coordinate) = group.member(&array_name) else { break };
+        let Ok(coordinate) = group.member(array_name) else { break };
         if !context.can_read(&coordinate) {
             continue;
         }
         let Some(found) = resolve(context, &coordinate, model.dialect).await? else { continue };
-        if let Some(over) = over_dimension(found.array.model(), model, &array_name, dimension) {
-            return Ok(Located { dimension: over, coordinate });
+        if let Some(over) = over_dimension(found.array.model(), model, array_name, dimension) {
+            return Ok(Some(Located { dimension: over, coordinate }));
         }
     }
-    Err(match dimension {
-        Some(dimension) => no_coordinate(model, dimension),
-        None => unknown_dimension(model, name),
-    })
+    Ok(None)
 }
 
 fn no_coordinate(model: &ArrayModel, dimension: usize) -> CoordinateError {
@@ -94,17 +115,23 @@ async fn resolve(
 
 /// The dimension of an array that another, one-dimensional array is over; `None` for other arrays.
 ///
-/// A coordinate of the dimension's own name may lack dimension names.
+/// A coordinate of the dimension's own name may lack dimension names. If several dimensions have this name, it is over
+/// each that has its extent.
 fn over_dimension(coordinate: &ArrayModel, model: &ArrayModel, name: &str, dimension: Option<usize>) -> Option<usize> {
     let [extent] = coordinate.view_shape().try_into().ok()?;
     let own_name = coordinate.dimension_names.first().cloned().flatten();
     let over = match (own_name, dimension) {
+        (Some(own_name), Some(dimension)) if has_name(model, dimension, &own_name) => dimension,
         (Some(own_name), _) => dimension_of_name(model, &own_name)?,
         (None, Some(dimension)) => dimension,
         (None, None) => return None,
     };
     let is_coordinate = dimension.is_none_or(|dimension| dimension == over || name_of(model, over) == name);
     (is_coordinate && model.view_shape().get(over) == Some(&extent)).then_some(over)
+}
+
+fn has_name(model: &ArrayModel, dimension: usize, name: &str) -> bool {
+    model.dimension_names.get(dimension).is_some_and(|own_name| own_name.as_deref() == Some(name))
 }
 
 fn dimension_of_name(model: &ArrayModel, name: &str) -> Option<usize> {

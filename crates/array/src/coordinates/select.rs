@@ -20,7 +20,7 @@ use zarrd_meta::{
 
 use super::{
     error::CoordinateError,
-    find::{dimension_of, locate, name_of, unknown_dimension},
+    find::{Located, dimension_of, locate, locate_of, name_of, unknown_dimension},
     read::{CoordinateVersion, ReadCoordinate, read},
 };
 use crate::{context::Context, memory::claim::Permit};
@@ -152,20 +152,20 @@ pub(crate) async fn coordinate(
     array: (&NodePath, &ArrayModel),
     name: &str,
 ) -> Result<DimensionCoordinate, CoordinateError> {
-    let (dimension, path, found) = labels_at(context, array, name, None).await?;
+    let located = locate(context, array.0, array.1, name).await?;
+    let (dimension, path, found) = labels_at(context, array, located, None).await?;
     let ReadCoordinate { coordinate: labels, attributes, version, memory, .. } = found;
     Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: memory })
 }
 
-/// Reads the coordinate of a dimension, or of a large one only the `wanted` labels; returns the dimension and its path as
+/// Reads a coordinate, or of a large one only the `wanted` labels; returns the dimension and its path as
 /// well.
 async fn labels_at(
     context: &Arc<Context>,
-    (path, model): (&NodePath, &ArrayModel),
-    name: &str,
+    (_, model): (&NodePath, &ArrayModel),
+    located: Located,
     wanted: Option<&DimensionSelection>,
 ) -> Result<(usize, NodePath, ReadCoordinate), CoordinateError> {
-    let located = locate(context, path, model, name).await?;
     let found = read(context, (&located.coordinate, model.dialect), wanted).await?;
     match model.view_shape().get(located.dimension) == Some(&found.extent) {
         true => Ok((located.dimension, located.coordinate, found)),
@@ -204,7 +204,11 @@ pub(crate) async fn labels_of(
         let dimension = selected.extent().is_some().then_some(kept);
         kept = kept.saturating_add(usize::from(dimension.is_some()));
         let Some(name) = name.clone() else { continue };
-        let labels = match labels_at(context, (path, model), &name, Some(selected)).await {
+        let found = match locate_of(context, path, model, axis).await {
+            Ok(located) => labels_at(context, (path, model), located, Some(selected)).await,
+            Err(error) => Err(error),
+        };
+        let labels = match found {
             Ok((_, _, found)) => {
                 versions.push(found.version.clone());
                 let (labels, size) = taken(context, found, (selected, window), limit).await?;

@@ -35,7 +35,8 @@ const TEXT_OVERHEAD: u64 = 48;
 /// The parts of an answer that labels are rendered with.
 #[derive(Clone, Debug)]
 pub(in crate::array_api) struct LabelledAnswer {
-    /// The names of dimensions; those without one are `dim_0` and so on, as in xarray.
+    /// The names of dimensions; those without one, or with that of an earlier one, are `dim_0` and so on, as xarray calls
+    /// dimensions without names.
     dims: Vec<String>,
     /// The indices of rows and columns.
     indices: [Indices; 2],
@@ -48,9 +49,8 @@ pub(in crate::array_api) struct LabelledAnswer {
 impl LabelledAnswer {
     /// The parts of a result.
     pub(in crate::array_api) fn of(result: &ArrayResult) -> Self {
-        let names = result.dimension_names().into_iter().enumerate();
         Self {
-            dims: names.map(|(at, name)| name.unwrap_or_else(|| format!("dim_{at}"))).collect(),
+            dims: unique_names(&result.dimension_names()),
             indices: [0, 1].map(|dimension| Indices::along(result, dimension)),
             name: result.path().name().unwrap_or_default().to_owned(),
             attributes: result.model().attributes.clone(),
@@ -58,6 +58,22 @@ impl LabelledAnswer {
             is_decoded: result.is_decoded(),
         }
     }
+}
+
+/// The names of dimensions, made unique.
+fn unique_names(names: &[Option<String>]) -> Vec<String> {
+    let mut unique: Vec<String> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let own = name.clone().filter(|name| !unique.contains(name));
+        unique.push(own.unwrap_or_else(|| {
+            let mut number = format!("dim_{at}");
+            while unique.contains(&number) || names.iter().flatten().any(|name| *name == number) {
+                number.push('_');
+            }
+            number
+        }));
+    }
+    unique
 }
 
 impl AnswerLabels {
@@ -74,19 +90,24 @@ impl AnswerLabels {
     ) -> Result<Arc<Self>, MemoryError> {
         let LabelledAnswer { dims, name, .. } = answer;
         let mut head = format!("{{\"dims\":{},\"coords\":{{", json!(dims)).into_bytes();
-        let mut is_first = true;
+        let mut members: Vec<&str> = Vec::new();
         for LabelledDimension { name, dimension, labels } in labels {
             let Some(labels) = labels else { continue };
-            let dims: Vec<&str> = dimension.iter().filter_map(|at| dims.get(*at)).map(String::as_str).collect();
+            let along = dimension.and_then(|at| dims.get(at)).map(String::as_str);
+            // The label of a dropped dimension cannot have the name of one that is left, or of another one.
+            let member = along.unwrap_or(name);
+            if members.contains(&member) || (along.is_none() && dims.contains(name)) {
+                continue;
+            }
             let text = format!(
                 "{}{}:{{\"dims\":{},\"attrs\":{},\"dtype\":{},\"data\":",
-                if is_first { "" } else { "," },
-                Value::from(name.as_str()),
-                json!(dims),
+                if members.is_empty() { "" } else { "," },
+                Value::from(member),
+                json!(along.as_slice()),
                 attributes(&labels.attributes, Some(&labels.data_type)),
                 Value::from(numpy_name(&labels.data_type)),
             );
-            is_first = false;
+            members.push(member);
             head.extend_from_slice(text.as_bytes());
             let (open, close): (&[u8], &[u8]) = if dimension.is_some() { (b"[", b"]}") } else { (b"", b"}") };
             head.extend_from_slice(open);
