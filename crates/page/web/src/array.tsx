@@ -4,7 +4,7 @@ import type { Spread } from "./colour";
 import { coordinate, type Coordinate } from "./coordinates";
 import { bytes, integer, milliseconds } from "./format";
 import { useAsync, useCell } from "./hooks";
-import { Details, hasOwnColours, levelsOf, Program, Shape } from "./group";
+import { Details, levelsOf, Program, Shape } from "./group";
 import { colouringOf, Image, isByte, isFlipped, suitableLimits } from "./image";
 import { Lens, useChunks } from "./lens";
 import { Line } from "./line";
@@ -22,12 +22,8 @@ import { asRead, channelOf, consistent, kindsOf, read, reduction, render, select
 const KIND_NAMES: Record<Kind, string> = { image: "Heatmap", rgb: "RGB", line: "Line", table: "Table" };
 
 export function ArrayPage({ array: given }: { array: ArrayNode }) {
-  const image = useImage(given);
-  const array = useMemo(() => {
-    const { levels, hasOwnColours } = image;
-    const isCoarser = ({ path, dataType, shape }: ArrayNode) => path !== given.path && dataType === given.dataType && shape.length === given.shape.length;
-    return { ...given, ...(levels.length ? { levels: levels.filter(isCoarser) } : {}), ...(hasOwnColours ? { hasOwnColours } : {}) };
-  }, [given, image]);
+  const all = useLevels(given);
+  const array = useMemo(() => (all.length ? { ...given, levels: all.filter(({ path, dataType, shape }) => path !== given.path && dataType === given.dataType && shape.length === given.shape.length) } : given), [given, all]);
   const where = useCell(place);
   const [state, setState] = useState(() => read(where.search, array));
   const [version, setVersion] = useState("");
@@ -46,7 +42,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   useEffect(() => {
     if (first.current) first.current = false;
     else setState(read(where.search, array));
-  }, [where, array.path, array.hasOwnColours]);
+  }, [where, array.path]);
 
   // An array of other extents has the nearest view of those that were.
   useEffect(() => setState((old) => ({ ...old, view: consistent(old.view, array) })), [shape]);
@@ -167,7 +163,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
           {!isPlane && statistics}
         </div>
         <aside class="side" aria-label="What is shown">
-          <Levels array={array} all={image.levels} />
+          <Levels array={array} all={all} />
           <Dimensions array={array} view={view} coordinates={known} isBusy={isPlane && !!status?.loading} change={change} />
           {isPlane && <ProbePanel array={array} view={view} probe={probe} version={version} coordinates={known} change={change} />}
           {isPlane && (view.kind === "image" || !isByte(array)) && <Colours array={array} view={view} colouring={colouring} found={found} change={change} />}
@@ -181,27 +177,20 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   );
 }
 
-/** What the image that an array is a level of says: its levels, and the colours of its channels. */
-interface Image {
-  levels: ArrayNode[];
-  hasOwnColours: boolean;
-}
-
-const NO_IMAGE: Image = { levels: [], hasOwnColours: false };
-
-function useImage(array: ArrayNode): Image {
+/** The levels of the multiscale image that an array belongs to. */
+function useLevels(array: ArrayNode): ArrayNode[] {
   const { value } = useAsync(async () => {
     const parent = parentOf(array.path);
     const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? describe(parent, (await api.node(parent)).node) : group("").value.node);
-    if (node?.type !== "group") return NO_IMAGE;
-    const paths = levelsOf(node);
+    const paths = node?.type === "group" ? levelsOf(node) : [];
     const levels = await Promise.all(paths.slice(0, 20).map((path) => (path.includes("/") ? null : member(parent, path))));
     const found = levels.flatMap((level) => (level?.type === "array" ? [level] : []));
-    const isLevel = paths.includes(nameOf(array.path));
-    return { levels: found.length > 1 && found.some((level) => level.path === array.path) ? found : [], hasOwnColours: isLevel && hasOwnColours(node) };
+    return found.length > 1 && found.some((level) => level.path === array.path) ? found : [];
   }, [array.path]);
-  return value ?? NO_IMAGE;
+  return value ?? NO_LEVELS;
 }
+
+const NO_LEVELS: ArrayNode[] = [];
 
 function Levels({ array, all }: { array: ArrayNode; all: ArrayNode[] }) {
   if (!all.length) return null;

@@ -19,8 +19,6 @@ export interface ArrayNode {
   codecs: string[];
   /** The coarser levels of the multiscale image that it is a level of. */
   levels?: ArrayNode[];
-  /** True if its channels are not red, green and blue: the image that it is a level of names other colours. */
-  hasOwnColours?: boolean;
   dialect?: string;
 }
 
