@@ -22,8 +22,7 @@ pub(crate) struct Located {
 
 /// The number of a dimension, given its name or number; the first of several with one name.
 pub(super) fn dimension_of(model: &ArrayModel, name: &str) -> Option<usize> {
-    let named = model.dimension_names.iter().position(|dimension| dimension.as_deref() == Some(name));
-    named.or_else(|| {
+    dimension_of_name(model, name).or_else(|| {
         let number = name.parse::<usize>().ok()?;
         (number < model.shape.len() && number.to_string() == name).then_some(number)
     })
@@ -113,7 +112,8 @@ async fn resolve(
     }
 }
 
-/// The dimension of an array that another, one-dimensional array is over; `None` for other arrays.
+/// The dimension of an array that another, one-dimensional array is over: that of this number, whose name is `name`, if
+/// one is given; `None` for other arrays.
 ///
 /// A coordinate of the dimension's own name may lack dimension names. If several dimensions have this name, it is over
 /// each that has its extent.
@@ -121,17 +121,11 @@ fn over_dimension(coordinate: &ArrayModel, model: &ArrayModel, name: &str, dimen
     let [extent] = coordinate.view_shape().try_into().ok()?;
     let own_name = coordinate.dimension_names.first().cloned().flatten();
     let over = match (own_name, dimension) {
-        (Some(own_name), Some(dimension)) if has_name(model, dimension, &own_name) => dimension,
-        (Some(own_name), _) => dimension_of_name(model, &own_name)?,
-        (None, Some(dimension)) => dimension,
-        (None, None) => return None,
+        (Some(own_name), None) => dimension_of_name(model, &own_name)?,
+        (Some(own_name), Some(_)) if own_name != name => return None,
+        (_, dimension) => dimension?,
     };
-    let is_coordinate = dimension.is_none_or(|dimension| dimension == over || name_of(model, over) == name);
-    (is_coordinate && model.view_shape().get(over) == Some(&extent)).then_some(over)
-}
-
-fn has_name(model: &ArrayModel, dimension: usize, name: &str) -> bool {
-    model.dimension_names.get(dimension).is_some_and(|own_name| own_name.as_deref() == Some(name))
+    (model.view_shape().get(over) == Some(&extent)).then_some(over)
 }
 
 fn dimension_of_name(model: &ArrayModel, name: &str) -> Option<usize> {

@@ -149,26 +149,26 @@ pub(crate) async fn select(
 /// Reads the coordinate of a dimension, or another one over one dimension.
 pub(crate) async fn coordinate(
     context: &Arc<Context>,
-    array: (&NodePath, &ArrayModel),
+    (path, model): (&NodePath, &ArrayModel),
     name: &str,
 ) -> Result<DimensionCoordinate, CoordinateError> {
-    let located = locate(context, array.0, array.1, name).await?;
-    let (dimension, path, found) = labels_at(context, array, located, None).await?;
+    let located = locate(context, path, model, name).await?;
+    let found = labels_at(context, model, &located, None).await?;
+    let Located { dimension, coordinate: path } = located;
     let ReadCoordinate { coordinate: labels, attributes, version, memory, .. } = found;
     Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: memory })
 }
 
-/// Reads a coordinate, or of a large one only the `wanted` labels; returns the dimension and its path as
-/// well.
+/// Reads a coordinate, or of a large one only the `wanted` labels.
 async fn labels_at(
     context: &Arc<Context>,
-    (_, model): (&NodePath, &ArrayModel),
-    located: Located,
+    model: &ArrayModel,
+    located: &Located,
     wanted: Option<&DimensionSelection>,
-) -> Result<(usize, NodePath, ReadCoordinate), CoordinateError> {
+) -> Result<ReadCoordinate, CoordinateError> {
     let found = read(context, (&located.coordinate, model.dialect), wanted).await?;
     match model.view_shape().get(located.dimension) == Some(&found.extent) {
-        true => Ok((located.dimension, located.coordinate, found)),
+        true => Ok(found),
         false => Err(CoordinateError::NoCoordinate { dimension: name_of(model, located.dimension) }),
     }
 }
@@ -204,18 +204,16 @@ pub(crate) async fn labels_of(
         let dimension = selected.extent().is_some().then_some(kept);
         kept = kept.saturating_add(usize::from(dimension.is_some()));
         let Some(name) = name.clone() else { continue };
-        let found = match locate_of(context, path, model, axis).await {
-            Ok(located) => labels_at(context, (path, model), located, Some(selected)).await,
-            Err(error) => Err(error),
-        };
-        let labels = match found {
-            Ok((_, _, found)) => {
+        let found =
+            async { labels_at(context, model, &locate_of(context, path, model, axis).await?, Some(selected)).await };
+        let labels = match found.await {
+            Ok(found) => {
                 versions.push(found.version.clone());
                 let (labels, size) = taken(context, found, (selected, window), limit).await?;
                 limit = limit.saturating_sub(size);
                 labels
             }
-            Err(CoordinateError::NoCoordinate { .. } | CoordinateError::UnknownDimension { .. }) => None,
+            Err(CoordinateError::NoCoordinate { .. }) => None,
             Err(error) => return Err(error),
         };
         labelled.push(LabelledDimension { name, dimension, labels });

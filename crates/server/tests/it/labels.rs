@@ -7,7 +7,7 @@ use zarrd_server::{Limits, Settings};
 use zarrd_wire::problem::ProblemType;
 
 /// The document of an array over named dimensions.
-fn document(data_type: &str, shape: &[u64], names: &[&str], attributes: Value) -> Value {
+pub(crate) fn document(data_type: &str, shape: &[u64], names: &[&str], attributes: Value) -> Value {
     json!({
         "zarr_format": 3, "node_type": "array", "shape": shape, "dimension_names": names, "data_type": data_type,
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shape.iter().map(|extent| (*extent).clamp(1, 4)).collect::<Vec<_>>()}},
@@ -16,7 +16,7 @@ fn document(data_type: &str, shape: &[u64], names: &[&str], attributes: Value) -
     })
 }
 
-async fn create(server: &TestServer, path: &str, document: &Value, elements: &Value) {
+pub(crate) async fn create(server: &TestServer, path: &str, document: &Value, elements: &Value) {
     let created = server.json(Method::PUT, &format!("/node/{path}"), document).await;
     assert!(created.status.is_success(), "{path}: {}", created.text());
     write(server, path, elements).await;
@@ -45,7 +45,7 @@ async fn server() -> TestServer {
     server
 }
 
-async fn get(server: &TestServer, path: &str) -> TestResponse {
+pub(crate) async fn get(server: &TestServer, path: &str) -> TestResponse {
     server.get(&format!("/array/{path}"), &[]).await
 }
 
@@ -437,73 +437,4 @@ async fn labels_beyond_the_limit_of_text_name_its_flag() {
         assert!(problem.detail.contains("--max-text-selection"), "{}", problem.detail);
     }
     assert_eq!(get(&server, "lab/t?labels=lat&isel.lat=:2&format=npy").await.status, StatusCode::OK);
-}
-
-/// `lab/c` over `x` twice, and `lab/d` over `x` in other extents, of which the coordinate has that of the second.
-async fn repeated_names() -> TestServer {
-    let server = TestServer::new();
-    create(&server, "lab/x", &document("int16", &[3], &["x"], json!({})), &json!([10, 20, 30])).await;
-    let elements = json!([[0, 1, 2], [3, 4, 5], [6, 7, 8]]);
-    create(&server, "lab/c", &document("int16", &[3, 3], &["x", "x"], json!({})), &elements).await;
-    create(&server, "lab/d", &document("int16", &[2, 3], &["x", "x"], json!({})), &json!([[0, 1, 2], [3, 4, 5]])).await;
-    let names = ["dim_1", "dim_1", "x", "x"];
-    let elements = json!([[[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]]);
-    create(&server, "lab/e", &document("int16", &[1, 1, 3, 3], &names, json!({})), &elements).await;
-    server
-}
-
-#[tokio::test]
-async fn numbers_mean_dimensions_whose_name_is_repeated() {
-    let server = repeated_names().await;
-    for (query, elements) in [
-        ("c?sel.0=20&sel.1=30", json!(5)),
-        ("c?sel.1=30", json!([2, 5, 8])),
-        ("c?sel.x=20", json!([3, 4, 5])),
-        ("c?sel.x=20&sel.1=10", json!(3)),
-        ("c?isel.0=1&sel.1=15..", json!([4, 5])),
-        ("c?labels=0&select=1:,:2", json!([20, 30])),
-        ("c?labels=1&select=1:,:2", json!([10, 20])),
-        ("c?labels=1&select=0,(2,0)", json!([30, 10])),
-        ("c?labels=x&select=1:,:2", json!([20, 30])),
-        ("d?sel.1=30", json!([2, 5])),
-        ("d?labels=1", json!([10, 20, 30])),
-        ("e?sel.2=20&sel.3=30", json!([[6]])),
-    ] {
-        let answer = get(&server, &format!("lab/{query}")).await;
-        assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text());
-        assert_eq!(answer.json(), elements, "{query}");
-    }
-    for query in ["d?sel.0=10", "d?sel.x=10", "d?labels=0"] {
-        let answer = get(&server, &format!("lab/{query}")).await;
-        assert!(answer.status.is_client_error(), "{query}: {}", answer.text());
-    }
-    let repeated = get(&server, "lab/c?sel.x=20&sel.0=10").await;
-    repeated.problem(ProblemType::DimensionRepeated);
-}
-
-#[tokio::test]
-async fn members_of_xarray_answers_are_unique() {
-    let server = repeated_names().await;
-    for (query, dims, coordinates) in [
-        ("c", json!(["x", "dim_1"]), json!({"x": [10, 20, 30], "dim_1": [10, 20, 30]})),
-        ("c?select=1:,:2", json!(["x", "dim_1"]), json!({"x": [20, 30], "dim_1": [10, 20]})),
-        ("c?select=1", json!(["x"]), json!({"x": [10, 20, 30]})),
-        ("c?select=1,2", json!([]), json!({"x": 20})),
-        ("c?select=:,1", json!(["x"]), json!({"x": [10, 20, 30]})),
-        ("c?reduce=sum&axis=0", json!(["x"]), json!({"x": [10, 20, 30]})),
-        ("d", json!(["x", "dim_1"]), json!({"dim_1": [10, 20, 30]})),
-        ("e", json!(["dim_1", "dim_1_", "x", "dim_3"]), json!({"x": [10, 20, 30], "dim_3": [10, 20, 30]})),
-    ] {
-        let separator = if query.contains('?') { '&' } else { '?' };
-        let answer = get(&server, &format!("lab/{query}{separator}format=xarray")).await;
-        assert_eq!(answer.status, StatusCode::OK, "{query}: {}", answer.text());
-        let (text, answer) = (answer.text(), answer.json());
-        assert_eq!(answer["dims"], dims, "{query}");
-        let members = answer["coords"].as_object().unwrap();
-        let found: Value = members.iter().map(|(name, member)| (name.clone(), member["data"].clone())).collect();
-        assert_eq!(found, coordinates, "{query}");
-        for name in members.keys() {
-            assert_eq!(text.matches(&format!("{name:?}:{{\"dims\"")).count(), 1, "{query}: {text}");
-        }
-    }
 }

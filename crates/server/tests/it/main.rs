@@ -36,6 +36,7 @@ mod openapi;
 mod page;
 mod read_only_store;
 mod reductions;
+mod repeated_names;
 mod request_logs;
 mod rights;
 mod statuses;

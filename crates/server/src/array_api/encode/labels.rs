@@ -109,7 +109,7 @@ impl AnswerLabels {
             );
             members.push(member);
             head.extend_from_slice(text.as_bytes());
-            let (open, close): (&[u8], &[u8]) = if dimension.is_some() { (b"[", b"]}") } else { (b"", b"}") };
+            let (open, close): (&[u8], &[u8]) = if along.is_some() { (b"[", b"]}") } else { (b"", b"}") };
             head.extend_from_slice(open);
             for (at, element) in elements(&labels.elements, &labels.data_type).enumerate() {
                 if at > 0 {
