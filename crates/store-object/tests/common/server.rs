@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     task::JoinHandle,
 };
 
@@ -38,6 +39,8 @@ pub(crate) enum Fault {
     Versioned(&'static str),
     /// Waits before it answers.
     Slow(Duration),
+    /// Waits until the semaphore is closed.
+    Held(Arc<Semaphore>),
     /// Ignores a header of the request.
     Ignoring(&'static str),
     /// Sends a body without a length that never ends.
@@ -224,6 +227,7 @@ async fn serve(mut stream: TcpStream, state: Arc<State>) {
             Some(Fault::Lost) => return,
             Some(Fault::Stalled) => std::future::pending().await,
             Some(Fault::Slow(time)) => tokio::time::sleep(*time).await,
+            Some(Fault::Held(gate)) => drop(gate.acquire().await),
             Some(Fault::Ignoring(name)) => drop(request.headers.remove(*name)),
             _ => {}
         }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 use zarrd_store::{BackendErrorKind, ByteRange, Keyed, ReadableStore, SnapshotStore, StoreError};
 use zarrd_store_object::{BucketStore, Failure, RequestError};
 
@@ -351,23 +352,31 @@ async fn a_later_read_in_a_snapshot_is_conditional_and_a_changed_object_is_not_t
 
 #[tokio::test]
 async fn at_most_64_requests_wait_for_an_answer_at_a_time() {
-    let fixture = Fixture::new().await;
-    fixture.put("a", "value");
-    let store = Arc::new(fixture.store.clone());
-    let wait = Duration::from_millis(300);
-    fixture.server.on_request(move |_| Some(Fault::Slow(wait)));
+    let server = Server::start(Dialect::S3).await;
+    let mut options = options(&server);
+    // None is given up while they are held.
+    options.read_timeout = Duration::from_secs(50);
+    options.deadline = Duration::from_secs(50);
+    let store = Arc::new(BucketStore::open(&"s3://b/p".parse().unwrap(), options).await.unwrap());
+    server.put("p/a", "value");
+    server.forget();
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    server.on_request(move |_| Some(Fault::Held(held.clone())));
     let mut reads = tokio::task::JoinSet::new();
-    let started = std::time::Instant::now();
     for _ in 0..100 {
         let store = Arc::clone(&store);
         reads.spawn(async move { store.head(&key("a")).await.unwrap().unwrap() });
     }
-    // Until the first answer, which makes room for others.
-    while started.elapsed() < wait {
-        let requests = fixture.server.requests().len();
-        assert!(requests <= 64 || started.elapsed() >= wait, "{requests}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let all_arrive = async {
+        while server.requests().len() < 64 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(all_arrive).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(server.requests().len(), 64);
+    gate.close();
     within(reads.join_all()).await;
-    assert_eq!(fixture.server.requests().len(), 100);
+    assert_eq!(server.requests().len(), 100);
 }
