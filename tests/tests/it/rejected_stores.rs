@@ -94,10 +94,11 @@ fn store_of_another_user_is_rejected_at_its_first_file() {
         let dir = above.path().join("store");
         launch(kind, &dir).start().stop();
         let lock = format!("could not open {}: Permission denied", dir.join("lock").display());
-        is_rejected(&launch(kind, &dir).user(NOBODY), &dir, &[&lock]);
+        let as_nobody = launch(kind, &dir).user(NOBODY);
+        is_rejected(&as_nobody, &dir, &[&lock]);
         // If only the lock is accessible, the next file decides.
         fs::set_permissions(dir.join("lock"), fs::Permissions::from_mode(0o666)).unwrap();
-        is_rejected(&launch(kind, &dir).user(NOBODY), &dir, &[&dir.display().to_string(), "Permission denied"]);
+        is_rejected(&as_nobody, &dir, &[&dir.display().to_string(), "Permission denied"]);
         launch(kind, &dir).start().stop();
     }
 }
