@@ -9,7 +9,7 @@ use zarrd_tests::{
 async fn peak_memory_stays_below_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let report = run(
-        Plan { large: 256 << 20, downloads: 16, download_size: 32 << 20, array: 256 << 20, reduced: 256 << 20 },
+        Plan { large: 512 << 20, downloads: 16, download_size: 64 << 20, array: 512 << 20, reduced: 512 << 20 },
         dir.path(),
     )
     .await;

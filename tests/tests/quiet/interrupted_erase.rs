@@ -15,7 +15,7 @@ use zarrd_tests::{
     store_files::{copy_store, value_files},
 };
 
-const KEYS: usize = 60_000;
+const KEYS: usize = 150_000;
 /// The number of keys whose values are files.
 const FILES: usize = 300;
 /// The maximum latency of a listing of the parent during the sweep.
@@ -80,7 +80,7 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
             assert_eq!(put.status(), StatusCode::CREATED);
             set += 1;
         }
-        assert_eq!(server.get("/store/many/050000").await.status(), StatusCode::NOT_FOUND);
+        assert_eq!(server.get("/store/many/100000").await.status(), StatusCode::NOT_FOUND);
     }
     listings.sort_unstable();
     // Other tests may use the processor for a while.

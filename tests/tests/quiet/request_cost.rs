@@ -83,7 +83,7 @@ fn long_path() -> String {
 async fn chunks_with_long_keys_take_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
-    let count = 1 << 17;
+    let count = 1 << 18;
     let path = long_path();
     declare(&server, &path, document(&[count], &[1], &json!([little()]))).await;
     let before = server.peak_memory();
