@@ -36,14 +36,23 @@ pub fn run_crowd(crowd: Crowd, clients: usize, address: SocketAddr, is_over: imp
     }
 }
 
-/// The status of the response to a single client without a crowd.
-pub(super) fn response_to_one_client(crowd: Crowd, address: SocketAddr) -> Option<u16> {
+/// The statuses of the responses to `clients` simultaneous clients without a crowd, each `None` if it waits for no response.
+pub(super) fn responses_to(clients: usize, crowd: Crowd, address: SocketAddr) -> Vec<Option<u16>> {
+    let client = |number| move || response_to(number, crowd, address);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..clients).map(|number| scope.spawn(client(number))).collect();
+        clients.into_iter().map(|client| client.join().expect("a client ends")).collect()
+    })
+}
+
+/// The status of the response to client `number`.
+fn response_to(number: usize, crowd: Crowd, address: SocketAddr) -> Option<u16> {
     if matches!(crowd.kind, Kind::Silent | Kind::Heads | Kind::Uploads) {
         return None;
     }
     let mut connection = TcpStream::connect(address).ok()?;
     connection.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
-    connection.write_all(&crowd.kind.request(0)).ok()?;
+    connection.write_all(&crowd.kind.request(number)).ok()?;
     let mut line = [0; 12];
     connection.read_exact(&mut line).ok()?;
     str::from_utf8(&line).ok()?.rsplit_once(' ')?.1.parse().ok()

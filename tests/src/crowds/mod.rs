@@ -7,7 +7,6 @@ mod queues;
 
 use std::{
     fmt,
-    num::NonZero,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -63,10 +62,12 @@ pub struct Plan {
 pub struct Observation {
     /// The crowd.
     pub crowd: Crowd,
-    /// The status of the response to a single client; `None` if the client does not wait for one.
+    /// The status of responses without a crowd, the first that is not 200 if there is one; `None` if clients do not wait
+    /// for one.
     pub status: Option<u16>,
-    /// The processor time of the response to a single client, with nothing cached.
-    pub alone: Duration,
+    /// The processor time of as many responses as are computed at the same time, with nothing cached. Threads that
+    /// share a core or its caches slow each other down, so it is more than that of as many responses one by one.
+    pub full: Duration,
     /// The peak memory.
     pub peak: u64,
     /// The memory retained afterwards.
@@ -186,12 +187,22 @@ async fn fill_nodes(server: &Server) {
     }
 }
 
+/// The number of jobs that decode or compute at the same time.
+async fn decoding_threads(server: &Server) -> usize {
+    let answer = server.get("/metrics").await.error_for_status().expect("the metrics are served");
+    let metrics = answer.text().await.expect("a text");
+    let mut values = metrics.lines().filter_map(|line| line.strip_prefix("zarrd_decoding_threads "));
+    values.next().and_then(|value| value.parse().ok()).expect("the number of decoding threads")
+}
+
 async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
     let server = Launch::sled(dir).start();
     let probe = Probe::of(server.pid());
+    let jobs = decoding_threads(&server).await;
     let asked = probe.begin().expect("the server runs");
-    let status = load::response_to_one_client(crowd, server.address());
-    let (alone, _) = probe.since(&asked).expect("the server runs");
+    let statuses = load::responses_to(jobs, crowd, server.address());
+    let status = statuses.into_iter().find(|status| *status != Some(200)).unwrap_or(Some(200));
+    let (full, _) = probe.since(&asked).expect("the server runs");
     let bystander = match &plan.program {
         Some(program) => {
             let load = Load::start(program, crowd, plan.clients, server.address());
@@ -222,7 +233,7 @@ async fn observe(crowd: Crowd, plan: &Plan, dir: &Path) -> Observation {
     let queues = Queues::of(&server).await;
     let unreleased = crate::soak::unreleased_after(&server, Duration::from_secs(20)).await;
     drop(server);
-    Observation { crowd, status, alone, peak, retained, afterwards, bystander, queues, unreleased }
+    Observation { crowd, status, full, peak, retained, afterwards, bystander, queues, unreleased }
 }
 
 impl Observation {
@@ -237,8 +248,7 @@ impl Observation {
     /// The maximum processor time after a crowd that computes has left: each thread completes the job that it runs,
     /// which is at most all of a request, and none begins another one.
     fn max_afterwards(&self) -> Duration {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get);
-        self.alone * u32::try_from(threads).unwrap_or(u32::MAX) + MAX_AFTERWARDS
+        self.full + MAX_AFTERWARDS
     }
 }
 
@@ -255,7 +265,7 @@ impl fmt::Display for Observation {
         write!(f, ", element {}, PUT {}", bystander.elements.latencies, bystander.nodes.latencies)?;
         let failed = [&bystander.gets, &bystander.elements, &bystander.nodes].map(|waited| waited.failed);
         write!(f, "; failed {failed:?}; {:.2} s of processor time afterwards", self.afterwards.as_secs_f64())?;
-        write!(f, " ({:.2} s for one client alone){queues}", self.alone.as_secs_f64())?;
+        write!(f, " ({:.2} s for one response in each decoding thread){queues}", self.full.as_secs_f64())?;
         unreleased.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
     }
 }
