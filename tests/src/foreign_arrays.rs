@@ -55,8 +55,7 @@ pub mod slices {
     /// Arrays of zarr-python 3.
     pub fn of_zarr_python_3(extent: Extent) {
         let Some(python) = python() else { return };
-        Counts::of("zarr-python 3", extent)
-            .check_slices(&python, &Originals::by(&python, "write_zarr3.py", extent));
+        Counts::of("zarr-python 3", extent).check_slices(&python, &Originals::by(&python, "write_zarr3.py", extent));
     }
 
     /// Arrays of zarr-python 2, of v2 and the draft.
