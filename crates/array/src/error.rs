@@ -134,9 +134,9 @@ pub enum ArrayError {
     /// A reduction cannot be computed.
     #[error(transparent)]
     Compute(#[from] zarrd_compute::ComputeError),
-    /// The array's attributes say that elements have to be decoded, and the request does not say whether.
+    /// The array's elements are packed or some of them missing, and the request does not say whether to decode them.
     #[error(
-        "the array has packed or missing elements (attributes such as `scale_factor` or `_FillValue`), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"
+        "the array has packed or missing elements (by attributes such as `scale_factor` or `_FillValue`, or the fill value of v2), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"
     )]
     DecodeUnspecified,
     /// Points and stacks are not reduced.

@@ -72,6 +72,7 @@ pub use hierarchy::{
     intents::SettledIntents,
     members::{MAX_MEMBERS, MemberPage, Members},
     options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
+    undecoded::undecoded,
 };
 pub use map::{Decode, ElementMap};
 pub use memory::{

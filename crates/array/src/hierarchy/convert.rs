@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
     documents::{
         draft, parse_object,
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
@@ -17,10 +17,11 @@ use zarrd_meta::{
     json::Json,
     zom::MAX_NODES,
 };
-use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
+use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, LossPolicy, NodeRejection};
 use zarrd_store::{Entry, Key};
 
 use super::{
+    array_contexts::ArrayContexts,
     create::commit,
     siblings,
     walk::{
@@ -68,6 +69,7 @@ pub(crate) async fn in_place(
     }
     let Walk { top, memory, .. } = walk;
     let change_set = context.run_lookups(top.len(), in_place_edits(context, top, to, &mut report)).await??;
+    check_losses(conversion, &report.losses)?;
     if !change_set.changes_anything() {
         return Ok(Some(report));
     }
@@ -84,6 +86,8 @@ async fn in_place_edits(
     report: &mut ConversionReport,
 ) -> Result<ChangeSet, NodeError> {
     let path = top.path.clone();
+    let contexts = Arc::new(ArrayContexts::find(context, &top, to).await?);
+    let conversion = || Conversion::new(to, ChunkKeyPolicy::Preserve, contexts.clone(), path.clone());
     let nodes = top.readable();
     let existing = existing_keys(context, &path, nodes.len(), to).await?;
     let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref()).await?;
@@ -92,9 +96,9 @@ async fn in_place_edits(
     let documents = if to == Dialect::V2 { 2 } else { 1 };
     let read = top.all().iter().map(|node| node.own.0.len()).fold(0, usize::saturating_add);
     change_set.reserve(read.saturating_add(nodes.len().saturating_sub(converted.len()).saturating_mul(documents)));
-    let consolidated = copy_consolidated(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    let consolidated = copy_consolidated(context, &nodes, &conversion, existing.as_ref(), &mut change_set).await?;
     drop(nodes);
-    let conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
+    let conversion = conversion();
     let node_changes = has_copies_above(context, &path, to).await?.then(Vec::new);
     let (nodes, losses) = (0, Vec::new());
     let mut edits = InPlaceEdits { conversion, converted, consolidated, change_set, node_changes, nodes, losses };
@@ -163,39 +167,52 @@ impl InPlaceEdits {
 }
 
 /// Converts nodes one after the other.
-pub(crate) struct Conversion {
+struct Conversion {
     to: Dialect,
     chunks: ChunkKeyPolicy,
+    contexts: Arc<ArrayContexts>,
+    /// The topmost node of the contexts.
+    top: NodePath,
     /// The last original, and its conversion: many nodes of a large tree have the same documents.
-    last: Option<(Arc<StoredNode>, NodeKind, ConvertedNode)>,
+    last: Option<(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)>,
 }
 
 /// The documents of a node in another dialect, in the layout of new ones, and what is lost.
-pub(crate) struct ConvertedNode {
+struct ConvertedNode {
     stored: StoredNode,
-    pub(crate) losses: Vec<Loss>,
+    losses: Vec<Loss>,
 }
 
 impl Conversion {
-    pub(crate) fn new(to: Dialect, chunks: ChunkKeyPolicy) -> Self {
-        Self { to, chunks, last: None }
+    fn new(to: Dialect, chunks: ChunkKeyPolicy, contexts: Arc<ArrayContexts>, top: NodePath) -> Self {
+        Self { to, chunks, contexts, top, last: None }
     }
 
-    pub(crate) fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
-        let is_last = |(stored, kind, _): &(Arc<StoredNode>, NodeKind, ConvertedNode)| {
-            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind
+    fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
+        let context = self.contexts.at(&node.path, &self.top);
+        let is_last = |(stored, kind, of, _): &(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)| {
+            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind && *of == context
         };
         let last = match self.last.take().filter(is_last) {
             Some(last) => last,
             None => {
-                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks)?;
+                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks, context)?;
                 let Converted { document, losses } = converted;
                 let stored = StoredNode::from_node_document(self.to, &document).formatted();
-                (node.stored.clone(), node.kind, ConvertedNode { stored, losses })
+                (node.stored.clone(), node.kind, context, ConvertedNode { stored, losses })
             }
         };
-        Ok(&self.last.insert(last).2)
+        Ok(&self.last.insert(last).3)
     }
+}
+
+/// Fails if something would be lost that must not be.
+pub(crate) fn check_losses(conversion: &ConvertOptions, losses: &[(NodePath, Loss)]) -> Result<(), NodeError> {
+    if conversion.losses == LossPolicy::Allow || losses.is_empty() {
+        return Ok(());
+    }
+    let (dialect, losses) = (conversion.dialect, losses.to_vec());
+    Err(NodeError::Rejected(NodeRejection::LossyConversion { dialect, losses }))
 }
 
 /// Fails if there are groups below the maximum depth, which were not read.
@@ -277,15 +294,16 @@ fn may_exist(key: &Key, existing: Option<&HashSet<Key>>) -> bool {
 async fn copy_consolidated(
     context: &Context,
     nodes: &[&NodeTree],
-    to: Dialect,
+    conversion: &impl Fn() -> Conversion,
     existing: Option<&HashSet<Key>>,
     change_set: &mut ChangeSet,
 ) -> Result<BTreeMap<NodePath, Json>, NodeError> {
+    let to = conversion().to;
     let mut documents = BTreeMap::new();
     let groups: Vec<&NodeTree> = nodes.iter().copied().filter(|node| node.kind == NodeKind::Group).collect();
     for groups in groups.chunks(LOOKUP_BATCH) {
         for (group, key) in with_consolidated(context, groups, to, existing).await? {
-            let copies = copies_below(group, to)?;
+            let copies = copies_below(group, conversion())?;
             let entries = copies.iter().map(|(below, stored)| ConsolidatedEntry { path: below, node: Some(stored) });
             match (to, copies.first()) {
                 (Dialect::V2 | Dialect::Draft, _) => {
@@ -333,8 +351,7 @@ async fn with_consolidated<'a>(
 }
 
 /// The documents of a group and of the readable nodes below it in another dialect, each with its path below the group.
-fn copies_below(group: &NodeTree, to: Dialect) -> Result<Vec<(&str, StoredNode)>, NodeError> {
-    let mut conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
+fn copies_below(group: &NodeTree, mut conversion: Conversion) -> Result<Vec<(&str, StoredNode)>, NodeError> {
     let mut copies = Vec::new();
     for node in group.readable() {
         let below = node.path.relative_to(&group.path).unwrap_or_default();

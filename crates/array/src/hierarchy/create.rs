@@ -11,6 +11,7 @@ use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
 use zarrd_store::{ChangeOutcome, StoreError};
 
 use super::{
+    array_contexts::ArrayContexts,
     differences::{Declared, differences},
     options::{CreateAction, CreateOptions},
     parent::ParentContext,
@@ -70,7 +71,7 @@ pub(crate) async fn attempt(
     let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
     let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
     let planned = context.run_on_documents(bytes, move || {
-        let plan = Plan::new(&at, &declared, &site)?;
+        let plan = Plan::new(&at, &declared, &site, &ArrayContexts::default())?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
             plan.check_representable()?;

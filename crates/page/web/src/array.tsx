@@ -8,8 +8,8 @@ import { Details, hasOwnColours, levelsOf, Program, Shape } from "./group";
 import { colouringOf, Image, isByte, isFlipped, suitableLimits } from "./image";
 import { Lens, useChunks } from "./lens";
 import { Line } from "./line";
-import { group, member, recheck, reload } from "./members";
-import { attributeText, describe, dimensionLabel, isPacked, nameOf, parentOf, rawBytes, unitsOf, type ArrayNode } from "./node";
+import { described, group, member, recheck, reload } from "./members";
+import { attributeText, describe, dimensionLabel, nameOf, parentOf, rawBytes, unitsOf, type ArrayNode } from "./node";
 import { Colours, Decoding, Dimensions, Part, ProbePanel, Statistics } from "./panels";
 import { Failure, Link, Name, Section, Switch, useTicks } from "./parts";
 import type { Probe, Raster, Status } from "./raster";
@@ -71,7 +71,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
     change({ ...base, pin: view.pin }, true);
   };
   const isEmpty = array.shape.some((length) => length === 0);
-  const hasStatistics = (view.kind === "image" || view.kind === "line") && !isEmpty && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (!!view.decode || !isPacked(array));
+  const hasStatistics = (view.kind === "image" || view.kind === "line") && !isEmpty && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (!!view.decode || !array.isPacked);
   const isPlane = view.kind === "image" || view.kind === "rgb";
   const statistics = hasStatistics && <Statistics array={array} view={view} select={selection(view, array, new Map([[view.x, ":"], [view.y, ":"]]))} />;
   const limits = view.low !== null && view.high !== null ? ([view.low, view.high] as const) : found ? suitableLimits(array, view, found) : null;
@@ -192,7 +192,7 @@ const NO_IMAGE: Image = { levels: [], hasOwnColours: false };
 function useImage(array: ArrayNode): Image {
   const { value } = useAsync(async () => {
     const parent = parentOf(array.path);
-    const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? describe(parent, (await api.node(parent)).node) : group("").value.node);
+    const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? await described(parent) : group("").value.node);
     if (node?.type !== "group") return NO_IMAGE;
     const paths = levelsOf(node);
     const levels = await Promise.all(paths.slice(0, 20).map((path) => (path.includes("/") ? null : member(parent, path))));
@@ -241,7 +241,7 @@ function useFollow(array: ArrayNode, view: View, select: string[], change: (patc
       const etag = `${page.etag ?? JSON.stringify(page.node)}${elements}`;
       const before = seen.current;
       seen.current = etag;
-      const next = describe(array.path, page.node);
+      const next = describe(array.path, page.node, page.undecoded);
       if (next.type !== "array") return;
       const grew = next.shape.join() !== array.shape.join();
       if (!grew && (before === null || before === etag)) return;

@@ -3,7 +3,7 @@
 import { MAPS, SCALES, type MapName, type Scale } from "./colour";
 import { isDrawn, type Part } from "./elements";
 import { REDUCTIONS, type Reduction, type Thinning } from "./api";
-import { dimensionKey, dimensionLabel, isPacked, isTime, unitsOf, type ArrayNode } from "./node";
+import { dimensionKey, dimensionLabel, isTime, unitsOf, type ArrayNode } from "./node";
 
 export type Kind = "image" | "rgb" | "line" | "table";
 export type Box = [x0: number, x1: number, y0: number, y1: number];
@@ -81,7 +81,7 @@ export function initial(array: ArrayNode): View {
     outside: false,
     part: "magnitude",
     // Units are those of decoded elements.
-    decode: (isPacked(array) || isTime(array)) && isDrawn(array.kind) ? "cf" : undefined,
+    decode: (array.isPacked || isTime(array)) && isDrawn(array.kind) ? "cf" : undefined,
     thinning: "nearest",
     pin: null,
     profile: 0,

@@ -6,7 +6,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
-use zarrd_array::{DescribedNode, Permit};
+use zarrd_array::{DescribedNode, Permit, undecoded};
 use zarrd_meta::{Dialect, NodePath, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
 use zarrd_store::Version;
@@ -188,6 +188,7 @@ fn source(info: &NodeInfo) -> Source {
         implicit: info.implicit,
         other_dialects: info.other_dialects.iter().map(other).collect(),
         broken: info.broken.iter().map(broken).collect(),
+        undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),
     }

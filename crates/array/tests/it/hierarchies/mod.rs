@@ -8,6 +8,7 @@ mod create;
 mod describe;
 mod erase;
 mod isolation;
+mod masks;
 mod pagination;
 mod patch;
 mod replaced;
