@@ -9,7 +9,10 @@ use zarrd_meta::{
 };
 use zarrd_store::{Key, StoreError};
 
-use crate::{memory::error::MemoryError, node::broken::Broken};
+use crate::{
+    memory::error::MemoryError,
+    node::{broken::Broken, counterpart::DialectsDiffer},
+};
 
 /// An error of finding, planning or reading an array.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +41,9 @@ pub enum ArrayError {
     /// A metadata document cannot be read.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// The documents of v2 and v3 at the path differ, so that the request could destroy elements or return wrong ones.
+    #[error(transparent)]
+    DialectsDiffer(#[from] DialectsDiffer),
     /// A codec of the array is unknown or has an invalid configuration.
     #[error("invalid codecs of {path}")]
     Chain {

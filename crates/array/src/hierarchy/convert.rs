@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -18,7 +18,7 @@ use zarrd_meta::{
     zom::MAX_NODES,
 };
 use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, LossPolicy, NodeRejection};
-use zarrd_store::{Entry, Key};
+use zarrd_store::{Entry, Key, Version};
 
 use super::{
     array_contexts::ArrayContexts,
@@ -90,18 +90,20 @@ async fn in_place_edits(
     let conversion = || Conversion::new(to, ChunkKeyPolicy::Preserve, contexts.clone(), path.clone());
     let nodes = top.readable();
     let existing = existing_keys(context, &path, nodes.len(), to).await?;
-    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref()).await?;
-    report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     let mut change_set = ChangeSet::default();
+    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    let attributes = stray_attributes(context, &nodes, (to, &converted), existing.as_ref()).await?;
+    report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     let documents = if to == Dialect::V2 { 2 } else { 1 };
     let read = top.all().iter().map(|node| node.own.0.len()).fold(0, usize::saturating_add);
     change_set.reserve(read.saturating_add(nodes.len().saturating_sub(converted.len()).saturating_mul(documents)));
     let consolidated = copy_consolidated(context, &nodes, &conversion, existing.as_ref(), &mut change_set).await?;
     drop(nodes);
     let conversion = conversion();
-    let node_changes = has_copies_above(context, &path, to).await?.then(Vec::new);
+    let node_changes = has_copies_above(context, &mut change_set, &path, to).await?.then(Vec::new);
     let (nodes, losses) = (0, Vec::new());
-    let mut edits = InPlaceEdits { conversion, converted, consolidated, change_set, node_changes, nodes, losses };
+    let mut edits =
+        InPlaceEdits { conversion, converted, attributes, consolidated, change_set, node_changes, nodes, losses };
     edits.add(top)?;
     let InPlaceEdits { mut change_set, node_changes, nodes, mut losses, .. } = edits;
     // Parents come first in the report.
@@ -119,6 +121,8 @@ struct InPlaceEdits {
     conversion: Conversion,
     /// The nodes that have a document of the other dialect.
     converted: HashSet<NodePath>,
+    /// The attributes of v2 that are at the paths of other nodes.
+    attributes: HashMap<Key, Version>,
     /// The documents of groups that get consolidated metadata.
     consolidated: BTreeMap<NodePath, Json>,
     change_set: ChangeSet,
@@ -149,10 +153,12 @@ impl InPlaceEdits {
         }
         self.nodes = self.nodes.saturating_add(1);
         let keys = keys::document_keys(&node.path, to, node.kind, None)?;
-        let own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
-        if let Some((key, _)) = own.0.first() {
-            self.change_set.record_read(key, None);
-        }
+        let found = |key: Key| {
+            let version = self.attributes.get(&key).copied();
+            (key, version)
+        };
+        let own = NodeVersions(keys.into_iter().map(found).collect());
+        own.0.iter().for_each(|(key, version)| self.change_set.record_read(key, *version));
         let stored = match self.consolidated.remove(&node.path) {
             Some(document) => Cow::Owned(StoredNode { document, ..stored.clone() }),
             None => Cow::Borrowed(stored),
@@ -240,7 +246,7 @@ async fn existing_keys(
     to: Dialect,
 ) -> Result<Option<HashSet<Key>>, NodeError> {
     let names: &[&str] = match to {
-        Dialect::V2 => &[".zarray", ".zgroup"],
+        Dialect::V2 => &[".zarray", ".zgroup", ".zattrs"],
         Dialect::V3 | Dialect::Draft => &["zarr.json", ".zmetadata"],
     };
     let mut existing = HashSet::new();
@@ -253,12 +259,14 @@ async fn existing_keys(
     Ok(is_complete.then_some(existing))
 }
 
-/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
+/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read. The
+/// documents are among the conditions of the commit.
 async fn already_converted(
     context: &Context,
     nodes: &[&NodeTree],
     to: Dialect,
     existing: Option<&HashSet<Key>>,
+    change_set: &mut ChangeSet,
 ) -> Result<(HashSet<NodePath>, Vec<BrokenNode>), NodeError> {
     let (mut converted, mut unread) = (HashSet::new(), Vec::new());
     for nodes in nodes.chunks(LOOKUP_BATCH) {
@@ -271,6 +279,7 @@ async fn already_converted(
         let snapshot = context.store.snapshot(&named).await?;
         for (path, key) in keys {
             let Some(value) = snapshot.get(&key, None).await? else { continue };
+            change_set.record_read(&key, Some(value.meta.version));
             let document = parse_object(value.bytes().await?);
             if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
                 let (path, dialect) = (path.clone(), Dialect::Draft);
@@ -283,6 +292,33 @@ async fn already_converted(
         }
     }
     Ok((converted, unread))
+}
+
+/// The attributes of v2 at the paths of nodes that have no other document of v2, with their versions.
+async fn stray_attributes(
+    context: &Context,
+    nodes: &[&NodeTree],
+    (to, converted): (Dialect, &HashSet<NodePath>),
+    existing: Option<&HashSet<Key>>,
+) -> Result<HashMap<Key, Version>, NodeError> {
+    let mut found = HashMap::new();
+    if to != Dialect::V2 {
+        return Ok(found);
+    }
+    for nodes in nodes.chunks(LOOKUP_BATCH) {
+        let mut keys = Vec::new();
+        for node in nodes.iter().filter(|node| !converted.contains(&node.path)) {
+            let attributes = keys::document_keys(&node.path, to, node.kind, None)?.into_iter().skip(1);
+            keys.extend(attributes.filter(|key| may_exist(key, existing)));
+        }
+        let snapshot = context.store.snapshot(&keys).await?;
+        for key in keys {
+            if let Some(info) = snapshot.meta(&key).await? {
+                found.insert(key, info.version);
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn may_exist(key: &Key, existing: Option<&HashSet<Key>>) -> bool {
@@ -302,7 +338,7 @@ async fn copy_consolidated(
     let mut documents = BTreeMap::new();
     let groups: Vec<&NodeTree> = nodes.iter().copied().filter(|node| node.kind == NodeKind::Group).collect();
     for groups in groups.chunks(LOOKUP_BATCH) {
-        for (group, key) in with_consolidated(context, groups, to, existing).await? {
+        for (group, key) in with_consolidated(context, groups, to, existing, change_set).await? {
             let copies = copies_below(group, conversion())?;
             let entries = copies.iter().map(|(below, stored)| ConsolidatedEntry { path: below, node: Some(stored) });
             match (to, copies.first()) {
@@ -327,6 +363,7 @@ async fn with_consolidated<'a>(
     groups: &[&'a NodeTree],
     to: Dialect,
     existing: Option<&HashSet<Key>>,
+    change_set: &mut ChangeSet,
 ) -> Result<Vec<(&'a NodeTree, Key)>, NodeError> {
     let mut keys = Vec::new();
     for group in groups {
@@ -336,14 +373,13 @@ async fn with_consolidated<'a>(
         let key = join_key(&node_prefix(&group.path)?, ".zmetadata");
         keys.extend(key.filter(|key| to != Dialect::V3 || may_exist(key, existing)).map(|key| (*group, key)));
     }
-    if to != Dialect::V3 {
-        return Ok(keys);
-    }
     let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&named).await?;
     let mut found = Vec::new();
     for (group, key) in keys {
-        if snapshot.meta(&key).await?.is_some() {
+        let info = snapshot.meta(&key).await?;
+        change_set.record_read(&key, info.map(|info| info.version));
+        if to != Dialect::V3 || info.is_some() {
             found.push((group, key));
         }
     }

@@ -90,7 +90,16 @@ pub(crate) async fn copy(
             let (extent, dialect) = (destination.extent.clone(), conversion.dialect);
             let intent = CopyIntent { target: target.clone(), dialect, extent };
             let (unfinished, intend) = Unfinished::begin(context, Unsettled::Copy(intent))?;
-            context.writes()?.commit(vec![intend]).await?;
+            // The place is as empty as it was found, or what appeared there would be erased with a copy that fails.
+            let empty = destination.extent.iter().map(|prefix| Change::CheckEmpty { prefix: prefix.clone() });
+            match context.writes()?.commit(empty.chain([intend]).collect()).await {
+                Ok(_) => {}
+                Err(StoreError::NotEmpty { .. }) => {
+                    unfinished.settled();
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
             (destination, unfinished)
         };
         match attempt(context, (path, dialect), (&destination, conversion), unfinished.id(), fence).await {

@@ -127,7 +127,9 @@ async fn change(
         Some(current) => {
             let format = ZomFormat::for_dialect(plan.top.dialect);
             let differences = differences(Declared::Planned(&plan.top), format, current, MAX_VIOLATIONS)?;
-            if differences.is_empty() {
+            let replaces_counterpart = existing == IfExists::Replace
+                && place.counterpart.as_ref().is_some_and(|counterpart| counterpart.differs());
+            if differences.is_empty() && !replaces_counterpart {
                 change.materialize_implicit(current, &plan.top);
                 match (change.is_empty(), current.is_implicit()) {
                     (true, _) => CreateAction::Unchanged,
@@ -136,6 +138,9 @@ async fn change(
                 }
             } else if existing == IfExists::Replace {
                 change.replace(current, &plan.top)?;
+                if let Some(counterpart) = &place.counterpart {
+                    change.replace_counterpart(&mut change_set, current, &plan.top, counterpart)?;
+                }
                 CreateAction::Replaced
             } else {
                 return Err(NodeError::Rejected(NodeRejection::NodeConflict { path: path.clone(), differences }));
@@ -148,12 +153,8 @@ async fn change(
     change.apply(context, &mut change_set, &plan.top, existing).await?;
     place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
-    let groups: Vec<&NodePath> = match (current, effect) {
-        (Some(current), CreateAction::Replaced) => {
-            current.all().into_iter().filter(|node| node.kind == NodeKind::Group).map(|node| &node.path).collect()
-        }
-        _ => Vec::new(),
-    };
+    let groups = current.into_iter().flat_map(NodeTree::all).filter(|node| node.kind == NodeKind::Group);
+    let groups: Vec<&NodePath> = groups.map(|node| &node.path).collect();
     update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
     Ok((effect, change_set))
 }

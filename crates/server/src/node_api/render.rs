@@ -12,7 +12,7 @@ use zarrd_operations::{Depth, LinkTarget, NodeInfo};
 use zarrd_store::Version;
 use zarrd_wire::{
     etag,
-    headers::{BROKEN, CONSISTENCY, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
+    headers::{BROKEN, CONSISTENCY, DIALECT, DIALECTS_DIFFER, JSON, LOSSES, OTHER_DIALECTS},
     node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
     problem::{Members, Problem, ProblemType},
     query::{Form, Include, NodeQuery},
@@ -23,7 +23,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::{REVALIDATE, consistency},
+    headers::{REVALIDATE, consistency, dialects_differ},
 };
 
 /// The largest hierarchy, in bytes, that is rendered on the async thread.
@@ -117,6 +117,7 @@ impl NodeRenderer {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
         headers.insert(CONSISTENCY, consistency(&engine.app, &node.path));
+        headers.extend(dialects_differ(node.relation).map(|differ| (DIALECTS_DIFFER, differ)));
         for (name, count) in
             [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {

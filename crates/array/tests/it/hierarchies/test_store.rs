@@ -50,6 +50,16 @@ impl TestStore {
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
     }
 
+    /// The value of a key.
+    pub(crate) async fn stored(&self, key: &str) -> Vec<u8> {
+        let value = self.inner.get(&Key::parse(key).unwrap(), None).await.unwrap();
+        value.unwrap_or_else(|| panic!("{key} exists")).bytes().await.unwrap().to_vec()
+    }
+
+    pub(crate) async fn erase_key(&self, key: &str) {
+        self.inner.erase(&Key::parse(key).unwrap(), Precondition::none()).await.unwrap();
+    }
+
     pub(crate) async fn document(&self, key: &str) -> Value {
         let value = self.inner.get(&Key::parse(key).unwrap(), None).await.unwrap();
         serde_json::from_slice(&value.unwrap_or_else(|| panic!("{key} exists")).bytes().await.unwrap()).unwrap()
