@@ -122,7 +122,8 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let operation = route.operation(method, query);
     let operation = operation
         .ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, request.uri())))?;
-    let session = authorization::authenticate(&app, &request)?;
+    let link = request.extensions().get().cloned();
+    let session = authorization::authenticate(&app, headers, query, link).await?;
     if let Some(record) = RequestRecord::of(request.extensions())
         && let Some(name) = session.log_name()
     {

@@ -103,7 +103,7 @@ pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiErro
     if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
-    let members = Members { header: Some("Payload-Encoding".to_owned()), ..Members::default() };
+    let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
     Err(ApiError::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
@@ -130,7 +130,7 @@ impl Upload {
     fn validate(request: Request, app: &App, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
         let (headers, limit) = (request.headers(), app.settings().limits.value);
         if headers.contains_key(CONTENT_RANGE) {
-            return Err(ApiError::invalid_header("Payload-Range", "partial PUT is not supported"));
+            return Err(ApiError::invalid_header("Content-Range", "partial PUT is not supported"));
         }
         reject_content_encoding(headers)?;
         let digests = expected_digests(headers)?;

@@ -183,8 +183,11 @@ async fn digests_are_verified() {
 async fn encoded_or_partial_bodies_are_rejected() {
     let server = TestServer::new();
     let encoded = server.put("/store/v", &[("content-encoding", "gzip")], "x").await;
-    encoded.problem(ProblemType::UnsupportedContentEncoding);
-    server.put("/store/v", &[("content-range", "bytes 0-0/2")], "x").await.problem(ProblemType::InvalidHeader);
+    let problem = encoded.problem(ProblemType::UnsupportedContentEncoding);
+    assert_eq!(problem.members.header.as_deref(), Some("Content-Encoding"));
+    let partial = server.put("/store/v", &[("content-range", "bytes 0-0/2")], "x").await;
+    let problem = partial.problem(ProblemType::InvalidHeader);
+    assert_eq!(problem.members.header.as_deref(), Some("Content-Range"));
     assert_eq!(server.value("v").await, None);
     assert_eq!(server.put("/store/v", &[("content-encoding", "identity")], "x").await.status, StatusCode::CREATED);
 }
