@@ -28,7 +28,7 @@ use zarrd_wire::{
         CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE,
     },
     problem::{Members, Problem, ProblemType},
-    query::{ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
+    query::{Channels, ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
     range::{ContentRange, RangeRequest},
 };
 
@@ -126,6 +126,15 @@ impl ResponseSpec {
     /// The format.
     pub(super) fn format(&self) -> Format {
         self.format
+    }
+
+    /// The maximum number of dimensions that the format can have.
+    pub(super) fn max_rank(&self) -> usize {
+        match (self.format, self.picture.channels) {
+            (Format::Png, Channels::Rgb) => 3,
+            (Format::Png, Channels::Mapped) | (Format::Csv, _) => 2,
+            (Format::Json | Format::Raw | Format::Npy | Format::Xarray, _) => usize::MAX,
+        }
     }
 
     /// True if the response has labels, which [`labelled`](Self::labelled) adds.

@@ -140,6 +140,12 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
     }
 
+    /// Keys exist below the prefix; `key` is one of them.
+    pub(crate) fn prefix_not_empty(prefix: &zarrd_store::Prefix, key: &zarrd_store::Key, detail: String) -> Self {
+        let members = Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::PrefixNotEmpty).with_detail(detail).with_members(members))
+    }
+
     /// The range does not overlap the response of `size` bytes.
     pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
         let problem = Problem::new(ProblemType::RangeNotSatisfiable)
@@ -156,6 +162,14 @@ impl ApiError {
         let problem = Problem::new(ProblemType::BodyTooLarge)
             .with_detail(format!("the body exceeds the limit of {limit} bytes"))
             .with_members(Members { limit: Some(limit), ..Members::default() });
+        Self::new(problem)
+    }
+    /// Elements were sent with the media type of forms, as `curl -d` does; `known` lists the supported types.
+    pub(crate) fn form_media_type(known: &[&str]) -> Self {
+        let detail = "`curl -d` sends the media type of forms; send JSON with `--json`, or raw bytes with \
+                      `-H 'Content-Type: application/octet-stream'`";
+        let mut problem = Self::unsupported_media_type(known).0.problem.clone();
+        problem.detail = detail.to_owned();
         Self::new(problem)
     }
 
@@ -271,12 +285,7 @@ impl From<StoreError> for ApiError {
                     Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
                 Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
             }
-            StoreError::NotEmpty { ref prefix, ref key } => {
-                let members =
-                    Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::PrefixNotEmpty);
-                Self::new(problem.with_detail(error.to_string()).with_members(members))
-            }
+            StoreError::NotEmpty { ref prefix, ref key } => Self::prefix_not_empty(prefix, key, error.to_string()),
             StoreError::RangeNotSatisfiable { meta } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", meta.size))

@@ -15,8 +15,8 @@ use crate::{app::App, routes::Route};
 
 /// Request headers allowed for pages of any origin.
 const ALLOWED_REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept, authorization, content-digest, content-type, if-match, if-modified-since, if-none-match, if-range, \
-     if-unmodified-since, range, x-request-id",
+    "accept, authorization, cache-control, content-digest, content-type, if-match, if-modified-since, if-none-match, \
+     if-range, if-unmodified-since, pragma, range, x-request-id",
 );
 /// One day, which exceeds the limit of every browser.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
