@@ -172,9 +172,14 @@ pub(crate) struct ImportArgs {
     /// as `s3://bucket/exp1`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
-    /// Prefix to import into, such as lab/exp1 [default: the root]
-    #[arg(default_value = "", hide_default_value = true)]
-    pub(crate) prefix: PrefixArg,
+    /// Prefix to import into, such as lab/exp1; '' is the root [default: the name of the directory, prefix or bucket]
+    pub(crate) prefix: Option<PrefixArg>,
+    /// Replace everything below the prefix, so that nothing of older data remains
+    #[arg(long, conflicts_with = "merge")]
+    pub(crate) overwrite: bool,
+    /// Add to what is below the prefix, and overwrite keys of the same names
+    #[arg(long)]
+    pub(crate) merge: bool,
     /// The store.
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,

@@ -228,6 +228,9 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::NotEmpty { .. }
         | TransferError::InsideStore { .. }
         | TransferError::ContainsStore { .. } => Code::Usage,
+        | TransferError::TargetNotEmpty { .. }
+        | TransferError::OverwriteRoot
+        | TransferError::OwnDirectory { .. }
         TransferError::Incomplete { corrupt: 1.., .. } => Code::CorruptionFound,
         TransferError::UnsupportedNames { .. }
         | TransferError::NoKeys { .. }
@@ -236,6 +239,7 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::Aborted { .. }
         | TransferError::Directory { .. } => Code::Failed,
     }
+        | TransferError::Place { .. }
 }
 
 #[cfg(test)]

@@ -451,6 +451,14 @@ mod tests {
     use super::*;
 
     #[test]
+    /// The store, for listing.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+
     fn limits_become_options() {
         let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
         assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));

@@ -31,8 +31,8 @@ pub(crate) use options::{
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
-    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, ImportConfig,
-    LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
+    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, IfKeysExist,
+    ImportConfig, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;
@@ -138,6 +138,9 @@ pub(crate) enum ConfigError {
     #[error("--max-memory is {memory}; the minimum is {min}")]
     TooLittleMemory {
         /// The configured limit.
+    /// The source of an import has no name that could be a prefix.
+    #[error("the source has no name that could be a prefix; name one, such as lab/exp1, or '' for the root")]
+    NoPrefix,
         memory: bytesize::ByteSize,
         /// The minimum.
         min: bytesize::ByteSize,
