@@ -122,3 +122,35 @@ fn health_sets_the_exit_code() {
     server.stop();
     dir.fails(&["health"], 1, &[&url, "not healthy"]);
 }
+
+/// The signing key of tokens, and whatever else belongs to the server, is not served.
+#[test]
+fn files_of_the_server_are_not_served() {
+    let dir = TestDir::new();
+    dir.write("data/g/zarr.json", "{}");
+    fs::create_dir(dir.path("keys")).unwrap();
+    let serve = |more: &[&str]| {
+        let all = [&["serve", "--listen", "127.0.0.1:0", "--anonymous", "read"], more].concat();
+        dir.fails(&all, 3, &["never served"]);
+    };
+    serve(&["--store", "dir:data", "--access", "data/access"]);
+    serve(&["--store", "dir:data/g", "--access", "data"]);
+    serve(&["--store", "dir:.", "--access", "keys"]);
+    serve(&["--store", "sled:store", "--mount", "m=dir:."]);
+    serve(&["--store", "sled:store", "--mount", "m=dir:store"]);
+    serve(&["--store", "dir:data", "--access", "keys", "--access-log", "all", "--access-log-file", "data/log"]);
+    let server = dir.serve(&["--store", "dir:data?symlinks=follow", "--access", "keys", "--anonymous", "read"]);
+    dir.succeeds(&["token", "create", "--name", "x", "--allow", "admin:/", "--access", "keys"]);
+    std::os::unix::fs::symlink(dir.path("keys"), dir.path("data/keys")).unwrap();
+    let url = server.url();
+    dir.succeeds(&["export", "", "out", "--server", &url]);
+    assert!(dir.path("out/g/zarr.json").exists() && !dir.path("out/keys").exists());
+    assert_eq!((server.status_of("/store/g/zarr.json"), server.status_of("/store/keys/keys/1.json")), (200, 502));
+    // An import does not read them either.
+    fs::create_dir(dir.path("other")).unwrap();
+    fs::rename(dir.path("keys"), dir.path("other/keys")).unwrap();
+    dir.write("other/zarrd.toml", format!("access = {:?}", dir.path("other/keys")));
+    let config = dir.path("other/zarrd.toml").display().to_string();
+    let import = ["import", "other", "x", "--store", "sled:store", "--config", &config];
+    dir.fails(&import, 1, &["\"keys\"", "\"zarrd.toml\"", "file of zarrd itself"]);
+}
