@@ -7,7 +7,7 @@ mod tokens;
 use std::{
     io::{self, IsTerminal, Write},
     num::NonZeroU64,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{
@@ -46,6 +46,12 @@ pub(crate) fn parse() -> Cli {
         let message = format!("zarrd {name} accepts --store or --server, not both");
         exit_with(&Cli::command().error(ErrorKind::ArgumentConflict, message))
     }
+    if let Some(("serve", matches)) = matches.subcommand()
+        && ["store", "directory"].iter().all(|name| matches.value_source(name) == Some(ValueSource::CommandLine))
+    {
+        let message = "zarrd serve accepts DIR|STORE or --store, not both";
+        exit_with(&Cli::command().error(ErrorKind::ArgumentConflict, message))
+    }
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error))
 }
 
@@ -58,6 +64,14 @@ fn exit_with(error: &clap::Error) -> ! {
     let text = if io::stderr().is_terminal() { styled.ansi().to_string() } else { styled.to_string() };
     let _ = io::stderr().write_all(without_secrets(&text).as_bytes());
     std::process::exit(error.exit_code())
+}
+
+/// Parses the path of a node. A directory of this machine is none.
+fn node_path(text: &str) -> Result<NodePath, String> {
+    NodePath::parse(text).map_err(|error| match Path::new(text).is_dir() {
+        true => format!("{error}; for the directory of this machine, write --store dir:{text}"),
+        false => error.to_string(),
+    })
 }
 
 /// True if both flags are on the command line. A store in the environment does not count: it is the default, which
@@ -139,6 +153,10 @@ pub(crate) enum Command {
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// Store to serve, like --store; a directory of files that are no store of zarrd is served as dir:DIR, a missing or
+    /// empty one becomes a new store
+    #[arg(value_name = "DIR|STORE")]
+    pub(crate) directory: Option<String>,
     /// Location of the store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
@@ -220,7 +238,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     /// Path of the node, such as lab/exp1
-    #[arg(default_value = "/", value_parser = NodePath::parse)]
+    #[arg(default_value = "/", value_parser = node_path)]
     pub(crate) path: NodePath,
     /// The store with the node.
     #[command(flatten)]

@@ -15,7 +15,7 @@ use zarrd_store::{
 };
 use zarrd_store_dir::DirStore;
 use zarrd_store_http::{HttpUrl, WebStore};
-use zarrd_store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
+use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose};
 use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
@@ -119,6 +119,12 @@ pub(crate) enum OpenStoreError {
         /// Advice to the user.
         advice: &'static str,
     },
+    /// The directory has files of other programs.
+    #[error("{0} is not empty and not a store of zarrd; to read the files of other programs, write --store dir:{0}, and to copy them into a store, zarrd import {0}", directory.display())]
+    ForeignFiles {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The store does not exist.
     #[error("no store at {location}")]
     NotFound {
@@ -198,6 +204,11 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
         }
     };
     LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
+        OpenError::NotAStore { .. }
+            if DirectoryForm::of(directory).is_ok_and(|form| form == DirectoryForm::Foreign) =>
+        {
+            OpenStoreError::ForeignFiles { directory: directory.clone() }
+        }
         locked @ OpenError::Locked { .. } => OpenStoreError::InUse { locked, advice },
         source => OpenStoreError::Open { location: location.clone(), source },
     })
@@ -440,6 +451,14 @@ impl OpenSink {
         }
     }
 
+    /// The store, for listing.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+
     /// A prefix of the store as the sink of a transfer.
     pub(crate) fn sink(&self, prefix: Prefix) -> Box<dyn Sink> {
         match self {
@@ -462,14 +481,6 @@ mod tests {
     use super::*;
 
     #[test]
-    /// The store, for listing.
-    pub(crate) fn listable(&self) -> &dyn ListableStore {
-        match self {
-            Self::Local(store) => store,
-            Self::Server(store) => store,
-        }
-    }
-
     fn limits_become_options() {
         let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
         assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));

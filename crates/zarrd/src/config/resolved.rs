@@ -290,12 +290,9 @@ impl ExportConfig {
 impl NodeConfig {
     /// Resolves the options.
     pub(crate) fn new(args: NodeArgs, file: &ConfigFile, command: &'static str) -> Result<Self, ConfigError> {
-        Ok(Self {
-            endpoint: readable_endpoint(args.endpoint, file, command)?,
-            path: args.path,
-            dialect: args.dialect,
-            format: OutputFormat::new(args.json),
-        })
+        let endpoint = readable_endpoint(args.endpoint, file, command)?;
+        check_no_directory(&endpoint, &args.path, command)?;
+        Ok(Self { endpoint, path: args.path, dialect: args.dialect, format: OutputFormat::new(args.json) })
     }
 }
 
@@ -312,6 +309,7 @@ impl GetConfig {
             }
         };
         let endpoint = readable_endpoint(args.selection.endpoint, file, "get")?;
+        check_no_directory(&endpoint, &args.selection.path, "get")?;
         Ok(Self { endpoint, path: args.selection.path, query, format, output: args.output })
     }
 }
@@ -321,6 +319,7 @@ impl StatsConfig {
     pub(crate) fn new(args: StatsArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         let query = args.query()?;
         let endpoint = readable_endpoint(args.selection.endpoint, file, "stats")?;
+        check_no_directory(&endpoint, &args.selection.path, "stats")?;
         Ok(Self { endpoint, path: args.selection.path, query, format: OutputFormat::new(args.json) })
     }
 }
@@ -415,6 +414,17 @@ fn writable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static st
         Endpoint::Local(location) => persistent(location, command).map(Endpoint::Local),
         server @ Endpoint::Server(_) => Ok(server),
     }
+}
+
+/// Fails if there is no store, and the path of a node is that of a directory: its files are meant.
+fn check_no_directory(endpoint: &Endpoint, path: &NodePath, command: &'static str) -> Result<(), ConfigError> {
+    let Endpoint::Local(Location::Sled(store) | Location::Redb(store)) = endpoint else { return Ok(()) };
+    let relative = Path::new(path.relative());
+    if relative.as_os_str().is_empty() || store.exists() {
+        return Ok(());
+    }
+    let directory = [relative.to_owned(), Path::new("/").join(relative)].into_iter().find(|path| path.is_dir());
+    directory.map_or(Ok(()), |path| Err(ConfigError::NodeIsDirectory { command, path }))
 }
 
 /// A location that is not in memory, where nothing is found by a command.

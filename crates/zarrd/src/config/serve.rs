@@ -16,9 +16,10 @@ use zarrd_server::{
 use zarrd_store_local::Access as StoreAccess;
 
 use super::{
-    AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, TokenDirectory,
+    AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, StoreOptions, TokenDirectory,
     request_logs,
     resolved::{WriteLimits, listen},
+    served_directory::ServedDirectory,
 };
 use crate::cli::ServeArgs;
 
@@ -30,6 +31,8 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 pub(crate) struct ServeConfig {
     /// Location of the store.
     pub(crate) store: Location,
+    /// What to do for the other choice, if the directory itself decided what it is.
+    pub(crate) other_choice: Option<String>,
     /// The files and directories of the server itself, which it never serves.
     pub(crate) private: Vec<PathBuf>,
     /// The stores that are mounted below names.
@@ -62,7 +65,12 @@ pub(crate) struct TlsFiles {
 impl ServeConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ServeArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let ServeArgs { store, access, write, serve } = args;
+        let ServeArgs { directory, store, access, write, serve } = args;
+        let served = directory.as_deref().map(ServedDirectory::new).transpose()?;
+        let (store, other_choice) = match served {
+            Some(served) => (StoreOptions { store: Some(served.location) }, served.other_choice),
+            None => (store, None),
+        };
         let listen = listen(serve.listen, file);
         let tls = TlsFiles::new(&serve, &file.serve)?;
         let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
@@ -91,6 +99,7 @@ impl ServeConfig {
         let write = WriteLimits::new(&write, file);
         let mut config = Self {
             store,
+            other_choice,
             private: Vec::new(),
             mounts,
             access: store_access,
