@@ -114,7 +114,8 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_proxy_headers(request.extensions(), headers)?;
     guard::check_framing(headers)?;
-    let route = route.ok_or_else(ApiError::not_found)?;
+    let nothing = || ApiError::not_found(app.settings().base_path.as_str(), request.uri().path());
+    let route = route.ok_or_else(nothing)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
         return Ok(guard::preflight(&app, route, request.uri(), headers).into());

@@ -526,4 +526,8 @@ async fn single_date_gives_a_picture_or_a_table() {
     for query in ["sel.time=2020-02", "isel.time=1:2", "sel.time=2020-01-31..2020-01-31"] {
         get(&server, &format!("lab/c?{query}&format=csv")).await.problem(ProblemType::UnsuitableFormat);
     }
+    let misspelt = get(&server, "lab/c?sel.tme=2020-01-31").await.problem(ProblemType::UnknownDimension);
+    assert!(misspelt.detail.ends_with("did you mean \"time\"?"), "{}", misspelt.detail);
+    let day = get(&server, "lab/t?sel.time=2020-01-31Z&isel.lat=0").await;
+    assert_eq!(day.json(), json!([3]));
 }

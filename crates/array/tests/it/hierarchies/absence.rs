@@ -323,7 +323,11 @@ async fn copy_to_a_place_where_keys_appear_is_rejected() {
         let (store, interference) = InterferingStore::create();
         store.declare("/a", &v3_array(&[5])).await.unwrap();
         interference.write_before_commit(key, value);
-        let conversion = zarrd_array::ConvertOptions { dialect: Dialect::V2, target: Some(path("/to")), losses: zarrd_array::LossPolicy::Allow };
+        let conversion = zarrd_array::ConvertOptions {
+            dialect: Dialect::V2,
+            target: Some(path("/to")),
+            losses: zarrd_array::LossPolicy::Allow,
+        };
         let rejected = store.nodes.convert(&path("/a"), None, &conversion).await;
         let is_expected = |error| {
             matches!(

@@ -197,7 +197,11 @@ async fn copies_of_both_dialects_follow_other_changes() {
                 "erase group" => drop(store.erase("/g/sub").await.unwrap()),
                 "create" => drop(store.declare_as("/g/x/y", &v3_array(&[1]), dialect).await.unwrap()),
                 "copy" => {
-                    let conversion = zarrd_array::ConvertOptions { dialect, target: Some(path("/g/copied")), losses: zarrd_array::LossPolicy::Allow };
+                    let conversion = zarrd_array::ConvertOptions {
+                        dialect,
+                        target: Some(path("/g/copied")),
+                        losses: zarrd_array::LossPolicy::Allow,
+                    };
                     drop(store.nodes.convert(&path("/g/sub"), None, &conversion).await.unwrap());
                 }
                 "statistics" => {
