@@ -8,7 +8,9 @@ use zarrd_cf::{
 use zarrd_codec::Elements;
 use zarrd_meta::{
     Dialect,
+    data_type::parse_v3,
     documents::{v2, v3},
+    json::Json,
 };
 
 fn text(text: &str) -> LabelText {
