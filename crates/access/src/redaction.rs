@@ -246,7 +246,9 @@ mod tests {
                         let shown = without_credentials(&path);
                         let secret = &text.get(text.len() - 30..text.len() - 8).unwrap();
                         assert!(shown.contains(OMITTED) && !shown.contains(*secret), "{path}: {shown}");
-                        assert!(shown.starts_with(path.get(..2).unwrap()) && shown.ends_with("/x"), "{path}: {shown}");
+                        // What follows a part of base64 may be taken for more of it.
+                        let is_short = shown.ends_with("/x") || shown.ends_with(OMITTED);
+                        assert!(shown.starts_with(path.get(..2).unwrap()) && is_short, "{path}: {shown}");
                     }
                 }
             }

@@ -257,7 +257,7 @@ mod tests {
     fn values_that_never_change_need_no_strong_tag_and_no_time() {
         let length = (CONTENT_LENGTH, "3");
         let judged = |versions, headers: &[(HeaderName, &str)]| {
-            let headers = [headers, &[length.clone()]].concat();
+            let headers = [headers, std::slice::from_ref(&length)].concat();
             judge_as("c/0", versions, 200, &headers, None).map(|found| (found.meta.version, found.pin))
         };
         let weak = (ETAG, "W/\"x\"");

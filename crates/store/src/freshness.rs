@@ -21,6 +21,11 @@ pub(crate) fn current() -> Option<Instant> {
     NOT_BEFORE.try_with(|time| *time).unwrap_or_default()
 }
 
+/// True if the current request may use a cached answer that was asked for at a time.
+pub(crate) fn allows(asked: Instant) -> bool {
+    current().is_none_or(|time| asked >= time)
+}
+
 /// Runs a function under the time of a request.
 pub(crate) fn under<T>(time: Option<Instant>, run: impl FnOnce() -> T) -> T {
     NOT_BEFORE.sync_scope(time, run)

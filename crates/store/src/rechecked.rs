@@ -101,7 +101,7 @@ impl<S: ReadableStore> Rechecked<S> {
         if self.memory.changed.lock().is_some_and(|changed| found.asked < changed) {
             return false;
         }
-        if freshness::current().is_some_and(|time| found.asked < time) {
+        if !freshness::allows(found.asked) {
             return false;
         }
         match self.recheck {
@@ -202,8 +202,13 @@ impl<S: ReadableStore> Rechecked<S> {
         for Entry { key, meta } in entries {
             let known = self.memory.entries.get(key);
             // A listing of a bucket may be older than what a read of the key found.
-            if known.is_none_or(|known| known.meta.map(|known| known.version) == Some(meta.version)) {
-                self.memory.put(key, Remembered { meta: Some(*meta), bytes: None, asked });
+            match known.filter(|known| known.meta.map(|known| known.version) != Some(meta.version)) {
+                None => self.memory.put(key, Remembered { meta: Some(*meta), bytes: None, asked }),
+                // A request that refuses what is known leaves nothing older for others than it has itself.
+                Some(known) if !freshness::allows(known.asked) => {
+                    self.memory.entries.remove(key);
+                }
+                Some(_) => {}
             }
         }
     }
@@ -352,10 +357,16 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
     }
 
     fn note_absent(&self, key: &Key, asked: Instant) {
-        let is_unknown = || self.memory.entries.get(key).is_none_or(|known| known.meta.is_none());
+        if self.recheck == Recheck::Always {
+            return;
+        }
         // A listing of a bucket may be older than what a read of the key found.
-        if self.recheck != Recheck::Always && is_unknown() {
-            self.memory.put(key, Remembered { meta: None, bytes: None, asked });
+        match self.memory.entries.get(key).filter(|known| known.meta.is_some()) {
+            None => self.memory.put(key, Remembered { meta: None, bytes: None, asked }),
+            Some(known) if !freshness::allows(known.asked) => {
+                self.memory.entries.remove(key);
+            }
+            Some(_) => {}
         }
     }
 }

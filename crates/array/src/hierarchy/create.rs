@@ -8,7 +8,7 @@ use zarrd_meta::{
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
-use zarrd_store::{ChangeOutcome, StoreError};
+use zarrd_store::{ChangeOutcome, StoreError, Writes};
 
 use super::{
     array_contexts::ArrayContexts,
@@ -154,7 +154,9 @@ async fn change(
     place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
     let groups = current.into_iter().flat_map(NodeTree::all).filter(|node| node.kind == NodeKind::Group);
-    let groups: Vec<&NodePath> = groups.map(|node| &node.path).collect();
+    // What other programs write is mounted, and has no conditions.
+    let groups = groups.map(|node| &node.path).filter(|group| context.guarantees_at(group).writes != Writes::None);
+    let groups: Vec<&NodePath> = groups.collect();
     update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
     Ok((effect, change_set))
 }

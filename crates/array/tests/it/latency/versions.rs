@@ -129,7 +129,7 @@ async fn a_changed_chunk_changes_the_tag_when_it_is_looked_at_again() {
                     assert_ne!(current, before);
                 }
             }
-            assert_ne!(fingerprint().await, before, "{recheck}");
+            assert_ne!(fingerprint().await, before, "{recheck}: {value:?}");
         }
         assert_ne!(fingerprint().await, first, "versions do not return");
     }
