@@ -1,7 +1,7 @@
 //! Functions of arrays whose fill value means missing in xarray: v2 and the draft are refused as v3 with `_FillValue`.
 
 use axum::body::Body;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, header::HOST};
 use serde_json::{Value, json};
 use zarrd_wire::problem::ProblemType;
 
@@ -42,7 +42,7 @@ fn draft(fill_value: &Value, attributes: &Value) -> Value {
 
 /// Answers without elements lack headers that the contract has for all answers of the operation.
 async fn get(server: &TestServer, path: &str) -> TestResponse {
-    let request = Request::get(path).body(Body::empty()).unwrap();
+    let request = Request::get(path).header(HOST, "localhost").body(Body::empty()).unwrap();
     read(server.send_unchecked(request).await).await
 }
 
