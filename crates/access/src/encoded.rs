@@ -117,10 +117,12 @@ mod tests {
 
     #[test]
     fn user_and_password_behind_basic_are_found() {
-        let found = |text: &str| secrets(text.as_bytes(), |_| None);
-        assert_eq!(found("/Basic dXNlcjpwYXNz/x"), [7..19]);
-        assert_eq!(found("basic: dXNlcjpwYXNz=="), [7..19]);
-        assert_eq!(found("?q=Basic+dXNlcjpwYXNz"), [9..21]);
+        let found = |text: &str| -> Vec<(usize, usize)> {
+            secrets(text.as_bytes(), |_| None).into_iter().map(|range| (range.start, range.end)).collect()
+        };
+        assert_eq!(found("/Basic dXNlcjpwYXNz/x"), [(7, 19)]);
+        assert_eq!(found("basic: dXNlcjpwYXNz=="), [(7, 19)]);
+        assert_eq!(found("?q=Basic+dXNlcjpwYXNz"), [(9, 21)]);
         for text in ["/basic research", "/Basic", "Basicdxnlcjpwyxnz", "/store/basic/dXNlcjpwYXNz"] {
             assert_eq!(found(text), [], "{text}");
         }
