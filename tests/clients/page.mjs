@@ -426,14 +426,22 @@ const checks = {
     });
   },
 
-  // Flags have names, structs columns, and colours of any range a picture: with the values of all channels.
+  // Flags have names, structs columns, and colours of a screen a picture, with the values of all channels. Channels of more
+  // bits, and those that an image gives other colours, are shown one at a time.
   async meanings() {
     const flags = { flag_values: [0, 1, 4], flag_meanings: "ocean land ice" };
     await put("kinds", Uint8Array.of(0, 1, 4, 1, 0, 4), [2, 3], "uint8", [2, 3], { attributes: flags });
     await put("bits", Uint8Array.of(0, 1, 2, 3, 4, 7), [2, 3], "uint8", [2, 3], { attributes: { flag_masks: [1, 2, 4], flag_meanings: "wet cold high" } });
     const [rows, columns] = [6, 8];
-    const values = Uint16Array.from({ length: rows * columns * 3 }, (_, at) => 100 + 20 * at);
-    await put("camera", values, [rows, columns, 3], "uint16", [rows, columns, 3], { names: ["y", "x", "rgb"] });
+    const values = Uint8Array.from({ length: rows * columns * 3 }, (_, at) => 100 + at);
+    await put("camera", values, [rows, columns, 3], "uint8", [rows, columns, 3], { names: ["y", "x", "rgb"] });
+    const measured = (channels) => Uint16Array.from({ length: channels * rows * columns }, (_, at) => 100 + 20 * at);
+    for (const channels of [3, 4]) await put(`microscope${channels}`, measured(channels), [channels, rows, columns], "uint16", [channels, rows, columns], { names: ["c", "y", "x"] });
+    const colours = (...all) => ({ multiscales: [{ version: "0.4", datasets: [{ path: "s0" }] }], omero: { channels: all.map((color) => ({ color })) } });
+    for (const [name, ome] of Object.entries({ stained: colours("0000FF", "00FF00", "FF0000"), screen: colours("FF0000", "00FF00", "0000FF") })) {
+      await send("PUT", `/node/${name}`, { zarr_format: 3, node_type: "group", attributes: { ome: { version: "0.5", ...ome } } });
+      await put(`${name}/s0`, Uint8Array.from({ length: 3 * rows * columns }, (_, at) => at), [3, rows, columns], "uint8", [3, rows, columns], { names: ["c", "y", "x"] });
+    }
     await browse(async (page) => {
       const meaning = async (path) => (await open(page, path), page.locator(".probe .value").innerText());
       await open(page, "/browse/kinds");
@@ -443,17 +451,22 @@ const checks = {
       assert.match(await meaning("/browse/kinds?pin=0,2"), /^4\s+ice/);
       assert.match(await meaning("/browse/bits?pin=1,2"), /^7\s+wet, cold, high/);
       assert.match(await meaning("/browse/bits?pin=1,1"), /^4\s+high/);
-      const [low, high] = [500, 2500];
+      const [low, high] = [120, 220];
       await open(page, `/browse/camera?limits=fixed&range=${low},${high}&pin=2,3,0`);
       const found = await pixels(page, rows, columns);
       const level = (value) => Uint8ClampedArray.of((value - low) * (255 / (high - low)))[0];
       found.flat().forEach((pixel, at) => assert.deepEqual(pixel.slice(0, 3), [...values.slice(3 * at, 3 * at + 3)].map(level), String(at)));
       const at = 3 * (2 * columns + 3);
       await page.waitForFunction((text) => document.querySelector(".probe .value").textContent.trim() === text, values.slice(at, at + 3).join(", "));
-      // Unasked, nearly all of the range is used.
+      // Unasked, elements are shown as they are.
       await open(page, "/browse/camera");
-      const levels = (await pixels(page, rows, columns)).flat().flatMap((pixel) => pixel.slice(0, 3));
-      assert.ok(Math.min(...levels) === 0 && Math.max(...levels) === 255);
+      assert.deepEqual((await pixels(page, rows, columns)).flat().flatMap((pixel) => pixel.slice(0, 3)), [...values]);
+      const kinds = async (path) => (await open(page, path), page.locator("[aria-label=View] button").allInnerTexts());
+      for (const [path, isColour] of [["microscope3", false], ["microscope4", false], ["stained/s0", false], ["screen/s0", true]]) {
+        assert.equal((await kinds(`/browse/${path}`)).includes("RGB"), isColour, path);
+        // One channel in one colour map, and a control that chooses the channel.
+        assert.equal(await page.getByRole("slider", { name: "c" }).count(), isColour ? 0 : 1, path);
+      }
     });
   },
 

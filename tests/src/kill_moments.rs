@@ -194,9 +194,11 @@ impl Run {
         let target = self.tools.join("copy");
         match which {
             Interrupted::Serve | Interrupted::Ls => command.args(["ls", "--store", &self.store]),
-            Interrupted::Import => {
-                command.arg("import").args(["--store", &self.store]).arg(self.tools.join("import")).arg("imported")
-            }
+            Interrupted::Import => command
+                .arg("import")
+                .args(["--store", &self.store])
+                .arg(self.tools.join("import"))
+                .args(["imported", "--merge"]),
             Interrupted::Copy => {
                 if target.exists() {
                     fs::remove_dir_all(&target).expect("remove the copy");

@@ -125,7 +125,7 @@ fn interrupted_commands_close_the_store_before_exit() {
         &["tree", "--store", &store],
         &["info", "/", "--store", &store],
         &["check", "--store", &store],
-        &["import", &files, "lab", "--store", &store],
+        &["import", &files, "lab", "--merge", "--store", &store],
         &["export", "", &out, "--store", &store],
         &["copy", &store, &other],
     ];

@@ -71,6 +71,7 @@ mod clock;
 mod credential;
 mod denial;
 mod directory;
+mod encoded;
 mod error;
 mod files;
 mod grant;

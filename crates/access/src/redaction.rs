@@ -1,36 +1,41 @@
 //! Texts without credentials.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
-use crate::{credential::Kind, id::CredentialId};
+use crate::{credential::Kind, encoded};
 
 /// The mark in the place of a credential.
 pub const OMITTED: &str = "…";
 
 /// The minimum number of digits of an id or a MAC that is not complete.
 const MIN_DIGITS: usize = 16;
+/// The minimum number of digits of a MAC whose id is not complete, which is more than a content hash of 40 digits has.
+const MIN_MAC_DIGITS: usize = 48;
 /// The minimum number of digits that follow a line break within a credential.
 const MIN_WRAPPED_DIGITS: usize = 8;
 /// The bytes that end a credential, apart from white space and control characters.
 const DELIMITERS: &[u8] = b"/\\?#&;,=:\"'<>()[]{}|@";
 
 /// Replaces everything in a text that looks like a token or like the secret of a share link with [`OMITTED`]: complete
-/// or not, with more behind it, in lower or upper case, and percent-encoded any number of times, as a whole or in part.
-/// The rest of the text stays as it is.
+/// or not, with more behind it, in lower or upper case, percent-encoded any number of times, as a whole or in part, and in
+/// base64 as `Basic` has it. The rest of the text stays as it is. A MAC alone stays too: it looks like a content hash.
 ///
 /// ```
 /// let token = format!("zarrd_1_{}_{}", "0".repeat(32), "a".repeat(64));
 /// assert_eq!(zarrd_access::without_credentials(&format!("/s/{token}/a%20b")), "/s/…/a%20b");
 /// ```
 pub fn without_credentials(text: &str) -> Cow<'_, str> {
-    if text.len() < MIN_DIGITS || !text.bytes().any(|byte| matches!(byte, b'_' | b'%')) {
+    let is_plain = || !text.bytes().any(|byte| matches!(byte, b'_' | b'%'));
+    if text.len() < MIN_DIGITS || is_plain() && !encoded::may_have_secrets(text.as_bytes()) {
         return Cow::Borrowed(text);
     }
-    let decoded = Decoded::new(text);
+    let mut decoded = Decoded::new(text);
+    let encoded = encoded::secrets(&decoded.bytes, first_credential);
+    decoded.bytes.make_ascii_lowercase();
     let (mut redacted, mut shown, mut at) = (String::new(), 0, 0);
     while let Some(rest) = decoded.bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let is_inside_number = at.checked_sub(1).and_then(|before| decoded.bytes.get(before)).is_some_and(is_hex);
-        let Some(len) = credential(rest, is_inside_number) else {
+        let in_base64 = encoded.iter().find(|secret| secret.contains(&at)).map(|secret| secret.end - at);
+        let Some(len) = in_base64.or_else(|| credential(rest, is_inside_number(&decoded.bytes, at))) else {
             at += 1;
             continue;
         };
@@ -76,7 +81,7 @@ pub fn without_userinfo(text: &str) -> Cow<'_, str> {
     Cow::Owned(redacted)
 }
 
-/// A text without any percent-encoding, and in lower case.
+/// A text without any percent-encoding.
 struct Decoded {
     bytes: Vec<u8>,
     /// The end of each byte in the text.
@@ -98,7 +103,6 @@ impl Decoded {
                 ends.push(end);
             }
         }
-        bytes.make_ascii_lowercase();
         Self { bytes, ends }
     }
 
@@ -113,6 +117,18 @@ fn escape(bytes: &[u8]) -> Option<u8> {
     let [.., b'%', high, low] = bytes else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+/// The first credential in a text.
+fn first_credential(text: &[u8]) -> Option<Range<usize>> {
+    (0..text.len()).find_map(|at| {
+        let len = credential(text.get(at..)?, is_inside_number(text, at))?;
+        Some(at..at + len)
+    })
+}
+
+fn is_inside_number(text: &[u8], at: usize) -> bool {
+    at.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_hex)
 }
 
 /// The length of the credential at the beginning of a text.
@@ -130,10 +146,11 @@ fn after_name(text: &[u8], kind: Kind) -> Option<&[u8]> {
     after_digits(rest, is_hex, MIN_DIGITS)
 }
 
-/// The text behind an id and the beginning of a MAC.
+/// The text behind the end of an id and a MAC, of which one may be short if the other one is long.
 fn after_id(text: &[u8]) -> Option<&[u8]> {
-    let rest = after_digits(text, is_hex, CredentialId::TEXT_LEN)?.strip_prefix(b"_")?;
-    after_digits(rest, is_hex, MIN_DIGITS)
+    let rest = after_digits(text, is_hex, 0)?;
+    let is_long_id = text.len() - rest.len() >= MIN_DIGITS;
+    after_digits(rest.strip_prefix(b"_")?, is_hex, if is_long_id { MIN_DIGITS } else { MIN_MAC_DIGITS })
 }
 
 fn after_digits(text: &[u8], is_digit: impl Fn(&u8) -> bool, min: usize) -> Option<&[u8]> {
@@ -195,6 +212,9 @@ mod tests {
             (format!("/{}/x", link.get(..60).unwrap()), "/…/x"),
             (format!("/{link}00-x.y/x"), "/…/x"),
             (format!("/link_1_{ID}_{MAC}/x"), "/link_1_…/x"),
+            (format!("/{}_{MAC}/x", ID.get(1..).unwrap()), "/…/x"),
+            (format!("/{}_{MAC}/x", ID.get(31..).unwrap()), "/…/x"),
+            (format!("/_{MAC}/x"), "/…/x"),
             // As copied from a terminal.
             (format!("zarrd_1_{ID}_%0A%20{} x", MAC.get(..40).unwrap()), "… x"),
             (format!("zarrd_1_{ID}_{}\r\n {}/x", MAC.get(..10).unwrap(), MAC.get(10..).unwrap()), "…/x"),
@@ -202,6 +222,40 @@ mod tests {
             (format!("{}/a", token.replace('a', "%25%36%31")), "…/a"),
         ] {
             assert_eq!(without_credentials(&text), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn base64_with_a_credential_is_omitted() {
+        use base64::{
+            Engine,
+            engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+        };
+        let token = format!("zarrd_1_{ID}_{MAC}");
+        for user in ["", "a", "ab", "abc", "somebody"] {
+            let plain = format!("{user}:{token}");
+            for encoded in [STANDARD.encode(&plain), URL_SAFE_NO_PAD.encode(&plain), STANDARD.encode(&token)] {
+                let escaped = encoded.replace('=', "%3D").replace('M', "%4d");
+                for text in [
+                    encoded.clone(),
+                    escaped,
+                    encoded.get(1..).unwrap().to_owned(),
+                    encoded.get(3..80).unwrap().to_owned(),
+                ] {
+                    for path in [format!("/store/{text}/x"), format!("/Basic%20{text}/x"), format!("/a-{text}/x")] {
+                        let shown = without_credentials(&path);
+                        let secret = &text.get(text.len() - 30..text.len() - 8).unwrap();
+                        assert!(shown.contains(OMITTED) && !shown.contains(*secret), "{path}: {shown}");
+                        // What follows a part of base64 may be taken for more of it.
+                        let is_short = shown.ends_with("/x") || shown.ends_with(OMITTED);
+                        assert!(shown.starts_with(path.get(..2).unwrap()) && is_short, "{path}: {shown}");
+                    }
+                }
+            }
+        }
+        for space in ["%20", "+", " ", ":%20"] {
+            let shown = without_credentials(&format!("/?q=Basic{space}dXNlcjpwYXNz&x")).into_owned();
+            assert_eq!(shown, format!("/?q=Basic{space}…&x"));
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) fn decode_map(
 
 /// The steps around a computation with the elements of an array.
 ///
-/// Without a request for decoding, it is an error if the array's attributes say that elements have to be decoded, and
+/// Without a request for decoding, it is an error if the array's elements have to be decoded, and
 /// `depends`: if a result would be wrong otherwise.
 pub(crate) fn steps_around(
     at: (&NodePath, &ArrayModel),
@@ -84,7 +84,7 @@ pub(crate) fn steps_around(
     depends: bool,
 ) -> Result<Steps, ArrayError> {
     let (path, model) = at;
-    if decode.is_none() && depends && zarrd_cf::is_undecoded(&model.attributes, &model.data_type, model.dialect) {
+    if decode.is_none() && depends && zarrd_cf::is_undecoded(model) {
         return Err(ArrayError::DecodeUnspecified);
     }
     let Some(decoding) = decoding(at, decode.unwrap_or_default())? else { return Ok(Steps::default()) };

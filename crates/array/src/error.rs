@@ -9,7 +9,10 @@ use zarrd_meta::{
 };
 use zarrd_store::{Key, StoreError};
 
-use crate::{memory::error::MemoryError, node::broken::Broken};
+use crate::{
+    memory::error::MemoryError,
+    node::{broken::Broken, counterpart::DialectsDiffer},
+};
 
 /// An error of finding, planning or reading an array.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +41,9 @@ pub enum ArrayError {
     /// A metadata document cannot be read.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// The documents of v2 and v3 at the path differ, so that the request could destroy elements or return wrong ones.
+    #[error(transparent)]
+    DialectsDiffer(#[from] DialectsDiffer),
     /// A codec of the array is unknown or has an invalid configuration.
     #[error("invalid codecs of {path}")]
     Chain {
@@ -134,9 +140,9 @@ pub enum ArrayError {
     /// A reduction cannot be computed.
     #[error(transparent)]
     Compute(#[from] zarrd_compute::ComputeError),
-    /// The array's attributes say that elements have to be decoded, and the request does not say whether.
+    /// The array's elements are packed or some of them missing, and the request does not say whether to decode them.
     #[error(
-        "the array has packed or missing elements (attributes such as `scale_factor` or `_FillValue`), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"
+        "the array has packed or missing elements (by attributes such as `scale_factor` or `_FillValue`, or the fill value of v2), so results of the stored numbers could be wrong: add `decode=cf`, or `decode=none` to use what is stored"
     )]
     DecodeUnspecified,
     /// Points and stacks are not reduced.

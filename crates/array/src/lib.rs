@@ -72,6 +72,7 @@ pub use hierarchy::{
     intents::SettledIntents,
     members::{MAX_MEMBERS, MemberPage, Members},
     options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
+    undecoded::undecoded,
 };
 pub use map::{Decode, ElementMap};
 pub use memory::{
@@ -80,7 +81,7 @@ pub use memory::{
     error::MemoryError,
 };
 pub use metadata::error::NodeError;
-pub use node::broken::Broken;
+pub use node::{broken::Broken, counterpart::DialectsDiffer};
 pub use options::{EmptyChunks, Options};
 pub use purpose::{Purpose, VersionSource};
 pub use read::{

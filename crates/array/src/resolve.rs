@@ -4,6 +4,9 @@
 //! the hierarchy's root: the nearest ancestor, or the path itself, whose `zarr.json` has a URI for its format. If
 //! several dialects have a node at the path, v3 comes before v2 before the draft.
 //!
+//! The documents that the other one of v2 and v3 has at the path are read and compared with the node's, unless each
+//! would take a round trip: what a program did to them decides which changes of the node are safe.
+//!
 //! All documents are read in one snapshot. Their versions are returned as the [read
 //! set](crate::node::read_set::ReadSet), so that nothing is read or parsed again as long as they are current.
 
@@ -12,10 +15,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future;
 use zarrd_meta::{
-    Dialect, NodePath,
+    ArrayModel, Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
     json::Json,
     limits::MAX_DOCUMENT_SIZE,
+    relation::{ComparedNode, DialectRelation},
 };
 use zarrd_store::{GetResult, Key, Listing, Peek, Prefix, Snapshot, SnapshotStore, StoreError};
 
@@ -27,8 +31,9 @@ use crate::{
         array::Array,
         broken::{Broken, read_v3},
         cache::PARSED_SIZE_FACTOR,
+        counterpart::{Counterpart, CounterpartNode},
         keys::{invalid_document, join_key, node_prefix},
-        read_set::{NodeVersions, ReadSet},
+        read_set::ReadSet,
         resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup, ResolvedNode},
     },
 };
@@ -75,15 +80,26 @@ impl Context {
             opened: Vec::new(),
             memory: Vec::new(),
         };
-        let (found_dialect, found) = resolver.run(dialect).await?;
+        let Resolution { dialect: found_dialect, found, metadata_hash, counterpart } = resolver.run(dialect).await?;
         let Resolver { read_set, hierarchy, unreadable_attributes, .. } = resolver;
-        let versions = |keys: &[Key]| {
-            NodeVersions(keys.iter().map(|key| (key.clone(), read_set.version_of(key).flatten())).collect())
-        };
+        let versions = |keys: &[Key]| read_set.versions_of(keys);
         Ok(Some(match found {
-            DialectMatch::Array(array, keys) => {
+            DialectMatch::Array(model, keys) => {
                 let versions = versions(&keys);
-                let resolved = ResolvedArray { array: *array, read_set, versions, hierarchy, unreadable_attributes };
+                let own = match (&hierarchy, found_dialect) {
+                    (Some(root), Dialect::Draft) => root.prefix.clone(),
+                    _ => node_prefix(path)?,
+                };
+                let array = Array::new(*model, path.clone(), &own, metadata_hash)?;
+                let resolved = ResolvedArray {
+                    array,
+                    read_set,
+                    versions,
+                    hierarchy,
+                    unreadable_attributes,
+                    counterpart,
+                    document_shape: None,
+                };
                 let resolved = Arc::new(resolved);
                 self.nodes.insert(path, dialect, resolved.clone());
                 ResolvedNode::Array(resolved)
@@ -97,6 +113,7 @@ impl Context {
                     read_set,
                     versions,
                     hierarchy,
+                    counterpart,
                 }))
             }
             DialectMatch::Missing => return Ok(None),
@@ -120,17 +137,26 @@ struct Resolver<'a> {
     memory: Vec<Permit>,
 }
 
+/// The node at the path.
+struct Resolution {
+    dialect: Dialect,
+    found: DialectMatch,
+    /// The hash of the documents that it was found with.
+    metadata_hash: u128,
+    counterpart: Option<Arc<Counterpart>>,
+}
+
 /// The node that one dialect has at the path.
 enum DialectMatch {
     /// With the keys of its documents.
-    Array(Box<Array>, Vec<Key>),
+    Array(Box<ArrayModel>, Vec<Key>),
     /// With the keys of its documents; without a model for an implicit group, which has none.
     Group(Option<Box<GroupModel>>, Vec<Key>),
     Missing,
 }
 
 impl Resolver<'_> {
-    async fn run(&mut self, dialect: Option<Dialect>) -> Result<(Dialect, DialectMatch), ArrayError> {
+    async fn run(&mut self, dialect: Option<Dialect>) -> Result<Resolution, ArrayError> {
         let path = self.path;
         let own = node_prefix(path)?;
         let names = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
@@ -143,26 +169,63 @@ impl Resolver<'_> {
             .cloned()
             .chain(root_keys)
             .collect();
+        let v2_keys = [&array_key, &group_key, &attributes_key];
         let snapshot = self.store.snapshot(&keys).await?;
         for dialect in dialect.map_or(Dialect::ALL.to_vec(), |dialect| vec![dialect]) {
-            let answer = match dialect {
-                Dialect::V3 => self.v3(&*snapshot, v3_key.as_ref(), &own).await?,
-                Dialect::V2 => self.v2(&*snapshot, [&array_key, &group_key, &attributes_key], &own).await?,
+            let found = match dialect {
+                Dialect::V3 => self.v3(&*snapshot, v3_key.as_ref()).await?,
+                Dialect::V2 => self.v2(&*snapshot, v2_keys).await?,
                 Dialect::Draft => self.draft(&*snapshot, &roots).await?,
             };
-            if !matches!(answer, DialectMatch::Missing) {
-                return Ok((dialect, answer));
+            if !matches!(found, DialectMatch::Missing) {
+                let metadata_hash = self.read_set.hash();
+                let unreadable_attributes = self.unreadable_attributes.take();
+                let counterpart = match dialect {
+                    // Another request would be needed.
+                    _ if self.context.is_distant_at(path) => None,
+                    Dialect::V3 => {
+                        let other = self.v2(&*snapshot, v2_keys).await;
+                        self.counterpart(&found, other)?
+                    }
+                    Dialect::V2 => {
+                        let other = self.v3(&*snapshot, v3_key.as_ref()).await;
+                        self.counterpart(&found, other)?
+                    }
+                    Dialect::Draft => None,
+                };
+                self.unreadable_attributes = unreadable_attributes;
+                return Ok(Resolution { dialect, found, metadata_hash, counterpart });
             }
         }
-        Ok((Dialect::Draft, DialectMatch::Missing))
+        let found = DialectMatch::Missing;
+        Ok(Resolution { dialect: Dialect::Draft, found, metadata_hash: 0, counterpart: None })
     }
 
-    async fn v3(
+    /// The node that the other one of v2 and v3 has at the path, compared with the resolved one.
+    fn counterpart(
         &mut self,
-        snapshot: &dyn Snapshot,
-        key: Option<&Key>,
-        own: &Prefix,
-    ) -> Result<DialectMatch, ArrayError> {
+        found: &DialectMatch,
+        other: Result<DialectMatch, ArrayError>,
+    ) -> Result<Option<Arc<Counterpart>>, ArrayError> {
+        let (node, keys) = match other {
+            Ok(DialectMatch::Array(model, keys)) => (CounterpartNode::Array(model), keys),
+            Ok(DialectMatch::Group(Some(model), keys)) => (CounterpartNode::Group(model), keys),
+            Ok(DialectMatch::Group(None, _) | DialectMatch::Missing) => return Ok(None),
+            Err(ArrayError::Document { key, .. }) => (CounterpartNode::Unreadable, vec![key]),
+            Err(error) => return Err(error),
+        };
+        let resolved = match found {
+            DialectMatch::Array(model, _) => ComparedNode::Array(model),
+            DialectMatch::Group(Some(model), _) => ComparedNode::Group(model),
+            DialectMatch::Group(None, _) | DialectMatch::Missing => return Ok(None),
+        };
+        let relation = DialectRelation::between(resolved, node.compared());
+        let versions = self.read_set.versions_of(&keys);
+        let unreadable_attributes = self.unreadable_attributes.take();
+        Ok(Some(Arc::new(Counterpart { relation, node, versions, unreadable_attributes })))
+    }
+
+    async fn v3(&mut self, snapshot: &dyn Snapshot, key: Option<&Key>) -> Result<DialectMatch, ArrayError> {
         let Some(key) = key else { return Ok(DialectMatch::Missing) };
         let Some(document) = self.document(snapshot, key).await? else { return Ok(DialectMatch::Missing) };
         let parse = |document| {
@@ -170,7 +233,7 @@ impl Resolver<'_> {
             if draft::has_uri(&document) { Ok(None) } else { read_v3(document).map(Some) }
         };
         match parse_document(self.context, key, document, parse).await? {
-            Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
+            Some(v3::Node::Array(model)) => Ok(DialectMatch::Array(model, vec![key.clone()])),
             Some(v3::Node::Group(model)) => Ok(DialectMatch::Group(Some(Box::new(model)), vec![key.clone()])),
             None => Ok(DialectMatch::Missing),
         }
@@ -180,7 +243,6 @@ impl Resolver<'_> {
         &mut self,
         snapshot: &dyn Snapshot,
         [array, group, attributes]: [&Option<Key>; 3],
-        own: &Prefix,
     ) -> Result<DialectMatch, ArrayError> {
         let (Some(array), Some(group), Some(attributes)) = (array, group, attributes) else {
             return Ok(DialectMatch::Missing);
@@ -200,7 +262,7 @@ impl Resolver<'_> {
             };
             let (model, unread) = parse_document(self.context, array, document, parse).await?;
             self.unreadable_attributes = unread.map(|error| Broken::new(attributes, &error));
-            return self.array(model, own, vec![array.clone(), attributes.clone()]);
+            return Ok(DialectMatch::Array(Box::new(model), vec![array.clone(), attributes.clone()]));
         }
         let Some(document) = self.document(snapshot, group).await? else { return Ok(DialectMatch::Missing) };
         let zattrs = self.document(snapshot, attributes).await?;
@@ -247,7 +309,7 @@ impl Resolver<'_> {
             let below = below.to_owned();
             let parse = move |document: Bytes| draft::array(document, &below);
             let model = parse_document(self.context, &array, document, parse).await?;
-            return self.array(model, hierarchy, vec![array]);
+            return Ok(DialectMatch::Array(Box::new(model), vec![array]));
         }
         if let Some(document) = self.document(&*snapshot, &group).await? {
             let model =
@@ -262,16 +324,6 @@ impl Resolver<'_> {
         }
         let page = self.store.list_prefix(&implied, zarrd_store::PageRequest { limit: 1, cursor: None }).await?;
         Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
-    }
-
-    fn array(
-        &self,
-        model: zarrd_meta::ArrayModel,
-        hierarchy: &Prefix,
-        own: Vec<Key>,
-    ) -> Result<DialectMatch, ArrayError> {
-        Array::new(model, self.path.clone(), hierarchy, self.read_set.hash())
-            .map(|array| DialectMatch::Array(Box::new(array), own))
     }
 
     /// Begins to read documents of unknown versions, all at a time, since each takes a round trip.

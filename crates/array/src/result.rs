@@ -11,6 +11,7 @@ use zarrd_compute::{FUNCTION_DIMENSION, Reduction};
 use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
+    relation::DialectRelation,
     selection::{Item, ResolvedSelection, Selection},
 };
 
@@ -165,6 +166,11 @@ impl ArrayResult {
             maps.push(map);
         }
         self
+    }
+
+    /// The relation of the documents of v2 and v3; see [`ArrayRead::relation`].
+    pub fn relation(&self) -> Option<DialectRelation> {
+        self.read().relation()
     }
 
     /// The model of the array.

@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use zarrd_meta::{
-    Dialect,
-    data_type::{DataType, Number},
+    ArrayModel, Dialect,
+    data_type::Number,
     json::{Json, Kind},
 };
 
@@ -16,18 +16,18 @@ const ADD_OFFSET: &str = "add_offset";
 const UNSIGNED: &str = "_Unsigned";
 const MAX_EXCERPT_CHARS: usize = 48;
 
-/// True if the attributes say that elements are packed or have fill values, so that a computation on the stored elements
-/// would be wrong: `scale_factor`, `add_offset` or `_Unsigned`, or a `_FillValue` or `missing_value` that is not only NaN.
-///
-/// `data_type` is that of the array, since in v3 the `_FillValue` of floats is base64.
-pub fn is_undecoded(attributes: &Json, data_type: &DataType, dialect: Dialect) -> bool {
+/// True if the elements of an array are packed or some mean missing, so that a computation on the stored elements would
+/// be wrong: if it is [masked](ArrayModel::is_masked) or has `scale_factor`, `add_offset` or `_Unsigned`, or a
+/// `_FillValue` or `missing_value` that is not only NaN.
+pub fn is_undecoded(model: &ArrayModel) -> bool {
+    let ArrayModel { attributes, data_type, dialect, .. } = model;
     let present = |name| attributes.get(name).is_some_and(|value| !value.is_null());
-    if [SCALE_FACTOR, ADD_OFFSET, UNSIGNED].into_iter().any(present) {
+    if model.is_masked() || [SCALE_FACTOR, ADD_OFFSET, UNSIGNED].into_iter().any(present) {
         return true;
     }
     [FILL_VALUE, MISSING_VALUE].into_iter().filter(|name| present(name)).any(|name| {
         let scalars = read_scalars(attributes, name);
-        !scalars.is_ok_and(|scalars| scalars.iter().all(|scalar| is_nan(scalar, name, data_type.number(), dialect)))
+        !scalars.is_ok_and(|scalars| scalars.iter().all(|scalar| is_nan(scalar, name, data_type.number(), *dialect)))
     })
 }
 
@@ -115,7 +115,7 @@ impl FillValues {
     fn add(&mut self, scalars: &[Scalar], name: &'static str, number: Number, dialect: Dialect) -> Result<(), CfError> {
         for scalar in scalars {
             match scalar {
-                _ if is_nan(scalar, name, Some(number), dialect) => self.nan |= is_float(number),
+                _ if is_nan(scalar, name, Some(number), dialect) => self.nan |= number.is_float(),
                 Scalar::Integer(integer) => self.integers.push(*integer),
                 Scalar::Float(float) => self.add_float(*float),
                 Scalar::Text(text) => match base64_float(text).filter(|_| is_base64(name, number, dialect)) {
@@ -215,7 +215,7 @@ fn factor(attributes: &Json, name: &'static str) -> Result<Option<Factor>, CfErr
 fn is_nan(scalar: &Scalar, name: &str, number: Option<Number>, dialect: Dialect) -> bool {
     match scalar {
         Scalar::Float(float) => float.is_nan(),
-        Scalar::Text(text) if number.is_some_and(is_float) => {
+        Scalar::Text(text) if number.is_some_and(Number::is_float) => {
             let base64 = number.is_some_and(|number| is_base64(name, number, dialect));
             text == "NaN" || base64 && base64_float(text).is_some_and(f64::is_nan)
         }
@@ -225,16 +225,12 @@ fn is_nan(scalar: &Scalar, name: &str, number: Option<Number>, dialect: Dialect)
 
 /// True if xarray writes an attribute as the base64 of a float64.
 fn is_base64(name: &str, number: Number, dialect: Dialect) -> bool {
-    name == FILL_VALUE && dialect == Dialect::V3 && is_float(number)
+    name == FILL_VALUE && dialect == Dialect::V3 && number.is_float()
 }
 
 fn base64_float(text: &str) -> Option<f64> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
     bytes.try_into().ok().map(f64::from_le_bytes)
-}
-
-pub(crate) fn is_float(number: Number) -> bool {
-    matches!(number, Number::Float16 | Number::Float32 | Number::Float64)
 }
 
 fn exact_integer(float: f64) -> Option<i128> {

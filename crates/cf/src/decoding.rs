@@ -9,7 +9,7 @@ use zarrd_meta::{
 };
 
 use crate::{
-    attributes::{Attributes, Factor, FillValues, excerpt, is_float},
+    attributes::{Attributes, Factor, FillValues, excerpt},
     error::CfError,
     kernel,
     moments::CalendarTexts,
@@ -149,7 +149,7 @@ impl Decoding {
         };
         // Each of these types is known.
         let Some(data_type) = data_type else { return Ok(None) };
-        if is_float(number) && !scaled && !fill_values.mask() && data_type == *stored {
+        if number.is_float() && !scaled && !fill_values.mask() && data_type == *stored {
             return Ok(None);
         }
         let floats =
@@ -207,7 +207,7 @@ fn scaled_output(
         return masked_output(number);
     }
     match (scale_factor, add_offset) {
-        (Some(Factor::Integer(_)), None) if !fill_values.mask() && !is_float(number) => Output::Int64,
+        (Some(Factor::Integer(_)), None) if !fill_values.mask() && !number.is_float() => Output::Int64,
         _ => Output::Float64,
     }
 }

@@ -143,6 +143,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::StrayKeys
         | ProblemType::ParentIsArray
         | ProblemType::DialectConflict
+        | ProblemType::DialectsDiffer
         | ProblemType::ShapeChanged
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges

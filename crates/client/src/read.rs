@@ -74,13 +74,15 @@ async fn try_head(
     key: &Key,
     deadline: Deadline,
 ) -> Result<Option<ValueMeta>, FailedAttempt<StoreError>> {
-    let request = transport.request(Method::HEAD, &routes::key_path(key));
+    let path = routes::key_path(key);
+    let request = transport.request(Method::HEAD, &path);
     let response = transport.send(request, deadline).await?;
     match response.status() {
         StatusCode::OK => Ok(Some(response.info(response.value_length()?)?)),
         // A response to HEAD has no problem document, but zarrd adds a request ID. Without it, this may be another
         // server.
         StatusCode::NOT_FOUND if response.header(headers::REQUEST_ID).is_some() => Ok(None),
+        StatusCode::MOVED_PERMANENTLY if redirects_to_prefix(transport, &response, &path) => Ok(None),
         _ => Err(problem::read_failure(response, Some(key)).await),
     }
 }

@@ -110,7 +110,9 @@ async fn try_erase(
     let request = transport.request(Method::DELETE, &routes::key_path(key));
     let response = transport.send(conditional(request, precondition), deadline).await?;
     if response.status() != StatusCode::NO_CONTENT {
-        return Err(problem::read_failure(response, Some(key)).await);
+        let failed = problem::read_failure(response, Some(key)).await;
+        // There is a node of that name, and no key.
+        return if matches!(failed.error, StoreError::NotEmpty { .. }) { Ok(false) } else { Err(failed) };
     }
     match response.header(headers::EXISTED) {
         Some("true") => Ok(true),

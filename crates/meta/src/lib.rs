@@ -25,6 +25,7 @@
 //!   which the crate `codec` implements; [`extensions`] are those of ZEP 10; [`grid`] and [`chunk_keys`] locate chunks.
 //! - [`convert`] translates between dialects and lists what is lost. [`zom`] is the structure of a hierarchy in one
 //!   JSON text.
+//! - [`relation`] compares the documents that v2 and v3 have at one path.
 //! - [`selection`] parses selections and resolves them against a shape.
 //!
 //! Documents and requests are untrusted: everything that they declare is checked against [`limits`] before it is
@@ -43,6 +44,7 @@ pub mod limits;
 mod model;
 pub mod names;
 mod path;
+pub mod relation;
 pub mod selection;
 mod text;
 pub mod zom;

@@ -4,11 +4,14 @@ use crate::{
     Dialect,
     chunk_keys::{ChunkKeyDecoder, ChunkKeyEncoding},
     codecs::CodecSpec,
-    data_type::DataType,
+    data_type::{DataType, Number},
     extensions::{Extension, ExtensionEffect},
     grid::ChunkGrid,
     json::{Json, Kind},
 };
+
+/// The attribute in which xarray stores dimension names.
+pub(crate) const XARRAY_NAMES: &str = "_ARRAY_DIMENSIONS";
 
 /// An array of any dialect.
 #[derive(Clone, Debug)]
@@ -66,6 +69,32 @@ impl ArrayModel {
             Some(Kind::Number) => self.data_type.fixed_size().is_some(),
             Some(_) => true,
         }
+    }
+
+    /// True if all dimensions have names in xarray's attribute `_ARRAY_DIMENSIONS`, which is an empty list for no
+    /// dimensions; only in v2 and the draft.
+    pub fn has_xarray_names(&self) -> bool {
+        let names = self.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array);
+        let is_complete = names.is_some_and(|names| !self.shape.is_empty() || names.items().next().is_none());
+        self.dialect != Dialect::V3 && is_complete && self.dimension_names.iter().all(Option::is_some)
+    }
+
+    /// True if xarray takes elements equal to the fill value as missing: in v2 and the draft, for numbers and times with
+    /// dimension names, if the fill value is neither `null` nor NaN or "not a time". Zero counts too.
+    ///
+    /// In v3 the attribute `_FillValue` says so instead. Booleans, complex numbers and texts are not masked.
+    pub fn is_masked(&self) -> bool {
+        let is_maskable = self.data_type.number().is_some_and(Number::is_real) || self.data_type.is_time();
+        self.dialect != Dialect::V3
+            && is_maskable
+            && self.has_fill_value()
+            && !self.data_type.is_missing(&self.fill_value)
+            && self.has_xarray_names()
+    }
+
+    /// True unless the document's fill value is `null` or missing.
+    pub(crate) fn has_fill_value(&self) -> bool {
+        self.document.get("fill_value").is_some_and(|fill_value| !fill_value.is_null())
     }
 
     /// True if an extension requires that chunks of only fill values are not stored; otherwise the server decides.

@@ -2,13 +2,18 @@
 
 use zarrd_meta::{Dialect, NodePath, convert::Loss};
 
-/// Options of converting a hierarchy. The original stays, so losses are reported and are no error.
+use crate::create::LossPolicy;
+
+/// Options of converting a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvertOptions {
     /// The dialect to convert to.
     pub dialect: Dialect,
     /// The path to copy to; `None` writes documents over the same chunks.
     pub target: Option<NodePath>,
+    /// The treatment of properties that the dialect cannot represent. The original stays, so they are usually allowed
+    /// and reported.
+    pub losses: LossPolicy,
 }
 
 /// The result of a conversion.

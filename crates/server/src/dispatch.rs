@@ -114,7 +114,8 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     guard::check_host(&app, request.version(), request.uri(), headers)?;
     guard::check_proxy_headers(request.extensions(), headers)?;
     guard::check_framing(headers)?;
-    let route = route.ok_or_else(ApiError::not_found)?;
+    let nothing = || ApiError::not_found(app.settings().base_path.as_str(), request.uri().path());
+    let route = route.ok_or_else(nothing)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
         return Ok(guard::preflight(&app, route, request.uri(), headers).into());
@@ -122,7 +123,8 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let operation = route.operation(method, query);
     let operation = operation
         .ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, request.uri())))?;
-    let session = authorization::authenticate(&app, &request)?;
+    let link = request.extensions().get().cloned();
+    let session = authorization::authenticate(&app, headers, query, link).await?;
     if let Some(record) = RequestRecord::of(request.extensions())
         && let Some(name) = session.log_name()
     {
@@ -131,11 +133,10 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     let target = authorization::authorize(&app, route, operation, &request, &session)?;
     guard::check_mutation(&app, operation, &session, headers)?;
     operation.check_supported(&app, request.uri())?;
-    if guard::asks_for_current(headers) {
-        app.store().recheck();
-    }
+    // Such a request uses nothing that is cached from before; nothing changes for others.
+    let not_before = guard::asks_for_current(headers).then(tokio::time::Instant::now);
     admission::attach(&app, &session, target, &mut request);
-    let response = zarrd_array::run_request(operation.run(request, app)).await;
+    let response = zarrd_array::run_request(zarrd_store::not_before(not_before, operation.run(request, app))).await;
     Ok(Handled { response, session: session.is_identified().then_some(session) })
 }
 

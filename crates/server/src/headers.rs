@@ -1,7 +1,7 @@
 //! Header values shared by several handlers.
 
 use http::HeaderValue;
-use zarrd_meta::NodePath;
+use zarrd_meta::{NodePath, relation::DialectRelation};
 use zarrd_store::{Guarantees, Prefix};
 
 use crate::app::App;
@@ -14,6 +14,12 @@ pub(crate) fn guarantees_at(app: &App, path: &NodePath) -> Guarantees {
     let prefix = Prefix::parse(&path.key_prefix());
     // No key is below a path that is too long.
     prefix.map_or_else(|_| app.store().guarantees(), |prefix| app.store().guarantees_below(&prefix))
+}
+
+/// The value of `Zarr-Dialects-Differ` for the relation of two documents; `None` if they describe the same.
+pub(crate) fn dialects_differ(relation: Option<DialectRelation>) -> Option<HeaderValue> {
+    let differs = relation.filter(|relation| *relation != DialectRelation::Same);
+    differs.map(|relation| HeaderValue::from_static(relation.name()))
 }
 
 /// The value of `Zarr-Consistency` for a response with several values that are at a path and below it.

@@ -35,7 +35,7 @@ pub(crate) async fn root(
 ) -> Result<Response, ApiError> {
     match preference {
         DocumentPreference::Html => Ok(([(VARY, ACCEPT)], document(&app, &extensions)).into_response()),
-        DocumentPreference::Other => Err(ApiError::not_found()),
+        DocumentPreference::Other => Err(ApiError::not_found(app.settings().base_path.as_str(), "/")),
     }
 }
 
@@ -45,8 +45,13 @@ pub(crate) async fn browse(State(app): State<App>, extensions: Extensions) -> Re
 }
 
 /// `GET /assets/{file}`: a file of the page.
-pub(crate) async fn asset(uri: Uri, negotiation: ContentNegotiation) -> Result<Response, ApiError> {
-    let file = routes::parse_asset(uri.path()).and_then(zarrd_page::file).ok_or_else(ApiError::not_found)?;
+pub(crate) async fn asset(
+    State(app): State<App>,
+    uri: Uri,
+    negotiation: ContentNegotiation,
+) -> Result<Response, ApiError> {
+    let missing = || ApiError::not_found(app.settings().base_path.as_str(), uri.path());
+    let file = routes::parse_asset(uri.path()).and_then(zarrd_page::file).ok_or_else(missing)?;
     let encoding = negotiation.encoding();
     let content = match encoding {
         ContentEncoding::Identity => &file.identity,

@@ -20,6 +20,22 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
+    /// The directory contains files of the server itself.
+    #[error("{path} contains {private}, which is never served; move one of them", path = path.display(), private = private.display())]
+    ContainsPrivate {
+        /// The path.
+        path: PathBuf,
+        /// The path of the server's file or directory.
+        private: PathBuf,
+    },
+    /// The directory is one of the server itself, or lies in one.
+    #[error("{path} is {private}, or lies in it, which is never served", path = path.display(), private = private.display())]
+    InsidePrivate {
+        /// The path.
+        path: PathBuf,
+        /// The path of the server's directory.
+        private: PathBuf,
+    },
     /// The kernel cannot open files without leaving a directory.
     #[error("the kernel has no openat2, which needs Linux 5.6 and a sandbox that allows it")]
     NoOpenat2(#[source] io::Error),
@@ -53,6 +69,12 @@ pub enum FileError {
         /// The key or prefix.
         path: String,
     },
+    /// The file belongs to the server itself.
+    #[error("{path:?} is, or is below, a file or directory of the server itself")]
+    Private {
+        /// The key or prefix.
+        path: String,
+    },
     /// The operating system failed.
     #[error("could not {action}: {path:?}")]
     System {
@@ -77,6 +99,8 @@ pub(crate) enum Failure {
     LinkToNothing,
     /// A FIFO, a socket or a device is on the way, or at the end of it.
     Special,
+    /// A file or directory of the server itself is on the way, or at the end of it.
+    Private,
     /// The operation may have to wait for a disk or another machine, and must not.
     WouldBlock,
 }
@@ -138,6 +162,7 @@ pub(crate) fn file_error(action: &'static str, path: &str, failure: Failure) -> 
         Failure::File(Errno::XDEV) => (BackendErrorKind::Internal, FileError::OutsideOfDirectory { path: name }),
         Failure::LinkToNothing => (BackendErrorKind::Internal, FileError::LinkToNothing { path: name }),
         Failure::Special => (BackendErrorKind::Internal, FileError::Special { path: name }),
+        Failure::Private => (BackendErrorKind::PermissionDenied, FileError::Private { path: name }),
         Failure::File(error) => (kind_of(error), FileError::System { action, path: name, source: error.into() }),
     };
     let reason = error.to_string();

@@ -111,6 +111,11 @@
 //! Listings take one pass over each directory of a page, and keep only the names that the page needs. What a directory
 //! that is removed meanwhile contained is not listed. A directory without permission fails the listing.
 //!
+//! Files and directories that [`Options::private`] names are never served, nor what is below them: each opened file, and
+//! each directory above it, is compared with them by device and inode, whatever link, mount or name leads there. Such a
+//! file cannot be read, and listings find nothing in such a directory. The store does not open if its directory contains
+//! one of them, or lies in one.
+//!
 //! # Staleness
 //!
 //! Local file systems show every change at once. NFS and SMB clients keep attributes for as long as their mount options
@@ -130,6 +135,7 @@
 //! | `root` | opening files |
 //! | `attributes`, `quiet`, `file_systems` | attributes and versions, the quiet time, and the kinds of file systems |
 //! | `names` | names of files that are no values |
+//! | `private` | files of the server itself, which are never served |
 
 #![cfg(target_os = "linux")]
 
@@ -145,6 +151,7 @@ mod list;
 mod looks;
 mod names;
 mod options;
+mod private;
 mod quiet;
 mod read;
 mod recent;

@@ -102,7 +102,7 @@ fn look_again(inner: &Inner, listed: Vec<Listed>) -> Result<Vec<Listed>, StoreEr
         }
         let path = found.key.as_str();
         let now = match inner.root.look_up(path, Wait::Allowed) {
-            Err(Failure::LinkToNothing | Failure::Special) => None,
+            Err(Failure::LinkToNothing | Failure::Special | Failure::Private) => None,
             now => now.map_err(|failure| file_error(ACTION, path, failure))?,
         };
         let Some(now) = now.filter(|now| now.attributes.kind == Kind::Regular) else { continue };

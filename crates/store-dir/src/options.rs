@@ -1,10 +1,15 @@
 //! Options of a store.
 
+use std::path::PathBuf;
+
+use crate::private::Private;
+
 /// The options of a [`DirStore`](crate::DirStore).
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) name: String,
     pub(crate) symlinks: Symlinks,
+    pub(crate) private: Private,
     #[cfg(debug_assertions)]
     pub(crate) faults: crate::Faults,
 }
@@ -29,6 +34,7 @@ impl Options {
         Self {
             name: name.into(),
             symlinks: Symlinks::default(),
+            private: Private::default(),
             #[cfg(debug_assertions)]
             faults: crate::Faults::default(),
         }
@@ -38,6 +44,12 @@ impl Options {
     #[must_use]
     pub fn symlinks(self, symlinks: Symlinks) -> Self {
         Self { symlinks, ..self }
+    }
+
+    /// Never serves what is at these paths, or below them.
+    #[must_use]
+    pub fn private(self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self { private: Private::new(paths), ..self }
     }
 
     /// Injects faults.

@@ -14,6 +14,7 @@ use crate::{
     faults::{Faults, Moment},
     file_systems::FileSystems,
     options::{Options, Symlinks},
+    private::Private,
     quiet::Precision,
 };
 use parking_lot::RwLock;
@@ -57,6 +58,7 @@ pub(crate) enum TypeCheck {
 pub(crate) struct Root {
     path: PathBuf,
     symlinks: Symlinks,
+    private: Private,
     current: RwLock<Arc<Opened>>,
     pub(crate) file_systems: FileSystems,
     pub(crate) faults: Faults,
@@ -85,6 +87,7 @@ impl Root {
     pub(crate) fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
         let failed = |source: io::Error| OpenError::Directory { path: path.to_owned(), source };
         let path = std::path::absolute(path).map_err(failed)?;
+        options.private.check_root(&path)?;
         let file_systems = FileSystems::default();
         let opened = open_root(&path, &file_systems).map_err(|error| failed(error.into()))?;
         // A sandbox may reject the call with other errors than that of an old kernel.
@@ -97,6 +100,7 @@ impl Root {
         Ok(Self {
             path,
             symlinks: options.symlinks,
+            private: options.private.clone(),
             current: RwLock::new(Arc::new(opened)),
             file_systems,
             #[cfg(debug_assertions)]
@@ -153,7 +157,12 @@ impl Root {
         let path = prefix.strip_suffix('/').unwrap_or(".");
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let root = self.current(Wait::Allowed)?;
-        let Some(file) = self.open_in(&root, path, flags, Wait::Allowed)? else { return Ok(None) };
+        let opened = match self.open_in(&root, path, flags, Wait::Allowed) {
+            // There are no keys in it.
+            Err(Failure::Private) => return Ok(None),
+            opened => opened?,
+        };
+        let Some(file) = opened else { return Ok(None) };
         let attributes = self.attributes(&file, AtFlags::empty())?;
         self.faults.moment(Moment::Listing);
         self.opened(file, attributes, Wait::Allowed).map(Some)
@@ -175,6 +184,7 @@ impl Root {
     /// The attributes of a name in a directory, without following a symbolic link.
     pub(crate) fn attributes_of_name(&self, directory: impl AsFd, name: &str) -> Result<Option<Attributes>, Failure> {
         match Attributes::of_name(directory, name, AtFlags::empty()) {
+            Ok(attributes) if !self.private.is_empty() && self.private.ids().contains(&attributes.id) => Ok(None),
             Ok(attributes) => Ok(Some(self.faults.attributes(attributes))),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => Ok(None),
             Err(error) => Err(error.into()),
@@ -204,7 +214,10 @@ impl Root {
             opened => (opened, false),
         };
         match opened {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) => {
+                self.check_private(&file, wait)?;
+                Ok(Some(file))
+            }
             Err(Errno::NOENT) if !has_links => Ok(None),
             Err(Errno::NOENT | Errno::NOTDIR) => self.check_absence(root, path, wait).map(|()| None),
             // No entry can have this name.
@@ -213,6 +226,14 @@ impl Root {
             Err(Errno::NXIO | Errno::NODEV) => Err(Failure::Special),
             Err(_) if wait == Wait::Never => Err(Failure::WouldBlock),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Fails if an opened file or directory, or one above it, is of the server itself.
+    fn check_private(&self, file: &OwnedFd, wait: Wait) -> Result<(), Failure> {
+        match self.private.is_empty() || !self.private.has(file, wait.flags())? {
+            true => Ok(()),
+            false => Err(Failure::Private),
         }
     }
 

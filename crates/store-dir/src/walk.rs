@@ -171,7 +171,7 @@ impl Walker<'_> {
                 Ok(None)
             }
             // A program that makes links before their targets has these for a moment.
-            Err(Failure::LinkToNothing | Failure::Special) => Ok(None),
+            Err(Failure::LinkToNothing | Failure::Special | Failure::Private) => Ok(None),
             result => result.map_err(|failure| file_error(ACTION, path, failure)),
         }
     }

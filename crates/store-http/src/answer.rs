@@ -25,6 +25,8 @@ pub(crate) enum Pin {
     ETag(Arc<str>),
     /// The time of modification, as the server sent it.
     Modified(Arc<str>),
+    /// No condition: the value never changes.
+    Constant,
 }
 
 /// An answer with a value or a range of one.
@@ -101,7 +103,12 @@ impl<'h> Head<'h> {
                 self.check_quiet(modified)?;
                 (pins.version(key, "last-modified", text, size), Pin::Modified(text.into()))
             }
-            (None, _) => return Err(Failure::NoValidator),
+            (None, modified) if versions == Versions::Constant => {
+                let validator = self.text(&ETAG).or(modified.map(|(text, _)| text)).unwrap_or_default();
+                (pins.version(key, "constant", validator, size), Pin::Constant)
+            }
+            (None, Some(_)) => return Err(Failure::NoValidator),
+            (None, None) => return Err(Failure::NoTime),
         };
         pins.remember(version, pin.clone());
         Ok((ValueMeta { size, version, modified: modified.unwrap_or(UNIX_EPOCH) }, pin))
@@ -111,7 +118,7 @@ impl<'h> Head<'h> {
     /// server's clock.
     fn check_quiet(self, modified: SystemTime) -> Result<(), Failure> {
         let date = self.text(&DATE).and_then(|text| httpdate::parse_http_date(text).ok());
-        let age = date.ok_or(Failure::NoValidator)?.duration_since(modified).unwrap_or_default();
+        let age = date.ok_or(Failure::NoTime)?.duration_since(modified).unwrap_or_default();
         match QUIET.saturating_sub(age) {
             Duration::ZERO => Ok(()),
             remaining => Err(Failure::Young { remaining }),
@@ -242,8 +249,32 @@ mod tests {
         let young = |seconds| Err(Failure::Young { remaining: Duration::from_secs(seconds) });
         assert_eq!(timed("Mon, 02 Nov 2026 10:00:01 GMT", time.1), young(1));
         assert_eq!(timed("Mon, 02 Nov 2026 09:00:00 GMT", time.1), young(2));
-        assert_eq!(timed("", time.1), Err(Failure::NoValidator));
-        assert_eq!(timed("Mon, 02 Nov 2026 10:00:02 GMT", "yesterday"), Err(Failure::NoValidator));
+        assert_eq!(timed("", time.1), Err(Failure::NoTime));
+        assert_eq!(timed("Mon, 02 Nov 2026 10:00:02 GMT", "yesterday"), Err(Failure::NoTime));
+    }
+
+    #[test]
+    fn values_that_never_change_need_no_strong_tag_and_no_time() {
+        let length = (CONTENT_LENGTH, "3");
+        let judged = |versions, headers: &[(HeaderName, &str)]| {
+            let headers = [headers, std::slice::from_ref(&length)].concat();
+            judge_as("c/0", versions, 200, &headers, None).map(|found| (found.meta.version, found.pin))
+        };
+        let weak = (ETAG, "W/\"x\"");
+        for versions in [Versions::ETag, Versions::LastModified] {
+            for headers in [&[weak.clone()][..], &[]] {
+                let failure = judged(versions, headers).unwrap_err();
+                assert_eq!(failure, Failure::NoTime);
+                assert!(!failure.to_string().contains("versions="), "{failure}");
+            }
+        }
+        let (version, pin) = judged(Versions::Constant, &[weak]).unwrap();
+        assert_eq!(pin, Pin::Constant);
+        // A file that was replaced nevertheless is noticed if the server shows it.
+        assert_ne!(judged(Versions::Constant, &[(ETAG, "W/\"y\"")]).unwrap().0, version);
+        let time = (LAST_MODIFIED, "Mon, 02 Nov 2026 10:00:00 GMT");
+        assert_ne!(judged(Versions::Constant, &[time]).unwrap().0, judged(Versions::Constant, &[]).unwrap().0);
+        assert_eq!(judged(Versions::Constant, &[TAG]).unwrap().1, Pin::ETag("\"x\"".into()));
     }
 
     #[test]
@@ -258,7 +289,7 @@ mod tests {
         let young = |seconds| Err(Failure::Young { remaining: Duration::from_secs(seconds) });
         assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:00 GMT"), young(2));
         assert_eq!(judged(of_time, "Mon, 02 Nov 2026 10:00:02 GMT"), Ok(Pin::ETag(of_time.into())));
-        assert_eq!(judged(of_time, ""), Err(Failure::NoValidator));
+        assert_eq!(judged(of_time, ""), Err(Failure::NoTime));
         for other in ["\"6ae72a1f-400\"", "\"x\"", "\"-\"", "\"d41d8cd98f00b204e9800998ecf8427e-2\""] {
             assert_eq!(judged(other, "Mon, 02 Nov 2026 10:00:00 GMT"), Ok(Pin::ETag(other.into())), "{other}");
         }

@@ -45,6 +45,7 @@ impl From<RequestError> for StoreError {
             Failure::Connection(_) | Failure::Deadline(_) | Failure::Short { .. } => BackendErrorKind::Connection,
             Failure::Redirect(_)
             | Failure::NoValidator
+            | Failure::NoTime
             | Failure::NoLength
             | Failure::Encoded
             | Failure::Html

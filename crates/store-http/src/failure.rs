@@ -29,6 +29,11 @@ pub enum Failure {
         "the server sends no strong ETag, so a change of the value could not be noticed; add `?versions=last-modified` to the URL if all changes of a file change its time or its size"
     )]
     NoValidator,
+    /// The answer has no validator, and no time that could be one.
+    #[error(
+        "the server sends neither a strong ETag nor the times of the modification and of the answer (`Last-Modified`, `Date`), so a change of the value could not be noticed; add `?recheck=never` to the URL if no file ever changes"
+    )]
+    NoTime,
     /// The value was modified at the moment of the answer.
     #[error("the value was modified within the last two seconds, so the next one may have the same time")]
     Young {

@@ -119,11 +119,10 @@ impl Inner {
             let next = location(&response, &url);
             discard(response).await;
             let next = next.ok_or(Failure::Redirect(RedirectFailure::Nowhere))?;
-            // The server has a directory of this name, and no file.
-            if next.path().strip_suffix('/') == Some(url.path()) {
+            self.check_redirect(&url, &next).map_err(Failure::Redirect)?;
+            if is_directory_redirect(&url, &next) {
                 return Err(Failure::refused(404));
             }
-            self.check_redirect(&url, &next).map_err(Failure::Redirect)?;
             url = next;
         }
         Err(Failure::Redirect(RedirectFailure::TooMany(MAX_REDIRECTS)))
@@ -164,6 +163,12 @@ fn refusal(response: &Response) -> Failure {
 /// The target of a redirect.
 fn location(response: &Response, from: &Url) -> Option<Url> {
     from.join(response.headers().get(LOCATION)?.to_str().ok()?).ok()
+}
+
+/// True if a redirect leads from a name to the directory of that name on the same server, which means that there is no
+/// file of this name. Another server may have one, and a query is that of a page, such as one for a login.
+fn is_directory_redirect(from: &Url, to: &Url) -> bool {
+    from.origin() == to.origin() && to.query().is_none() && to.path().strip_suffix('/') == Some(from.path())
 }
 
 /// Reads a small body, so that the connection can be used again.

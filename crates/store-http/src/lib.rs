@@ -41,6 +41,9 @@
 //! http.server`. A value is read two seconds after its modification by the server's own clock (`Date`), so no later one
 //! has its time.
 //!
+//! With `?recheck=never` the operator vouches that no value changes. The version is then made of a strong ETag if there
+//! is one, or else of whatever the server sends, such as a weak ETag without any time.
+//!
 //! The ETags of the last 65,536 versions are remembered, so that a later read in a snapshot is conditional and a
 //! changed value costs no transfer; what was forgotten is compared after the answer has begun. Requests ask caches on
 //! the way to revalidate (`Cache-Control: no-cache`). A content delivery network that ignores it adds its own lifetime
@@ -48,7 +51,7 @@
 //!
 //! # Absence
 //!
-//! Only 404, and the redirect from a name to the directory of this name, mean that a key has no value. 403 is an error,
+//! Only 404, and the redirect from a name to the directory of this name on the same server, mean that a key has no value. 403 is an error,
 //! or absence with `?absent=403`. An HTML page is an error for every key that does not end as a page does: servers that
 //! answer so with 200 want a login, or have a page for what is missing.
 //!

@@ -77,7 +77,7 @@ async fn fetch(
     match pin {
         Some(Pin::ETag(etag)) => headers.extend(header(IF_MATCH, etag)),
         Some(Pin::Modified(time)) => headers.extend(header(IF_UNMODIFIED_SINCE, time)),
-        None => {}
+        Some(Pin::Constant) | None => {}
     }
     let judge = |response: Response| judge(inner, key, &response, range).map(|answer| (answer, response));
     inner.request(&Method::GET, key, &headers, judge).await
@@ -85,7 +85,7 @@ async fn fetch(
 
 fn judge(inner: &Inner, key: &Key, response: &Response, asked: Option<ByteRange>) -> Result<Answer, Failure> {
     let head = Head { status: response.status(), headers: response.headers() };
-    head.judge(&inner.pins, inner.url.options.versions, key, asked)
+    head.judge(&inner.pins, inner.url.versions(), key, asked)
 }
 
 fn header(name: HeaderName, value: &str) -> Option<(HeaderName, HeaderValue)> {

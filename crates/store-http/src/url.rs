@@ -54,6 +54,8 @@ pub(crate) enum Versions {
     ETag,
     /// The time of modification, where there is no strong entity tag.
     LastModified,
+    /// Whatever the server sends, which may be nothing: the operator vouches that no value changes.
+    Constant,
 }
 
 /// The reason why a text is not the URL of a store. It never repeats parts of the text that may be secret.
@@ -97,6 +99,14 @@ impl HttpUrl {
     /// The use of consolidated metadata for trees: they are ignored by default.
     pub fn consolidated(&self) -> Consolidated {
         self.options.consolidated
+    }
+
+    /// The validators that versions are made of. Values that are never asked for again (`recheck=never`) need none.
+    pub(crate) fn versions(&self) -> Versions {
+        match self.options.recheck {
+            Recheck::Never => Versions::Constant,
+            Recheck::Always | Recheck::After(_) => self.options.versions,
+        }
     }
 
     pub(crate) fn is_https(&self) -> bool {

@@ -74,6 +74,7 @@ mod check;
 mod checkpoint;
 mod clean_shutdown;
 mod commit;
+mod directory_form;
 mod durable;
 mod error;
 mod faults;
@@ -99,6 +100,7 @@ pub use self::faults::SyncFault;
 pub use self::{
     check::{CheckReport, CorruptValue},
     checkpoint::{CompactError, CompactProgress, CompactReport},
+    directory_form::DirectoryForm,
     error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
     options::{Access, Options, Purpose},

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, GetResult, Guarantees, Key, KeyMap, KeyPage, KeySource, ListableStore, PageRequest, Peek,
-    Prefix, ReadableStore, Recall, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark,
+    Prefix, ReadableStore, Recall, Snapshot, SnapshotStore, StoreError, ValueMeta, Version, Watermark, freshness,
+    not_before,
 };
 
 /// A [`SnapshotStore`] over a store without commits, whose values other programs may change at any time. Clones share
@@ -45,6 +46,7 @@ impl<S: ReadableStore + ListableStore + 'static> Keyed<S> {
             looks: Mutex::new(looks),
             beginnings: self.beginnings.clone(),
             begun: Mutex::default(),
+            not_before: freshness::current(),
         })
     }
 }
@@ -90,10 +92,6 @@ impl<S: ReadableStore + ListableStore + 'static> ReadableStore for Keyed<S> {
 
     fn remembers(&self) -> bool {
         self.store.remembers()
-    }
-
-    fn recheck(&self) {
-        self.store.recheck();
     }
 
     fn note_absent(&self, key: &Key, asked: Instant) {
@@ -143,6 +141,8 @@ struct KeyedSnapshot<S> {
     beginnings: Beginnings,
     /// Those of this snapshot.
     begun: Mutex<Vec<Beginning>>,
+    /// The time of the request that made the snapshot, before which no cached answer may have been asked for.
+    not_before: Option<Instant>,
 }
 
 impl<S> KeyedSnapshot<S> {
@@ -166,7 +166,7 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
         let look = looks.get_mut(key).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })?;
         if *look == Peek::Unknown {
             // That the store remembers it counts as a look.
-            *look = self.store.remembered(key);
+            *look = freshness::under(self.not_before, || self.store.remembered(key));
         }
         Ok(*look)
     }
@@ -175,7 +175,7 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
         match self.peek(key)? {
             Peek::Known(meta) => Ok(meta),
             Peek::Unknown => {
-                let found = self.store.head(key).await?;
+                let found = not_before(self.not_before, self.store.head(key)).await?;
                 self.look(key, found)
             }
         }
@@ -186,9 +186,9 @@ impl<S: ReadableStore + 'static> Snapshot for KeyedSnapshot<S> {
             Peek::Known(None) => return Ok(None),
             Peek::Known(Some(meta)) => match self.beginnings.take(key, range, meta.version) {
                 Some(value) => return Ok(Some(value)),
-                None => self.store.get_at(key, range, meta.version).await,
+                None => not_before(self.not_before, self.store.get_at(key, range, meta.version)).await,
             },
-            Peek::Unknown => self.store.get(key, range).await,
+            Peek::Unknown => not_before(self.not_before, self.store.get(key, range)).await,
         };
         match result {
             Ok(found) => {

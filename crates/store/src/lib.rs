@@ -50,6 +50,7 @@
 mod blocking;
 mod change;
 mod error;
+mod freshness;
 mod guarantees;
 mod intent;
 mod key;
@@ -81,6 +82,7 @@ mod wrapper;
 pub use blocking::run_blocking;
 pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
+pub use freshness::not_before;
 pub use guarantees::{Conditions, Consolidated, Guarantees, Listing, Reads, Writes};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};

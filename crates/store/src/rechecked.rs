@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     ByteRange, DirPage, Entry, GetResult, Guarantees, Key, KeyPage, KeyTurns, ListableStore, PageRequest, Peek, Prefix,
-    ReadableStore, Recall, Recheck, StoreError, ValueMeta, Version,
+    ReadableStore, Recall, Recheck, StoreError, ValueMeta, Version, freshness,
 };
 
 /// The memory for all that is remembered, in bytes.
@@ -35,7 +35,8 @@ const MAX_DOCUMENT_LEN: u64 = 64 << 10;
 ///   [`StoreError::Changed`]. All that was asked before is looked at again then, since a value seldom changes alone: so a
 ///   second attempt of a read that failed has the new values, however many there are.
 /// - Those who look at a key at the same time wait for one request.
-/// - So is all that was asked before a [`recheck`](ReadableStore::recheck).
+/// - A request may refuse what was asked before a time ([`not_before`](crate::not_before)): it looks at these keys again,
+///   and nothing changes for the keys that it does not read.
 /// - Listings are not remembered. The versions that they have are, unless something is known of the key.
 /// - It takes at most 32 MiB.
 ///
@@ -53,8 +54,6 @@ struct Memory {
     /// The last time at which a value was found to have changed before its time was over. What was asked before may
     /// have changed as well.
     changed: Mutex<Option<Instant>>,
-    /// The last time at which everything had to be looked at again.
-    rechecked: Mutex<Option<Instant>>,
 }
 
 /// A remembered value.
@@ -78,7 +77,7 @@ impl<S: ReadableStore> Rechecked<S> {
         Self {
             store: Arc::new(store),
             recheck,
-            memory: Arc::new(Memory { entries, changed: Mutex::default(), rechecked: Mutex::default() }),
+            memory: Arc::new(Memory { entries, changed: Mutex::default() }),
             looks: KeyTurns::default(),
         }
     }
@@ -102,7 +101,7 @@ impl<S: ReadableStore> Rechecked<S> {
         if self.memory.changed.lock().is_some_and(|changed| found.asked < changed) {
             return false;
         }
-        if self.memory.rechecked.lock().is_some_and(|rechecked| found.asked <= rechecked) {
+        if !freshness::allows(found.asked) {
             return false;
         }
         match self.recheck {
@@ -203,8 +202,13 @@ impl<S: ReadableStore> Rechecked<S> {
         for Entry { key, meta } in entries {
             let known = self.memory.entries.get(key);
             // A listing of a bucket may be older than what a read of the key found.
-            if known.is_none_or(|known| known.meta.map(|known| known.version) == Some(meta.version)) {
-                self.memory.put(key, Remembered { meta: Some(*meta), bytes: None, asked });
+            match known.filter(|known| known.meta.map(|known| known.version) != Some(meta.version)) {
+                None => self.memory.put(key, Remembered { meta: Some(*meta), bytes: None, asked }),
+                // A request that refuses what is known leaves nothing older for others than it has itself.
+                Some(known) if !freshness::allows(known.asked) => {
+                    self.memory.entries.remove(key);
+                }
+                Some(_) => {}
             }
         }
     }
@@ -352,15 +356,17 @@ impl<S: ReadableStore> ReadableStore for Rechecked<S> {
         self.recheck != Recheck::Always
     }
 
-    fn recheck(&self) {
-        *self.memory.rechecked.lock() = Some(Instant::now());
-    }
-
     fn note_absent(&self, key: &Key, asked: Instant) {
-        let is_unknown = || self.memory.entries.get(key).is_none_or(|known| known.meta.is_none());
+        if self.recheck == Recheck::Always {
+            return;
+        }
         // A listing of a bucket may be older than what a read of the key found.
-        if self.recheck != Recheck::Always && is_unknown() {
-            self.memory.put(key, Remembered { meta: None, bytes: None, asked });
+        match self.memory.entries.get(key).filter(|known| known.meta.is_some()) {
+            None => self.memory.put(key, Remembered { meta: None, bytes: None, asked }),
+            Some(known) if !freshness::allows(known.asked) => {
+                self.memory.entries.remove(key);
+            }
+            Some(_) => {}
         }
     }
 }

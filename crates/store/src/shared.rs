@@ -41,10 +41,6 @@ impl<S: ReadableStore + ?Sized> ReadableStore for Arc<S> {
         (**self).remembers()
     }
 
-    fn recheck(&self) {
-        (**self).recheck();
-    }
-
     fn note_absent(&self, key: &Key, asked: Instant) {
         (**self).note_absent(key, asked);
     }

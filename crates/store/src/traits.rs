@@ -83,9 +83,6 @@ pub trait ReadableStore: Send + Sync {
         false
     }
 
-    /// Looks at everything again that is [remembered](Self::remembered) now, before it is used.
-    fn recheck(&self) {}
-
     /// Takes note that a listing which was asked for at `asked` has not shown `key`, so that the store may
     /// [remember](Self::remembered) it. By default it remembers nothing.
     fn note_absent(&self, _key: &Key, _asked: Instant) {}

@@ -24,6 +24,9 @@ pub const LOSSES: HeaderName = HeaderName::from_static("zarr-losses");
 pub const BROKEN: HeaderName = HeaderName::from_static("zarr-broken");
 /// The number of children that an answer leaves out because they are nodes of another dialect; absent if it is 0.
 pub const OTHER_DIALECTS: HeaderName = HeaderName::from_static("zarr-other-dialects");
+/// The relation of the documents that v2 and v3 have at the path of the node: `independent`, `attributes`, `shape`,
+/// `layout` or `unreadable`; absent if they describe the same, or only one exists.
+pub const DIALECTS_DIFFER: HeaderName = HeaderName::from_static("zarr-dialects-differ");
 /// The moment to which the values in an answer belong: `commit`, or `key` if each value is of its own moment.
 pub const CONSISTENCY: HeaderName = HeaderName::from_static("zarr-consistency");
 /// The cursor for the next page of a group's members; not there on the last page.

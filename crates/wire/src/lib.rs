@@ -17,6 +17,7 @@ pub mod etag;
 pub mod headers;
 pub mod health;
 pub mod listing;
+pub mod near;
 pub mod node;
 pub mod picture;
 pub mod problem;

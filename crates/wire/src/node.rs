@@ -25,6 +25,10 @@ pub struct Source {
     /// server does not report them.
     #[serde(default)]
     pub broken: Vec<BrokenNode>,
+    /// The paths of the arrays in the ZOM whose stored elements are packed, or some of them missing: functions of them
+    /// need `decode`. Empty if the server does not report them.
+    #[serde(default)]
+    pub undecoded: Vec<String>,
     /// Properties that the ZOM cannot represent, if it is that of another dialect.
     pub losses: Vec<Loss>,
     /// The links of its extensions.
@@ -247,6 +251,7 @@ mod tests {
             "dialect": "draft", "path": "/a", "implicit": false,
             "other_dialects": [{"path": "/a/b", "dialect": "v2"}],
             "broken": [{"path": "/a/c", "dialect": "v3", "problem": {"key": "a/c/zarr.json", "reason": "is empty"}}],
+            "undecoded": ["/a/t"],
             "losses": [{"path": "/a", "pointer": "/order", "property": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "resolved": "missing"}],
         });

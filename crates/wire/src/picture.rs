@@ -57,6 +57,11 @@ macro_rules! names {
             /// All values; the first is the default.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
+            /// The names in queries.
+            pub fn names() -> Vec<&'static str> {
+                Self::ALL.iter().map(|value| value.name()).collect()
+            }
+
             /// The name in queries.
             pub fn name(self) -> &'static str {
                 match self {

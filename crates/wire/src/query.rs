@@ -34,7 +34,11 @@ use std::borrow::Cow;
 use zarrd_meta::Dialect;
 use zarrd_store::{Cursor, MAX_PAGE_ENTRIES};
 
-use crate::routes::{decode, encode};
+use crate::{
+    near::suggestion,
+    picture::ColorMap,
+    routes::{decode, encode},
+};
 
 /// The kind of a listing.
 pub const LIST: &str = "list";
@@ -61,7 +65,7 @@ pub const DEFAULT_LIMIT: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A parameter that the resource does not know.
-    #[error("unknown query parameter {name:?}")]
+    #[error("unknown query parameter {name:?}{}", suggestion(.name, .known.iter().copied()))]
     Unknown {
         /// Its name, cut to a length that can be shown.
         name: String,
@@ -91,6 +95,12 @@ pub enum QueryError {
         name: &'static str,
         /// The accepted values, as they continue "the query parameter".
         expected: &'static str,
+    },
+    /// A colour map that is not known.
+    #[error("the query parameter \"cmap\" is {}, not {map:?}{}", ColorMap::names().join(", "), suggestion(.map, ColorMap::names()))]
+    UnknownColorMap {
+        /// The given value, truncated.
+        map: String,
     },
     /// An unknown kind of listing.
     #[error("unknown kind of listing {list:?}")]

@@ -7,7 +7,7 @@ mod tokens;
 use std::{
     io::{self, IsTerminal, Write},
     num::NonZeroU64,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::{
@@ -46,6 +46,12 @@ pub(crate) fn parse() -> Cli {
         let message = format!("zarrd {name} accepts --store or --server, not both");
         exit_with(&Cli::command().error(ErrorKind::ArgumentConflict, message))
     }
+    if let Some(("serve", matches)) = matches.subcommand()
+        && ["store", "directory"].iter().all(|name| matches.value_source(name) == Some(ValueSource::CommandLine))
+    {
+        let message = "zarrd serve accepts DIR|STORE or --store, not both";
+        exit_with(&Cli::command().error(ErrorKind::ArgumentConflict, message))
+    }
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error))
 }
 
@@ -58,6 +64,14 @@ fn exit_with(error: &clap::Error) -> ! {
     let text = if io::stderr().is_terminal() { styled.ansi().to_string() } else { styled.to_string() };
     let _ = io::stderr().write_all(without_secrets(&text).as_bytes());
     std::process::exit(error.exit_code())
+}
+
+/// Parses the path of a node. A directory of this machine is none.
+fn node_path(text: &str) -> Result<NodePath, String> {
+    NodePath::parse(text).map_err(|error| match Path::new(text).is_dir() {
+        true => format!("{error}; for the directory of this machine, write --store dir:{text}"),
+        false => error.to_string(),
+    })
 }
 
 /// True if both flags are on the command line. A store in the environment does not count: it is the default, which
@@ -139,6 +153,10 @@ pub(crate) enum Command {
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
+    /// Store to serve, like --store; a directory of files that are no store of zarrd is served as dir:DIR, a missing or
+    /// empty one becomes a new store
+    #[arg(value_name = "DIR|STORE")]
+    pub(crate) directory: Option<String>,
     /// Location of the store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
@@ -172,9 +190,14 @@ pub(crate) struct ImportArgs {
     /// as `s3://bucket/exp1`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
-    /// Prefix to import into, such as lab/exp1 [default: the root]
-    #[arg(default_value = "", hide_default_value = true)]
-    pub(crate) prefix: PrefixArg,
+    /// Prefix to import into, such as lab/exp1; '' is the root [default: the name of the directory, prefix or bucket]
+    pub(crate) prefix: Option<PrefixArg>,
+    /// Replace everything below the prefix, so that nothing of older data remains
+    #[arg(long, conflicts_with = "merge")]
+    pub(crate) overwrite: bool,
+    /// Add to what is below the prefix, and overwrite keys of the same names
+    #[arg(long)]
+    pub(crate) merge: bool,
     /// The store.
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,
@@ -215,7 +238,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
     /// Path of the node, such as lab/exp1
-    #[arg(default_value = "/", value_parser = NodePath::parse)]
+    #[arg(default_value = "/", value_parser = node_path)]
     pub(crate) path: NodePath,
     /// The store with the node.
     #[command(flatten)]

@@ -178,6 +178,7 @@ impl Error {
     /// The exit code.
     pub(crate) fn exit_code(&self) -> Code {
         match self {
+            Self::Config(ConfigError::DamagedStore { .. } | ConfigError::ServedDirectory { .. }) => Code::StoreUnusable,
             Self::Config(_) | Self::Certificate(_) | Self::CopyTargetNotEmpty { .. } | Self::ExpiryTooFar => {
                 Code::Usage
             }
@@ -186,7 +187,8 @@ impl Error {
                 | OpenStoreError::OpenFiles { .. }
                 | OpenStoreError::OpenBucket { .. }
                 | OpenStoreError::OpenWeb { .. }
-                | OpenStoreError::NotFound { .. },
+                | OpenStoreError::NotFound { .. }
+                | OpenStoreError::ForeignFiles { .. },
             ) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
             Self::CorruptValues { .. } => Code::CorruptionFound,
@@ -226,6 +228,9 @@ fn transfer_exit_code(error: &TransferError) -> Code {
     match error {
         TransferError::NotADirectory { .. }
         | TransferError::NotEmpty { .. }
+        | TransferError::TargetNotEmpty { .. }
+        | TransferError::OverwriteRoot
+        | TransferError::OwnDirectory { .. }
         | TransferError::InsideStore { .. }
         | TransferError::ContainsStore { .. } => Code::Usage,
         TransferError::Incomplete { corrupt: 1.., .. } => Code::CorruptionFound,
@@ -234,6 +239,7 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::List(_)
         | TransferError::Incomplete { .. }
         | TransferError::Aborted { .. }
+        | TransferError::Place { .. }
         | TransferError::Directory { .. } => Code::Failed,
     }
 }

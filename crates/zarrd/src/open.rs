@@ -15,7 +15,7 @@ use zarrd_store::{
 };
 use zarrd_store_dir::DirStore;
 use zarrd_store_http::{HttpUrl, WebStore};
-use zarrd_store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
+use zarrd_store_local::{Access, DirectoryForm, IndexKind, LocalStore, OpenError, Options, Purpose};
 use zarrd_store_object::{BucketStore, BucketUrl};
 
 use crate::{
@@ -119,6 +119,12 @@ pub(crate) enum OpenStoreError {
         /// Advice to the user.
         advice: &'static str,
     },
+    /// The directory has files of other programs.
+    #[error("{0} is not empty and not a store of zarrd; to read the files of other programs, write --store dir:{0}, and to copy them into a store, zarrd import {0}", directory.display())]
+    ForeignFiles {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The store does not exist.
     #[error("no store at {location}")]
     NotFound {
@@ -198,15 +204,23 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
         }
     };
     LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
+        OpenError::NotAStore { .. }
+            if DirectoryForm::of(directory).is_ok_and(|form| form == DirectoryForm::Foreign) =>
+        {
+            OpenStoreError::ForeignFiles { directory: directory.clone() }
+        }
         locked @ OpenError::Locked { .. } => OpenStoreError::InUse { locked, advice },
         source => OpenStoreError::Open { location: location.clone(), source },
     })
 }
 
-/// Opens a store that other programs write, for reading.
-pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
+/// Opens a store that other programs write, for reading. Files of a directory that are `private` are not read.
+pub(crate) async fn open_foreign(
+    location: &Location,
+    private: &[PathBuf],
+) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     match location {
-        Location::Files(files) => open_files(files).await,
+        Location::Files(files) => open_files(files, private).await,
         Location::Bucket(url) => open_bucket(url).await,
         Location::Web(url) => open_web(url).await,
         Location::Sled(_) | Location::Redb(_) | Location::Memory => {
@@ -216,12 +230,14 @@ pub(crate) async fn open_foreign(location: &Location) -> Result<Arc<dyn Snapshot
 }
 
 /// Opens a directory of files that other programs write. Servers that have it at the same path agree on versions.
-async fn open_files(files: &FilesLocation) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
+async fn open_files(files: &FilesLocation, private: &[PathBuf]) -> Result<Arc<dyn SnapshotStore>, OpenStoreError> {
     let failed = |source| OpenStoreError::OpenFiles { location: Location::Files(files.clone()), source };
     let FilesLocation { directory, symlinks, recheck, consolidated } = files;
     let absolute = std::path::absolute(directory)
         .map_err(|source| failed(zarrd_store_dir::OpenError::Directory { path: directory.clone(), source }))?;
-    let options = zarrd_store_dir::Options::new(format!("dir:{}", absolute.display())).symlinks(*symlinks);
+    let options = zarrd_store_dir::Options::new(format!("dir:{}", absolute.display()))
+        .symlinks(*symlinks)
+        .private(private.iter().cloned());
     let store = DirStore::open(&absolute, options).await.map_err(failed)?;
     let guarantees = Guarantees { consolidated: *consolidated, ..store.guarantees() };
     Ok(rechecked(store, guarantees, *recheck))
@@ -299,11 +315,17 @@ pub(crate) fn connect(server: &ServerEndpoint) -> Result<HttpStore, OpenStoreErr
 
 impl ServedStore {
     /// Opens a store. With write access, it is created if it does not exist.
-    pub(crate) async fn open(location: &Location, access: Access, limits: WriteLimits) -> Result<Self, OpenStoreError> {
+    /// Files of a directory that are `private` are not served.
+    pub(crate) async fn open(
+        location: &Location,
+        access: Access,
+        limits: WriteLimits,
+        private: &[PathBuf],
+    ) -> Result<Self, OpenStoreError> {
         const IN_USE: &str = "a store can be opened by one process only";
         match (location, access) {
             (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
-            (location, _) if location.is_foreign() => open_foreign(location).await.map(Self::Foreign),
+            (location, _) if location.is_foreign() => open_foreign(location, private).await.map(Self::Foreign),
             (location, Access::ReadWrite) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             (location, Access::ReadOnly) => open_for_reading(location, IN_USE).await.map(Self::Local),
         }
@@ -333,14 +355,14 @@ impl ServedStores {
         root: &Location,
         access: Access,
         limits: WriteLimits,
-        mounts: &[Mount],
+        (mounts, private): (&[Mount], &[PathBuf]),
     ) -> Result<Self, OpenStoreError> {
         let names = mounts.iter().map(|mount| format!("\n{mount}"));
         let identity = format!("{root}{}", names.collect::<String>());
-        let root = ServedStore::open(root, access, limits).await?;
+        let root = ServedStore::open(root, access, limits, private).await?;
         let mut stores = Self { identity, root, mounts: BTreeMap::new() };
         for Mount { name, store } in mounts {
-            match ServedStore::open(store, Access::ReadOnly, limits).await {
+            match ServedStore::open(store, Access::ReadOnly, limits, private).await {
                 Ok(store) => drop(stores.mounts.insert(name.clone(), store)),
                 Err(error) => {
                     // The error of opening is the one to report.
@@ -377,7 +399,7 @@ impl OpenEndpoint {
     /// Opens an existing store for reading.
     pub(crate) async fn for_reading(endpoint: &Endpoint) -> Result<Self, OpenStoreError> {
         match endpoint {
-            Endpoint::Local(location) if location.is_foreign() => open_foreign(location).await.map(Self::Foreign),
+            Endpoint::Local(location) if location.is_foreign() => open_foreign(location, &[]).await.map(Self::Foreign),
             Endpoint::Local(location) => open_for_reading(location, IN_USE).await.map(Self::Local),
             Endpoint::Server(server) => connect(server).map(Self::Server),
         }
@@ -426,6 +448,14 @@ impl OpenSink {
         match endpoint {
             Endpoint::Local(location) => open_for_writing(location, limits, IN_USE).await.map(Self::Local),
             Endpoint::Server(server) => connect(server).map(Self::Server),
+        }
+    }
+
+    /// The store, for listing.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
         }
     }
 

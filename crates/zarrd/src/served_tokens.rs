@@ -68,6 +68,10 @@ pub(crate) async fn open(config: &ServeConfig) -> Result<ServedTokens, Error> {
     let is_closed = policy.anonymous == AnonymousAccess::Granted(Grants::none());
     let makes_token = config.access == Access::ReadWrite && needs_token(&policy.anonymous);
     if !makes_token && !is_given && !is_closed && !path.try_exists().unwrap_or(true) {
+        let opened = path.clone();
+        policy.directory.set_opener(move |slot| {
+            try_open(&opened, slot);
+        });
         let waiting = AbortOnDropHandle::new(tokio::spawn(wait_for(path, policy.directory.clone())));
         return Ok(ServedTokens { first: None, _waiting: Some(waiting) });
     }
@@ -100,20 +104,34 @@ async fn wait_for(path: PathBuf, slot: DirectorySlot) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let path = path.clone();
-        match spawn_blocking(move || open_watched(&path, Creation::Never)).await {
-            Ok(Ok(directory)) => return slot.set(directory),
-            // An error of the task would mean that its thread panicked; the next round tries again.
-            Ok(Err(OpenError::Missing { .. })) | Err(_) => {}
-            Ok(Err(error)) => {
-                if slot.status().is_ok() {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(error, "the access directory cannot be opened; all tokens are denied");
-                }
-                slot.fail(error);
-            }
+        let (path, slot) = (path.clone(), slot.clone());
+        // An error of the task would mean that its thread panicked; the next round tries again.
+        if let Ok(true) = spawn_blocking(move || try_open(&path, &slot)).await {
+            return;
         }
     }
+}
+
+/// Opens the directory if it exists. Returns true if it is open.
+fn try_open(path: &Path, slot: &DirectorySlot) -> bool {
+    if slot.get().is_ok_and(|directory| directory.is_some()) {
+        return true;
+    }
+    match open_watched(path, Creation::Never) {
+        Ok(directory) => {
+            slot.set(directory);
+            return true;
+        }
+        Err(OpenError::Missing { .. }) => {}
+        Err(error) => {
+            if slot.status().is_ok() {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "the access directory cannot be opened; all tokens are denied");
+            }
+            slot.fail(error);
+        }
+    }
+    false
 }
 
 /// Opens the directory and watches it.

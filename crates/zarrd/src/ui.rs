@@ -15,7 +15,7 @@ use std::{
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
-use zarrd_access::{printable_line, without_credentials, without_userinfo};
+use zarrd_access::{printable, printable_line, without_credentials, without_userinfo};
 
 /// Interval between updates of a progress bar.
 const BAR_INTERVAL: Duration = Duration::from_millis(100);
@@ -97,9 +97,14 @@ pub(crate) fn print(line: impl Display) {
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-/// Writes a message to stderr, without the credentials that it may have.
-pub(crate) fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "zarrd: {}", without_secrets(&line.to_string()));
+/// Writes a message to stderr, without the credentials that it may have, and with escapes for invisible characters.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "zarrd: {}", printable_lines(&without_secrets(&text.to_string())));
+}
+
+/// Escapes the invisible characters of a text, except its line breaks.
+fn printable_lines(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 /// A text without tokens, share links, and the user names and passwords of URLs.
@@ -107,16 +112,23 @@ pub(crate) fn without_secrets(text: &str) -> String {
     without_userinfo(&without_credentials(text)).into_owned()
 }
 
-/// An error with its sources, in one line.
-pub(crate) fn error_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+/// An error with its sources, with escapes for invisible characters: in one line, unless it shows a part of the
+/// configuration file.
+pub(crate) fn error_chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error_text(error);
     let mut source = error.source();
     while let Some(error) = source {
         text.push_str(": ");
-        text.push_str(&error.to_string());
+        text.push_str(&error_text(error));
         source = error.source();
     }
     text
+}
+
+/// The text of an error without its sources.
+fn error_text(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    if error.is::<toml::de::Error>() { printable_lines(&text) } else { printable(&text).into_owned() }
 }
 
 impl Output {

@@ -30,7 +30,7 @@ impl Zarrd {
     /// Imports a directory into a store that is not open.
     pub(crate) fn import(index: IndexKind, dir: &Path, store: &Path) {
         let (dir, store) = (dir.display().to_string(), location(index, store));
-        command(&["import", &dir, "--store", &store]);
+        command(&["import", &dir, "", "--store", &store]);
     }
 
     /// Compacts the index of a store that is not open.

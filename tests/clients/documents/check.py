@@ -249,12 +249,14 @@ class Hierarchy:
             assert self.attributes(node, kind, 1) == own[node], f"{self.name}: {node} was converted with other attributes: {self.documents}"
 
     def attributes(self, node, kind, which):
-        """The attributes in one of the dialects, without dimension names, which dialects store in different places.
+        """The attributes in one of the dialects, without dimension names and missing values of arrays, which dialects
+        store in different places.
         """
         key, path = self.own(node, kind, ["attributes"])[which]
         found = texts.parse(self.text(key, path) or "{}")
         members = [(name, value.tokens()) for name, _, value in found.members]
-        return [member for member in members if texts.plain(member[0]) != "_ARRAY_DIMENSIONS"]
+        others = {"_ARRAY_DIMENSIONS", *(["_FillValue"] if kind == "array" else [])}
+        return [member for member in members if texts.plain(member[0]) not in others]
 
 
 def with_members(value, members):
@@ -271,7 +273,9 @@ def run(path):
 
     def change_attributes():
         for kind, node in (("array", rng.choice(arrays)), ("group", rng.choice(groups))):
-            named = [name for name in generated.NAMES if hierarchy.text(*hierarchy.own(node, kind, ["attributes", name])[0])]
+            # Dialects store missing values of arrays in different places.
+            names = [name for name in generated.NAMES if kind == "group" or name != "_FillValue"]
+            named = [name for name in names if hierarchy.text(*hierarchy.own(node, kind, ["attributes", name])[0])]
             if named:
                 hierarchy.set_attribute_again(node, kind, rng.choice(named))
                 hierarchy.set_attribute(node, kind, rng.choice(named), rng.choice(texts.RAW))

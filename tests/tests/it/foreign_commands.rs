@@ -33,7 +33,7 @@ impl Kinds {
         let bucket = BucketServer::start(&python, &sample.lab());
         let store = tempfile::tempdir().unwrap();
         let kinds = Self { sample, bucket, store };
-        kinds.succeeds(&["import", kinds.sample.lab().to_str().unwrap(), "--store", &kinds.embedded()]);
+        kinds.succeeds(&["import", kinds.sample.lab().to_str().unwrap(), "", "--store", &kinds.embedded()]);
         Some(kinds)
     }
 

@@ -17,6 +17,7 @@ mod conformance;
 mod connections;
 mod contention;
 mod contract;
+mod converted_masks;
 mod corruption;
 mod document_patches;
 mod durability;

@@ -124,7 +124,7 @@ async fn results_are_the_same_bits_in_every_layout_and_store() {
 /// A server of an embedded store into which the files of a directory were copied.
 fn imported(index: &str, files: &str, stores: &Path) -> Server {
     let store = format!("{index}:{}", stores.join(index).display());
-    let ended = zarrd_with(["import", files, "--store", &store]);
+    let ended = zarrd_with(["import", files, "", "--store", &store]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     Launch::of(store).start()
 }

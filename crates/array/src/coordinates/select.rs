@@ -50,6 +50,8 @@ pub struct Selected {
     pub selection: Selection,
     /// The dimensions that were named, in the order of the array, with their items.
     pub dimensions: Vec<(String, Item)>,
+    /// The numbers of the dimensions along which one date without seconds was selected, which is an interval.
+    pub dates: Vec<usize>,
     /// The coordinates that were used.
     pub coordinates: Vec<CoordinateVersion>,
 }
@@ -95,6 +97,21 @@ pub struct DimensionCoordinate {
 }
 
 impl Selected {
+    /// Drops the dimensions along which a date selects one index. Returns false if there are none.
+    pub fn drop_single_dates(&mut self) -> bool {
+        let mut is_changed = false;
+        for dimension in &self.dates {
+            if let Some(item) = self.selection.items.get_mut(*dimension)
+                && let Item::Slice(Slice { start: Some(start), stop: Some(stop), step: None | Some(1) }) = *item
+                && start.checked_add(1) == Some(stop)
+            {
+                *item = Item::Index(start);
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+
     /// A hash that differs whenever one of the coordinates does; `None` if the version of one is not known.
     pub fn fingerprint(&self) -> Option<u128> {
         hash_versions(&self.coordinates)
@@ -128,6 +145,9 @@ pub(crate) async fn select(
                 let item = coordinate.labels.select(labels);
                 let item = item.map_err(|source| CoordinateError::Label { dimension: name.clone(), source })?;
                 selected.coordinates.push(coordinate.version);
+                if matches!((labels, &item), (LabelSelection::One(_), Item::Slice(_))) {
+                    selected.dates.push(coordinate.dimension);
+                }
                 (coordinate.dimension, item)
             }
         };

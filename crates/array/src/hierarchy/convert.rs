@@ -2,14 +2,14 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
 use serde_json::json;
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
     documents::{
         draft, parse_object,
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
@@ -17,10 +17,11 @@ use zarrd_meta::{
     json::Json,
     zom::MAX_NODES,
 };
-use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, NodeRejection};
-use zarrd_store::{Entry, Key};
+use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, LossPolicy, NodeRejection};
+use zarrd_store::{Entry, Key, Version};
 
 use super::{
+    array_contexts::ArrayContexts,
     create::commit,
     siblings,
     walk::{
@@ -68,6 +69,7 @@ pub(crate) async fn in_place(
     }
     let Walk { top, memory, .. } = walk;
     let change_set = context.run_lookups(top.len(), in_place_edits(context, top, to, &mut report)).await??;
+    check_losses(conversion, &report.losses)?;
     if !change_set.changes_anything() {
         return Ok(Some(report));
     }
@@ -84,20 +86,24 @@ async fn in_place_edits(
     report: &mut ConversionReport,
 ) -> Result<ChangeSet, NodeError> {
     let path = top.path.clone();
+    let contexts = Arc::new(ArrayContexts::find(context, &top, to).await?);
+    let conversion = || Conversion::new(to, ChunkKeyPolicy::Preserve, contexts.clone(), path.clone());
     let nodes = top.readable();
     let existing = existing_keys(context, &path, nodes.len(), to).await?;
-    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref()).await?;
-    report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     let mut change_set = ChangeSet::default();
+    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    let attributes = stray_attributes(context, &nodes, (to, &converted), existing.as_ref()).await?;
+    report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     let documents = if to == Dialect::V2 { 2 } else { 1 };
     let read = top.all().iter().map(|node| node.own.0.len()).fold(0, usize::saturating_add);
     change_set.reserve(read.saturating_add(nodes.len().saturating_sub(converted.len()).saturating_mul(documents)));
-    let consolidated = copy_consolidated(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    let consolidated = copy_consolidated(context, &nodes, &conversion, existing.as_ref(), &mut change_set).await?;
     drop(nodes);
-    let conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
-    let node_changes = has_copies_above(context, &path, to).await?.then(Vec::new);
+    let conversion = conversion();
+    let node_changes = has_copies_above(context, &mut change_set, &path, to).await?.then(Vec::new);
     let (nodes, losses) = (0, Vec::new());
-    let mut edits = InPlaceEdits { conversion, converted, consolidated, change_set, node_changes, nodes, losses };
+    let mut edits =
+        InPlaceEdits { conversion, converted, attributes, consolidated, change_set, node_changes, nodes, losses };
     edits.add(top)?;
     let InPlaceEdits { mut change_set, node_changes, nodes, mut losses, .. } = edits;
     // Parents come first in the report.
@@ -115,6 +121,8 @@ struct InPlaceEdits {
     conversion: Conversion,
     /// The nodes that have a document of the other dialect.
     converted: HashSet<NodePath>,
+    /// The attributes of v2 that are at the paths of other nodes.
+    attributes: HashMap<Key, Version>,
     /// The documents of groups that get consolidated metadata.
     consolidated: BTreeMap<NodePath, Json>,
     change_set: ChangeSet,
@@ -145,10 +153,12 @@ impl InPlaceEdits {
         }
         self.nodes = self.nodes.saturating_add(1);
         let keys = keys::document_keys(&node.path, to, node.kind, None)?;
-        let own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
-        if let Some((key, _)) = own.0.first() {
-            self.change_set.record_read(key, None);
-        }
+        let found = |key: Key| {
+            let version = self.attributes.get(&key).copied();
+            (key, version)
+        };
+        let own = NodeVersions(keys.into_iter().map(found).collect());
+        own.0.iter().for_each(|(key, version)| self.change_set.record_read(key, *version));
         let stored = match self.consolidated.remove(&node.path) {
             Some(document) => Cow::Owned(StoredNode { document, ..stored.clone() }),
             None => Cow::Borrowed(stored),
@@ -163,39 +173,52 @@ impl InPlaceEdits {
 }
 
 /// Converts nodes one after the other.
-pub(crate) struct Conversion {
+struct Conversion {
     to: Dialect,
     chunks: ChunkKeyPolicy,
+    contexts: Arc<ArrayContexts>,
+    /// The topmost node of the contexts.
+    top: NodePath,
     /// The last original, and its conversion: many nodes of a large tree have the same documents.
-    last: Option<(Arc<StoredNode>, NodeKind, ConvertedNode)>,
+    last: Option<(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)>,
 }
 
 /// The documents of a node in another dialect, in the layout of new ones, and what is lost.
-pub(crate) struct ConvertedNode {
+struct ConvertedNode {
     stored: StoredNode,
-    pub(crate) losses: Vec<Loss>,
+    losses: Vec<Loss>,
 }
 
 impl Conversion {
-    pub(crate) fn new(to: Dialect, chunks: ChunkKeyPolicy) -> Self {
-        Self { to, chunks, last: None }
+    fn new(to: Dialect, chunks: ChunkKeyPolicy, contexts: Arc<ArrayContexts>, top: NodePath) -> Self {
+        Self { to, chunks, contexts, top, last: None }
     }
 
-    pub(crate) fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
-        let is_last = |(stored, kind, _): &(Arc<StoredNode>, NodeKind, ConvertedNode)| {
-            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind
+    fn convert(&mut self, node: &NodeTree) -> Result<&ConvertedNode, NodeError> {
+        let context = self.contexts.at(&node.path, &self.top);
+        let is_last = |(stored, kind, of, _): &(Arc<StoredNode>, NodeKind, ArrayContext, ConvertedNode)| {
+            Arc::ptr_eq(stored, &node.stored) && *kind == node.kind && *of == context
         };
         let last = match self.last.take().filter(is_last) {
             Some(last) => last,
             None => {
-                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks)?;
+                let converted = read_model(node)?.convert(&node.path, self.to, self.chunks, context)?;
                 let Converted { document, losses } = converted;
                 let stored = StoredNode::from_node_document(self.to, &document).formatted();
-                (node.stored.clone(), node.kind, ConvertedNode { stored, losses })
+                (node.stored.clone(), node.kind, context, ConvertedNode { stored, losses })
             }
         };
-        Ok(&self.last.insert(last).2)
+        Ok(&self.last.insert(last).3)
     }
+}
+
+/// Fails if something would be lost that must not be.
+pub(crate) fn check_losses(conversion: &ConvertOptions, losses: &[(NodePath, Loss)]) -> Result<(), NodeError> {
+    if conversion.losses == LossPolicy::Allow || losses.is_empty() {
+        return Ok(());
+    }
+    let (dialect, losses) = (conversion.dialect, losses.to_vec());
+    Err(NodeError::Rejected(NodeRejection::LossyConversion { dialect, losses }))
 }
 
 /// Fails if there are groups below the maximum depth, which were not read.
@@ -223,7 +246,7 @@ async fn existing_keys(
     to: Dialect,
 ) -> Result<Option<HashSet<Key>>, NodeError> {
     let names: &[&str] = match to {
-        Dialect::V2 => &[".zarray", ".zgroup"],
+        Dialect::V2 => &[".zarray", ".zgroup", ".zattrs"],
         Dialect::V3 | Dialect::Draft => &["zarr.json", ".zmetadata"],
     };
     let mut existing = HashSet::new();
@@ -236,12 +259,14 @@ async fn existing_keys(
     Ok(is_complete.then_some(existing))
 }
 
-/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
+/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read. The
+/// documents are among the conditions of the commit.
 async fn already_converted(
     context: &Context,
     nodes: &[&NodeTree],
     to: Dialect,
     existing: Option<&HashSet<Key>>,
+    change_set: &mut ChangeSet,
 ) -> Result<(HashSet<NodePath>, Vec<BrokenNode>), NodeError> {
     let (mut converted, mut unread) = (HashSet::new(), Vec::new());
     for nodes in nodes.chunks(LOOKUP_BATCH) {
@@ -254,6 +279,7 @@ async fn already_converted(
         let snapshot = context.store.snapshot(&named).await?;
         for (path, key) in keys {
             let Some(value) = snapshot.get(&key, None).await? else { continue };
+            change_set.record_read(&key, Some(value.meta.version));
             let document = parse_object(value.bytes().await?);
             if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
                 let (path, dialect) = (path.clone(), Dialect::Draft);
@@ -268,6 +294,33 @@ async fn already_converted(
     Ok((converted, unread))
 }
 
+/// The attributes of v2 at the paths of nodes that have no other document of v2, with their versions.
+async fn stray_attributes(
+    context: &Context,
+    nodes: &[&NodeTree],
+    (to, converted): (Dialect, &HashSet<NodePath>),
+    existing: Option<&HashSet<Key>>,
+) -> Result<HashMap<Key, Version>, NodeError> {
+    let mut found = HashMap::new();
+    if to != Dialect::V2 {
+        return Ok(found);
+    }
+    for nodes in nodes.chunks(LOOKUP_BATCH) {
+        let mut keys = Vec::new();
+        for node in nodes.iter().filter(|node| !converted.contains(&node.path)) {
+            let attributes = keys::document_keys(&node.path, to, node.kind, None)?.into_iter().skip(1);
+            keys.extend(attributes.filter(|key| may_exist(key, existing)));
+        }
+        let snapshot = context.store.snapshot(&keys).await?;
+        for key in keys {
+            if let Some(info) = snapshot.meta(&key).await? {
+                found.insert(key, info.version);
+            }
+        }
+    }
+    Ok(found)
+}
+
 fn may_exist(key: &Key, existing: Option<&HashSet<Key>>) -> bool {
     existing.is_none_or(|existing| existing.contains(key))
 }
@@ -277,15 +330,16 @@ fn may_exist(key: &Key, existing: Option<&HashSet<Key>>) -> bool {
 async fn copy_consolidated(
     context: &Context,
     nodes: &[&NodeTree],
-    to: Dialect,
+    conversion: &impl Fn() -> Conversion,
     existing: Option<&HashSet<Key>>,
     change_set: &mut ChangeSet,
 ) -> Result<BTreeMap<NodePath, Json>, NodeError> {
+    let to = conversion().to;
     let mut documents = BTreeMap::new();
     let groups: Vec<&NodeTree> = nodes.iter().copied().filter(|node| node.kind == NodeKind::Group).collect();
     for groups in groups.chunks(LOOKUP_BATCH) {
-        for (group, key) in with_consolidated(context, groups, to, existing).await? {
-            let copies = copies_below(group, to)?;
+        for (group, key) in with_consolidated(context, groups, to, existing, change_set).await? {
+            let copies = copies_below(group, conversion())?;
             let entries = copies.iter().map(|(below, stored)| ConsolidatedEntry { path: below, node: Some(stored) });
             match (to, copies.first()) {
                 (Dialect::V2 | Dialect::Draft, _) => {
@@ -309,6 +363,7 @@ async fn with_consolidated<'a>(
     groups: &[&'a NodeTree],
     to: Dialect,
     existing: Option<&HashSet<Key>>,
+    change_set: &mut ChangeSet,
 ) -> Result<Vec<(&'a NodeTree, Key)>, NodeError> {
     let mut keys = Vec::new();
     for group in groups {
@@ -318,14 +373,13 @@ async fn with_consolidated<'a>(
         let key = join_key(&node_prefix(&group.path)?, ".zmetadata");
         keys.extend(key.filter(|key| to != Dialect::V3 || may_exist(key, existing)).map(|key| (*group, key)));
     }
-    if to != Dialect::V3 {
-        return Ok(keys);
-    }
     let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&named).await?;
     let mut found = Vec::new();
     for (group, key) in keys {
-        if snapshot.meta(&key).await?.is_some() {
+        let info = snapshot.meta(&key).await?;
+        change_set.record_read(&key, info.map(|info| info.version));
+        if to != Dialect::V3 || info.is_some() {
             found.push((group, key));
         }
     }
@@ -333,8 +387,7 @@ async fn with_consolidated<'a>(
 }
 
 /// The documents of a group and of the readable nodes below it in another dialect, each with its path below the group.
-fn copies_below(group: &NodeTree, to: Dialect) -> Result<Vec<(&str, StoredNode)>, NodeError> {
-    let mut conversion = Conversion::new(to, ChunkKeyPolicy::Preserve);
+fn copies_below(group: &NodeTree, mut conversion: Conversion) -> Result<Vec<(&str, StoredNode)>, NodeError> {
     let mut copies = Vec::new();
     for node in group.readable() {
         let below = node.path.relative_to(&group.path).unwrap_or_default();

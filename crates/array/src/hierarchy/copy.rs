@@ -11,7 +11,7 @@ use std::{
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Loss},
+    convert::Loss,
     zom::{Zom, ZomFormat},
 };
 use zarrd_operations::{ConversionReport, ConvertOptions, Depth, IfExists, NodeRejection};
@@ -20,7 +20,8 @@ use zarrd_store::{
 };
 
 use super::{
-    convert::{Conversion, broken_as_losses, check_convertible},
+    array_contexts::ArrayContexts,
+    convert::{broken_as_losses, check_convertible, check_losses},
     create::commit,
     describe::{Unrepresented, into_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
@@ -89,10 +90,19 @@ pub(crate) async fn copy(
             let (extent, dialect) = (destination.extent.clone(), conversion.dialect);
             let intent = CopyIntent { target: target.clone(), dialect, extent };
             let (unfinished, intend) = Unfinished::begin(context, Unsettled::Copy(intent))?;
-            context.writes()?.commit(vec![intend]).await?;
+            // The place is as empty as it was found, or what appeared there would be erased with a copy that fails.
+            let empty = destination.extent.iter().map(|prefix| Change::CheckEmpty { prefix: prefix.clone() });
+            match context.writes()?.commit(empty.chain([intend]).collect()).await {
+                Ok(_) => {}
+                Err(StoreError::NotEmpty { .. }) => {
+                    unfinished.settled();
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
             (destination, unfinished)
         };
-        match attempt(context, (path, dialect), &destination, unfinished.id(), fence).await {
+        match attempt(context, (path, dialect), (&destination, conversion), unfinished.id(), fence).await {
             Ok(Some(report)) => {
                 unfinished.settled();
                 return Ok(report);
@@ -112,7 +122,7 @@ pub(crate) async fn copy(
 async fn attempt(
     context: &Context,
     (path, dialect): (&NodePath, Option<Dialect>),
-    destination: &Destination,
+    (destination, conversion): (&Destination, &ConvertOptions),
     intent: IntentId,
     fence: Fence,
 ) -> Result<Option<ConversionReport>, NodeError> {
@@ -123,6 +133,7 @@ async fn attempt(
         }
         let before = context.store.watermark().await?;
         let mut copy = Copy::plan(context, path, dialect, destination).await?;
+        check_losses(conversion, &copy.losses)?;
         let mut writers = None;
         if fence != Fence::Open {
             let arrays = copy.arrays.iter().map(|array| array.path.relative().as_bytes());
@@ -182,6 +193,8 @@ struct Copy {
     arrays: Vec<NodeTree>,
     /// The memory of the source's documents.
     memory: Vec<Permit>,
+    /// What the plan depends on in addition to the documents.
+    contexts: ArrayContexts,
     plan: Plan,
     losses: Vec<(NodePath, Loss)>,
 }
@@ -206,12 +219,13 @@ impl Copy {
         let Destination { path: target, dialect: to, place, .. } = destination;
         let (nodes, source) = (top.len(), top.dialect);
         let plan = async {
+            let contexts = ArrayContexts::find(context, &top, *to).await?;
             let documents = top.all().into_iter().flat_map(|node| &node.own.0).cloned().collect();
             let arrays = top.readable().into_iter().filter(|node| node.kind == NodeKind::Array);
             let arrays = arrays.map(NodeTree::without_members).collect();
             let mut losses = Vec::new();
             let zom = moved(top, *to, &mut losses)?;
-            let mut plan = Plan::new(target, &zom, &place.site)?;
+            let mut plan = Plan::new(target, &zom, &place.site, &contexts)?;
             if source == zom.format.dialect() {
                 let lost = std::mem::take(&mut plan.losses).into_iter();
                 let mut lost: Vec<_> = lost.map(|(at, loss)| (rebased(&at, target, path), loss)).collect();
@@ -219,7 +233,7 @@ impl Copy {
                 lost.sort_by_key(|(path, _)| path.ancestors().count());
                 losses.append(&mut lost);
             }
-            Ok(Self { documents, arrays, memory, plan, losses })
+            Ok(Self { documents, arrays, memory, contexts, plan, losses })
         };
         context.run_lookups(nodes, plan).await?
     }
@@ -233,7 +247,7 @@ impl Copy {
         before: Option<Watermark>,
     ) -> Result<Option<CopiedChunks>, NodeError> {
         let (documents, arrays) = (std::mem::take(&mut self.documents), std::mem::take(&mut self.arrays));
-        let (keys, memory) = self.list(context, (path, target), &arrays).await?;
+        let Some((keys, memory)) = self.list(context, (path, target), &arrays).await? else { return Ok(None) };
         let mut all: Vec<Key> = keys.iter().map(|(key, _)| key).cloned().collect();
         let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
         if before.is_some() && context.store.watermark().await? == before {
@@ -248,17 +262,22 @@ impl Copy {
             }
         }
         // While the lock is held, only raw writes of single keys can have changed the chunks.
-        let is_same = fence != Fence::Open && self.list(context, (path, target), &arrays).await?.0 == keys;
+        if fence == Fence::Open {
+            return Ok(None);
+        }
+        let again = self.list(context, (path, target), &arrays).await?;
+        let is_same = again.is_some_and(|(again, _)| again == keys);
         Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
     }
 
-    /// The keys of all chunks within the arrays' shapes, each with that of its copy.
+    /// The keys of all chunks within the arrays' shapes, each with that of its copy; `None` if there are fewer than when
+    /// the copy was planned.
     async fn list(
         &self,
         context: &Context,
         (path, target): (&NodePath, &NodePath),
         arrays: &[NodeTree],
-    ) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
+    ) -> Result<Option<(Vec<(Key, Key)>, Option<Permit>)>, NodeError> {
         let copies = self.plan.top.all().into_iter().filter(|node| node.kind == NodeKind::Array);
         let copies: BTreeMap<&str, &NodeTree> =
             copies.filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
@@ -266,10 +285,14 @@ impl Copy {
         for source in arrays {
             let below = source.path.relative_to(path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
+                let before = listing.keys.len();
                 listing.add(source, copy).await?;
+                if !self.contexts.agree(below, listing.keys.len().saturating_sub(before) as u64) {
+                    return Ok(None);
+                }
             }
         }
-        Ok((listing.keys, listing.memory))
+        Ok(Some((listing.keys, listing.memory)))
     }
 
     /// The last commit of the copy: its documents, and the settlement of its intent.
@@ -378,23 +401,17 @@ impl CopiedChunks {
     }
 }
 
-/// A tree in the model of its dialect, with what that, or another dialect, cannot represent. What planning it reports
-/// too is left out.
+/// A tree in the model of its dialect, with what that cannot represent. The draft has no model of its own: v2 takes its
+/// place if that is the target, since chunks of both have the same fill values, otherwise v3.
 fn moved(source: NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
-    let format = ZomFormat::for_dialect(source.dialect);
-    let mut conversions = Vec::new();
-    if source.dialect != format.dialect() && source.dialect != to && format.dialect() != to {
-        let mut conversion = Conversion::new(to, ChunkKeyPolicy::Preferred);
-        for node in source.readable() {
-            let lost = &conversion.convert(node)?.losses;
-            conversions.extend(lost.iter().map(|loss| (node.path.clone(), loss.clone())));
-        }
-    }
+    let format = match (source.dialect, to) {
+        (Dialect::Draft, Dialect::V2) => ZomFormat::V2,
+        (dialect, _) => ZomFormat::for_dialect(dialect),
+    };
     let mut unrepresented = Unrepresented::default();
     let root = into_zom(source, format, &mut unrepresented)?;
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
-    losses.append(&mut conversions);
     Ok(Zom { format, root })
 }
 

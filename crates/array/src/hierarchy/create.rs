@@ -8,9 +8,10 @@ use zarrd_meta::{
     zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use zarrd_operations::{IfExists, LossPolicy, NodeRejection};
-use zarrd_store::{ChangeOutcome, StoreError};
+use zarrd_store::{ChangeOutcome, StoreError, Writes};
 
 use super::{
+    array_contexts::ArrayContexts,
     differences::{Declared, differences},
     options::{CreateAction, CreateOptions},
     parent::ParentContext,
@@ -70,7 +71,7 @@ pub(crate) async fn attempt(
     let (declared, site, at) = (zom.clone(), place.site.clone(), path.clone());
     let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
     let planned = context.run_on_documents(bytes, move || {
-        let plan = Plan::new(&at, &declared, &site)?;
+        let plan = Plan::new(&at, &declared, &site, &ArrayContexts::default())?;
         if site.dialect == Dialect::Draft {
             // Fail now if the v3 model cannot represent the result, rather than after it is stored.
             plan.check_representable()?;
@@ -126,7 +127,9 @@ async fn change(
         Some(current) => {
             let format = ZomFormat::for_dialect(plan.top.dialect);
             let differences = differences(Declared::Planned(&plan.top), format, current, MAX_VIOLATIONS)?;
-            if differences.is_empty() {
+            let replaces_counterpart = existing == IfExists::Replace
+                && place.counterpart.as_ref().is_some_and(|counterpart| counterpart.differs());
+            if differences.is_empty() && !replaces_counterpart {
                 change.materialize_implicit(current, &plan.top);
                 match (change.is_empty(), current.is_implicit()) {
                     (true, _) => CreateAction::Unchanged,
@@ -135,6 +138,9 @@ async fn change(
                 }
             } else if existing == IfExists::Replace {
                 change.replace(current, &plan.top)?;
+                if let Some(counterpart) = &place.counterpart {
+                    change.replace_counterpart(&mut change_set, current, &plan.top, counterpart)?;
+                }
                 CreateAction::Replaced
             } else {
                 return Err(NodeError::Rejected(NodeRejection::NodeConflict { path: path.clone(), differences }));
@@ -147,12 +153,10 @@ async fn change(
     change.apply(context, &mut change_set, &plan.top, existing).await?;
     place.parents(context, path, &mut change_set, &mut change.node_changes)?;
     place.record_reads(&mut change_set);
-    let groups: Vec<&NodePath> = match (current, effect) {
-        (Some(current), CreateAction::Replaced) => {
-            current.all().into_iter().filter(|node| node.kind == NodeKind::Group).map(|node| &node.path).collect()
-        }
-        _ => Vec::new(),
-    };
+    let groups = current.into_iter().flat_map(NodeTree::all).filter(|node| node.kind == NodeKind::Group);
+    // What other programs write is mounted, and has no conditions.
+    let groups = groups.map(|node| &node.path).filter(|group| context.guarantees_at(group).writes != Writes::None);
+    let groups: Vec<&NodePath> = groups.collect();
     update_consolidated_metadata(context, &mut change_set, path, &groups, &change).await?;
     Ok((effect, change_set))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
     documents::write::{StoredNode, strip_consolidated},
     extensions::Link,
     json::Json,
@@ -13,7 +13,7 @@ use zarrd_meta::{
 use zarrd_operations::{BrokenNode, LinkTarget, NodeInfo};
 use zarrd_store::until_unchanged;
 
-use super::{options::DescribedNode, walk::walker::Walk};
+use super::{array_contexts::has_named_arrays, options::DescribedNode, walk::walker::Walk};
 use crate::{
     context::Context,
     error::ArrayError,
@@ -47,7 +47,7 @@ pub(crate) async fn describe(
     walk: Walk,
     mapped: Option<Dialect>,
 ) -> Result<DescribedNode, NodeError> {
-    let Walk { top, other, memory, .. } = walk;
+    let Walk { top, other, relation, memory } = walk;
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
@@ -66,7 +66,7 @@ pub(crate) async fn describe(
     };
     let memory = Arc::new(memory);
     let info = NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links };
-    Ok(DescribedNode { info, memory })
+    Ok(DescribedNode { info, relation, memory })
 }
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out. The memory of the tree is
@@ -77,7 +77,7 @@ pub(crate) fn into_zom(
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
     let mut describer = Describer { format, unrepresented, last: None };
-    let document = describer.document(&tree)?;
+    let document = describer.document(&tree, ArrayContext::default())?;
     describer.node(tree, document)
 }
 
@@ -86,7 +86,7 @@ struct Describer<'a> {
     format: ZomFormat,
     unrepresented: &'a mut Unrepresented,
     /// The last description without losses: most groups of a large tree have the same documents.
-    last: Option<(Arc<StoredNode>, NodeKind, Json)>,
+    last: Option<(Arc<StoredNode>, NodeKind, ArrayContext, Json)>,
 }
 
 impl Describer<'_> {
@@ -95,10 +95,12 @@ impl Describer<'_> {
         if tree.kind == NodeKind::Array {
             return Ok(Node::Array(document));
         }
+        let is_in_named_group = tree.dialect != self.format.dialect() && has_named_arrays(&tree);
+        let context = ArrayContext { is_in_named_group, ..ArrayContext::default() };
         let Some(members) = tree.members else { return Ok(Node::Group(Group { document, members: None })) };
         let mut readable = Members::with_capacity(members.len());
         for (name, member) in members {
-            match self.member_document(&member)? {
+            match self.member_document(&member, context)? {
                 Ok(document) => drop(readable.insert(name, self.node(member, document)?)),
                 Err(problem) => self.unrepresented.broken.push(problem.at(member.path, member.dialect)),
             }
@@ -107,30 +109,31 @@ impl Describer<'_> {
     }
 
     /// The document of a member, or the reason why it is left out.
-    fn member_document(&mut self, member: &NodeTree) -> Result<Result<Json, Broken>, NodeError> {
+    fn member_document(&mut self, member: &NodeTree, context: ArrayContext) -> Result<Result<Json, Broken>, NodeError> {
         if let Some(broken) = &member.broken {
             return Ok(Err(Broken::clone(broken)));
         }
-        match self.document(member) {
+        match self.document(member, context) {
             Ok(document) => Ok(Ok(document)),
             Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
             Err(error) => Err(error),
         }
     }
 
-    fn document(&mut self, node: &NodeTree) -> Result<Json, NodeError> {
-        if let Some((stored, kind, document)) = &self.last
+    fn document(&mut self, node: &NodeTree, context: ArrayContext) -> Result<Json, NodeError> {
+        if let Some((stored, kind, of, document)) = &self.last
             && Arc::ptr_eq(stored, &node.stored)
             && *kind == node.kind
+            && *of == context
         {
             return Ok(document.clone());
         }
         let before = self.unrepresented.losses.len();
-        let document = without_consolidated(node, self.format, &mut self.unrepresented.losses)?;
+        let document = converted_document(node, self.format, context, &mut self.unrepresented.losses)?;
         // The document of an array of the draft also depends on its path.
         let is_general = node.kind == NodeKind::Group || node.dialect != Dialect::Draft;
         let is_general = is_general && self.unrepresented.losses.len() == before;
-        self.last = is_general.then(|| (node.stored.clone(), node.kind, document.clone()));
+        self.last = is_general.then(|| (node.stored.clone(), node.kind, context, document.clone()));
         Ok(document)
     }
 }
@@ -150,6 +153,16 @@ pub(crate) fn without_consolidated(
     version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
+    converted_document(branch, version, ArrayContext::default(), losses)
+}
+
+/// The document of a node with some context in a dialect's model.
+fn converted_document(
+    branch: &NodeTree,
+    version: ZomFormat,
+    context: ArrayContext,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
         let document = branch.stored.node_document(to);
@@ -160,7 +173,7 @@ pub(crate) fn without_consolidated(
     }
     // Chunk keys of v2 are valid in v3.
     let chunks = if branch.dialect == Dialect::V2 { ChunkKeyPolicy::Preserve } else { ChunkKeyPolicy::Preferred };
-    let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
+    let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks, context)?;
     losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
     Ok(document)
 }

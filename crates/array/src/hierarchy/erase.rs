@@ -8,7 +8,7 @@ use super::{
     create::commit,
     walk::{
         mode::{Top, WalkOptions},
-        walker::walk,
+        walker::{versions_at, walk},
     },
 };
 use crate::{
@@ -28,6 +28,8 @@ pub(crate) async fn attempt(
     dialect: Option<Dialect>,
     condition: &Precondition,
 ) -> Result<Option<KeyCount>, NodeError> {
+    // What else is at the path, or is not, when the node is found: it is erased with the node.
+    let around = versions_at(context, path).await?;
     let options = WalkOptions { top: Top::Any, ..WalkOptions::new(Depth::Levels(0)) };
     let top = walk(context, path, dialect, options).await?.top;
     let version = (!top.is_implicit()).then(|| top.own.version());
@@ -38,6 +40,10 @@ pub(crate) async fn attempt(
     let mut change_set = ChangeSet::default();
     for (key, version) in &top.own.0 {
         change_set.record_read(key, *version);
+    }
+    around.iter().for_each(|(key, version)| change_set.record_read(key, *version));
+    if top.dialect == Dialect::Draft && top.is_implicit() {
+        extent.keys.iter().filter(|key| key.name() != "zarr.json").for_each(|key| change_set.record_read(key, None));
     }
     let mut erased = KeyCount::exact(0);
     for prefix in &extent.prefixes {

@@ -6,6 +6,7 @@
 //! these are current. Changes that take several commits ([`copy`], [`shrink`]) start with an [intent](intents), from
 //! which they are settled after an interruption.
 
+pub(crate) mod array_contexts;
 pub(crate) mod convert;
 pub(crate) mod copy;
 pub(crate) mod create;
@@ -25,4 +26,5 @@ pub(crate) mod resulting;
 pub(crate) mod shrink;
 pub(crate) mod siblings;
 pub(crate) mod stray_keys;
+pub(crate) mod undecoded;
 pub(crate) mod walk;

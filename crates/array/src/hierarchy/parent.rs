@@ -29,6 +29,7 @@ use crate::{
         tree::{NodeKind, empty_group},
     },
     node::{
+        counterpart::Counterpart,
         keys::{invalid_document, join_key, node_prefix},
         resolved::{DraftHierarchy, ResolvedNode},
     },
@@ -43,6 +44,8 @@ pub(crate) struct ParentContext {
     versions_read: Vec<(Key, Option<StoreVersion>)>,
     /// The draft hierarchy that has to be created for the node.
     new_root: Option<Arc<DraftHierarchy>>,
+    /// What the other one of v2 and v3 has at the path of an existing node.
+    pub(crate) counterpart: Option<Arc<Counterpart>>,
 }
 
 impl ParentContext {
@@ -75,7 +78,14 @@ impl ParentContext {
         // A ZOM of the v2 model is meant for v2; the v3 model is that of the draft too.
         let alike = |dialect: &Dialect| ZomFormat::for_dialect(*dialect) == version;
         let dialect = dialect.or(existing.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
-        let mut place = Self { site: Target { dialect, root: None }, around, versions_read, new_root: None };
+        let counterpart = match context.resolve_node(path, Some(dialect)).await {
+            Ok(Some(ResolvedNode::Array(resolved))) => resolved.counterpart.clone(),
+            Ok(Some(ResolvedNode::Group(resolved))) => resolved.counterpart.clone(),
+            Ok(None) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let site = Target { dialect, root: None };
+        let mut place = Self { site, around, versions_read, new_root: None, counterpart };
         if dialect == Dialect::Draft {
             place.find_root(context, path).await?;
         }
@@ -125,7 +135,7 @@ impl ParentContext {
     /// The existing tree, be it broken.
     pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<Walk>, NodeError> {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
-            return Ok(Some(Walk { top: broken, other: Vec::new(), memory: Vec::new() }));
+            return Ok(Some(Walk { top: broken, other: Vec::new(), relation: None, memory: Vec::new() }));
         }
         let options = WalkOptions { top: Top::Any, ..WalkOptions::new(Depth::All) };
         match walk(context, path, Some(self.site.dialect), options).await {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use zarrd_meta::{Dialect, NodePath, documents::NodePatch};
+use zarrd_meta::{
+    Dialect, NodePath,
+    documents::{NodePatch, write::StoredNode},
+};
 use zarrd_operations::{Depth, NodeRejection};
 use zarrd_store::{Precondition, StoreError};
 
@@ -10,7 +13,10 @@ use super::{
     create::commit,
     intents::{Unfinished, Unsettled},
     shrink::{ShrinkIntent, finish, shrinks},
-    walk::{mode::WalkOptions, walker::walk},
+    walk::{
+        mode::WalkOptions,
+        walker::{ancestors, walk},
+    },
 };
 use crate::{
     context::Context,
@@ -22,9 +28,13 @@ use crate::{
         error::NodeError,
         keys,
         model::{NodeModel, read_model},
-        tree::{NodeKind, NodeTree, group_tree},
+        tree::{NodeKind, NodeTree, from_document},
     },
-    node::{read_set::NodeVersions, resolved::ResolvedNode},
+    node::{
+        counterpart::{Counterpart, CounterpartNode},
+        read_set::NodeVersions,
+        resolved::ResolvedNode,
+    },
 };
 
 /// One attempt to update a node; returns its dialect, or `None` if it changed meanwhile.
@@ -42,9 +52,12 @@ pub(crate) async fn attempt(
     let (change_set, dialect) = match context.resolve_node(path, dialect).await? {
         Some(ResolvedNode::Array(resolved)) => {
             check_precondition(Some(resolved.version()))?;
-            if let Some(broken) = &resolved.unreadable_attributes {
+            let counterpart = resolved.counterpart.as_deref().filter(|counterpart| counterpart.array().is_some());
+            let broken = counterpart.and_then(|counterpart| counterpart.unreadable_attributes.as_ref());
+            if let Some(broken) = resolved.unreadable_attributes.as_ref().or(broken) {
                 return Err(ArrayError::Broken(broken.clone()).into());
             }
+            let resolved = resolved.for_change()?;
             let change_set = plan_array_update(context, path, &resolved, changes).await?;
             let dialect = resolved.array.model().dialect;
             if shrinks(resolved.array.model(), changes) {
@@ -52,10 +65,27 @@ pub(crate) async fn attempt(
             }
             (change_set, dialect)
         }
-        _ => {
+        resolved => {
+            let mut change_set = ChangeSet::default();
+            let mut counterpart = None;
+            match &resolved {
+                Some(ResolvedNode::Group(group)) => {
+                    change_set.record_reads(&group.read_set);
+                    counterpart = group.counterpart.clone();
+                }
+                // That a group is implicit rests on the absence of documents at its path and of arrays above it.
+                _ => {
+                    let (_, versions) = ancestors(context, path).await?;
+                    versions.iter().for_each(|(key, version)| change_set.record_read(key, *version));
+                }
+            }
             let top = walk(context, path, dialect, WalkOptions::new(Depth::Levels(0))).await?.top;
             check_precondition((!top.is_implicit()).then(|| top.own.version()))?;
-            (plan_group_update(context, &top, changes).await?, top.dialect)
+            if resolved.is_none() && !top.is_implicit() {
+                return Ok(None);
+            }
+            plan_group_update(context, &mut change_set, &top, counterpart.as_deref(), changes).await?;
+            (change_set, top.dialect)
         }
     };
     if !change_set.changes_anything() {
@@ -88,28 +118,28 @@ async fn shrink(
     Ok(Some(dialect))
 }
 
-async fn plan_group_update(context: &Context, top: &NodeTree, changes: &NodePatch) -> Result<ChangeSet, NodeError> {
+/// Plans the update of a group, and of the group that the other one of v2 and v3 has at its path.
+async fn plan_group_update(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    top: &NodeTree,
+    counterpart: Option<&Counterpart>,
+    changes: &NodePatch,
+) -> Result<(), NodeError> {
     let path = &top.path;
-    let mut change_set = ChangeSet::default();
     let mut node_changes = Vec::new();
-    update_group_documents(&mut change_set, &mut node_changes, top, changes)?;
-    let other = match top.dialect {
-        Dialect::V3 => Some(Dialect::V2),
-        Dialect::V2 => Some(Dialect::V3),
-        Dialect::Draft => None,
-    };
-    if let Some(other) = other.filter(|_| !top.is_implicit()) {
-        match context.resolve_node(path, Some(other)).await {
-            // Only a group with a document of its own is a counterpart, so nothing below it is read.
-            Ok(Some(ResolvedNode::Group(twin))) if twin.model.is_some() => {
-                update_group_documents(&mut change_set, &mut node_changes, &group_tree(path, *twin), changes)?;
-            }
-            Ok(_) | Err(ArrayError::Document { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+    if let Some(rejection) = counterpart.filter(|counterpart| !counterpart.allows_changes(None))
+        && let Some(differ) = rejection.rejection(path, &top.own)
+    {
+        return Err(ArrayError::DialectsDiffer(differ).into());
     }
-    update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
-    Ok(change_set)
+    update_group_documents(change_set, &mut node_changes, top, changes)?;
+    if let Some(Counterpart { node: CounterpartNode::Group(model), versions, .. }) = counterpart {
+        let stored = StoredNode::new(model.dialect, &model.document, &model.attributes);
+        let other = from_document(path.clone(), model.dialect, NodeKind::Group, stored, versions.clone());
+        update_group_documents(change_set, &mut node_changes, &other, changes)?;
+    }
+    update_consolidated_metadata(context, change_set, path, &[], &node_changes).await
 }
 
 fn update_group_documents(
@@ -123,6 +153,10 @@ fn update_group_documents(
     let mut own = group.own.clone();
     if group.is_implicit() {
         let keys = keys::document_keys(&group.path, group.dialect, NodeKind::Group, group.root.as_ref())?;
+        if group.dialect == Dialect::Draft {
+            let arrays = keys::document_keys(&group.path, group.dialect, NodeKind::Array, group.root.as_ref())?;
+            arrays.iter().for_each(|key| change_set.record_read(key, None));
+        }
         own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
     }
     for (key, version) in &own.0 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use zarrd_meta::{
     Dialect, NodePath,
-    convert::{ChunkKeyPolicy, Converted, Loss},
+    convert::{ArrayContext, ChunkKeyPolicy, Converted, Loss},
     documents::write::StoredNode,
     json::Json,
     names,
@@ -12,7 +12,10 @@ use zarrd_meta::{
 };
 use zarrd_store::{Key, Prefix};
 
-use super::describe::node_alone;
+use super::{
+    array_contexts::{ArrayContexts, has_dimension_names},
+    describe::node_alone,
+};
 use crate::{
     error::ArrayError,
     metadata::{
@@ -42,10 +45,19 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
-    pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
-        let mut planner =
-            Planner { from: zom.format.dialect(), site, losses: Vec::new(), last: Arc::default(), planned: None };
-        let mut top = planner.branch(path, &zom.root)?;
+    ///
+    /// `contexts` are those of the arrays that it is a copy of.
+    pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target, contexts: &ArrayContexts) -> Result<Self, NodeError> {
+        let mut planner = Planner {
+            from: zom.format.dialect(),
+            site,
+            contexts,
+            top: path,
+            losses: Vec::new(),
+            last: Arc::default(),
+            planned: None,
+        };
+        let mut top = planner.branch(path, &zom.root, false)?;
         let losses = planner.losses;
         let keys = keys::document_keys(path, top.dialect, top.kind, top.root.as_ref())?;
         top.own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
@@ -80,28 +92,33 @@ struct Planner<'a> {
     /// The dialect of the documents that were declared.
     from: Dialect,
     site: &'a Target,
+    contexts: &'a ArrayContexts,
+    top: &'a NodePath,
     losses: Vec<(NodePath, Loss)>,
     /// The last documents: most groups of a large tree have the same, which they then share.
     last: Arc<StoredNode>,
     /// The declaration of the last documents, if nothing is lost and they do not depend on the path.
-    planned: Option<(Json, NodeKind)>,
+    planned: Option<(Json, NodeKind, ArrayContext)>,
 }
 
 impl Planner<'_> {
-    fn branch(&mut self, path: &NodePath, node: &Node) -> Result<NodeTree, NodeError> {
+    fn branch(&mut self, path: &NodePath, node: &Node, is_in_named_group: bool) -> Result<NodeTree, NodeError> {
         let kind = match node {
             Node::Array(_) => NodeKind::Array,
             Node::Group(_) => NodeKind::Group,
         };
         let site = self.site;
         let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
-        let stored = self.stored(path, node.document(), kind, keys.first())?;
+        let mut context = self.contexts.at(path, self.top);
+        context.is_in_named_group |= is_in_named_group;
+        let stored = self.stored((path, context), node.document(), kind, keys.first())?;
         let members = match node {
             Node::Group(Group { members: Some(members), .. }) => {
                 let mut planned = Members::with_capacity(members.len());
+                let is_named = self.from != site.dialect && members.values().any(is_named_array);
                 for (name, member) in members {
                     let path = child(path, name, site.dialect)?;
-                    planned.insert(name.clone(), self.branch(&path, member)?);
+                    planned.insert(name.clone(), self.branch(&path, member, is_named)?);
                 }
                 Some(planned)
             }
@@ -114,13 +131,14 @@ impl Planner<'_> {
     /// The documents of a node, the first of which has this key.
     fn stored(
         &mut self,
-        path: &NodePath,
+        (path, context): (&NodePath, ArrayContext),
         document: &Json,
         kind: NodeKind,
         key: Option<&Key>,
     ) -> Result<Arc<StoredNode>, NodeError> {
         let (site, from) = (self.site, self.from);
-        if self.planned.as_ref().is_some_and(|(declared, of)| declared == document && *of == kind) {
+        if self.planned.as_ref().is_some_and(|(declared, of, at)| declared == document && *of == kind && *at == context)
+        {
             return Ok(self.last.clone());
         }
         let losses = self.losses.len();
@@ -136,7 +154,8 @@ impl Planner<'_> {
         let mut stored = StoredNode::from_node_document(from, document);
         let mut model = read(from, &stored)?;
         if from != site.dialect {
-            let Converted { document, losses: lost } = model.convert(path, site.dialect, ChunkKeyPolicy::Preferred)?;
+            let Converted { document, losses: lost } =
+                model.convert(path, site.dialect, ChunkKeyPolicy::Preferred, context)?;
             self.losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
             stored = StoredNode::from_node_document(site.dialect, &document);
             model = read(site.dialect, &stored)?;
@@ -153,9 +172,13 @@ impl Planner<'_> {
         }
         // The chunk keys of an array of the draft have its path.
         let is_general = kind == NodeKind::Group || site.dialect != Dialect::Draft;
-        self.planned = (is_general && self.losses.len() == losses).then(|| (document.clone(), kind));
+        self.planned = (is_general && self.losses.len() == losses).then(|| (document.clone(), kind, context));
         Ok(self.last.clone())
     }
+}
+
+fn is_named_array(node: &Node) -> bool {
+    matches!(node, Node::Array(document) if has_dimension_names(document))
 }
 
 /// The path of a member. Fails if the dialect does not allow its name.

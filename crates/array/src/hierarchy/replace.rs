@@ -27,9 +27,11 @@ use crate::{
         consolidated::{NodeChange, NodeChanges},
         error::NodeError,
         keys::{self, is_at_or_below},
+        model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},
     },
     node::{
+        counterpart::{Counterpart, CounterpartNode},
         keys::{join_key, node_prefix},
         read_set::NodeVersions,
     },
@@ -126,6 +128,48 @@ impl<'a> TreeDiff<'a> {
         Ok(())
     }
 
+    /// Replaces what the other one of v2 and v3 has at the path of the topmost node, if that node stays: the attributes of
+    /// a group, and everything else by nothing. The counterpart of an array is erased with each change of the array.
+    pub(crate) fn replace_counterpart(
+        &mut self,
+        change_set: &mut ChangeSet,
+        current: &'a NodeTree,
+        planned: &'a NodeTree,
+        counterpart: &Counterpart,
+    ) -> Result<(), NodeError> {
+        if self.erased.iter().any(|erased| erased.path == current.path) {
+            return Ok(());
+        }
+        let Counterpart { node, versions, .. } = counterpart;
+        versions.0.iter().for_each(|(key, version)| change_set.record_read(key, *version));
+        match (node, read_model(planned)?) {
+            (_, NodeModel::Array(_)) => {
+                if counterpart.differs() && !self.set.iter().any(|placement| placement.node.path == planned.path) {
+                    self.set.push(NodePlacement::replacing(&current.own, planned, None));
+                }
+            }
+            (CounterpartNode::Group(other), NodeModel::Group(planned)) => {
+                let before = StoredNode::new(other.dialect, &other.document, &other.attributes);
+                let after = match other.dialect {
+                    Dialect::V2 => StoredNode::new(other.dialect, &other.document, &planned.attributes),
+                    Dialect::V3 | Dialect::Draft => {
+                        let attributes = Change::SetFormatted(planned.attributes);
+                        StoredNode::single_document(other.document.with("attributes", attributes))
+                    }
+                };
+                if change_set.rewrite(versions, Some(&before), &after) {
+                    record_change(&mut self.node_changes, &current.path, other.dialect, Some(after));
+                }
+            }
+            (CounterpartNode::Array(_) | CounterpartNode::Unreadable, NodeModel::Group(_)) => {
+                versions.keys().cloned().for_each(|key| change_set.erase(key));
+                let other = if planned.dialect == Dialect::V2 { Dialect::V3 } else { Dialect::V2 };
+                record_change(&mut self.node_changes, &current.path, other, None);
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the difference to a change set. `top` is the topmost planned node.
     pub(crate) async fn apply(
         &mut self,
@@ -146,7 +190,7 @@ impl<'a> TreeDiff<'a> {
             for key in extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")) {
                 change_set.erase(key);
             }
-            record_change(&mut self.node_changes, &node.path, node.dialect, None);
+            record_erased(&mut self.node_changes, &node.path, node.dialect);
         }
         let empty = stray_keys::empty_prefixes(context, &self.set).await?;
         // Documents of a draft hierarchy are not below the prefixes of its nodes.
@@ -155,7 +199,14 @@ impl<'a> TreeDiff<'a> {
             Some(_) if !is_draft => BTreeMap::new(),
             Some(_) | None => siblings::find(context, top, &self.set).await?,
         };
-        stray_keys::settle(context, change_set, &self.set, &erased_paths, existing, empty).await?;
+        match empty {
+            // Whatever existed at the place would have been looked at.
+            Some(places) => places.into_iter().for_each(|place| change_set.check_empty(place)),
+            None => {
+                let erased = stray_keys::settle(context, change_set, &self.set, &erased_paths, existing).await?;
+                erased.iter().for_each(|array| record_erased(&mut self.node_changes, &array.path, array.dialect));
+            }
+        }
         let mut last = LastDocument::default();
         let with_attributes = self.set.iter().filter(|placement| placement.node.dialect == Dialect::V2).count();
         change_set.reserve(self.set.len().saturating_add(with_attributes));
@@ -177,6 +228,9 @@ impl<'a> TreeDiff<'a> {
             }
             let erased = if is_erased || is_orphan { &siblings } else { &BTreeMap::new() };
             place_documents(change_set, placement, &placement.documents(&mut last), &siblings, erased)?;
+            if !is_erased {
+                record_other_dialect(change_set, node, &siblings);
+            }
             erase_counterpart(&mut self.node_changes, change_set, node, before, &siblings);
         }
         Ok(())
@@ -209,6 +263,26 @@ fn erase_counterpart(
         change_set.erase(key);
     }
     record_change(node_changes, &node.path, other, None);
+}
+
+/// Makes the commit depend on what the other one of v2 and v3 has at the path of a node, or has not.
+fn record_other_dialect(change_set: &mut ChangeSet, node: &NodeTree, siblings: &BTreeMap<Key, StoreVersion>) {
+    let names: &[&str] = match node.dialect {
+        Dialect::V3 => &[".zarray", ".zgroup"],
+        Dialect::V2 => &["zarr.json"],
+        Dialect::Draft => return,
+    };
+    let Ok(prefix) = node_prefix(&node.path) else { return };
+    for key in names.iter().filter_map(|name| join_key(&prefix, name)) {
+        change_set.record_read(&key, siblings.get(&key).copied());
+    }
+}
+
+/// Records that a node is erased with everything below it, which has documents of both v2 and v3.
+fn record_erased(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: Dialect) {
+    if dialect != Dialect::Draft {
+        [Dialect::V2, Dialect::V3].into_iter().for_each(|dialect| record_change(node_changes, path, dialect, None));
+    }
 }
 
 /// Records the change of a node, if consolidated metadata can have it.

@@ -53,7 +53,8 @@ pub(crate) fn shrinks(model: &ArrayModel, changes: &NodePatch) -> bool {
 pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
     for _ in 0..ATTEMPTS {
         let resolved = match context.resolve_node(&shrink.path, Some(shrink.dialect)).await {
-            Ok(Some(ResolvedNode::Array(resolved))) => resolved,
+            // Chunks within the larger of two shapes stay.
+            Ok(Some(ResolvedNode::Array(resolved))) => resolved.for_change()?,
             // The array is gone, and its chunks with it.
             Ok(Some(ResolvedNode::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
                 return settle(context, vec![Change::RemoveIntent { id }])

@@ -34,28 +34,24 @@ pub(crate) async fn empty_prefixes(
     Ok(first_key(context, &places).await?.is_none().then_some(places))
 }
 
-/// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
-/// documents, each with the versions of its current ones; `erased` are those that the commit erases with everything
-/// below them; `empty` are the [prefixes](empty_prefixes) of the whole tree, if these are empty.
-pub(crate) async fn settle(
+/// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure; returns the arrays
+/// at whose places keys are erased. `nodes` get documents, each with the versions of its current ones; `erased` are
+/// those that the commit erases with everything below them.
+pub(crate) async fn settle<'n>(
     context: &Context,
     change_set: &mut ChangeSet,
-    nodes: &[NodePlacement<'_>],
+    nodes: &[NodePlacement<'n>],
     erased: &BTreeSet<NodePath>,
     existing: IfExists,
-    empty: Option<Vec<Prefix>>,
-) -> Result<(), NodeError> {
+) -> Result<Vec<&'n NodeTree>, NodeError> {
     let is_new_array = |placement: &&NodePlacement<'_>| {
         placement.node.kind == NodeKind::Array && placement.is_new() && !is_at_or_below(erased, &placement.node.path)
     };
-    let arrays: Vec<&NodeTree> = nodes.iter().filter(is_new_array).map(|placement| placement.node).collect();
+    let arrays: Vec<&'n NodeTree> = nodes.iter().filter(is_new_array).map(|placement| placement.node).collect();
     if existing == IfExists::Adopt || arrays.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    if let Some(places) = empty {
-        places.into_iter().for_each(|place| change_set.check_empty(place));
-        return Ok(());
-    }
+    let mut cleared = Vec::new();
     for array in arrays {
         let places = node_prefixes(array)?;
         match (first_key(context, &places).await?, existing) {
@@ -63,11 +59,14 @@ pub(crate) async fn settle(
             (Some(key), IfExists::Fail) => {
                 return Err(NodeError::Rejected(NodeRejection::StrayKeys { path: array.path.clone(), key }));
             }
-            (Some(_), IfExists::Replace) => places.into_iter().for_each(|place| change_set.erase_prefix(place)),
+            (Some(_), IfExists::Replace) => {
+                places.into_iter().for_each(|place| change_set.erase_prefix(place));
+                cleared.push(array);
+            }
             (Some(_), IfExists::Adopt) => {}
         }
     }
-    Ok(())
+    Ok(cleared)
 }
 
 /// The prefixes of a node, including everything below it.

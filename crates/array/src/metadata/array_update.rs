@@ -1,6 +1,6 @@
 //! Updating the documents of an array.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
@@ -15,12 +15,7 @@ use super::{
 };
 use crate::{
     context::Context,
-    error::ArrayError,
-    node::{
-        keys::{join_key, node_prefix},
-        read_set::NodeVersions,
-        resolved::{ResolvedArray, ResolvedNode},
-    },
+    node::{read_set::NodeVersions, resolved::ResolvedArray},
 };
 
 /// The changes of a commit that update an array's metadata.
@@ -66,7 +61,10 @@ impl ArrayMetadataUpdate {
     }
 }
 
-/// Plans the update of an array.
+/// Plans the update of an array, which was resolved [for a change](ResolvedArray::for_change).
+///
+/// All documents of v2 and v3 at the path, or their absence, are among the preconditions. Documents of different shapes
+/// get the same one: that of the update, or else the larger one.
 pub(crate) async fn plan_array_update(
     context: &Context,
     path: &NodePath,
@@ -76,13 +74,22 @@ pub(crate) async fn plan_array_update(
     let mut change_set = ChangeSet::default();
     change_set.record_reads(&resolved.read_set);
     let mut node_changes = Vec::new();
-    let model = resolved.array.model();
-    let changed = update_array_document(&mut change_set, &mut node_changes, path, model, &resolved.versions, changes)?;
-    if (changed || model.dialect != Dialect::V3)
-        && let Some(twin) = counterpart_document(context, path, resolved).await?
+    let model = resolved.document_model();
+    let mut changes = Cow::Borrowed(changes);
+    if changes.shape.is_none() && resolved.has_two_shapes() {
+        changes.to_mut().shape = Some(resolved.array.model().view_shape());
+    }
+    update_array_document(&mut change_set, &mut node_changes, path, &model, &resolved.versions, &changes)?;
+    if let Some(counterpart) = &resolved.counterpart
+        && let Some(other) = counterpart.array()
     {
-        change_set.record_reads(&twin.read_set);
-        update_array_document(&mut change_set, &mut node_changes, path, twin.array.model(), &twin.versions, changes)?;
+        // A view of the counterpart may start elsewhere.
+        let stored = changes.shape.iter().flatten().zip(&model.view_offset);
+        let view = stored.map(|(extent, origin)| extent.saturating_add(*origin)).zip(&other.view_offset);
+        let shape: Vec<u64> = view.map(|(extent, origin)| extent.saturating_sub(*origin)).collect();
+        let shape = changes.shape.is_some().then_some(shape);
+        let changes = NodePatch { shape, ..NodePatch::clone(&changes) };
+        update_array_document(&mut change_set, &mut node_changes, path, other, &counterpart.versions, &changes)?;
     }
     update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
     Ok(change_set)
@@ -110,40 +117,10 @@ pub(crate) fn stored_array(model: &ArrayModel) -> StoredNode {
     StoredNode::new(model.dialect, &model.document, &model.attributes)
 }
 
-/// The same array over the same chunks in the other of v2 and v3.
-async fn counterpart_document(
-    context: &Context,
-    path: &NodePath,
-    resolved: &ResolvedArray,
-) -> Result<Option<Arc<ResolvedArray>>, NodeError> {
-    let model = resolved.array.model();
-    let other = match model.dialect {
-        Dialect::V3 => Dialect::V2,
-        Dialect::V2 => Dialect::V3,
-        Dialect::Draft => return Ok(None),
-    };
-    let zarr_json = join_key(&node_prefix(path)?, "zarr.json");
-    if other == Dialect::V3 && zarr_json.is_some_and(|key| resolved.read_set.version_of(&key) == Some(None)) {
-        return Ok(None);
-    }
-    match context.resolve_node(path, Some(other)).await {
-        Ok(Some(ResolvedNode::Array(twin))) => Ok(are_counterparts(model, twin.array.model()).then_some(twin)),
-        // A node that cannot be read is no counterpart.
-        Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// True if two arrays at one path have the same elements in the same chunks.
-fn are_counterparts(one: &ArrayModel, other: &ArrayModel) -> bool {
-    one.shape == other.shape
-        && one.data_type == other.data_type
-        && one.grid == other.grid
-        && one.chunk_keys == other.chunk_keys
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
     use zarrd_meta::documents::ElementImpact;
     use zarrd_store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};

@@ -60,7 +60,8 @@ pub(crate) struct NodeChange {
 }
 
 /// Adds the update of consolidated metadata for changed nodes to a change set: in `top`, in the groups above it, and in
-/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created.
+/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created. Each
+/// document that may have it is among the conditions of the commit, its absence too.
 pub(crate) async fn update_consolidated_metadata(
     context: &Context,
     change_set: &mut ChangeSet,
@@ -84,17 +85,26 @@ pub(crate) async fn update_consolidated_metadata(
             return Ok(());
         }
         update_copies(context, change_set, batch, all).await?;
+        change_set.sort();
     }
 }
 
-/// True if a group, or one above it, may have consolidated metadata of a dialect.
-pub(crate) async fn has_copies_above(context: &Context, top: &NodePath, dialect: Dialect) -> Result<bool, NodeError> {
+/// True if a group, or one above it, may have consolidated metadata of a dialect. The documents that show it are among
+/// the conditions of the commit.
+pub(crate) async fn has_copies_above(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    top: &NodePath,
+    dialect: Dialect,
+) -> Result<bool, NodeError> {
     let dialects = [Dialect::V2, Dialect::V3].map(|candidate| candidate == dialect);
     let groups = once(top.clone()).chain(top.ancestors());
     let keys: Vec<Key> = groups.flat_map(|group| copies_of(&group, dialects)).map(|(.., key)| key).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     for key in &keys {
-        let Some(value) = snapshot.get(key, None).await? else { continue };
+        let value = snapshot.get(key, None).await?;
+        change_set.record_read(key, value.as_ref().map(|value| value.meta.version));
+        let Some(value) = value else { continue };
         let is_copy = |document: Json| dialect == Dialect::V2 || document.get(CONSOLIDATED).is_some();
         if parse_object(value.bytes().await?).is_ok_and(is_copy) {
             return Ok(true);
@@ -120,12 +130,15 @@ async fn update_copies<'c>(
 ) -> Result<(), NodeError> {
     let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
     let snapshot = context.store.snapshot(&keys).await?;
+    let mut read = Vec::with_capacity(keys.len());
     for (group, dialect, key) in copies {
         let stored = match change_set.pending(&key) {
             PendingState::Erased => continue,
             PendingState::Set(value) => value.clone(),
             PendingState::Kept => {
-                let Some(value) = snapshot.get(&key, None).await? else { continue };
+                let value = snapshot.get(&key, None).await?;
+                read.push((key.clone(), value.as_ref().map(|value| value.meta.version)));
+                let Some(value) = value else { continue };
                 value.bytes().await?
             }
         };
@@ -135,10 +148,10 @@ async fn update_copies<'c>(
             _ => block_in_place(async { update() }).await,
         };
         if let Some(updated) = updated {
-            change_set.record_read(&key, snapshot.meta(&key).await?.map(|info| info.version));
             change_set.set(key, updated.to_padded_bytes());
         }
     }
+    read.iter().for_each(|(key, version)| change_set.record_read(key, *version));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
-    convert::{self, ChunkKeyPolicy, Converted},
+    convert::{self, ArrayContext, ChunkKeyPolicy, Converted},
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
 };
 
@@ -48,9 +48,15 @@ impl NodeModel {
     }
 
     /// The node's document in another dialect.
-    pub(crate) fn convert(&self, path: &NodePath, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, NodeError> {
+    pub(crate) fn convert(
+        &self,
+        path: &NodePath,
+        to: Dialect,
+        chunks: ChunkKeyPolicy,
+        context: ArrayContext,
+    ) -> Result<Converted, NodeError> {
         match self {
-            Self::Array(model) => convert::array(model, to, chunks)
+            Self::Array(model) => convert::array(model, to, chunks, context)
                 .map_err(|source| NodeError::Unconvertible { path: path.clone(), source }),
             Self::Group(model) => Ok(convert::group(model, to)),
         }

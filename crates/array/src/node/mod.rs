@@ -4,6 +4,7 @@
 //!
 //! - [`array::Array`]: an array's model with its codec chains, the form in which it is read and written;
 //! - [`resolved`]: the array or group at a path, with every version of every document that the answer was based on;
+//! - [`counterpart`]: what the other one of v2 and v3 has at the same path;
 //! - [`read_set`]: those versions, and how they become the preconditions of a commit;
 //! - [`cache::NodeCache`]: resolved arrays, so that a document is parsed once for each of its versions;
 //! - [`keys`]: the keys of documents;
@@ -12,6 +13,7 @@
 pub(crate) mod array;
 pub(crate) mod broken;
 pub(crate) mod cache;
+pub(crate) mod counterpart;
 pub(crate) mod keys;
 pub(crate) mod read_set;
 pub(crate) mod resolved;

@@ -41,6 +41,11 @@ impl ReadSet {
         self.versions.iter().find(|(recorded, _)| recorded == key).map(|(_, version)| *version)
     }
 
+    /// The versions of some documents that were read.
+    pub(crate) fn versions_of(&self, keys: &[Key]) -> NodeVersions {
+        NodeVersions(keys.iter().map(|key| (key.clone(), self.version_of(key).flatten())).collect())
+    }
+
     /// The size of all documents in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

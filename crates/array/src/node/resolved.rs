@@ -1,18 +1,21 @@
 //! The node at a path, as its metadata describes it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use zarrd_meta::{
-    Dialect, NodePath,
+    ArrayModel, Dialect, NodePath,
     documents::{GroupModel, draft},
+    relation::{DialectRelation, fill_values_agree},
 };
 use zarrd_store::{Prefix, Version};
 
 use super::{
     array::Array,
     broken::Broken,
+    counterpart::{Counterpart, DialectsDiffer},
     read_set::{NodeVersions, ReadSet},
 };
+use crate::error::ArrayError;
 
 /// The node at a path.
 #[derive(Clone, Debug)]
@@ -31,6 +34,10 @@ pub(crate) struct ResolvedArray {
     pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
     /// The error of its attributes, if they cannot be read. Elements can be read and written without them.
     pub(crate) unreadable_attributes: Option<Broken>,
+    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if looking would take a request.
+    pub(crate) counterpart: Option<Arc<Counterpart>>,
+    /// The shape in its document, if the counterpart has a larger one, which the array was [given](Self::for_change).
+    pub(crate) document_shape: Option<Vec<u64>>,
 }
 
 /// A group, with the versions of the documents that it was resolved from.
@@ -43,6 +50,8 @@ pub(crate) struct ResolvedGroup {
     pub(crate) versions: NodeVersions,
     /// The draft hierarchy that contains it.
     pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
+    /// What the other one of v2 and v3 has at the path; `None` if it has nothing, or if looking would take a request.
+    pub(crate) counterpart: Option<Arc<Counterpart>>,
 }
 
 /// A hierarchy of the 2020 draft of v3: the directory of an entry point document, below which all its keys lie.
@@ -62,4 +71,64 @@ impl ResolvedArray {
     pub(crate) fn version(&self) -> Version {
         self.versions.version()
     }
+
+    /// The array as it is changed: with the larger one of the shapes that its documents of v2 and v3 have, so that
+    /// nothing is written over what a program appended that knows one of them. Fails if the documents differ otherwise,
+    /// or neither shape contains the other one.
+    pub(crate) fn for_change(self: &Arc<Self>) -> Result<Arc<Self>, ArrayError> {
+        let Some(counterpart) = &self.counterpart else { return Ok(self.clone()) };
+        let shape = &self.array.model().shape;
+        if !counterpart.allows_changes(Some(shape)) {
+            let path = self.array.path();
+            let none = || ArrayError::NoSuchNode { path: path.clone() };
+            let differ = counterpart.rejection(path, &self.versions).ok_or_else(none)?;
+            return Err(ArrayError::DialectsDiffer(differ));
+        }
+        let larger = counterpart.array().map(|other| other.shape.clone());
+        let Some(larger) =
+            larger.filter(|larger| counterpart.relation == DialectRelation::Shape && is_larger(larger, shape))
+        else {
+            return Ok(self.clone());
+        };
+        let (array, document_shape) = (self.array.reshaped(larger), Some(shape.clone()));
+        Ok(Arc::new(Self { array, document_shape, ..Self::clone(self) }))
+    }
+
+    /// The error of a read that names no dialect, if the other one of v2 and v3 has another layout of the same chunks,
+    /// so that one of the two is wrong.
+    pub(crate) fn ambiguous_layout(&self) -> Option<DialectsDiffer> {
+        let counterpart = self.counterpart.as_ref()?;
+        let is_ambiguous = counterpart.relation == DialectRelation::Layout;
+        counterpart.rejection(self.array.path(), &self.versions).filter(|_| is_ambiguous)
+    }
+
+    /// True if a missing chunk reads the same in both of v2 and v3.
+    pub(crate) fn fill_value_is_agreed(&self) -> bool {
+        self.models().all(|model| fill_values_agree(self.array.model(), model))
+    }
+
+    /// The model of its own document.
+    pub(crate) fn document_model(&self) -> Cow<'_, ArrayModel> {
+        let model = self.array.model();
+        match &self.document_shape {
+            None => Cow::Borrowed(model),
+            Some(shape) => Cow::Owned(ArrayModel { shape: shape.clone(), ..model.clone() }),
+        }
+    }
+
+    /// True if the documents of v2 and v3 have different shapes, which the next change makes equal.
+    pub(crate) fn has_two_shapes(&self) -> bool {
+        self.counterpart.as_ref().is_some_and(|counterpart| counterpart.relation == DialectRelation::Shape)
+    }
+
+    /// The models over the same chunks: its own, and that of the counterpart.
+    pub(crate) fn models(&self) -> impl Iterator<Item = &ArrayModel> {
+        let counterpart = self.counterpart.as_ref().and_then(|counterpart| counterpart.array());
+        std::iter::once(self.array.model()).chain(counterpart)
+    }
+}
+
+/// True if a shape is not contained in another one.
+fn is_larger(shape: &[u64], other: &[u64]) -> bool {
+    shape.iter().zip(other).any(|(extent, other)| extent > other)
 }

@@ -6,6 +6,7 @@ use futures::Stream;
 use zarrd_codec::Elements;
 use zarrd_meta::{
     ArrayModel, NodePath,
+    relation::DialectRelation,
     selection::{Region, ResolvedSelection, Selection},
 };
 
@@ -28,6 +29,8 @@ pub struct ArrayRead {
     pub(crate) shape: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
     pub(crate) cost: ReadCost,
+    /// The relation of the documents of v2 and v3.
+    pub(crate) relation: Option<DialectRelation>,
     /// The only parts to read, one after the other; `None` for everything.
     pub(crate) parts: Option<Vec<Region>>,
 }
@@ -41,6 +44,12 @@ impl ArrayRead {
     /// The path of the array.
     pub fn path(&self) -> &NodePath {
         self.source.array.path()
+    }
+
+    /// The relation of the documents that v2 and v3 have at the path; `None` if one of them has none, or if looking would
+    /// take a request.
+    pub fn relation(&self) -> Option<DialectRelation> {
+        self.relation
     }
 
     /// The shape of the result.

@@ -29,7 +29,7 @@ pub(crate) async fn plan_read(
             None => context.resolve_array(path, dialect).await,
         };
         let planned = match resolved {
-            Ok(resolved) => plan_on(context, &resolved, request, consumer).await,
+            Ok(resolved) => plan_on(context, (&resolved, dialect), request, consumer).await,
             Err(error) => Err(error),
         };
         match planned {
@@ -46,7 +46,7 @@ pub(crate) async fn plan_read(
 /// are looked up.
 async fn plan_on(
     context: &Arc<Context>,
-    resolved: &ResolvedArray,
+    (resolved, dialect): (&ResolvedArray, Option<Dialect>),
     request: &ReadRequest,
     consumer: &dyn Consumer,
 ) -> Result<Option<ArrayRead>, ArrayError> {
@@ -69,6 +69,11 @@ async fn plan_on(
     if !is_current? {
         return Ok(None);
     }
+    if dialect.is_none()
+        && let Some(differ) = resolved.ambiguous_layout()
+    {
+        return Err(differ.into());
+    }
     learnt?;
     let mut prepared = prepared?;
     let (snapshot, found) = prepared.stored_chunks(context, snapshot).await?;
@@ -76,5 +81,6 @@ async fn plan_on(
     let work = prepared.work_budget(&context.options, array, &found)?;
     let (fingerprint, cost) = (found.fingerprint, found.cost());
     let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, parts: None }))
+    let relation = resolved.counterpart.as_ref().map(|counterpart| counterpart.relation);
+    Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, relation, parts: None }))
 }

@@ -8,6 +8,7 @@ use zarrd_compute::{SPILL_MEMORY, Statistics, StatisticsPasses, StatisticsReques
 use zarrd_meta::{
     ArrayModel, NodePath,
     data_type::DataType,
+    relation::DialectRelation,
     selection::{DimensionSelection, Region, ResolvedSelection},
 };
 
@@ -113,6 +114,11 @@ impl StatisticsRead {
             .zip(coordinates)
             .map(|(key, coordinates)| ResultKey { computation: stable_hash(&(key.computation, coordinates)), ..key });
         Self { key, ..self }
+    }
+
+    /// The relation of the documents of v2 and v3; see [`ArrayRead::relation`].
+    pub fn relation(&self) -> Option<DialectRelation> {
+        self.read.relation()
     }
 
     /// The model of the array.

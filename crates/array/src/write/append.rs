@@ -163,7 +163,7 @@ impl Append {
         let Some(layout) = ChunkedRegion::new(&region, array.model()) else {
             return commit::documents_only(&self.context, &self.target, resolved, &kind).await;
         };
-        let target = Arc::new(WriteContext::new(self.context.clone(), array, layout)?);
+        let target = Arc::new(WriteContext::new(self.context.clone(), array, resolved, layout)?);
         let received = receive(&target, self.context.account(), buffered.source(&self.context)?).await?;
         let together = match lock {
             Some(document) => self.context.append_locks.lock_shared([document.as_bytes()]).await,

@@ -35,11 +35,11 @@ pub(crate) struct WriteTarget {
 }
 
 impl WriteTarget {
-    /// Resolves the array; fails if the precondition does.
+    /// Resolves the array for a change; fails if the precondition does.
     pub(crate) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
         let resolved = self.resolve_current(context).await?;
         self.check_precondition(&resolved)?;
-        Ok(resolved)
+        Ok(resolved.for_change()?)
     }
 
     /// Resolves the array.
@@ -126,6 +126,10 @@ pub(crate) async fn commit(
         drop((alone, together, fence));
         match committed {
             Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
+            // The documents that an append changes were planned before its chunks, so both are planned again.
+            Err(StoreError::PreconditionFailed { key, .. }) if documents.are_lent_with(&key) => {
+                return Err(WriteError::ShapeChanged { path: place.path.clone() });
+            }
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -199,7 +203,7 @@ async fn documents<'a>(
     let counted = |model: &ArrayModel| model.extensions.iter().any(|extension| !survives_write(&extension.name));
     let node = match kind {
         WriteKind::Append { documents, .. } => Node::Lent(documents),
-        WriteKind::Region(..) if counted(resolved.array.model()) => {
+        WriteKind::Region(..) if resolved.has_two_shapes() || resolved.models().any(counted) => {
             let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
             Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
@@ -218,6 +222,11 @@ impl Node<'_> {
 }
 
 impl Documents<'_> {
+    /// True if a key is that of a document of an append.
+    fn are_lent_with(&self, key: &Key) -> bool {
+        matches!(&self.node, Some(Node::Lent(_))) && self.changes.iter().any(|change| change.key() == Some(key))
+    }
+
     /// The report of a commit that had these changes first, without its chunks.
     fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[ChangeOutcome]) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
@@ -260,6 +269,7 @@ async fn replan(
     }
     let resolved = target.context.resolve_array(&place.path, place.dialect).await?;
     place.check_precondition(&resolved)?;
+    let resolved = resolved.for_change()?;
     let (old, new) = (before.array.model(), resolved.array.model());
     let fits = || {
         // An append starts at the end of the array when it was planned, as do the documents it writes.

@@ -19,7 +19,7 @@ use crate::{
     cache::{CacheKey, CacheKind, Cached},
     context::Context,
     error::ArrayError,
-    node::array::Array,
+    node::{array::Array, resolved::ResolvedArray},
     options::EmptyChunks,
     work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
 };
@@ -97,10 +97,18 @@ pub(crate) struct StagedChunk {
 }
 
 impl WriteContext {
-    /// The context of a write. Fails if a chunk is too large to be encoded.
-    pub(crate) fn new(context: Arc<Context>, array: Array, layout: ChunkedRegion) -> Result<Self, ArrayError> {
+    /// The context of a write to `array`, which is `resolved` in its new shape. Fails if a chunk is too large to be
+    /// encoded.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        array: Array,
+        resolved: &ResolvedArray,
+        layout: ChunkedRegion,
+    ) -> Result<Self, ArrayError> {
         let model = array.model();
         let empty = match model.skips_empty_chunks() {
+            // A missing chunk would have other elements in the other dialect.
+            _ if !resolved.fill_value_is_agreed() => EmptyChunks::Store,
             true => EmptyChunks::Omit,
             false if !model.fill_value_is_agreed() => EmptyChunks::Store,
             false => context.options.empty_chunks,

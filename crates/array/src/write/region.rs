@@ -65,7 +65,7 @@ impl RegionWrite {
             receive::expect_no_elements(elements).await?;
             return Ok(commit::empty_report(&self.resolved));
         };
-        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), layout)?);
+        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), &self.resolved, layout)?);
         let received = receive::receive(&target, target.context.account(), elements).await?;
         let kind = WriteKind::Region(&self.selection, &self.region);
         commit::commit(&target, &self.target, self.resolved, &kind, received).await

@@ -38,7 +38,8 @@ enum Precision {
     Second,
 }
 
-/// Parses `YYYY[-MM[-DD[Thh[:mm[:ss[.f…]]]]]]` with an optional offset, such as `Z` or `+02:00`, after a time.
+/// Parses `YYYY[-MM[-DD[Thh[:mm[:ss[.f…]]]]]]` with an optional offset, such as `Z` or `+02:00`, after a time, and `Z`
+/// after a day.
 ///
 /// A space may stand for the `T`, and for the `+` of an offset.
 pub(crate) fn parse(text: &str, calendar: Calendar) -> Option<Moments> {
@@ -49,7 +50,11 @@ pub(crate) fn parse(text: &str, calendar: Calendar) -> Option<Moments> {
         Some((date, time)) => (date, Some(time.trim())),
         None => (text, None),
     };
-    let (date, date_precision) = parse_date(date, calendar, Digits::Padded)?;
+    let day = date.strip_suffix(['Z', 'z']).filter(|_| time.is_none());
+    let (date, date_precision) = parse_date(day.unwrap_or(date), calendar, Digits::Padded)?;
+    if day.is_some() && date_precision != Precision::Day {
+        return None;
+    }
     let days = i128::from(calendar.days(date)?);
     let (time, precision) = match time {
         Some(time) if date_precision == Precision::Day => parse_time(time)?,

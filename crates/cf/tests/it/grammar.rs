@@ -6,7 +6,12 @@ use zarrd_cf::{
     TextSource, is_undecoded,
 };
 use zarrd_codec::Elements;
-use zarrd_meta::{Dialect, data_type::parse_v3, json::Json};
+use zarrd_meta::{
+    Dialect,
+    data_type::parse_v3,
+    documents::{v2, v3},
+    json::Json,
+};
 
 fn text(text: &str) -> LabelText {
     LabelText { text: text.to_owned(), source: TextSource::Plain }
@@ -138,6 +143,7 @@ fn labels_have_the_type_of_their_coordinate() {
 fn attributes_of_packed_elements_are_told() {
     for (data_type, dialect, attributes, expected) in [
         ("int16", Dialect::V3, r#"{}"#, false),
+        ("int16", Dialect::V3, r#"{"_ARRAY_DIMENSIONS": ["x"]}"#, false),
         ("int16", Dialect::V3, r#"{"units": "days since 2000-01-01", "valid_range": [0, 1]}"#, false),
         ("int16", Dialect::V3, r#"{"_FillValue": -1}"#, true),
         ("int16", Dialect::V3, r#"{"missing_value": [1, 2]}"#, true),
@@ -152,8 +158,59 @@ fn attributes_of_packed_elements_are_told() {
         ("float32", Dialect::V2, r#"{"_FillValue": "NaN"}"#, false),
         ("float32", Dialect::V2, r#"{"missing_value": 1e20}"#, true),
     ] {
-        let attributes = Json::parse_document(attributes).unwrap();
-        let data_type = parse_v3(&json!(data_type)).unwrap();
-        assert_eq!(is_undecoded(&attributes, &data_type, dialect), expected, "{data_type} {attributes:?}");
+        let model = match dialect {
+            Dialect::V3 => {
+                let document = json!({"zarr_format": 3, "node_type": "array", "shape": [1], "data_type": data_type,
+                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}, "fill_value": 0,
+                    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]});
+                let document = document.to_string();
+                let document = format!("{}, \"attributes\": {attributes}}}", document.trim_end_matches('}'));
+                let v3::Node::Array(model) = v3::node(document).unwrap() else { panic!("a group") };
+                *model
+            }
+            _ => v2_model("<f4", &[1], &json!(0), attributes),
+        };
+        assert_eq!(is_undecoded(&model), expected, "{data_type} {attributes}");
+    }
+}
+
+fn v2_model(dtype: &str, shape: &[u64], fill_value: &Value, attributes: &str) -> zarrd_meta::ArrayModel {
+    let document = json!({"zarr_format": 2, "shape": shape, "chunks": shape, "dtype": dtype, "compressor": null,
+        "fill_value": fill_value, "order": "C", "filters": null});
+    v2::array(document.to_string(), Some(attributes.to_owned().into())).unwrap()
+}
+
+/// xarray takes the fill value of v2 arrays with dimension names for missing.
+#[test]
+fn masked_arrays_of_v2_are_undecoded() {
+    let named = r#"{"_ARRAY_DIMENSIONS": ["x"]}"#;
+    for (dtype, fill_value, attributes, expected) in [
+        ("<i2", json!(-9999), named, true),
+        ("|u1", json!(0), named, true),
+        (">i8", json!(0), named, true),
+        ("<f4", json!(1e20), named, true),
+        ("<f2", json!("Infinity"), named, true),
+        ("<f8", json!(0.0), named, true),
+        ("<M8[ns]", json!(0), named, true),
+        ("<m8[s]", json!(7), named, true),
+        ("<f8", json!("NaN"), named, false),
+        ("<M8[ns]", json!(i64::MIN), named, false),
+        ("<i2", json!(null), named, false),
+        ("|b1", json!(true), named, false),
+        ("<c8", json!([1.0, 0.0]), named, false),
+        ("<U2", json!("x"), named, false),
+        ("|S2", json!("eHg="), named, false),
+        ("<i2", json!(-9999), "{}", false),
+        ("<i2", json!(-9999), r#"{"_ARRAY_DIMENSIONS": ["x", "y"]}"#, false),
+        ("<i2", json!(-9999), r#"{"_ARRAY_DIMENSIONS": "x"}"#, false),
+    ] {
+        assert_eq!(
+            is_undecoded(&v2_model(dtype, &[1], &fill_value, attributes)),
+            expected,
+            "{dtype} {fill_value} {attributes}"
+        );
+    }
+    for (attributes, expected) in [(r#"{"_ARRAY_DIMENSIONS": []}"#, true), ("{}", false), (named, false)] {
+        assert_eq!(is_undecoded(&v2_model("<i4", &[], &json!(5), attributes)), expected, "{attributes}");
     }
 }

@@ -173,6 +173,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::StrayKeys
             | ProblemType::ParentIsArray
             | ProblemType::DialectConflict
+            | ProblemType::DialectsDiffer
             | ProblemType::TooManyNodes
             | ProblemType::TooManyChanges
             | ProblemType::LossyConversion

@@ -71,6 +71,7 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::PreconditionFailed
             | ProblemType::ParentIsArray
             | ProblemType::DialectConflict
+            | ProblemType::DialectsDiffer
             | ProblemType::LossyConversion
             | ProblemType::InvalidKey
             | ProblemType::InvalidPath

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     chain::{ChainParts, as_only_sharding, inner_codecs},
+    mask,
     outcome::{ChunkKeyPolicy, Unrepresentable},
     source::{CodecLocations, Source, extensions, node_document},
     v2,
@@ -33,8 +34,8 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
         source.add_loss(pointer, "the typesize of blosc");
     }
     let data_type = to_draft_data_type(v2::dtype(source, &parts)?);
-    let fill_value = source.fill_value(Dialect::Draft, &parts.order)?;
-    let mut attributes = source.attributes_with_names();
+    let (mut attributes, fill) = mask::to_fill_value(source);
+    let fill_value = fill.json(source, Dialect::Draft, &parts.order)?;
     source.add_unknown_members();
     let (extensions, losses) = extensions(&source.model.extensions, Dialect::Draft);
     source.losses.extend(losses);

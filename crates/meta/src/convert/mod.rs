@@ -2,8 +2,8 @@
 //!
 //! The chunks of an array have the same bytes in both dialects. Differences of notation are not losses: order `F` and a
 //! `transpose`, the byte order of a `dtype` and of the codec `bytes`, filters and compressor and a codec chain,
-//! `numcodecs.*` names, xarray's attribute `_ARRAY_DIMENSIONS` and `dimension_names`, the draft's storage transformer
-//! and `sharding_indexed`. Documents for v3 have the form that zarr-python 3 reads, documents for the draft the form
+//! `numcodecs.*` names, xarray's attribute `_ARRAY_DIMENSIONS` and `dimension_names`, its attribute `_FillValue` in v3 and
+//! the fill value of v2, the draft's storage transformer and `sharding_indexed`. Documents for v3 have the form that zarr-python 3 reads, documents for the draft the form
 //! that zarr-python 2 wrote.
 //!
 //! A new quirk of a dialect belongs into the module that writes the dialect (`v2`, `v3`, `draft`); what it reads is in
@@ -15,6 +15,7 @@ mod codec;
 mod draft;
 mod filter;
 mod group;
+mod mask;
 mod outcome;
 mod source;
 #[cfg(test)]
@@ -22,6 +23,6 @@ mod tests;
 mod v2;
 mod v3;
 
-pub use array::array;
+pub use array::{array, depends_on_chunks};
 pub use group::group;
-pub use outcome::{ChunkKeyPolicy, Converted, Loss, Unconvertible};
+pub use outcome::{ArrayContext, ChunkKeyPolicy, Converted, Loss, StoredChunks, Unconvertible};

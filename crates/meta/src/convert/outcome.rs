@@ -41,6 +41,27 @@ pub enum ChunkKeyPolicy {
     Preferred,
 }
 
+/// What the conversion of an array depends on in addition to its document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrayContext {
+    /// The array's chunks.
+    pub stored: StoredChunks,
+    /// True if the array is a member of a group in which arrays have dimension names.
+    pub is_in_named_group: bool,
+}
+
+/// How many chunks of an array are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoredChunks {
+    /// It is not known, or the array is new.
+    #[default]
+    Unknown,
+    /// All of them.
+    All,
+    /// Not all, or more than can be counted.
+    Some,
+}
+
 /// A property that a dialect cannot represent, with its location in the original.
 #[derive(Debug)]
 pub(super) struct Unrepresentable {

@@ -2,20 +2,22 @@
 
 use serde_json::{Map, Value, json};
 
-use super::outcome::{Loss, Unrepresentable};
+use super::outcome::{ArrayContext, Loss, Unrepresentable};
 use crate::{
     ArrayModel, Dialect,
     codecs::{CodecSpec, Namespace},
     data_type::StoredOrder,
-    documents::{XARRAY_NAMES, draft, v2, v3},
+    documents::{draft, v2, v3},
     extensions::{Extension, ExtensionEffect},
     json::{Change, Json, Kind, Member},
+    model::XARRAY_NAMES,
     text::{pointer_to, truncated},
 };
 
 /// An array, and the losses of its conversion.
 pub(super) struct Source<'a> {
     pub(super) model: &'a ArrayModel,
+    pub(super) context: ArrayContext,
     pub(super) losses: Vec<Loss>,
 }
 
@@ -42,8 +44,8 @@ pub(super) enum CodecLocations {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(model: &'a ArrayModel) -> Self {
-        Self { model, losses: Vec::new() }
+    pub(super) fn new(model: &'a ArrayModel, context: ArrayContext) -> Self {
+        Self { model, context, losses: Vec::new() }
     }
 
     pub(super) fn add_loss(&mut self, pointer: impl Into<String>, property: impl Into<String>) {
@@ -121,12 +123,23 @@ impl<'a> Source<'a> {
             }
             self.add_loss("/fill_value", "that unwritten elements are undefined");
         }
+        self.element_json(fill_value, to, order)
+    }
+
+    /// An element as the fill value of a dialect.
+    pub(super) fn element_json(
+        &self,
+        element: &[u8],
+        to: Dialect,
+        order: &StoredOrder,
+    ) -> Result<Value, Unrepresentable> {
+        let data_type = &self.model.data_type;
         let unrepresentable = |reason| Unrepresentable::new("/fill_value", reason);
         let json = data_type
-            .stored_fill_value_json(fill_value, to, order)
+            .stored_fill_value_json(element, to, order)
             .map_err(|error| unrepresentable(format!("is {}, which {to} cannot represent", error.feature)))?;
         match data_type.stored_fill_value(&json, to, order) {
-            Ok(read) if read == *fill_value => Ok(json),
+            Ok(read) if read == element => Ok(json),
             _ => Err(unrepresentable(format!("is an element that {to} cannot represent"))),
         }
     }
@@ -141,7 +154,7 @@ impl<'a> Source<'a> {
         let names: Option<Vec<&str>> = self.model.dimension_names.iter().map(Option::as_deref).collect();
         let named = self.model.dimension_names.iter().any(Option::is_some);
         match names {
-            Some(names) if listed => {
+            Some(names) if listed || self.is_named_scalar() => {
                 let names = json!(names);
                 if attributes.get(XARRAY_NAMES).is_some_and(|other| other != names) {
                     self.add_loss(
@@ -172,14 +185,15 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// True for a scalar without dimension names in a group of arrays that have them. xarray omits the empty list in v3
+    /// and needs it in v2.
+    fn is_named_scalar(&self) -> bool {
+        self.model.shape.is_empty() && self.context.is_in_named_group
+    }
+
     /// xarray's dimension names with their pointer, if the attribute is valid.
     fn xarray_names(&self) -> Option<(Vec<String>, String)> {
-        let names = self.model.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
-        let rank = self.model.shape.len();
-        if names.items().take(rank.saturating_add(1)).count() != rank {
-            return None;
-        }
-        let names = names.items().map(|name| name.to_text()).collect::<Option<_>>()?;
+        let names = names_in(&self.model.attributes, self.model.shape.len())?;
         Some((names, pointer_to("/attributes", XARRAY_NAMES)))
     }
 
@@ -210,6 +224,15 @@ impl CodecLocations {
             }
         }
     }
+}
+
+/// The dimension names that xarray reads from attributes.
+pub(super) fn names_in(attributes: &Json, rank: usize) -> Option<Vec<String>> {
+    let names = attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
+    if names.items().take(rank.saturating_add(1)).count() != rank {
+        return None;
+    }
+    names.items().map(|name| name.to_text()).collect()
 }
 
 /// The names of an object's members that are not known.

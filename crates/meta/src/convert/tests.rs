@@ -43,9 +43,14 @@ fn value(json: &Json) -> Value {
     json.to_value().unwrap()
 }
 
+/// The losses other than those of masks, which the tests of the engine have.
+fn without_masks(losses: Vec<Loss>) -> Vec<Loss> {
+    losses.into_iter().filter(|loss| !loss.property.contains("elements equal to the fill value")).collect()
+}
+
 fn converted(document: &Value, from: Dialect, to: Dialect, chunks: ChunkKeyPolicy) -> Value {
-    let converted = array(&model(from, document), to, chunks).unwrap();
-    assert_eq!(converted.losses, [], "{document}");
+    let converted = array(&model(from, document), to, chunks, ArrayContext::default()).unwrap();
+    assert_eq!(without_masks(converted.losses), [], "{document}");
     read(to, &converted.document);
     value(&converted.document)
 }
@@ -133,7 +138,9 @@ fn v2_arrays_convert_to_v3_with_the_same_chunks() {
     for (v2, v3) in table {
         let mut expected = v3_with(json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}}));
         expected.as_object_mut().unwrap().extend(v3.as_object().unwrap().clone());
-        let found = array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, ChunkKeyPolicy::Preserve).unwrap();
+        let found =
+            array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, ChunkKeyPolicy::Preserve, ArrayContext::default())
+                .unwrap();
         assert_eq!(found.document, expected);
         read(Dialect::V3, &found.document);
     }
@@ -202,7 +209,8 @@ fn data_types_convert_to_the_draft() {
     ] {
         let v2 = v2_with(json!({"dtype": dtype, "fill_value": null}));
         let source = model(Dialect::V2, &v2);
-        let draft = array(&source, Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap().document;
+        let draft =
+            array(&source, Dialect::Draft, ChunkKeyPolicy::Preferred, ArrayContext::default()).unwrap().document;
         let expected = extension.map_or(
             data_type.clone(),
             |extension| json!({"extension": extension, "type": data_type, "fallback": null}),
@@ -257,7 +265,8 @@ fn shards_convert_from_and_to_the_draft() {
 fn missing_dimension_names_stay_missing() {
     let v2 = v2_with(json!({"shape": [], "chunks": [], "attributes": {"_ARRAY_DIMENSIONS": []}}));
     let v3 = converted(&v2, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
-    assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({})));
+    // The fill value of v2 means missing, which 0 does too.
+    assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({"_FillValue": 0})));
     assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkKeyPolicy::Preserve), v2);
     let unnamed = v2_with(json!({"attributes": {"_ARRAY_DIMENSIONS": ["one"]}}));
     let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);

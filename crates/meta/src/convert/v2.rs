@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     chain::{ChainParts, as_only_sharding},
+    mask,
     outcome::{ChunkKeyPolicy, Unrepresentable},
     source::{Source, extensions, node_document},
 };
@@ -30,8 +31,8 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
         source.add_loss(pointer, "the typesize of blosc");
     }
     let dtype = dtype(source, &parts)?;
-    let fill_value = source.fill_value(Dialect::V2, &parts.order)?;
-    let attributes = source.attributes_with_names();
+    let (attributes, fill) = mask::to_fill_value(source);
+    let fill_value = fill.json(source, Dialect::V2, &parts.order)?;
     source.add_unknown_members();
     let (_, losses) = extensions(&source.model.extensions, Dialect::V2);
     source.losses.extend(losses);

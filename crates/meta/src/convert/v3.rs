@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     chain::{as_only_sharding, check_count, inner_codecs, to_v3},
+    mask,
     outcome::{ChunkKeyPolicy, Unrepresentable},
     source::{Source, extensions, node_document},
 };
@@ -25,6 +26,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     check_count(&codecs, source)?;
     let fill_value = source.fill_value(Dialect::V3, &StoredOrder::Little)?;
     let (attributes, dimension_names) = source.attributes_and_names();
+    let attributes = mask::to_attribute(source, attributes);
     source.add_unknown_members();
     let (extensions, losses) = extensions(&source.model.extensions, Dialect::V3);
     source.losses.extend(losses);

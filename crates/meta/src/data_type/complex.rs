@@ -154,6 +154,10 @@ impl ElementType for Complex {
         Some(self.number)
     }
 
+    fn is_missing(&self, element: &[u8]) -> bool {
+        element.chunks(self.part.size()).any(|part| self.part.value(part).is_some_and(f64::is_nan))
+    }
+
     fn to_v3(&self) -> Value {
         Value::from(self.name)
     }

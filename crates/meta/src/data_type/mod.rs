@@ -120,6 +120,16 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         None
     }
 
+    /// True for moments and durations.
+    fn is_time(&self) -> bool {
+        false
+    }
+
+    /// True for elements that stand for a missing value by themselves: NaN, and "not a time".
+    fn is_missing(&self, element: &[u8]) -> bool {
+        self.to_f64(element).is_some_and(f64::is_nan)
+    }
+
     /// The element as a grey value: a real number, infinite or NaN included. `None` for types that are no numbers.
     fn to_f64(&self, element: &[u8]) -> Option<f64> {
         let _ = element;
@@ -327,6 +337,16 @@ impl Number {
             Self::Int64 | Self::UInt64 | Self::Float64 | Self::Complex64 => 8,
             Self::Complex128 => 16,
         }
+    }
+
+    /// True for floats of IEEE 754 that are not complex.
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Float16 | Self::Float32 | Self::Float64)
+    }
+
+    /// True for integers and floats.
+    pub fn is_real(self) -> bool {
+        !matches!(self, Self::Bool | Self::Complex64 | Self::Complex128)
     }
 }
 

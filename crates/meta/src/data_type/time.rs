@@ -156,6 +156,14 @@ impl ElementType for Time {
         Ok(Value::from(element.try_into().map(i64::from_le_bytes).unwrap_or_default()))
     }
 
+    fn is_time(&self) -> bool {
+        true
+    }
+
+    fn is_missing(&self, element: &[u8]) -> bool {
+        element == i64::MIN.to_le_bytes()
+    }
+
     fn zero(&self) -> Vec<u8> {
         vec![0; SIZE]
     }

@@ -31,7 +31,7 @@ pub mod write;
 
 pub use error::{DocumentError, Feature};
 pub(crate) use json_path::JsonPath;
-pub(crate) use parts::{XARRAY_NAMES, object as members};
+pub(crate) use parts::object as members;
 pub use patch::{ElementImpact, NodePatch, PatchError};
 
 /// Parses a document without interpreting it.

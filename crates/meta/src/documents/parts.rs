@@ -13,6 +13,7 @@ use crate::{
     grid::ChunkGrid,
     json::{Json, Kind},
     limits::{MAX_CODECS, MAX_ELEMENT_SIZE, MAX_RANK},
+    model::XARRAY_NAMES,
     text::pointer_to,
 };
 
@@ -102,9 +103,6 @@ fn not_an_object(name: &str) -> DocumentError {
 pub(super) fn configuration(path: Option<JsonPath<'_>>) -> Result<Map<String, Value>, DocumentError> {
     path.map_or_else(|| Ok(Map::new()), |path| path.object().cloned())
 }
-
-/// The attribute in which xarray stores dimension names.
-pub(crate) const XARRAY_NAMES: &str = "_ARRAY_DIMENSIONS";
 
 /// The dimension names that xarray stores in the attributes of v2 and the draft. An attribute other than a list with
 /// one string per dimension belongs to the user.

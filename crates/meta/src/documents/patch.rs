@@ -14,6 +14,7 @@ use crate::{
     grid::DimensionGrid,
     json::{Change, Json, Kind, ObjectEdit},
     limits::{MAX_EXTENT, MAX_RANK},
+    model::XARRAY_NAMES,
     text::pointer_to,
 };
 
@@ -292,7 +293,7 @@ fn set_dimension_names(
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(patch_error(&format!("/dimension_names/{unnamed}"), reason));
     }
-    edit_attributes(model.dialect, node, ObjectEdit::single(parts::XARRAY_NAMES, change));
+    edit_attributes(model.dialect, node, ObjectEdit::single(XARRAY_NAMES, change));
     Ok(())
 }
 

@@ -49,6 +49,8 @@ export interface Cost {
 
 export interface Page {
   node: JsonObject;
+  /** The paths of the arrays whose stored numbers stand for others, or for missing ones. */
+  undecoded: Set<string>;
   cursor: string | null;
   broken: number;
   dialect: string;
@@ -130,7 +132,7 @@ export async function members(path: string, cursor: string | null, signal?: Abor
   return described(await request(membersUrl(path, cursor), "application/json", signal));
 }
 
-const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
+const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?include=source&limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
 
 /** The entity tag of elements, which is another one once they have changed. */
 export async function version(path: string, query: Query): Promise<string | null> {
@@ -139,13 +141,15 @@ export async function version(path: string, query: Query): Promise<string | null
 
 /** A node by itself. */
 export async function node(path: string, signal?: AbortSignal): Promise<Page> {
-  return described(await request(`${nodeUrl(path)}?depth=0`, "application/json", signal));
+  return described(await request(`${nodeUrl(path)}?include=source&depth=0`, "application/json", signal));
 }
 
 async function described(response: Response): Promise<Page> {
   const body = parse(await response.text());
+  const { node, undecoded } = isObject(body) ? body : {};
   return {
-    node: isObject(body) ? body : {},
+    node: isObject(node) ? node : {},
+    undecoded: new Set(Array.isArray(undecoded) ? undecoded.map((path) => String(path).replace(/^\//, "")) : []),
     cursor: response.headers.get("zarr-cursor"),
     broken: Number(response.headers.get("zarr-broken") ?? 0),
     dialect: response.headers.get("zarr-dialect") ?? "",
@@ -161,7 +165,7 @@ export interface Hidden {
 
 /** What a page of a node's members leaves out: those that cannot be read, and those of other dialects. */
 export async function hidden(path: string, cursor: string | null): Promise<Hidden> {
-  const body = parse(await (await request(`${membersUrl(path, cursor)}&include=source`, "application/json")).text());
+  const body = parse(await (await request(membersUrl(path, cursor), "application/json")).text());
   const listed = (name: string) => (isObject(body) && Array.isArray(body[name]) ? body[name].filter(isObject) : []);
   return {
     broken: listed("broken").map(({ path, problem }) => ({ path: String(path), reason: isObject(problem) ? `${problem["key"]}: ${problem["reason"]}` : "" })),

@@ -4,12 +4,12 @@ import type { Spread } from "./colour";
 import { coordinate, type Coordinate } from "./coordinates";
 import { bytes, integer, milliseconds } from "./format";
 import { useAsync, useCell } from "./hooks";
-import { Details, levelsOf, Program, Shape } from "./group";
+import { Details, hasOwnColours, levelsOf, Program, Shape } from "./group";
 import { colouringOf, Image, isByte, isFlipped, suitableLimits } from "./image";
 import { Lens, useChunks } from "./lens";
 import { Line } from "./line";
-import { group, member, recheck, reload } from "./members";
-import { attributeText, describe, dimensionLabel, isPacked, nameOf, parentOf, rawBytes, unitsOf, type ArrayNode } from "./node";
+import { described, group, member, recheck, reload } from "./members";
+import { attributeText, describe, dimensionLabel, nameOf, parentOf, rawBytes, unitsOf, type ArrayNode } from "./node";
 import { Colours, Decoding, Dimensions, Part, ProbePanel, Statistics } from "./panels";
 import { Failure, Link, Name, Section, Switch, useTicks } from "./parts";
 import type { Probe, Raster, Status } from "./raster";
@@ -22,8 +22,12 @@ import { asRead, channelOf, consistent, kindsOf, read, reduction, render, select
 const KIND_NAMES: Record<Kind, string> = { image: "Heatmap", rgb: "RGB", line: "Line", table: "Table" };
 
 export function ArrayPage({ array: given }: { array: ArrayNode }) {
-  const all = useLevels(given);
-  const array = useMemo(() => (all.length ? { ...given, levels: all.filter(({ path, dataType, shape }) => path !== given.path && dataType === given.dataType && shape.length === given.shape.length) } : given), [given, all]);
+  const image = useImage(given);
+  const array = useMemo(() => {
+    const { levels, hasOwnColours } = image;
+    const isCoarser = ({ path, dataType, shape }: ArrayNode) => path !== given.path && dataType === given.dataType && shape.length === given.shape.length;
+    return { ...given, ...(levels.length ? { levels: levels.filter(isCoarser) } : {}), ...(hasOwnColours ? { hasOwnColours } : {}) };
+  }, [given, image]);
   const where = useCell(place);
   const [state, setState] = useState(() => read(where.search, array));
   const [version, setVersion] = useState("");
@@ -42,7 +46,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   useEffect(() => {
     if (first.current) first.current = false;
     else setState(read(where.search, array));
-  }, [where, array.path]);
+  }, [where, array.path, array.hasOwnColours]);
 
   // An array of other extents has the nearest view of those that were.
   useEffect(() => setState((old) => ({ ...old, view: consistent(old.view, array) })), [shape]);
@@ -67,7 +71,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
     change({ ...base, pin: view.pin }, true);
   };
   const isEmpty = array.shape.some((length) => length === 0);
-  const hasStatistics = (view.kind === "image" || view.kind === "line") && !isEmpty && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (!!view.decode || !isPacked(array));
+  const hasStatistics = (view.kind === "image" || view.kind === "line") && !isEmpty && array.kind !== "bool" && array.kind !== "complex" && !view.over.length && (!!view.decode || !array.isPacked);
   const isPlane = view.kind === "image" || view.kind === "rgb";
   const statistics = hasStatistics && <Statistics array={array} view={view} select={selection(view, array, new Map([[view.x, ":"], [view.y, ":"]]))} />;
   const limits = view.low !== null && view.high !== null ? ([view.low, view.high] as const) : found ? suitableLimits(array, view, found) : null;
@@ -163,7 +167,7 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
           {!isPlane && statistics}
         </div>
         <aside class="side" aria-label="What is shown">
-          <Levels array={array} all={all} />
+          <Levels array={array} all={image.levels} />
           <Dimensions array={array} view={view} coordinates={known} isBusy={isPlane && !!status?.loading} change={change} />
           {isPlane && <ProbePanel array={array} view={view} probe={probe} version={version} coordinates={known} change={change} />}
           {isPlane && (view.kind === "image" || !isByte(array)) && <Colours array={array} view={view} colouring={colouring} found={found} change={change} />}
@@ -177,20 +181,27 @@ export function ArrayPage({ array: given }: { array: ArrayNode }) {
   );
 }
 
-/** The levels of the multiscale image that an array belongs to. */
-function useLevels(array: ArrayNode): ArrayNode[] {
-  const { value } = useAsync(async () => {
-    const parent = parentOf(array.path);
-    const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? describe(parent, (await api.node(parent)).node) : group("").value.node);
-    const paths = node?.type === "group" ? levelsOf(node) : [];
-    const levels = await Promise.all(paths.slice(0, 20).map((path) => (path.includes("/") ? null : member(parent, path))));
-    const found = levels.flatMap((level) => (level?.type === "array" ? [level] : []));
-    return found.length > 1 && found.some((level) => level.path === array.path) ? found : [];
-  }, [array.path]);
-  return value ?? NO_LEVELS;
+/** What the image that an array is a level of says: its levels, and the colours of its channels. */
+interface Image {
+  levels: ArrayNode[];
+  hasOwnColours: boolean;
 }
 
-const NO_LEVELS: ArrayNode[] = [];
+const NO_IMAGE: Image = { levels: [], hasOwnColours: false };
+
+function useImage(array: ArrayNode): Image {
+  const { value } = useAsync(async () => {
+    const parent = parentOf(array.path);
+    const node = (await member(parentOf(parent), nameOf(parent))) ?? (parent ? await described(parent) : group("").value.node);
+    if (node?.type !== "group") return NO_IMAGE;
+    const paths = levelsOf(node);
+    const levels = await Promise.all(paths.slice(0, 20).map((path) => (path.includes("/") ? null : member(parent, path))));
+    const found = levels.flatMap((level) => (level?.type === "array" ? [level] : []));
+    const isLevel = paths.includes(nameOf(array.path));
+    return { levels: found.length > 1 && found.some((level) => level.path === array.path) ? found : [], hasOwnColours: isLevel && hasOwnColours(node) };
+  }, [array.path]);
+  return value ?? NO_IMAGE;
+}
 
 function Levels({ array, all }: { array: ArrayNode; all: ArrayNode[] }) {
   if (!all.length) return null;
@@ -230,7 +241,7 @@ function useFollow(array: ArrayNode, view: View, select: string[], change: (patc
       const etag = `${page.etag ?? JSON.stringify(page.node)}${elements}`;
       const before = seen.current;
       seen.current = etag;
-      const next = describe(array.path, page.node);
+      const next = describe(array.path, page.node, page.undecoded);
       if (next.type !== "array") return;
       const grew = next.shape.join() !== array.shape.join();
       if (!grew && (before === null || before === etag)) return;

@@ -3,8 +3,8 @@
 import * as api from "./api";
 import { drawn } from "./elements";
 import { number } from "./format";
-import { member } from "./members";
-import { attributeText, describe, join, parentOf, type ArrayNode, type Node } from "./node";
+import { described, member } from "./members";
+import { attributeText, join, parentOf, type ArrayNode, type Node } from "./node";
 import type { Json } from "./json";
 
 export interface Coordinate {
@@ -95,7 +95,7 @@ async function sibling(array: ArrayNode, at: number, name: string): Promise<Arra
   for (let path = parentOf(array.path); ; path = parentOf(path)) {
     try {
       const known = await member(path, name);
-      const node = known === undefined ? describe(join(path, name), (await api.node(join(path, name))).node) : known;
+      const node = known === undefined ? await described(join(path, name)) : known;
       if (node && node.type === "array" && node.shape.length === 1 && node.shape[0] === array.shape[at]) return node;
     } catch (error) {
       if (!(error instanceof api.Problem)) throw error;

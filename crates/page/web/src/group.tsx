@@ -98,6 +98,16 @@ export function levelsOf(node: GroupNode): string[] {
   });
 }
 
+const SCREEN = ["FF0000", "00FF00", "0000FF"];
+
+/** True if an OME-Zarr image names colours of its channels that are not red, green and blue, in this order. */
+export function hasOwnColours(node: GroupNode): boolean {
+  const ome = node.attributes["ome"];
+  const omero = isObject(ome) ? ome["omero"] : node.attributes["omero"];
+  const channels = isObject(omero) && Array.isArray(omero["channels"]) ? omero["channels"].filter(isObject) : [];
+  return channels.some(({ color }, at) => typeof color === "string" && at < SCREEN.length && color.replace(/^#/, "").toUpperCase() !== SCREEN[at]);
+}
+
 function Broken({ nodes, count }: { nodes: BrokenNode[]; count: number }) {
   return (
     <div class="notice bad">

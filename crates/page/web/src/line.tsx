@@ -6,7 +6,7 @@ import { numberOf, partOf, textOf, type Coordinate } from "./coordinates";
 import { integer, labels, number, visible } from "./format";
 import { useAsync, useSize } from "./hooks";
 import { missingOf } from "./image";
-import { dimensionKey, dimensionLabel, isPacked, type ArrayNode } from "./node";
+import { dimensionKey, dimensionLabel, type ArrayNode } from "./node";
 import { Failure } from "./parts";
 import { axisName, reduction, selection, shownUnits, type View } from "./view";
 
@@ -39,7 +39,7 @@ export async function series(array: ArrayNode, view: View, at: number[], along: 
   const select = selection({ ...view, at, over: at === view.at ? view.over : [] }, array, new Map([[along, `${from}:${to}`]]));
   const coarsen = [{ dimension: dimensionKey(array, along), size: step }];
   const reduce = along === view.x && at === view.at ? reduction(view, array) : undefined;
-  const both = step > 1 && array.kind !== "complex" && !reduce && (view.decode || !isPacked(array)) ? await api.envelope(array.path, { select, coarsen, decode: api.undecodable.has(array.path) ? undefined : view.decode }, signal) : null;
+  const both = step > 1 && array.kind !== "complex" && !reduce && (view.decode || !array.isPacked) ? await api.envelope(array.path, { select, coarsen, decode: api.undecodable.has(array.path) ? undefined : view.decode }, signal) : null;
   const single = both ?? (await api.thinned(array.path, { select, steps: [{ position: along, dimension: dimensionKey(array, along), size: step }], thinning: "nearest", decode: view.decode, reduce }, signal));
   const missing = new Set(missingOf(array, view));
   const numbers = Float64Array.from(drawn(single, view.part), (value) => (missing.has(value) ? NaN : value));

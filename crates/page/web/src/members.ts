@@ -43,6 +43,12 @@ export function reload(path: string): void {
   open(path);
 }
 
+/** A node by itself. */
+export async function described(path: string): Promise<Node> {
+  const { node, undecoded } = await api.node(path);
+  return describe(path, node, undecoded);
+}
+
 /** The path of a node that was found to be another than it was described as, and is shown anew. */
 export const changed = new Cell<string | null>(null);
 
@@ -51,7 +57,7 @@ export async function recheck(path: string): Promise<boolean> {
   const cell = group(path);
   const before = cell.value.node;
   try {
-    const next = describe(path, (await api.node(path)).node);
+    const next = await described(path);
     const document = (node: Node | null) => JSON.stringify({ ...node?.document, members: undefined });
     if (cell.value.node !== before || document(next) === document(before)) return false;
     changed.set(path);
@@ -88,9 +94,9 @@ export async function more(path: string): Promise<void> {
   cell.set({ ...cell.value, isLoading: true });
   try {
     const page = await api.members(path, cursor);
-    const node = describe(path, page.node);
+    const node = describe(path, page.node, page.undecoded);
     const listed = isObject(page.node["members"]) ? page.node["members"] : {};
-    const added = Object.entries(listed).flatMap(([name, document]) => (isObject(document) ? [describe(join(path, name), document)] : []));
+    const added = Object.entries(listed).flatMap(([name, document]) => (isObject(document) ? [describe(join(path, name), document, page.undecoded)] : []));
     const more = page.broken || page.other ? await hidden(path, cursor).catch(() => []) : [];
     if (more.length) added.push(...more), added.sort((a, b) => (a.name < b.name ? -1 : 1));
     cell.set({
@@ -119,7 +125,7 @@ async function hidden(path: string, cursor: string | null): Promise<Node[]> {
   const known = await Promise.all(
     others.map(inner).map(async (path, at): Promise<Node> => {
       const page = at < MAX_OTHERS ? await api.node(path).catch(() => null) : null;
-      return { ...describe(path, page?.node ?? {}), dialect: page?.dialect ?? "" } as GroupNode;
+      return { ...describe(path, page?.node ?? {}, page?.undecoded ?? new Set()), dialect: page?.dialect ?? "" } as GroupNode;
     }),
   );
   return [...broken.map(({ path, reason }): Node => ({ type: "broken", name: nameOf(inner(path)), path: inner(path), document: {}, attributes: {}, reason })), ...known];

@@ -17,8 +17,12 @@ export interface ArrayNode {
   chunks: number[];
   shards: number[] | null;
   codecs: string[];
+  /** True if stored numbers stand for others, or for missing ones, as the server says. */
+  isPacked: boolean;
   /** The coarser levels of the multiscale image that it is a level of. */
   levels?: ArrayNode[];
+  /** True if its channels are not red, green and blue: the image that it is a level of names other colours. */
+  hasOwnColours?: boolean;
   dialect?: string;
 }
 
@@ -52,7 +56,8 @@ export function dialectOf(document: JsonObject): string {
   return document["zarr_format"] === 2 ? "v2" : document["zarr_format"] === 3 ? "v3" : "";
 }
 
-export function describe(path: string, document: JsonObject): Node {
+/** A node by its document, and the arrays that the server says are packed. */
+export function describe(path: string, document: JsonObject, undecoded: Set<string>): Node {
   const attributes = isObject(document["attributes"]) ? document["attributes"] : {};
   const name = nameOf(path);
   const shape = numbers(document["shape"]);
@@ -72,6 +77,7 @@ export function describe(path: string, document: JsonObject): Node {
     chunks,
     shards,
     codecs: codecNames(document),
+    isPacked: undecoded.has(path),
   };
 }
 
@@ -154,8 +160,3 @@ export function dimensionKey(array: ArrayNode, at: number): string {
 export const attributeText = (node: Node, name: string) => (typeof node.attributes[name] === "string" ? (node.attributes[name] as string) : null);
 
 export const unitsOf = (node: Node) => attributeText(node, "units");
-
-/** True if the attributes say that stored numbers stand for others. */
-export function isPacked(node: Node): boolean {
-  return ["scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned"].some((name) => node.attributes[name] !== undefined);
-}

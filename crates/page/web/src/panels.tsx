@@ -8,7 +8,7 @@ import { useAsync } from "./hooks";
 import { Histogram } from "./image";
 import { isObject, type Json, type JsonObject } from "./json";
 import { Plot, series } from "./line";
-import { count, dimensionLabel, flagsOf, isPacked, isTime, type ArrayNode } from "./node";
+import { count, dimensionLabel, flagsOf, isTime, type ArrayNode } from "./node";
 import { Choice, Name, Switch, useTicks } from "./parts";
 import type { Probe } from "./raster";
 import { axisName, channelOf, reduction, shownUnits, type View } from "./view";
@@ -58,7 +58,7 @@ function Slider({ array, at, view, coordinate, isBusy, change: patch }: { array:
   useTicks(isPlaying && !isReduced, 400, () => isBusy || change(index >= last ? 0 : index + 1, false));
   const label = textOf(coordinate, index);
   const name = dimensionLabel(array, at);
-  const canReduce = api.supports("coarsen") && view.kind !== "table" && view.kind !== "rgb" && array.kind !== "complex" && (!!view.decode || !isPacked(array));
+  const canReduce = api.supports("coarsen") && view.kind !== "table" && view.kind !== "rgb" && array.kind !== "complex" && (!!view.decode || !array.isPacked);
   return (
     <div class="slider">
       <div class="slider-head">
@@ -134,7 +134,7 @@ export function Part({ view, change }: { view: View; change: Change }) {
 }
 
 export function Decoding({ array, view, change }: { array: ArrayNode; view: View; change: Change }) {
-  if (!(isPacked(array) || (isTime(array) && view.kind === "table")) || !api.supports("decode")) return null;
+  if (!(array.isPacked || (isTime(array) && view.kind === "table")) || !api.supports("decode")) return null;
   const options = [
     ["none", "as stored"],
     ["cf", "decoded (CF)"],

@@ -2,7 +2,7 @@
 
 import * as api from "./api";
 import { drawn, elementText, sizeOf, type Elements, type Part } from "./elements";
-import { dimensionKey, isPacked, type ArrayNode } from "./node";
+import { dimensionKey, type ArrayNode } from "./node";
 import { channelOf, reduction, selection, type Box, type View } from "./view";
 
 /** The extent of a tile on the screen, in samples: where little is read for each, and where more is. */
@@ -60,7 +60,7 @@ export interface Source {
 /** The coarsest level that has as many elements as are drawn, where one of them is enough; else the array itself. */
 export function sourceOf(array: ArrayNode, view: View, stepX: number, stepY: number): Source {
   const found = { array, x: 1, y: 1 };
-  if (thinningOf(array, view) !== "nearest" || view.over.length || isPacked(array)) return found;
+  if (thinningOf(array, view) !== "nearest" || view.over.length || array.isPacked) return found;
   for (const level of array.levels ?? []) {
     const factor = (at: number) => Math.round(array.shape[at]! / level.shape[at]!);
     const [x, y] = [factor(view.x), factor(view.y)];
@@ -252,7 +252,7 @@ function blank(key: string, plane: string, source: Source, stepX: number, stepY:
 }
 
 /** Windows over packed elements that are not decoded would take markers of missing ones for numbers. */
-export const thinningOf = (array: ArrayNode, view: View) => (isPacked(array) && !view.decode ? "nearest" : view.thinning);
+export const thinningOf = (array: ArrayNode, view: View) => (array.isPacked && !view.decode ? "nearest" : view.thinning);
 
 async function load(full: ArrayNode, view: View, tile: Tile, signal: AbortSignal): Promise<void> {
   const { source } = tile;

@@ -3,7 +3,7 @@
 import { MAPS, SCALES, type MapName, type Scale } from "./colour";
 import { isDrawn, type Part } from "./elements";
 import { REDUCTIONS, type Reduction, type Thinning } from "./api";
-import { dimensionKey, dimensionLabel, isPacked, isTime, unitsOf, type ArrayNode } from "./node";
+import { dimensionKey, dimensionLabel, isTime, unitsOf, type ArrayNode } from "./node";
 
 export type Kind = "image" | "rgb" | "line" | "table";
 export type Box = [x0: number, x1: number, y0: number, y1: number];
@@ -40,13 +40,13 @@ const KINDS: Kind[] = ["image", "rgb", "line", "table"];
 const PARTS: Part[] = ["magnitude", "phase", "real", "imaginary"];
 const THINNINGS: Thinning[] = ["nearest", "mean", "min", "max"];
 
-/** The dimension of colour channels, or -1. */
-export function channelOf({ shape, dimensions, dataType }: ArrayNode): number {
-  if (shape.length < 3 || !/^(u?int(8|16)|float(32|64)|[<>|]u[12]|[<>]f[48])$/.test(dataType)) return -1;
+/** The dimension of colour channels, or -1. Channels of more than 8 bits are measured ones, each with limits of its own. */
+export function channelOf({ shape, dimensions, dataType, hasOwnColours }: ArrayNode): number {
+  if (shape.length < 3 || hasOwnColours || !/^(uint8|[|]u1)$/.test(dataType)) return -1;
   const isChannel = (at: number) => [3, 4].includes(shape[at]!) && /^(c|ch|channels?|rgba?|bands?|colou?r)$/i.test(dimensions[at] ?? "");
   const named = shape.findIndex((_, at) => isChannel(at));
   const last = shape.length - 1;
-  return named >= 0 ? named : [3, 4].includes(shape[last]!) && dimensions[last] == null && /8|[|]u1/.test(dataType) ? last : -1;
+  return named >= 0 ? named : [3, 4].includes(shape[last]!) && dimensions[last] == null ? last : -1;
 }
 
 export function kindsOf(array: ArrayNode): Kind[] {
@@ -81,7 +81,7 @@ export function initial(array: ArrayNode): View {
     outside: false,
     part: "magnitude",
     // Units are those of decoded elements.
-    decode: (isPacked(array) || isTime(array)) && isDrawn(array.kind) ? "cf" : undefined,
+    decode: (array.isPacked || isTime(array)) && isDrawn(array.kind) ? "cf" : undefined,
     thinning: "nearest",
     pin: null,
     profile: 0,

@@ -108,8 +108,14 @@ impl ElementsRequest {
         (path, dialect): (&NodePath, Option<Dialect>),
     ) -> Result<(ArrayResult, Option<Arc<AnswerLabels>>), ApiError> {
         for _ in 0..MAX_ATTEMPTS {
-            let selected = self.selection.select(engine, (path, dialect)).await?;
-            let planned = self.plan_selected(spec, engine, (path, dialect), selected.as_ref()).await;
+            let mut selected = self.selection.select(engine, (path, dialect)).await?;
+            let mut planned = self.plan_selected(spec, engine, (path, dialect), selected.as_ref()).await;
+            if let (Ok(result), Some(selected)) = (&planned, &mut selected)
+                && result.shape().len() > spec.max_rank()
+                && selected.drop_single_dates()
+            {
+                planned = self.plan_selected(spec, engine, (path, dialect), Some(selected)).await;
+            }
             let mut selected = selected.unwrap_or_default();
             let labelled = match &planned {
                 Ok(result) if spec.has_labels() => Some(Box::pin(label(spec, engine, result, &mut selected)).await?),

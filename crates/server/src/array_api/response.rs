@@ -24,9 +24,11 @@ use zarrd_store::Version;
 use zarrd_wire::{
     array::{self as wire_array, CsvHeader, Format},
     etag,
-    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE},
+    headers::{
+        CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE,
+    },
     problem::{Members, Problem, ProblemType},
-    query::{ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
+    query::{Channels, ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
     range::{ContentRange, RangeRequest},
 };
 
@@ -44,7 +46,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::{REVALIDATE, consistency},
+    headers::{REVALIDATE, consistency, dialects_differ},
     response_body::{empty_body_of_unknown_length, sized_body},
 };
 
@@ -124,6 +126,15 @@ impl ResponseSpec {
     /// The format.
     pub(super) fn format(&self) -> Format {
         self.format
+    }
+
+    /// The maximum number of dimensions that the format can have.
+    pub(super) fn max_rank(&self) -> usize {
+        match (self.format, self.picture.channels) {
+            (Format::Png, Channels::Rgb) => 3,
+            (Format::Png, Channels::Mapped) | (Format::Csv, _) => 2,
+            (Format::Json | Format::Raw | Format::Npy | Format::Xarray, _) => usize::MAX,
+        }
     }
 
     /// True if the response has labels, which [`labelled`](Self::labelled) adds.
@@ -285,7 +296,7 @@ impl ResponseSpec {
             _ => self.encoding,
         };
         let version = result.fingerprint().map(|fingerprint| self.version(fingerprint, encoding, &slice));
-        // With those that every response has, there are up to 21 headers.
+        // With those that every response has, there are up to 22 headers.
         let mut headers = HeaderMap::with_capacity(24);
         validators(version, &mut headers);
         let content_type = match &slice.column_names {
@@ -297,6 +308,7 @@ impl ResponseSpec {
         headers.extend(content_disposition::header(result.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
         headers.insert(DIALECT, HeaderValue::from_static(result.model().dialect.name()));
         headers.insert(CONSISTENCY, consistency(app, result.path()));
+        headers.extend(dialects_differ(result.relation()).map(|differ| (DIALECTS_DIFFER, differ)));
         let cost = result.cost();
         let stored = cost.stored.map(|stored| (stored.chunks, stored.bytes));
         headers.insert(READ, wire_array::read_cost(cost.chunks, stored));

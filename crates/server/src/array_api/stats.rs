@@ -16,7 +16,7 @@ use zarrd_store::Version;
 use zarrd_wire::{
     array::{self as wire_array, Format},
     etag,
-    headers::{CONSISTENCY, DATA_TYPE, DIALECT},
+    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER},
     problem::{Members, Problem, ProblemType},
     query::{ElementsQuery, FORMAT, QueryError, StatsQuery},
 };
@@ -31,7 +31,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, TagConditions},
-    headers::{REVALIDATE, consistency},
+    headers::{REVALIDATE, consistency, dialects_differ},
     response_body::empty_body_of_unknown_length,
 };
 
@@ -73,6 +73,7 @@ pub(super) async fn respond(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(DIALECT, HeaderValue::from_static(read.model().dialect.name()));
     headers.insert(CONSISTENCY, consistency(&engine.app, path));
+    headers.extend(dialects_differ(read.relation()).map(|differ| (DIALECTS_DIFFER, differ)));
     headers.extend(wire_array::data_type(&read.data_type().name()).map(|name| (DATA_TYPE, name)));
     let metrics = read.metrics();
     if content == Content::None {

@@ -46,32 +46,46 @@ pub(crate) fn authorize(
     Ok(judge.target.into_inner().filter(|_| is_in_store))
 }
 
-/// Identifies the caller of a request.
-pub(crate) fn authenticate(app: &App, request: &Request) -> Result<Session, ApiError> {
-    let headers = request.headers();
-    reject_token_in_query(request.uri().query().unwrap_or_default())?;
+/// Identifies the caller of a request with these headers, query, and share link.
+///
+/// For a credential that is unknown, the access directory is read at once: another program may have made it a moment
+/// ago.
+pub(crate) async fn authenticate(
+    app: &App,
+    headers: &HeaderMap,
+    query: &str,
+    link: Option<ShareLink>,
+) -> Result<Session, ApiError> {
+    reject_token_in_query(query)?;
     let credential = credential::from_headers(headers).map_err(|error| match error {
         CredentialError::Duplicate => ApiError::invalid_header("Authorization", error.to_string()),
         CredentialError::TooLong | CredentialError::Scheme | CredentialError::Malformed => {
             unauthorized(headers, error.to_string())
         }
     })?;
-    let link = request.extensions().get::<ShareLink>();
-    let directory = || {
-        let directory = app.settings().access.directory.get()?;
-        directory.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))
+    if credential.is_some() && link.is_some() {
+        let detail = "the path already has a share link as its credential";
+        return Err(ApiError::invalid_header("Authorization", detail));
+    }
+    if credential.is_none() && link.is_none() {
+        return Ok(Session::anonymous(app));
+    }
+    let slot = &app.settings().access.directory;
+    let scheme = credential.as_ref().map(|credential| credential.scheme);
+    let verify = || {
+        Ok::<_, ApiError>(match (slot.get()?, &credential, &link) {
+            (Some(directory), Some(credential), _) => Some(directory.authenticate(&credential.token)),
+            (Some(directory), None, Some(ShareLink(link))) => Some(directory.authenticate_link(&**link)),
+            (Some(_), None, None) | (None, ..) => None,
+        })
     };
-    let (principal, scheme) = match (credential, link) {
-        (None, None) => return Ok(Session::anonymous(app)),
-        (Some(_), Some(_)) => {
-            let detail = "the path already has a share link as its credential";
-            return Err(ApiError::invalid_header("Authorization", detail));
-        }
-        (Some(credential), None) => (directory()?.authenticate(&credential.token), Some(credential.scheme)),
-        (None, Some(ShareLink(link))) => (directory()?.authenticate_link(&**link), None),
-    };
-    match principal {
-        Ok(principal) => Ok(Session { principal, scheme, link: link.cloned() }),
+    let mut verified = verify()?;
+    let is_unknown = matches!(verified, None | Some(Err(Denial::Revoked | Denial::UnknownKey | Denial::MakerGone)));
+    if is_unknown && slot.read_again().await {
+        verified = verify()?;
+    }
+    match verified.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))? {
+        Ok(principal) => Ok(Session { principal, scheme, link }),
         Err(Denial::Unavailable { source }) => Err(source.into()),
         Err(Denial::Expired { .. }) => Err(unauthorized(headers, "the credential has expired".to_owned())),
         // The response does not reveal which part of a credential is wrong.

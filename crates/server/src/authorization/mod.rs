@@ -5,6 +5,7 @@
 //! where anonymous callers have the right.
 
 mod credential;
+mod fresh_look;
 mod judge;
 mod policy;
 mod session;

@@ -8,6 +8,8 @@ use std::{
 use parking_lot::RwLock;
 use zarrd_access::{AccessDirectory, Grants, OpenError, Principal, Right};
 
+use super::fresh_look::FreshLook;
+
 /// Rights of anonymous callers, and the tokens that the server accepts.
 #[derive(Clone)]
 pub struct AccessPolicy {
@@ -24,8 +26,13 @@ pub struct AccessPolicy {
 #[derive(Clone, Default)]
 pub struct DirectorySlot(Arc<Slot>);
 
+/// Opens the directory of a slot if it has come to exist.
+type Opener = Arc<dyn Fn(&DirectorySlot) + Send + Sync>;
+
 #[derive(Default)]
 struct Slot {
+    look: FreshLook,
+    opener: OnceLock<Opener>,
     directory: OnceLock<Arc<AccessDirectory>>,
     /// The last failure to open the directory, which counts until it is opened.
     failure: RwLock<Option<Arc<OpenError>>>,
@@ -113,6 +120,26 @@ impl DirectorySlot {
         let _ = self.0.directory.set(directory);
     }
 
+    /// Sets, once, what opens the directory as long as there is none. It may block.
+    pub fn set_opener(&self, opener: impl Fn(&Self) + Send + Sync + 'static) {
+        // The first one stays.
+        let _ = self.0.opener.set(Arc::new(opener));
+    }
+
+    /// Reads the changes of the directory, or opens it, for a credential that is unknown: at once, but at most 20 times a
+    /// second. Returns false if there is nothing to read.
+    pub(super) async fn read_again(&self) -> bool {
+        match (self.0.directory.get().cloned(), self.0.opener.get().cloned()) {
+            (Some(directory), _) => self.0.look.read(move || directory.reload_if_changed()).await,
+            (None, Some(opener)) => {
+                let slot = self.clone();
+                self.0.look.read(move || opener(&slot)).await;
+            }
+            (None, None) => return false,
+        }
+        true
+    }
+
     /// Records that a directory exists, but could not be opened. This ends the access of anonymous callers that lasts
     /// until the first token, even if the directory is removed.
     pub fn fail(&self, error: OpenError) {
@@ -122,7 +149,7 @@ impl DirectorySlot {
 
 impl From<Arc<AccessDirectory>> for DirectorySlot {
     fn from(directory: Arc<AccessDirectory>) -> Self {
-        Self(Arc::new(Slot { directory: OnceLock::from(directory), failure: RwLock::default() }))
+        Self(Arc::new(Slot { directory: OnceLock::from(directory), ..Slot::default() }))
     }
 }
 

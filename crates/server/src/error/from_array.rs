@@ -1,6 +1,6 @@
 //! Errors of arrays and selections.
 
-use zarrd_array::{ArrayError, Broken, MemoryError};
+use zarrd_array::{ArrayError, Broken, DialectsDiffer, MemoryError};
 use zarrd_codec::{ChainError, CodecError};
 use zarrd_meta::{
     data_type::TypeError,
@@ -66,6 +66,7 @@ impl From<ArrayError> for ApiError {
             ArrayError::Broken(Broken { key, .. }) => {
                 (ProblemType::InvalidMetadata, Members { key: Some(key.to_string()), ..Members::default() })
             }
+            ArrayError::DialectsDiffer(differ) => return dialects_differ(&differ),
             ArrayError::Chain { path, source } => return chain_error(path.to_string(), source),
             ArrayError::Chunk { key, source } => return chunk_error(key.to_string(), source),
             ArrayError::Store(error) => return error.into(),
@@ -207,6 +208,18 @@ fn document_error(key: String, error: &DocumentError) -> ApiError {
     let kind = if unsupported.is_some() { ProblemType::UnsupportedNode } else { ProblemType::InvalidMetadata };
     let members = Members { key: Some(key), unsupported, ..Members::default() };
     ApiError::new(Problem::new(kind).with_detail(error.to_string()).with_members(members))
+}
+
+/// The problem of documents of v2 and v3 that differ, with the ways out.
+fn dialects_differ(differ: &DialectsDiffer) -> ApiError {
+    let DialectsDiffer { path, relation, keys: (own, other) } = differ;
+    let detail = format!(
+        "{differ}. Name the `dialect` to read, or make them agree: erase one of the documents with \
+         `DELETE /store/{own}` or `DELETE /store/{other}`, or replace the node with `PUT /node{path}?overwrite`"
+    );
+    let keys = vec![own.to_string(), other.to_string()];
+    let members = Members { keys, relation: Some(relation.to_string()), ..path_members(path) };
+    ApiError::new(Problem::new(ProblemType::DialectsDiffer).with_detail(detail).with_members(members))
 }
 
 fn chain_error(path: String, error: ChainError) -> ApiError {

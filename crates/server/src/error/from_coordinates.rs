@@ -3,13 +3,19 @@
 use zarrd_array::CoordinateError;
 use zarrd_cf::{CfError, LabelError};
 use zarrd_meta::NodePath;
-use zarrd_wire::problem::{Members, Problem, ProblemType};
+use zarrd_wire::{
+    near::suggestion,
+    problem::{Members, Problem, ProblemType},
+};
 
 use super::{ApiError, path_members};
 
 impl From<CoordinateError> for ApiError {
     fn from(error: CoordinateError) -> Self {
-        let detail = error.to_string();
+        let mut detail = error.to_string();
+        if let CoordinateError::UnknownDimension { name, known } = &error {
+            detail.push_str(&suggestion(name, known.iter().map(String::as_str)));
+        }
         let named = |name: String| Members { name: Some(name), ..Members::default() };
         let (kind, members) = match error {
             CoordinateError::Array(error) => return error.into(),

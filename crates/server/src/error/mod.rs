@@ -19,6 +19,8 @@ use zarrd_wire::{
     digest::DigestError,
     etag::{self, EtagError},
     headers::{MODIFIED, PROBLEM_JSON},
+    near::nearest,
+    picture::ColorMap,
     problem::{Members, Problem, ProblemType},
     query::{CONFIRM, QueryError},
     range::ContentRange,
@@ -41,6 +43,18 @@ mod from_write;
 
 /// The warnings about requests that could not be served, by problem type.
 static WARNINGS: WarningRate = WarningRate::new();
+
+/// The paths where clients begin.
+const ENTRY_POINTS: [&str; 8] =
+    ["/store/", "/node/", "/array/", "/browse/", "/openapi.yaml", "/healthz", "/readyz", "/metrics"];
+
+/// The length of a path in a message, in characters.
+const MAX_SHOWN_PATH: usize = 200;
+
+/// The beginning of a path.
+fn truncated(path: &str) -> String {
+    path.chars().take(MAX_SHOWN_PATH).collect()
+}
 
 /// A request error: a problem document for the client, and a cause for the log.
 ///
@@ -93,9 +107,20 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::Forbidden).with_detail(detail))
     }
 
-    /// No resource exists at the path.
-    pub(crate) fn not_found() -> Self {
-        Self::new(Problem::new(ProblemType::NotFound))
+    /// No resource exists at the path: the problem names those where clients begin, and the path that was probably meant.
+    pub(crate) fn not_found(base: &str, path: &str) -> Self {
+        let relative = path.trim_start_matches('/');
+        let (first, rest) = relative.split_once('/').map_or((relative, ""), |(first, rest)| (first, rest));
+        let names = ENTRY_POINTS.map(|entry| entry.trim_matches('/'));
+        let meant = nearest(first, names).filter(|name| *name != first);
+        let meant = meant.map(|name| match rest {
+            "" => format!("; did you mean {base}/{name}?"),
+            rest => format!("; did you mean {base}/{name}/{}?", truncated(rest)),
+        });
+        let known = ENTRY_POINTS.iter().map(|entry| format!("{base}{entry}")).collect();
+        let detail = format!("there is nothing at {}{}", truncated(path), meant.unwrap_or_default());
+        let members = Members { known: Some(known), ..Members::default() };
+        Self::new(Problem::new(ProblemType::NotFound).with_detail(detail).with_members(members))
     }
 
     /// The path is not a valid node path.
@@ -115,6 +140,12 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
     }
 
+    /// Keys exist below the prefix; `key` is one of them.
+    pub(crate) fn prefix_not_empty(prefix: &zarrd_store::Prefix, key: &zarrd_store::Key, detail: String) -> Self {
+        let members = Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::PrefixNotEmpty).with_detail(detail).with_members(members))
+    }
+
     /// The resource does not support the method.
     pub(crate) fn method_not_allowed(method: &Method, allow: &str) -> Self {
         let methods = allow.split(", ").map(str::to_owned).collect();
@@ -130,6 +161,15 @@ impl ApiError {
         let problem = Problem::new(ProblemType::ConfirmationRequired)
             .with_detail(format!("{what}; confirm with confirm=all"))
             .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// Elements were sent with the media type of forms, as `curl -d` does; `known` lists the supported types.
+    pub(crate) fn form_media_type(known: &[&str]) -> Self {
+        let detail = "`curl -d` sends the media type of forms; send JSON with `--json`, or raw bytes with \
+                      `-H 'Content-Type: application/octet-stream'`";
+        let mut problem = Self::unsupported_media_type(known).0.problem.clone();
+        problem.detail = detail.to_owned();
         Self::new(problem)
     }
 
@@ -271,12 +311,7 @@ impl From<StoreError> for ApiError {
                     Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
                 Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
             }
-            StoreError::NotEmpty { ref prefix, ref key } => {
-                let members =
-                    Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::PrefixNotEmpty);
-                Self::new(problem.with_detail(error.to_string()).with_members(members))
-            }
+            StoreError::NotEmpty { ref prefix, ref key } => Self::prefix_not_empty(prefix, key, error.to_string()),
             StoreError::RangeNotSatisfiable { meta } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", meta.size))
@@ -376,6 +411,10 @@ impl From<QueryError> for ApiError {
             QueryError::Missing { names, known } => {
                 let first = names.first().copied().unwrap_or_default();
                 (ProblemType::MissingParameter, first.to_owned(), texts(known))
+            }
+            QueryError::UnknownColorMap { .. } => {
+                let known = ColorMap::names();
+                (ProblemType::InvalidParameter, zarrd_wire::query::CMAP.to_owned(), texts(&known))
             }
             QueryError::Invalid { name, .. } => (ProblemType::InvalidParameter, name.to_owned(), None),
             QueryError::UnknownListing { .. } => {

@@ -24,6 +24,15 @@ pub(crate) enum ListingFormat {
     Html,
 }
 
+/// The spelling of links in a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Relative references, percent-encoded.
+    References,
+    /// Names, for fsspec, which encodes them when it requests them.
+    Names,
+}
+
 /// A client's preference among what is at a path for programs and for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentPreference {
@@ -50,10 +59,14 @@ impl FromRequestParts<App> for DocumentPreference {
 /// fsspec identifies itself by its HTTP library.
 const LINK_FOLLOWERS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclone", "Wget", "Wget2"];
 
+/// The HTTP library of fsspec.
+const FSSPEC: &[&str] = &["aiohttp"];
+
 /// The client's preferences.
 pub(crate) struct ListingPreferences {
     accepted: QualityValues,
     prefers_links: bool,
+    links: Links,
 }
 
 impl ListingPreferences {
@@ -72,6 +85,11 @@ impl ListingPreferences {
             }
         }
         best.0
+    }
+
+    /// The spelling of links that the client understands.
+    pub(crate) fn links(&self) -> Links {
+        self.links
     }
 
     fn names_no_type(&self) -> bool {
@@ -100,14 +118,16 @@ impl FromRequestParts<App> for ListingPreferences {
 fn preferences(headers: &HeaderMap, uri: &Uri) -> ListingPreferences {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
-    let prefers_links = follows_links(agent) && !LISTING_PARAMETERS.iter().any(|parameter| names(query, parameter));
-    ListingPreferences { accepted: QualityValues::from_headers(headers, ACCEPT), prefers_links }
+    let links = if names_product(agent, FSSPEC) { Links::Names } else { Links::References };
+    let prefers_links =
+        names_product(agent, LINK_FOLLOWERS) && !LISTING_PARAMETERS.iter().any(|parameter| names(query, parameter));
+    ListingPreferences { accepted: QualityValues::from_headers(headers, ACCEPT), prefers_links, links }
 }
 
-/// True if one of the products in a user agent is a known link follower.
-fn follows_links(agent: &str) -> bool {
+/// True if one of the products in a user agent is one of these.
+fn names_product(agent: &str, known: &[&str]) -> bool {
     let mut products = agent.split(' ').filter_map(|word| Some(word.split_once('/')?.0));
-    products.any(|product| LINK_FOLLOWERS.iter().any(|follower| follower.eq_ignore_ascii_case(product)))
+    products.any(|product| known.iter().any(|known| known.eq_ignore_ascii_case(product)))
 }
 
 #[cfg(test)]

@@ -59,8 +59,9 @@ impl FromRequestParts<App> for NodePathParam {
 impl FromRequestParts<App> for SchemaPath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        parse_schema(parts.uri.path()).map(Self).ok_or_else(ApiError::not_found)
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let path = parts.uri.path();
+        parse_schema(path).map(Self).ok_or_else(|| ApiError::not_found(app.settings().base_path.as_str(), path))
     }
 }
 

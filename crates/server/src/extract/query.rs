@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use zarrd_meta::{Dialect, NodePath};
+use zarrd_operations::LossPolicy;
 use zarrd_wire::query::{
     AppendQuery, CONVERT, ChunksQuery, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
     NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
@@ -40,6 +41,8 @@ pub(crate) struct ConvertQuery {
     pub(crate) into: Dialect,
     /// The target path; `None` to convert in place.
     pub(crate) target: Option<NodePath>,
+    /// The treatment of properties that the dialect cannot represent.
+    pub(crate) losses: LossPolicy,
 }
 
 impl<Q: ParseQuery> FromRequestParts<App> for Query<Q> {
@@ -92,7 +95,7 @@ impl ParseQuery for ValidateQuery {
 impl ParseQuery for ConvertQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
-            NodePostQuery::Convert { dialect, into, target } => Ok(Self { dialect, into, target }),
+            NodePostQuery::Convert { dialect, into, target, losses } => Ok(Self { dialect, into, target, losses }),
             NodePostQuery::Validate { .. } => {
                 Err(QueryError::Missing { names: &[CONVERT], known: NODE_POST_PARAMETERS })
             }

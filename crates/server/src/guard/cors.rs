@@ -15,8 +15,8 @@ use crate::{app::App, routes::Route};
 
 /// Request headers allowed for pages of any origin.
 const ALLOWED_REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept, authorization, content-digest, content-type, if-match, if-modified-since, if-none-match, if-range, \
-     if-unmodified-since, range, x-request-id",
+    "accept, authorization, cache-control, content-digest, content-type, if-match, if-modified-since, if-none-match, \
+     if-range, if-unmodified-since, pragma, range, x-request-id",
 );
 /// One day, which exceeds the limit of every browser.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
@@ -24,7 +24,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// browsers.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
-     retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-consistency, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
+     retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-consistency, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dialects-differ, zarr-dimension-names, \
      zarr-existed, zarr-losses, zarr-modified, zarr-other-dialects, zarr-read, zarr-selected, zarr-shape",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");

@@ -132,7 +132,7 @@ pub(crate) async fn convert(
     NodePathParam(path): NodePathParam,
     Query(query): Query<ConvertQuery>,
 ) -> Result<Json<ConvertReport>, ApiError> {
-    let options = ConvertOptions { dialect: query.into, target: query.target };
+    let options = ConvertOptions { dialect: query.into, target: query.target, losses: query.losses };
     let report = engine.hierarchies().convert(&path, query.dialect, &options).await?;
     let losses = render_losses(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))

@@ -6,13 +6,13 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
-use zarrd_array::{DescribedNode, Permit};
+use zarrd_array::{DescribedNode, Permit, undecoded};
 use zarrd_meta::{Dialect, NodePath, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
 use zarrd_store::Version;
 use zarrd_wire::{
     etag,
-    headers::{BROKEN, CONSISTENCY, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
+    headers::{BROKEN, CONSISTENCY, DIALECT, DIALECTS_DIFFER, JSON, LOSSES, OTHER_DIALECTS},
     node::{BrokenDocument, BrokenNode, Link, OtherNode, Source, render_losses},
     problem::{Members, Problem, ProblemType},
     query::{Form, Include, NodeQuery},
@@ -23,7 +23,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::{REVALIDATE, consistency},
+    headers::{REVALIDATE, consistency, dialects_differ},
 };
 
 /// The largest hierarchy, in bytes, that is rendered on the async thread.
@@ -117,6 +117,7 @@ impl NodeRenderer {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
         headers.insert(CONSISTENCY, consistency(&engine.app, &node.path));
+        headers.extend(dialects_differ(node.relation).map(|differ| (DIALECTS_DIFFER, differ)));
         for (name, count) in
             [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {
@@ -188,6 +189,7 @@ fn source(info: &NodeInfo) -> Source {
         implicit: info.implicit,
         other_dialects: info.other_dialects.iter().map(other).collect(),
         broken: info.broken.iter().map(broken).collect(),
+        undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),
         links: info.links.iter().map(link).collect(),
     }

@@ -58,7 +58,7 @@ impl FromRequest<App> for ElementsBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        let media_type = media_type(request.headers());
+        let media_type = sent_media_type(request.headers());
         let claim = admission::claim_of(request.extensions(), app);
         let upload = Upload::validate(request, app, ApiError::body_too_large)?;
         let Payload { size, stream } = payload(app, upload);
@@ -89,13 +89,18 @@ pub(super) fn expected_digests(headers: &HeaderMap) -> Result<Vec<Digest>, Diges
 }
 
 /// curl's default media type.
-const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
+pub(crate) const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// Returns the media type, in lower case and without parameters. curl's default form type is treated as absent.
+/// Returns the media type, in lower case and without parameters. curl's default form type is treated as absent: the
+/// body can only be JSON.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    sent_media_type(headers).filter(|kind| kind != FORM_MEDIA_TYPE)
+}
+
+/// Returns the media type, in lower case and without parameters.
+fn sent_media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    Some(kind).filter(|kind| kind != FORM_MEDIA_TYPE)
+    Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
 /// Rejects bodies with a payload coding.
@@ -103,7 +108,7 @@ pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiErro
     if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
-    let members = Members { header: Some("Payload-Encoding".to_owned()), ..Members::default() };
+    let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
     Err(ApiError::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
@@ -130,7 +135,7 @@ impl Upload {
     fn validate(request: Request, app: &App, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
         let (headers, limit) = (request.headers(), app.settings().limits.value);
         if headers.contains_key(CONTENT_RANGE) {
-            return Err(ApiError::invalid_header("Payload-Range", "partial PUT is not supported"));
+            return Err(ApiError::invalid_header("Content-Range", "partial PUT is not supported"));
         }
         reject_content_encoding(headers)?;
         let digests = expected_digests(headers)?;

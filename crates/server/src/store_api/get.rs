@@ -50,13 +50,19 @@ pub(crate) async fn get(
     }
 }
 
-/// `HEAD`: returns the headers of `GET` for the full value.
+/// `HEAD`: returns the headers of `GET` for the full value, or redirects to the prefix of the same name.
 pub(crate) async fn head(
     State(app): State<App>,
     KeyPath(key): KeyPath,
+    uri: Uri,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    let meta = app.store().head(&key).await?.ok_or_else(|| ApiError::no_such_key(&key))?;
+    let Some(meta) = app.store().head(&key).await? else {
+        return match conditions.is_plain() {
+            true => redirect::to_prefix(&app, &key, &uri).await,
+            false => Err(ApiError::no_such_key(&key)),
+        };
+    };
     if let Some(response) = check_conditions(&conditions, &key, &meta)? {
         return Ok(response);
     }

@@ -1,7 +1,8 @@
 //! HTML listings, for browsers and link followers such as fsspec and GDAL.
 //!
 //! GDAL requires `Index of` with the path in the title, and each link on its own line. fsspec takes every link and
-//! everything that looks like a URL for a child, so the page contains no others.
+//! everything that looks like a URL for a child, so the page contains no others. It takes the text of a link for a name
+//! as it is, so the links that are sent to it are not percent-encoded ([`Links::Names`]).
 
 use std::fmt::{self, Write};
 
@@ -11,6 +12,8 @@ use zarrd_wire::{
     routes::{STORE_ROOT, encode},
     time,
 };
+
+use crate::extract::Links;
 
 /// The page before the rows. The title has the path of the URL, in which `base` precedes the usual path.
 pub(super) fn head(base: &str, prefix: &Prefix) -> Bytes {
@@ -23,17 +26,46 @@ pub(super) fn head(base: &str, prefix: &Prefix) -> Bytes {
     ))
 }
 
+/// A name as a link.
+struct Link<'n>(Links, &'n str);
+
+impl fmt::Display for Link<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Links::Names, name) = self else { return write!(f, "{}", encode(self.1)) };
+        // What begins so is taken for a URL.
+        if name.starts_with("http") {
+            f.write_str("./")?;
+        }
+        let mut rest = name.chars();
+        while let Some(character) = rest.next() {
+            match character {
+                // Quotes end a link, and what follows these marks is cut off.
+                '"' | '\'' | '#' | '?' => write!(f, "{}", encode(character.encode_utf8(&mut [0; 4])))?,
+                character if character.is_control() => write!(f, "{}", encode(character.encode_utf8(&mut [0; 4])))?,
+                // It would be taken for an escape.
+                '%' if begins_with_hex_pair(rest.as_str()) => f.write_str("%25")?,
+                character => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn begins_with_hex_pair(text: &str) -> bool {
+    text.as_bytes().first_chunk::<2>().is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// One row for each child.
-pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
+pub(super) fn rows(links: Links, prefix: &Prefix, page: &DirPage) -> Bytes {
     let mut html = String::new();
     for child in &page.prefixes {
         let name = child.name();
         // Writing to memory cannot fail.
-        let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", encode(name), Escaped(name));
+        let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", Link(links, name), Escaped(name));
     }
     for Entry { key, meta } in &page.keys {
         let name = prefix.strip(key).unwrap_or_else(|| key.name());
-        let (href, name, modified) = (encode(name), Escaped(name), time::rfc3339(meta.modified));
+        let (href, name, modified) = (Link(links, name), Escaped(name), time::rfc3339(meta.modified));
         let _ = writeln!(
             html,
             "<tr><td><a href=\"{href}\">{name}</a></td><td>{size}</td><td>{modified}</td></tr>",
@@ -70,6 +102,23 @@ impl fmt::Display for Escaped<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_for_fsspec_are_names() {
+        for (name, shown) in [
+            ("plain", "plain"),
+            ("a+b:c,d=e @u[x] ü日本", "a+b:c,d=e @u[x] ü日本"),
+            ("a&b<c>\\d", "a&b<c>\\d"),
+            ("100%", "100%"),
+            ("5%a", "5%a"),
+            ("%C3%BC", "%25C3%25BC"),
+            ("q'q\"?#\n", "q%27q%22%3F%23%0A"),
+            ("https", "./https"),
+        ] {
+            assert_eq!(Link(Links::Names, name).to_string(), shown);
+        }
+        assert_eq!(Link(Links::References, "a:b ü'").to_string(), encode("a:b ü'").to_string());
+    }
 
     #[test]
     fn names_are_escaped() {

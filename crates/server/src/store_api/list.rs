@@ -33,7 +33,7 @@ use crate::{
     app::App,
     authorization::Session,
     error::ApiError,
-    extract::{ListingFormat, ListingPreferences, PrefixPath, Query},
+    extract::{Links, ListingFormat, ListingPreferences, PrefixPath, Query},
     headers::REVALIDATE,
 };
 
@@ -61,10 +61,11 @@ pub(crate) async fn list(
 ) -> Result<Response, ApiError> {
     let query = ListQuery { cursor: query.cursor.map(|cursor| session.unbind(&cursor)).transpose()?, ..query };
     let format = preferences.best(offered_formats(query.kind));
+    let links = preferences.links();
     let listing = Listing { app, session, prefix, query };
     let mut response = match (listing.query.kind, format) {
         (ListKind::Keys, ListingFormat::Ndjson) => listing.ndjson_lines().await?,
-        (ListKind::Dir, ListingFormat::Html) => listing.html_page().await?,
+        (ListKind::Dir, ListingFormat::Html) => listing.html_page(links).await?,
         _ => listing.json_page(&claim).await?,
     };
     response.headers_mut().insert(VARY, VARY_ACCEPT_USER_AGENT);
@@ -124,7 +125,7 @@ impl Listing {
     /// Returns all children on one HTML page, since link followers do not use cursors.
     ///
     /// A prefix without keys is 404 here, because link followers take any page for an existing directory.
-    async fn html_page(self) -> Result<Response, ApiError> {
+    async fn html_page(self, links: Links) -> Result<Response, ApiError> {
         let prefix = self.prefix.clone();
         if !prefix.is_root() && self.granted_children().is_none() {
             let first = self.app.store().list_prefix(&prefix, PageRequest::first(1)).await?;
@@ -135,7 +136,7 @@ impl Listing {
         let base = format!("{}{}", self.app.settings().base_path.as_str(), self.session.base_path());
         let head = stream::once(ready(Ok(html_listing::head(&base, &prefix))));
         let pages = self.children().await?;
-        let rows = pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)));
+        let rows = pages.map(move |page| page.map(|page| html_listing::rows(links, &prefix, &page)));
         let foot = stream::once(ready(Ok(html_listing::foot())));
         let body = Body::from_stream(head.chain(rows).chain(foot));
         Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, CONTENT_POLICY)], body).into_response())

@@ -77,3 +77,13 @@ pub async fn matrix(server: &TestServer) {
         }
     }
 }
+
+/// The `.zarray` and the `zarr.json` of one array over the same chunks, which differ in the data type.
+pub fn two_layouts() -> [Vec<u8>; 2] {
+    let of_v2 = json!({"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|i1", "fill_value": 0, "order": "C",
+        "filters": null, "compressor": null});
+    let of_v3 = json!({"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+        "chunk_key_encoding": {"name": "v2"}, "codecs": [{"name": "bytes"}]});
+    [of_v2, of_v3].map(|document| document.to_string().into_bytes())
+}

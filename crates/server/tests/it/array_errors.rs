@@ -2,7 +2,7 @@
 
 use crate::common::{
     TestResponse, TestServer,
-    arrays::{matrix, matrix_server, put, v3, v3_with},
+    arrays::{matrix, matrix_server, put, two_layouts, v3, v3_with},
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -258,4 +258,40 @@ async fn unsupported_nodes_are_reported() {
         assert!(problem.status == 422 && !problem.detail.is_empty(), "{path}");
         assert!(problem.members.key.is_some() || problem.members.path.is_some(), "{path}");
     }
+}
+
+#[tokio::test]
+async fn documents_of_two_layouts_are_a_conflict_and_other_differences_a_header() {
+    let server = matrix_server().await;
+    let [of_v2, of_v3] = two_layouts();
+    put(&server, "two/.zarray", of_v2).await;
+    put(&server, "two/zarr.json", of_v3).await;
+    let refused = [
+        server.get("/array/two", &[]).await,
+        server.json(Method::PUT, "/array/two", &json!(7)).await,
+        server.json(Method::PUT, "/array/two?dialect=v2", &json!(7)).await,
+        post(&server, "/array/two?append=0", "[7]").await,
+        server.json(Method::PATCH, "/node/two", &json!({"shape": [1]})).await,
+    ];
+    for answer in refused {
+        let problem = answer.problem(ProblemType::DialectsDiffer);
+        let mut keys = problem.members.keys.clone();
+        keys.sort();
+        assert_eq!(keys, ["two/.zarray", "two/zarr.json"]);
+        assert_eq!(problem.members.relation.as_deref(), Some("layout"));
+        assert!(problem.detail.contains("DELETE /store/two/zarr.json"), "{}", problem.detail);
+        assert!(problem.detail.contains("PUT /node/two?overwrite"), "{}", problem.detail);
+    }
+    for path in ["/array/two?dialect=v2", "/array/two?dialect=v3", "/node/two"] {
+        let answer = server.get(path, &[]).await;
+        assert_eq!((answer.status, answer.header("zarr-dialects-differ")), (StatusCode::OK, "layout"), "{path}");
+    }
+    // The documents agree but for the shape, which is adopted.
+    let of_v2 = json!({"zarr_format": 2, "shape": [6], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
+        "filters": null, "compressor": null});
+    put(&server, "two/.zarray", of_v2.to_string().into_bytes()).await;
+    assert_eq!(server.get("/array/two", &[]).await.header("zarr-dialects-differ"), "shape");
+    assert_eq!(post(&server, "/array/two?append=0", "[7]").await.status, StatusCode::OK);
+    let answer = server.get("/array/two", &[]).await;
+    assert_eq!((answer.header("zarr-dialects-differ"), answer.json()), ("", json!([0, 0, 0, 0, 0, 0, 7])));
 }

@@ -239,6 +239,10 @@ async fn unsupported_bodies_are_rejected() {
     let problem = assert_problem(&server, Method::PUT, "/array/m", &[("content-type", "text/csv")], "1", kind).await;
     let known = ["application/octet-stream", "application/x-npy", "application/json"];
     assert_eq!(problem.members.known.unwrap(), known);
+    // What `curl -d` sends would be taken for raw bytes.
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let problem = assert_problem(&server, Method::PUT, "/array/m", &form, floats(24), kind).await;
+    assert!(problem.detail.contains("--json"), "{}", problem.detail);
     let coded = [("content-encoding", "zstd")];
     assert_problem(&server, Method::PUT, "/array/m", &coded, floats(24), ProblemType::UnsupportedContentEncoding).await;
     let part = [("content-range", "bytes 0-9/96")];

@@ -105,6 +105,21 @@ async fn a_request_for_what_is_current_looks_again_within_the_time_of_recheck() 
     }
 }
 
+/// A request for what is current is for what it reads: nobody else pays for it.
+#[tokio::test(start_paused = true)]
+async fn a_request_for_what_is_current_changes_nothing_for_others() {
+    let (server, writer) = servers(Recheck::Never, Guarantees::READ_ONLY).await;
+    let before = server.get("/node/g/a", &[]).await.json();
+    put(&writer, "g/a/zarr.json", ARRAY.as_bytes().to_vec()).await;
+    tokio::time::advance(Duration::from_secs(1)).await;
+    let current = [("cache-control", "no-cache")];
+    for other in ["/healthz", "/readyz", "/node/g?depth=0", "/store/g/a/c/3", "/array/nothing"] {
+        server.get(other, &current).await;
+        assert_eq!(server.get("/node/g/a", &[]).await.json(), before, "{other}");
+    }
+    assert_ne!(server.get("/node/g/a", &current).await.json(), before);
+}
+
 /// A slice of many chunks has a tag if all versions are known, or the request compares one.
 #[tokio::test(start_paused = true)]
 async fn a_slice_of_many_chunks_has_a_tag_if_its_versions_are_known() {

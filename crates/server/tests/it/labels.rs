@@ -438,3 +438,27 @@ async fn labels_beyond_the_limit_of_text_name_its_flag() {
     }
     assert_eq!(get(&server, "lab/t?labels=lat&isel.lat=:2&format=npy").await.status, StatusCode::OK);
 }
+
+/// A date is an interval, so its dimension stays; formats that have no room for it drop it if one day is in it.
+#[tokio::test]
+async fn single_date_gives_a_picture_or_a_table() {
+    let server = server().await;
+    let elements =
+        json!([[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [1, 2]], [[3, 4], [5, 6], [7, 8]], [[9, 1], [2, 3], [4, 5]]]);
+    create(&server, "lab/c", &document("int16", &[4, 3, 2], &["time", "lat", "x"], json!({})), &elements).await;
+    let table = get(&server, "lab/c?sel.time=2020-01-31&format=csv&header=false").await;
+    assert_eq!((table.status, table.text()), (StatusCode::OK, "6,7\r\n8,9\r\n1,2\r\n"));
+    assert_eq!((table.header("zarr-shape"), table.header("zarr-selected")), ("3,2", r#"{"time":"1:2"}"#));
+    let picture = get(&server, "lab/c?sel.time=2020-01-31&format=png&min=0&max=9").await;
+    assert_eq!((picture.status, picture.header("zarr-shape")), (StatusCode::OK, "3,2"), "{:?}", picture.body);
+    // JSON has room, a table of two dimensions is as it was, and other selections are the caller's own.
+    assert_eq!(get(&server, "lab/c?sel.time=2020-01-31").await.header("zarr-shape"), "1,3,2");
+    assert_eq!(get(&server, "lab/t?sel.time=2020-01-31&format=csv").await.header("zarr-shape"), "1,3");
+    for query in ["sel.time=2020-02", "isel.time=1:2", "sel.time=2020-01-31..2020-01-31"] {
+        get(&server, &format!("lab/c?{query}&format=csv")).await.problem(ProblemType::UnsuitableFormat);
+    }
+    let misspelt = get(&server, "lab/c?sel.tme=2020-01-31").await.problem(ProblemType::UnknownDimension);
+    assert!(misspelt.detail.ends_with("did you mean \"time\"?"), "{}", misspelt.detail);
+    let day = get(&server, "lab/t?sel.time=2020-01-31Z&isel.lat=0").await;
+    assert_eq!(day.json(), json!([3]));
+}

@@ -104,6 +104,26 @@ async fn empty_prefix_is_404_as_html_only() {
 }
 
 #[tokio::test]
+async fn links_for_fsspec_are_names() {
+    let server = TestServer::new();
+    for name in ["a+b", "a:b", "a,b", "x y", "ü", "日本", "100%", "[x]", "http", "%2F", "q'q"] {
+        server.set(&format!("g/{name}/zarr.json"), b"{}").await;
+    }
+    let fsspec = [("accept", "*/*"), ("user-agent", "Python/3.12 aiohttp/3.14.3")];
+    let page = server.get("/store/g/", &fsspec).await;
+    let html = page.text();
+    let mut found = links(html);
+    found.sort_unstable();
+    let mut names =
+        ["%252F/", "./http/", "100%/", "[x]/", "a+b/", "a,b/", "a:b/", "q%27q/", "x y/", "ü/", "日本/"].to_vec();
+    names.sort_unstable();
+    assert_eq!(found, names);
+    let wget = [("accept", "*/*"), ("user-agent", "Wget/1.21.3")];
+    let page = server.get("/store/g/", &wget).await;
+    assert!(links(page.text()).contains(&"%C3%BC/"));
+}
+
+#[tokio::test]
 async fn html_contains_only_links_to_children() {
     let server = example().await;
     server.set("a/<b>&\"'", b"1").await;

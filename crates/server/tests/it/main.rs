@@ -26,6 +26,7 @@ mod freshness;
 mod generated_requests;
 mod labels;
 mod listings;
+mod masked_arrays;
 mod memory_sharing;
 mod monitoring;
 mod mounts;

@@ -34,7 +34,16 @@ async fn root_is_a_page_for_clients_that_prefer_html() {
     for accept in ["application/json", "*/*", "text/html;q=0.5, application/json", "text/*;q=0"] {
         server.get("/", &[("accept", accept)]).await.problem(ProblemType::NotFound);
     }
-    server.get("/", &[]).await.problem(ProblemType::NotFound);
+    let known = server.get("/", &[]).await.problem(ProblemType::NotFound).members.known.unwrap();
+    assert!(["/store/", "/node/", "/array/", "/openapi.yaml"].iter().all(|path| known.contains(&(*path).to_owned())));
+    for (path, meant) in
+        [("/nodes/lab/x", "/node/lab/x?"), ("/stor/a", "/store/a?"), ("/openapi.yml", "/openapi.yaml?")]
+    {
+        let problem = server.get(path, &[]).await.problem(ProblemType::NotFound);
+        assert!(problem.detail.ends_with(&format!("did you mean {meant}")), "{}", problem.detail);
+    }
+    let problem = server.get("/zarr.json", &[]).await.problem(ProblemType::NotFound);
+    assert!(!problem.detail.contains("did you mean"), "{}", problem.detail);
     // Programs that follow links look for them below `/store/`.
     server.get("/", &[("accept", "*/*"), ("user-agent", "Wget/1.21")]).await.problem(ProblemType::NotFound);
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use crate::common::{
     TestServer,
-    arrays::{put, v3, v3_with},
+    arrays::{put, two_layouts, v3, v3_with},
     contract::{CONTRACT, RequestInfo},
     failing::failing_server,
     foreign::ForeignStore,
@@ -145,6 +145,7 @@ fn paths(template: &str) -> Vec<&str> {
             "/array/squeezed",
             "/array/junk",
             "/array/narrow",
+            "/array/two",
             "/array/large",
             "/array/wide",
         ],
@@ -154,6 +155,7 @@ fn paths(template: &str) -> Vec<&str> {
             "/node/none",
             "/node/broken",
             "/node/squeezed",
+            "/node/two",
             "/node/large",
             "/node/huge",
             "/node/lost",
@@ -199,6 +201,10 @@ async fn fill(server: &TestServer) {
     v3_with(server, "narrow", json!("float64"), &[4], &[4], json!(0), json!([narrow, {"name": "bytes"}])).await;
     put(server, "g/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec()).await;
     put(server, "broken/zarr.json", b"{".to_vec()).await;
+    // The documents of v2 and v3 describe the same chunks differently.
+    let [of_v2, of_v3] = two_layouts();
+    put(server, "two/.zarray", of_v2).await;
+    put(server, "two/zarr.json", of_v3).await;
     // An unreadable entry point of a draft hierarchy.
     put(server, "lost/zarr.json", br#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}"#.to_vec()).await;
     put(server, "lost/meta/root/x.group.json", b"{}".to_vec()).await;

@@ -241,14 +241,16 @@ async fn prefix_without_slash_redirects() {
         ("/store/a:b%2Fc%20d", "a%3Ab/c%20d/"),
         ("/store/a:b?list=keys", "a%3Ab/?list=keys"),
     ] {
-        let got = server.get(path, &[]).await;
-        assert_eq!((got.status, got.header("location")), (StatusCode::MOVED_PERMANENTLY, location), "{path}");
+        for got in [server.get(path, &[]).await, server.head(path, &[]).await] {
+            assert_eq!((got.status, got.header("location")), (StatusCode::MOVED_PERMANENTLY, location), "{path}");
+        }
     }
     assert_eq!(server.get("/store/a:b", &[]).await.header("cache-control"), "no-cache", "a key may take its place");
     for headers in [[("range", "bytes=0-1")], [("if-none-match", "*")], [("if-match", "*")]] {
         server.get("/store/a:b", &headers).await.problem(ProblemType::NoSuchKey);
+        assert_eq!(server.head("/store/a:b", &headers).await.status, StatusCode::NOT_FOUND);
     }
-    assert_eq!(server.head("/store/a:b", &[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(server.head("/store/a", &[]).await.status, StatusCode::NOT_FOUND);
     let root = server.get("/store", &[]).await;
     assert_eq!((root.status, root.header("location")), (StatusCode::MOVED_PERMANENTLY, "store/"));
     let longest = "k".repeat(1024);

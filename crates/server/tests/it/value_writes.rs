@@ -183,8 +183,11 @@ async fn digests_are_verified() {
 async fn encoded_or_partial_bodies_are_rejected() {
     let server = TestServer::new();
     let encoded = server.put("/store/v", &[("content-encoding", "gzip")], "x").await;
-    encoded.problem(ProblemType::UnsupportedContentEncoding);
-    server.put("/store/v", &[("content-range", "bytes 0-0/2")], "x").await.problem(ProblemType::InvalidHeader);
+    let problem = encoded.problem(ProblemType::UnsupportedContentEncoding);
+    assert_eq!(problem.members.header.as_deref(), Some("Content-Encoding"));
+    let partial = server.put("/store/v", &[("content-range", "bytes 0-0/2")], "x").await;
+    let problem = partial.problem(ProblemType::InvalidHeader);
+    assert_eq!(problem.members.header.as_deref(), Some("Content-Range"));
     assert_eq!(server.value("v").await, None);
     assert_eq!(server.put("/store/v", &[("content-encoding", "identity")], "x").await.status, StatusCode::CREATED);
 }
@@ -215,4 +218,24 @@ async fn unknown_paths_and_methods_are_rejected() {
         server.get(path, &[]).await.problem(ProblemType::NotFound);
         server.put(path, &[], "").await.problem(ProblemType::NotFound);
     }
+}
+
+#[tokio::test]
+async fn deleting_a_node_as_a_key_is_a_conflict() {
+    let server = TestServer::new();
+    for document in ["zarr.json", ".zarray", ".zgroup"] {
+        server.set(&format!("lab/a b/{document}"), b"{}").await;
+        let problem = server.delete("/store/lab/a%20b", &[]).await.problem(ProblemType::PrefixNotEmpty);
+        assert!(problem.detail.contains("DELETE /node/lab/a%20b "), "{}", problem.detail);
+        assert_eq!(problem.members.prefix.as_deref(), Some("lab/a b/"));
+        assert!(server.value(&format!("lab/a b/{document}")).await.is_some());
+        server.delete(&format!("/store/lab/a%20b/{document}"), &[]).await;
+    }
+    // A prefix is no node, and a key of that name is erased.
+    server.set("lab/a b/c/0", b"1").await;
+    assert_eq!(server.delete("/store/lab/a%20b", &[]).await.status, StatusCode::NO_CONTENT);
+    server.set("g", b"1").await;
+    server.set("g/zarr.json", b"{}").await;
+    assert_eq!(server.delete("/store/g", &[]).await.header("zarr-existed"), "true");
+    server.delete("/store/g", &[]).await.problem(ProblemType::PrefixNotEmpty);
 }

@@ -13,8 +13,8 @@ use std::{
 use crate::common::{Fixture, within};
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use rustix::fs::{CWD, FileType, Mode, mkfifoat, mknodat};
-use zarrd_store::{Cursor, ListableStore, PageRequest, Prefix, StoreError};
-use zarrd_store_dir::{Faults, Moment, Options, Symlinks};
+use zarrd_store::{Cursor, Key, ListableStore, PageRequest, Prefix, ReadableStore, StoreError};
+use zarrd_store_dir::{DirStore, Faults, FileError, Moment, OpenError, Options, Symlinks};
 
 const NONE: [&str; 0] = [];
 
@@ -297,4 +297,57 @@ async fn listings_are_complete_while_files_are_replaced() {
     assert!(rounds.load(Ordering::Relaxed) > 0);
     drop(rounds);
     writer.join().unwrap();
+}
+
+/// What belongs to the server is not served, whatever leads there, and whenever it appears.
+#[tokio::test]
+async fn private_files_are_never_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+    for path in [root.join("g"), outside.join("access/keys")] {
+        fs::create_dir_all(path).unwrap();
+    }
+    fs::write(root.join("g/zarr.json"), "{}").unwrap();
+    fs::write(outside.join("access/keys/1.json"), "secret").unwrap();
+    fs::write(outside.join("log"), "secret").unwrap();
+    let private = [outside.join("access"), outside.join("log"), outside.join("later")];
+    let options = Options::new("test").symlinks(Symlinks::Follow).private(private.clone());
+    let store = DirStore::open(&root, options.clone()).await.unwrap();
+    let key = |text: &str| Key::parse(text).unwrap();
+    let keys = async || {
+        let page = store.list_prefix(&Prefix::root(), PageRequest::first(100)).await.unwrap();
+        page.keys.into_iter().map(|entry| entry.key.to_string()).collect::<Vec<_>>()
+    };
+    symlink(outside.join("access"), root.join("access")).unwrap();
+    symlink(outside.join("access/keys"), root.join("g/keys")).unwrap();
+    symlink(outside.join("log"), root.join("log")).unwrap();
+    fs::hard_link(outside.join("log"), root.join("g/hard")).unwrap();
+    symlink(outside.join("access/keys/1.json"), root.join("key")).unwrap();
+    for name in ["access/keys/1.json", "g/keys/1.json", "log", "key", "g/hard"] {
+        let (value, meta) = (store.get(&key(name), None).await, store.head(&key(name)).await);
+        for error in [value.map(drop).unwrap_err(), meta.map(drop).unwrap_err()] {
+            assert!(error.backend_source::<FileError>().is_some(), "{name}: {error:?}");
+        }
+    }
+    assert_eq!(keys().await, ["g/zarr.json"]);
+    // It appears later, and is moved into the directory.
+    fs::create_dir(outside.join("later")).unwrap();
+    fs::write(outside.join("later/value"), "secret").unwrap();
+    symlink(outside.join("later"), root.join("later")).unwrap();
+    store.get(&key("later/value"), None).await.map(drop).unwrap_err();
+    assert_eq!(keys().await, ["g/zarr.json"]);
+    assert!(store.get(&key("g/zarr.json"), None).await.unwrap().is_some());
+    for (root, inside) in
+        [(dir.path(), false), (&outside, false), (&outside.join("access"), true), (&outside.join("access/keys"), true)]
+    {
+        let error = DirStore::open(root, options.clone()).await.unwrap_err();
+        let is_inside = matches!(error, OpenError::InsidePrivate { .. });
+        assert!(is_inside == inside && (inside || matches!(error, OpenError::ContainsPrivate { .. })), "{error:?}");
+    }
+    // What does not exist yet would be below.
+    let options = Options::new("test").private([root.join("not/yet")]);
+    assert!(matches!(DirStore::open(&root, options).await, Err(OpenError::ContainsPrivate { .. })));
+    symlink(&root, dir.path().join("link")).unwrap();
+    let options = Options::new("test").private([dir.path().join("link/../root/g/zarr.json")]);
+    assert!(matches!(DirStore::open(&root, options).await, Err(OpenError::ContainsPrivate { .. })));
 }

@@ -199,6 +199,44 @@ async fn only_404_is_absence_and_other_answers_are_errors_that_name_the_key() {
 }
 
 #[tokio::test]
+async fn redirect_to_a_directory_of_another_origin_is_an_error() {
+    for query in ["", "?redirects=follow"] {
+        let fixture = Fixture::open(Dialect::Complete, query).await;
+        let moved = |location: &str| Fault::Answer(301, vec![("Location", location.to_owned())], String::new());
+        // Nobody listens on this port.
+        for location in ["http://127.0.0.1:1/p/a/", "//127.0.0.1:1/p/a/", "http://user@127.0.0.1:1/p/a/"] {
+            fixture.server.on_request(move |_| Some(moved(location)));
+            for found in [fixture.read("a").await.map(drop), fixture.store.head(&key("a")).await.map(drop)] {
+                let error = found.unwrap_err();
+                assert!(
+                    matches!(failure(&error), Failure::Redirect(_) | Failure::Connection(_)),
+                    "{location}: {error:?}"
+                );
+            }
+        }
+        // One for a login is no directory either: it is followed, and leads nowhere.
+        fixture.server.on_request(move |_| Some(moved("a/?login")));
+        assert!(matches!(failure(&fixture.get("a").await.unwrap_err()), Failure::Redirect(_)));
+        fixture.server.on_request(move |_| Some(moved("a/")));
+        assert_eq!(fixture.read("a").await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
+async fn weak_tags_are_enough_for_values_that_never_change() {
+    for query in ["?recheck=never", "?recheck=never&versions=last-modified"] {
+        let fixture = Fixture::open(Dialect::Complete, query).await;
+        fixture.put("a", "0123456789");
+        fixture.server.on_request(|_| Some(Fault::With("ETag", "W/\"x\"".to_owned())));
+        assert_eq!(fixture.read("a").await.unwrap().unwrap(), "0123456789");
+        let meta = fixture.store.head(&key("a")).await.unwrap().unwrap();
+        let part = fixture.store.get_at(&key("a"), ByteRange::bounded(3, 6).ok(), meta.version).await;
+        assert_eq!(within(part.unwrap().unwrap().bytes()).await.unwrap(), "345");
+        assert_eq!(fixture.server.requests().iter().filter(|request| request.header("if-match").is_some()).count(), 0);
+    }
+}
+
+#[tokio::test]
 async fn with_absent_403_what_may_not_be_read_has_no_value() {
     let fixture = Fixture::open(Dialect::Complete, "?absent=403").await;
     fixture.put("a", "value");

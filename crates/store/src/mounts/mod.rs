@@ -163,11 +163,6 @@ impl ReadableStore for Mounts {
         self.root.reads().remembers() || self.mounts.iter().any(|mount| mount.store.remembers())
     }
 
-    fn recheck(&self) {
-        self.root.reads().recheck();
-        self.mounts.iter().for_each(|mount| mount.store.recheck());
-    }
-
     fn note_absent(&self, key: &Key, asked: Instant) {
         match self.place_of_key(key) {
             Place::Root => self.root.reads().note_absent(key, asked),

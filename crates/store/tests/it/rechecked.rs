@@ -14,8 +14,9 @@ use futures::{StreamExt, stream};
 use proptest::prelude::*;
 use tokio::time::{Duration, Instant, advance};
 use zarrd_store::{
-    ByteRange, GetResult, Guarantees, Key, ListableStore, MemoryStore, Operation, PageRequest, Peek, Precondition,
-    Prefix, ReadableStore, Recheck, Rechecked, StoreError, StoreWrapper, ValueMeta, Version, WriteableStore,
+    ByteRange, GetResult, Guarantees, Key, Keyed, ListableStore, MemoryStore, Operation, PageRequest, Peek,
+    Precondition, Prefix, ReadableStore, Recheck, Rechecked, Snapshot, SnapshotStore, StoreError, StoreWrapper,
+    ValueMeta, Version, WriteableStore, not_before,
 };
 
 const RECHECK: Duration = Duration::from_secs(5);
@@ -252,7 +253,7 @@ enum Step {
     GetRange(usize),
     Head(usize),
     List,
-    Recheck,
+    Current(usize),
     Pass(u64),
 }
 
@@ -267,7 +268,7 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => at().prop_map(Step::GetRange),
         2 => at().prop_map(Step::Head),
         1 => Just(Step::List),
-        1 => Just(Step::Recheck),
+        1 => at().prop_map(Step::Current),
         2 => (1..6_000_u64).prop_map(Step::Pass),
     ]
 }
@@ -325,9 +326,14 @@ async fn check(steps: Vec<Step>) {
                 assert!(model.allows(at, &found), "{step:?} of step {number} found {found:?}");
             }
             Step::List => drop(rechecked.list(PageRequest::first(10)).await.unwrap()),
-            Step::Recheck => {
-                rechecked.recheck();
-                model.past.clear();
+            Step::Current(at) => {
+                advance(Duration::from_nanos(1)).await;
+                let key = name(at);
+                let read = rechecked.get(&key, None);
+                let found = text(not_before(Some(Instant::now()), read).await).await;
+                let found = found.map(|(version, bytes)| (version, String::from_utf8(bytes.to_vec()).unwrap()));
+                assert_eq!(found, model.now.get(&at).cloned(), "{step:?} of step {number}");
+                advance(Duration::from_nanos(1)).await;
             }
             Step::Pass(milliseconds) => advance(Duration::from_millis(milliseconds)).await,
         }
@@ -363,9 +369,36 @@ async fn keys_that_a_listing_does_not_show_are_remembered() {
     assert_eq!(rechecked.remembered(&absent), Peek::Unknown, "the time begins with the listing");
     rechecked.note_absent(&absent, Instant::now());
     assert_eq!(rechecked.remembered(&absent), Peek::Known(None));
-    rechecked.recheck();
-    assert_eq!(rechecked.remembered(&absent), Peek::Unknown);
+    advance(Duration::from_nanos(1)).await;
+    let current = not_before(Some(Instant::now()), async { rechecked.remembered(&absent) }).await;
+    assert_eq!((current, rechecked.remembered(&absent)), (Peek::Unknown, Peek::Known(None)), "for others it is known");
     let (_, forgetful) = remembering(Recheck::Always);
     forgetful.note_absent(&absent, Instant::now());
     assert_eq!(forgetful.remembered(&absent), Peek::Unknown);
+}
+
+/// A request for what is current asks for the keys that it reads, in whatever task, and for no others.
+#[tokio::test(start_paused = true)]
+async fn request_for_what_is_current_asks_for_its_own_keys_only() {
+    let (store, rechecked) = remembering(Recheck::Never);
+    let [a, b] = ["a/zarr.json", "b/zarr.json"].map(key);
+    for name in ["a/zarr.json", "b/zarr.json"] {
+        store.set(name, "old").await;
+    }
+    let keyed = Keyed::new(rechecked, Guarantees::READ_ONLY);
+    let read = async |snapshot: &dyn Snapshot, key: &Key| {
+        snapshot.get(key, None).await.unwrap().unwrap().bytes().await.unwrap()
+    };
+    let snapshot = keyed.snapshot(&[a.clone(), b.clone()]).await.unwrap();
+    assert_eq!((read(&*snapshot, &a).await, read(&*snapshot, &b).await), ("old".into(), "old".into()));
+    for name in ["a/zarr.json", "b/zarr.json"] {
+        store.set(name, "newer").await;
+    }
+    advance(Duration::from_secs(1)).await;
+    // The snapshot is read outside of the request, such as by the task that sends a body.
+    let snapshot = not_before(Some(Instant::now()), keyed.snapshot(&[a.clone(), b.clone()])).await.unwrap();
+    assert_eq!(read(&*snapshot, &a).await, "newer");
+    let other = keyed.snapshot(&[a.clone(), b.clone()]).await.unwrap();
+    assert!(matches!(other.peek(&b).unwrap(), Peek::Known(Some(meta)) if meta.size == 3));
+    assert_eq!(read(&*snapshot, &b).await, "newer");
 }

@@ -122,6 +122,12 @@ pub struct Members {
     /// The array concerned, where `path` is another node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<String>,
+    /// The keys of the documents concerned.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// The relation of the documents of v2 and v3 at a path: `attributes`, `shape`, `layout` or `unreadable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
     /// The dialect concerned: `v2`, `v3` or `draft`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,

@@ -160,6 +160,9 @@ problem_types! {
     ParentIsArray = "parent-is-array", CONFLICT, "Parent is an array";
     /// `path` is reserved: it holds the metadata of a hierarchy of another `dialect`.
     DialectConflict = "dialect-conflict", CONFLICT, "Path belongs to another dialect";
+    /// The documents `keys` that v2 and v3 have at `path` differ in such a way that a change could destroy elements, or a
+    /// read return wrong ones; `relation` says how.
+    DialectsDiffer = "dialects-differ", CONFLICT, "Documents of two dialects differ";
     /// Keys exist below `prefix`, which has to be empty; `key` is the first of them.
     PrefixNotEmpty = "prefix-not-empty", CONFLICT, "Prefix not empty";
     /// The shape of the array at `path` changed while the body was received, so that the selection no longer matches.

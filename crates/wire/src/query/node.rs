@@ -23,7 +23,7 @@ pub const INCLUDE: &str = "include";
 pub const OVERWRITE: &str = "overwrite";
 /// Makes keys at the path of a new array its chunks.
 pub const ADOPT: &str = "adopt";
-/// Accepts the loss of properties that the dialect cannot represent.
+/// Accepts the loss of properties that the dialect cannot represent, or with `no` rejects it.
 pub const ALLOW_LOSSY: &str = "allow_lossy";
 /// Compares the node with the ZOM in the body of a `POST`.
 pub const VALIDATE: &str = "validate";
@@ -41,7 +41,7 @@ pub const NODE_PATCH_PARAMETERS: &[&str] = &[DIALECT];
 /// The parameters of erasing a node.
 pub const NODE_DELETE_PARAMETERS: &[&str] = &[DIALECT, CONFIRM];
 /// The parameters of a `POST` to a node.
-pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, DIALECT];
+pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, ALLOW_LOSSY, DIALECT];
 
 /// The parameters of which a `POST` to a node needs one.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
@@ -135,6 +135,8 @@ pub enum NodePostQuery {
         into: Dialect,
         /// The path to copy to; `None` converts in place.
         target: Option<NodePath>,
+        /// The treatment of properties that the dialect cannot represent.
+        losses: LossPolicy,
     },
 }
 
@@ -201,7 +203,11 @@ impl NodePutQuery {
                 return Err(QueryError::Invalid { name: ADOPT, expected });
             }
         };
-        Ok(Self { dialect: dialect_of(dialect)?, if_exists, losses: parse_loss_policy(allow_lossy)? })
+        Ok(Self {
+            dialect: dialect_of(dialect)?,
+            if_exists,
+            losses: parse_loss_policy(allow_lossy, LossPolicy::Reject)?,
+        })
     }
 
     /// The query's text, without `?`.
@@ -246,15 +252,16 @@ impl NodeDeleteQuery {
 impl NodePostQuery {
     /// Parses the query of a `POST`, which needs an operation.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [validate, convert, target, dialect] =
-            parse(query, NODE_POST_PARAMETERS, [VALIDATE, CONVERT, TARGET, DIALECT], UnknownParameters::Reject)?;
+        let names = [VALIDATE, CONVERT, TARGET, ALLOW_LOSSY, DIALECT];
+        let [validate, convert, target, allow_lossy, dialect] =
+            parse(query, NODE_POST_PARAMETERS, names, UnknownParameters::Reject)?;
         let dialect = dialect_of(dialect)?;
         let Some(into) = convert else {
             if !flag(VALIDATE, validate)? {
                 return Err(QueryError::Missing { names: POSTS, known: NODE_POST_PARAMETERS });
             }
-            return match target {
-                Some(_) => Err(QueryError::Invalid { name: TARGET, expected: "is valid only with \"convert\"" }),
+            return match [(TARGET, target), (ALLOW_LOSSY, allow_lossy)].into_iter().find(|(_, value)| value.is_some()) {
+                Some((name, _)) => Err(QueryError::Invalid { name, expected: "is valid only with \"convert\"" }),
                 None => Ok(Self::Validate { dialect }),
             };
         };
@@ -265,24 +272,30 @@ impl NodePostQuery {
         let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
         let target = target.map(|target| NodePath::parse(&target)).transpose();
         let target = target.map_err(|_| QueryError::Invalid { name: TARGET, expected: "is the path of a node" })?;
-        Ok(Self::Convert { dialect, into, target })
+        Ok(Self::Convert { dialect, into, target, losses: parse_loss_policy(allow_lossy, LossPolicy::Allow)? })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
         match self {
             Self::Validate { dialect } => joined([Some(VALIDATE.to_owned()), rendered(*dialect)]),
-            Self::Convert { dialect, into, target } => joined([
+            Self::Convert { dialect, into, target, losses } => joined([
                 Some(format!("{CONVERT}={into}")),
                 target.as_ref().map(|target| format!("{TARGET}={}", encode(&target.to_string()))),
+                (*losses == LossPolicy::Reject).then(|| format!("{ALLOW_LOSSY}=no")),
                 rendered(*dialect),
             ]),
         }
     }
 }
 
-fn parse_loss_policy(allow_lossy: Option<String>) -> Result<LossPolicy, QueryError> {
-    Ok(if flag(ALLOW_LOSSY, allow_lossy)? { LossPolicy::Allow } else { LossPolicy::Reject })
+fn parse_loss_policy(allow_lossy: Option<String>, default: LossPolicy) -> Result<LossPolicy, QueryError> {
+    match allow_lossy.as_deref() {
+        None => Ok(default),
+        Some("" | "yes") => Ok(LossPolicy::Allow),
+        Some("no") => Ok(LossPolicy::Reject),
+        Some(_) => Err(QueryError::Invalid { name: ALLOW_LOSSY, expected: "is yes or no" }),
+    }
 }
 
 fn parse_depth(text: &str) -> Result<Depth, QueryError> {
@@ -387,9 +400,15 @@ mod tests {
             dialect: None,
             into: Dialect::Draft,
             target: Some(NodePath::parse("/a b/c").unwrap()),
+            losses: LossPolicy::Allow,
         };
         assert_eq!(convert.render(), "convert=draft&target=/a%20b/c");
-        for query in [validate, convert] {
+        let lossless =
+            NodePostQuery::Convert { dialect: None, into: Dialect::V2, target: None, losses: LossPolicy::Reject };
+        assert_eq!(lossless.render(), "convert=v2&allow_lossy=no");
+        assert_eq!(NodePostQuery::parse("convert=draft&target=/a%20b/c&allow_lossy"), Ok(convert.clone()));
+        assert_eq!(NodePutQuery::parse("allow_lossy=no"), Ok(NodePutQuery::default()));
+        for query in [validate, convert, lossless] {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
         let missing = QueryError::Missing { names: &["validate", "convert"], known: NODE_POST_PARAMETERS };
@@ -399,6 +418,8 @@ mod tests {
         for (bad, wrong) in [
             ("validate=1", VALIDATE),
             ("validate&target=/a", TARGET),
+            ("validate&allow_lossy=no", ALLOW_LOSSY),
+            ("convert=v3&allow_lossy=maybe", ALLOW_LOSSY),
             ("validate&convert=v3", CONVERT),
             ("convert", CONVERT),
             ("convert=v4", CONVERT),

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{QueryError, flag, name_of, text};
+use super::{QueryError, flag, name_of, shown, text};
 use crate::picture::{ColorMap, Limits, Rgba, Scale};
 
 /// The value with the first colour; what is less is under the limits.
@@ -110,7 +110,9 @@ impl PictureQuery {
         let query = Self {
             min: number(MIN, min)?,
             max: number(MAX, max)?,
-            cmap: value_of(CMAP, cmap, "is grey, viridis, magma, cividis, RdBu or RdBu_r")?,
+            cmap: cmap
+                .map(|map| map.parse().map_err(|_| QueryError::UnknownColorMap { map: shown(&map) }))
+                .transpose()?,
             scale: value_of(SCALE, scale, "is linear, log or symlog")?,
             linthresh: number(LINTHRESH, linthresh)?,
             limits: value_of(LIMITS, limits, "is minmax or robust")?,
@@ -236,8 +238,6 @@ mod tests {
             ("max=inf", MAX),
             ("max=1e999", MAX),
             ("min=1&max=1", MAX),
-            ("cmap=jet", CMAP),
-            ("cmap=", CMAP),
             ("scale=sqrt", SCALE),
             ("scale=log&min=0", MIN),
             ("scale=log&max=-1", MAX),
@@ -263,6 +263,14 @@ mod tests {
                     );
                 }
             }
+        }
+        for (map, meant) in
+            [("virids", "; did you mean \"viridis\"?"), ("rdbu", "; did you mean \"RdBu\"?"), ("jet", ""), ("", "")]
+        {
+            let error = crate::query::ElementsQuery::parse(&format!("cmap={map}")).unwrap_err();
+            assert_eq!(error, QueryError::UnknownColorMap { map: map.to_owned() });
+            let shown = error.to_string();
+            assert!(shown.contains("RdBu_r") && shown.ends_with(&format!("not {map:?}{meant}")), "{shown}");
         }
     }
 }

@@ -19,7 +19,7 @@ use super::EndpointArgs;
 #[derive(Debug, Args)]
 pub(crate) struct SelectionArgs {
     /// Path of the array, such as lab/exp1/mice
-    #[arg(value_parser = NodePath::parse)]
+    #[arg(value_parser = super::node_path)]
     pub(crate) path: NodePath,
     /// The store with the array.
     #[command(flatten)]

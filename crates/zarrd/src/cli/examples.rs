@@ -46,6 +46,10 @@ pub(super) const IMPORT_EXAMPLES: &str = "\
 Examples:
   zarrd import ./data.zarr lab/data.zarr
       every file below ./data.zarr becomes a key below lab/data.zarr/, with the same bytes
+  zarrd import ./data.zarr
+      below data.zarr/, the name of the directory
+  zarrd import --overwrite ./data.zarr lab/data.zarr
+      in place of what is there
   zarrd import --server http://127.0.0.1:8000 ./data.zarr lab/data.zarr
       the same while a server has opened the store
   zarrd import http://other:8000/store/lab/exp1/ lab/exp1
@@ -56,9 +60,13 @@ Examples:
 All Zarr dialects and all other files can be imported, including files whose names begin with a dot. Symbolic links are \
 not followed. If there is a link, a device, or a file whose name is not a valid key, the command lists them and fails \
 before it writes anything; --skip-invalid skips them instead. Chunks are written before the metadata of their array, \
-and arrays before their groups, so that readers never see an array with missing chunks. An import is not one commit: an \
-interrupted import can be repeated, and overwrites existing keys. A new store is therefore usable, and not marked as \
-incomplete, during an import.
+and arrays before their groups, so that readers never see an array with missing chunks.
+
+Without a prefix, the name of the directory is the prefix. If there are keys below it, nothing is imported, unless \
+--overwrite replaces all of them, or --merge adds to them. Chunks that only the older data have remain with --merge, and \
+show if an array grows. With --overwrite they are gone: the new data are collected below the prefix __zarrd-import \
+before anything is erased; on a server, what is there is erased first. An import is not one commit: after an \
+interruption, repeat it with --overwrite or --merge. Directories of stores and tokens of zarrd are refused.
 
 The last line on stdout is a summary in JSON.";
 

@@ -23,7 +23,7 @@ const CONCURRENT_READS: usize = 16;
 pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     if config.store.is_foreign() {
-        let store = signals.unless_stopped(open_foreign(&config.store).err_into::<Error>()).await?;
+        let store = signals.unless_stopped(open_foreign(&config.store, &[]).err_into::<Error>()).await?;
         let progress = Progress::start("check");
         progress.start_processing();
         let result = signals.unless_stopped(read_all(&*store, &progress)).await;

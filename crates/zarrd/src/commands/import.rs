@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use futures::TryFutureExt;
-use zarrd_store::Prefix;
+use zarrd_store::{Prefix, WriteableStore};
+use zarrd_store_local::DirectoryForm;
 
 use super::{canonical_path, check_has_keys, check_outside_store};
 use crate::{
-    config::{Endpoint, ImportConfig, ImportFrom, Location, ServerEndpoint},
+    config::{Endpoint, IfKeysExist, ImportConfig, ImportFrom, Location, ServerEndpoint},
     error::Error,
     open::{self, OpenSink},
     signals::{HangUp, Signals},
-    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError},
+    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError, has_keys, placement},
     ui::Progress,
 };
 
@@ -19,20 +20,56 @@ use crate::{
 pub(super) async fn run(config: ImportConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Stop)?;
     let source = signals.unless_stopped(source(&config)).await?;
+    if config.if_exists == IfKeysExist::Overwrite && config.prefix.is_root() {
+        return Err(TransferError::OverwriteRoot.into());
+    }
     let endpoint = signals.finish(OpenSink::open(&config.to, config.write)).await?;
     let progress = Progress::start("import");
-    let sink = endpoint.sink(config.prefix);
-    let transfer = Transfer {
-        source: &*source,
-        sink: &*sink,
-        jobs: config.jobs,
-        on_unsupported: config.on_unsupported,
-        progress: &progress,
-    };
-    let result = signals.unless_stopped(transfer.run().err_into()).await;
+    let result = signals.unless_stopped(transfer(&config, &*source, &endpoint, &progress)).await;
+    if let (OpenSink::Local(store), Err(_), IfKeysExist::Overwrite) = (&endpoint, &result, config.if_exists) {
+        // The error of the import is the one to report; what remains is erased by the next one.
+        let _ = signals.finish(placement::hidden(store)).await;
+    }
     let result = result.and(signals.finish(endpoint.close().err_into()).await);
     progress.finish(&result);
     result
+}
+
+/// Copies the keys, as the target and its keys allow.
+async fn transfer(
+    config: &ImportConfig,
+    source: &dyn Source,
+    endpoint: &OpenSink,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let ImportConfig { prefix, jobs, on_unsupported, .. } = config;
+    let to = |sink| Transfer { source, sink, jobs: *jobs, on_unsupported: *on_unsupported, progress };
+    let overwrites = match config.if_exists {
+        IfKeysExist::Merge => false,
+        IfKeysExist::Fail if has_keys(endpoint.listable(), prefix).await? => {
+            return Err(TransferError::TargetNotEmpty { prefix: prefix.clone() }.into());
+        }
+        IfKeysExist::Fail => false,
+        IfKeysExist::Overwrite => has_keys(endpoint.listable(), prefix).await?,
+    };
+    match endpoint {
+        OpenSink::Local(store) if overwrites => {
+            let failed = |source| TransferError::Place { prefix: prefix.clone(), source };
+            let hidden = placement::hidden(store).await.map_err(failed)?;
+            to(&*endpoint.sink(hidden.clone())).run().await?;
+            placement::put_in_place(store, &hidden, prefix).await.map_err(failed)?;
+        }
+        OpenSink::Server(store) if overwrites => {
+            let sink = endpoint.sink(prefix.clone());
+            let transfer = to(&*sink);
+            // A server has no way to move keys. What is missing shows as such until the documents come, the last ones.
+            transfer.list_source().await?;
+            store.erase_prefix(prefix).await?;
+            transfer.copy().await?;
+        }
+        OpenSink::Local(_) | OpenSink::Server(_) => to(&*endpoint.sink(prefix.clone())).run().await?,
+    }
+    Ok(())
 }
 
 async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
@@ -44,7 +81,8 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
             Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone(), max_keys: Some(config.max_keys) }))
         }
         ImportFrom::Directory(directory) => {
-            let source = DirectorySource::new(directory)?;
+            let source = DirectorySource::new(directory, config.private.clone())?;
+            check_not_own(directory)?;
             if let Endpoint::Local(location) = &config.to {
                 check_store_outside(directory, location)?;
                 check_outside_store(directory, location)?;
@@ -52,11 +90,14 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
             Ok(Box::new(source))
         }
         ImportFrom::Foreign(from) => {
+            if let Location::Files(files) = from {
+                check_not_own(&files.directory)?;
+            }
             if let (Location::Files(files), Endpoint::Local(location)) = (from, &config.to) {
                 check_store_outside(&files.directory, location)?;
                 check_outside_store(&files.directory, location)?;
             }
-            let store = open::open_foreign(from).await?;
+            let store = open::open_foreign(from, &config.private).await?;
             Ok(Box::new(StoreSource { store, prefix: Prefix::root(), max_keys: Some(config.max_keys) }))
         }
     }
@@ -71,4 +112,14 @@ fn check_store_outside(directory: &Path, location: &Location) -> Result<(), Erro
         return Err(TransferError::ContainsStore { directory: directory.to_owned(), store: store.to_owned() }.into());
     }
     Ok(())
+}
+
+/// Fails if the directory is a store or an access directory of zarrd, whose files are no keys.
+fn check_not_own(directory: &Path) -> Result<(), Error> {
+    let own = |part: &str| TransferError::OwnDirectory { directory: directory.to_owned(), part: part.to_owned() };
+    match DirectoryForm::of(directory).map_err(Error::ResolvePath)? {
+        DirectoryForm::Store => Err(own("zarrd.json").into()),
+        DirectoryForm::Part(part) => Err(own(&part).into()),
+        DirectoryForm::Empty | DirectoryForm::Foreign => Ok(()),
+    }
 }

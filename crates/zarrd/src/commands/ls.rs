@@ -1,13 +1,13 @@
 //! `zarrd ls`: lists the nodes directly below a group.
 
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
-use zarrd_client::{NodeInfo, zom};
+use zarrd_client::{NodeInfo, NodePath, zom};
 
 use super::child_path;
 use crate::{
     config::{Detail, NodeConfig, OutputFormat},
     error::Error,
-    hierarchy::{Hierarchy, NodeKind, NodeSummary, columns, escape_control, tuple},
+    hierarchy::{Hierarchy, NodeKind, NodeReadError, NodeSummary, columns, escape_control, tuple},
     signals::{HangUp, Signals},
     ui::Output,
 };
@@ -26,7 +26,13 @@ pub(super) async fn run(config: NodeConfig, detail: Detail) -> Result<(), Error>
 async fn list(hierarchy: &Hierarchy, config: &NodeConfig, detail: Detail) -> Result<(), Error> {
     let (mut nodes, mut cursor) = (Vec::new(), None);
     loop {
-        let (page, next) = hierarchy.members(&config.path, config.dialect, cursor).await?;
+        let (page, next) = match hierarchy.members(&config.path, config.dialect, cursor).await {
+            Err(error) if error.is_denied() => {
+                nodes = granted(hierarchy, config, error).await?;
+                break;
+            }
+            members => members?,
+        };
         nodes.extend(summaries(hierarchy, page).await?);
         cursor = next;
         if cursor.is_none() {
@@ -46,6 +52,20 @@ async fn list(hierarchy: &Hierarchy, config: &NodeConfig, detail: Detail) -> Res
         }
     }
     Ok(output.finish()?)
+}
+
+/// The topmost nodes that the caller may read below a path that it may not. Fails with the error of that if there are none.
+async fn granted(hierarchy: &Hierarchy, config: &NodeConfig, denied: NodeReadError) -> Result<Vec<NodeSummary>, Error> {
+    // Who may list nothing is told what the node requires.
+    let found = hierarchy.readable_below(&config.path, config.dialect).await;
+    if found.is_empty() {
+        return Err(denied.into());
+    }
+    let summary = |(path, node): (NodePath, Option<NodeInfo>)| match node {
+        Some(node) => NodeSummary::new(&path, node.dialect, node.zom.format, &node.zom.root).granted(),
+        None => NodeSummary::prefix(&path),
+    };
+    Ok(found.into_iter().map(summary).collect())
 }
 
 /// The members of a group, or an array itself.
@@ -76,6 +96,7 @@ fn row(node: &NodeSummary, detail: Detail) -> Vec<String> {
         NodeKind::Array => "array",
         NodeKind::Group => "group",
         NodeKind::Broken => "broken",
+        NodeKind::Prefix => "prefix",
     };
     let mut row = vec![escape_control(&node.name()).into_owned(), kind.to_owned()];
     let array = node.array.as_ref();

@@ -80,7 +80,8 @@ async fn serve(
     log_guarantees(config, &shared);
     let app = App::with_logs(shared, config.settings.clone(), logs.clone());
     let scheme = if tls.is_some() { "https" } else { "http" };
-    ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {})", config.store));
+    let other_choice = config.other_choice.as_ref().map(|other| format!(", {other}")).unwrap_or_default();
+    ui::print(format_args!("zarrd is listening on {scheme}://{address} (store: {}{other_choice})", config.store));
     tokens.print_first();
     let (stop, stopped) = oneshot::channel::<()>();
     let stopped = async {
@@ -107,7 +108,7 @@ async fn serve(
 
 /// Opens the stores.
 async fn open(config: &ServeConfig) -> Result<ServedStores, OpenStoreError> {
-    ServedStores::open(&config.store, config.access, config.write, &config.mounts).await
+    ServedStores::open(&config.store, config.access, config.write, (&config.mounts, &config.private)).await
 }
 
 /// Logs the guarantees of each store.

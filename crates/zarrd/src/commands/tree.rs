@@ -90,7 +90,10 @@ impl<'a> TreePrinter<'a> {
             shows_members: depth != Some(0),
         };
         // A stack instead of recursion, since the depth of a hierarchy is not limited.
-        let mut stack = vec![top];
+        let mut stack = match self.hierarchy.node(&config.path, config.dialect, 0).await {
+            Err(error) if error.is_denied() => self.granted(top, error).await?,
+            _ => vec![top],
+        };
         while let Some(node) = stack.pop() {
             let mut children = self.print_node(node).await?;
             children.reverse();
@@ -103,6 +106,34 @@ impl<'a> TreePrinter<'a> {
             self.output.line(format_args!("{groups}, {arrays}{broken}"))?;
         }
         Ok(self.output.finish()?)
+    }
+
+    /// The topmost nodes that the caller may read below a node that it may not, in reverse order. Fails with the error of
+    /// that if there are none.
+    async fn granted(&mut self, top: TreeNode, denied: NodeReadError) -> Result<Vec<TreeNode>, Error> {
+        // Who may list nothing is told what the node requires.
+        let found = self.hierarchy.readable_below(&top.path, top.dialect).await;
+        if found.is_empty() {
+            return Err(denied.into());
+        }
+        let mut nodes = Vec::new();
+        for (path, node) in found {
+            match node {
+                Some(node) => nodes.push(TreeNode {
+                    path,
+                    prefix: String::new(),
+                    child_prefix: String::new(),
+                    parent_dialect: None,
+                    dialect: Some(node.dialect),
+                    node: None,
+                    levels: top.levels,
+                    shows_members: top.shows_members,
+                }),
+                None => self.print_line(&NodeSummary::prefix(&path), "", None)?,
+            }
+        }
+        nodes.reverse();
+        Ok(nodes)
     }
 
     /// Prints a node, and returns its children in order.
@@ -195,6 +226,7 @@ impl<'a> TreePrinter<'a> {
             NodeKind::Array => self.array_count += 1,
             NodeKind::Group => self.group_count += 1,
             NodeKind::Broken => self.broken_count += 1,
+            NodeKind::Prefix => {}
         }
         if self.format == OutputFormat::Json {
             return Ok(self.output.json(node)?);
@@ -202,7 +234,8 @@ impl<'a> TreePrinter<'a> {
         let name = if parent_dialect.is_none() { node.path.clone() } else { node.name() };
         let array = node.array.as_ref().map(|array| format!("  {} {}", tuple(&array.shape), array.data_type));
         let problem = node.problem_text().map(|problem| format!("  {problem}"));
-        let same_dialect = parent_dialect.is_some_and(|parent| parent.name() == node.dialect);
+        let same_dialect =
+            node.kind == NodeKind::Prefix || parent_dialect.is_some_and(|parent| parent.name() == node.dialect);
         let dialect = if same_dialect { String::new() } else { format!("  [{}]", node.dialect) };
         let text = format!("{name}{}{dialect}", array.or(problem).unwrap_or_default());
         Ok(self.output.line(format_args!("{prefix}{}", escape_control(&text)))?)

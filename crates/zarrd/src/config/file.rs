@@ -23,6 +23,8 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Content of the configuration file. Its keys are the long names of flags, of all commands in one table.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigFile {
+    /// Path of the file; `None` if there is none.
+    pub(crate) path: Option<PathBuf>,
     /// Options of the log.
     pub(crate) log: LogOptions,
     /// Location of the store.
@@ -67,6 +69,7 @@ impl ConfigFile {
         }
         // Each group of options is parsed from the complete text, so that errors can refer to its lines.
         Ok(Self {
+            path: Some(path.to_owned()),
             log: group(path, text)?,
             store: group(path, text)?,
             access: group(path, text)?,

@@ -13,6 +13,7 @@ mod prefix;
 mod request_logs;
 mod resolved;
 mod serve;
+mod served_directory;
 mod shares;
 mod token_directory;
 mod tokens;
@@ -31,8 +32,8 @@ pub(crate) use options::{
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
-    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, ImportConfig,
-    LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
+    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, IfKeysExist,
+    ImportConfig, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;
@@ -88,6 +89,43 @@ pub(crate) enum ConfigError {
         /// All known keys.
         known: String,
     },
+    /// The argument of `serve` is not the location of a store.
+    #[error("cannot serve {text:?}")]
+    ServedLocation {
+        /// The argument.
+        text: String,
+        /// Reason.
+        #[source]
+        source: location::LocationError,
+    },
+    /// The directory to serve cannot be read, or is none.
+    #[error("cannot serve {}, which has to be a directory that can be read", path.display())]
+    ServedDirectory {
+        /// The path.
+        path: PathBuf,
+        /// Reason.
+        #[source]
+        source: io::Error,
+    },
+    /// The directory to serve has parts of a store, but no complete one.
+    #[error(
+        "{} has a part of a store of zarrd ({part}) and no complete store, so it is served neither as a store nor as the files of other programs; restore zarrd.json from a backup, or name another directory",
+        path.display()
+    )]
+    DamagedStore {
+        /// The path.
+        path: PathBuf,
+        /// The entry by which it was recognized.
+        part: String,
+    },
+    /// A path of a node is the path of a directory on this machine.
+    #[error("{} is a directory of this machine, and {command} takes the path of a node; write: zarrd {command} --store dir:{}", path.display(), path.display())]
+    NodeIsDirectory {
+        /// The command.
+        command: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
     /// The rights of clients without a token are contradictory.
     #[error(transparent)]
     Anonymous(#[from] anonymous::AnonymousRightsError),
@@ -100,6 +138,9 @@ pub(crate) enum ConfigError {
         /// The store.
         store: Location,
     },
+    /// The source of an import has no name that could be a prefix.
+    #[error("the source has no name that could be a prefix; name one, such as lab/exp1, or '' for the root")]
+    NoPrefix,
     /// A grant of a token is invalid.
     #[error("--allow was given too often")]
     Grants(#[from] zarrd_access::TooManyGrants),

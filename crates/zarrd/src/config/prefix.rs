@@ -1,6 +1,9 @@
 //! Prefixes in arguments, of this store and of other servers.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use zarrd_client::{BaseUrl, BaseUrlError};
 use zarrd_store::{KeyError, Prefix};
@@ -55,6 +58,31 @@ pub(crate) enum ImportFromError {
     /// The text is not the location of a store.
     #[error(transparent)]
     Location(#[from] LocationError),
+}
+
+impl ImportFrom {
+    /// The prefix that the source is imported into by default: the name of the directory, of the last segment of the
+    /// prefix, or of the bucket.
+    pub(crate) fn default_prefix(&self) -> Option<Prefix> {
+        let directory = |path: &Path| {
+            path.canonicalize().ok().unwrap_or_else(|| path.to_owned()).file_name()?.to_str().map(str::to_owned)
+        };
+        let name = match self {
+            Self::Directory(path) => directory(path),
+            Self::Foreign(Location::Files(files)) => directory(&files.directory),
+            Self::Remote(remote) => last_segment(remote.prefix.as_str()),
+            Self::Foreign(location) => {
+                let text = location.to_string();
+                last_segment(text.split('?').next()?.split_once("://")?.1)
+            }
+        }?;
+        Prefix::parse(&format!("{name}/")).ok()
+    }
+}
+
+/// The last segment of a path that may end in slashes.
+fn last_segment(path: &str) -> Option<String> {
+    path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 impl FromStr for PrefixArg {
@@ -112,6 +140,26 @@ mod tests {
         for text in ["/", "/lab", "a//b", "../a"] {
             assert!(text.parse::<PrefixArg>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn default_prefix_is_the_name_of_the_source() {
+        for (text, expected) in [
+            ("missing/data.zarr", Some("data.zarr/")),
+            ("missing/data.zarr/", Some("data.zarr/")),
+            ("/", None),
+            ("http://lab/store/a%20b/exp1/", Some("exp1/")),
+            ("http://lab/store/", None),
+            ("s3://bucket/lab/exp1/?recheck=0", Some("exp1/")),
+            ("s3://bucket", Some("bucket/")),
+            ("dir:missing/x", Some("x/")),
+        ] {
+            let found = text.parse::<ImportFrom>().unwrap().default_prefix();
+            assert_eq!(found.as_ref().map(Prefix::as_str), expected, "{text}");
+        }
+        let here = std::env::current_dir().unwrap();
+        let name = here.file_name().unwrap().to_str().unwrap();
+        assert_eq!(ImportFrom::Directory(".".into()).default_prefix().unwrap().as_str(), format!("{name}/"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     num::{NonZeroU64, NonZeroUsize},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -13,8 +13,8 @@ use zarrd_store::Prefix;
 use zarrd_wire::query::ElementsQuery;
 
 use super::{
-    ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, StoreOptions, TransferOptions,
-    WriteOptions, log_caps, logins,
+    ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, PrefixArg, StoreOptions,
+    TransferOptions, WriteOptions, log_caps, logins,
 };
 use crate::cli::{
     CompactArgs, CopyArgs, EndpointArgs, ExportArgs, GetArgs, HealthArgs, ImportArgs, NodeArgs, StatsArgs,
@@ -35,6 +35,17 @@ pub(crate) struct LogConfig {
     pub(crate) caps: Targets,
 }
 
+/// What an import does if there are keys below its prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IfKeysExist {
+    /// It fails.
+    Fail,
+    /// It adds to them.
+    Merge,
+    /// It replaces all of them.
+    Overwrite,
+}
+
 /// Configuration of `import`.
 #[derive(Debug)]
 pub(crate) struct ImportConfig {
@@ -44,6 +55,10 @@ pub(crate) struct ImportConfig {
     pub(crate) write: WriteLimits,
     /// The prefix to import into.
     pub(crate) prefix: Prefix,
+    /// The files and directories of zarrd itself, which are not imported.
+    pub(crate) private: Vec<PathBuf>,
+    /// What happens to keys that are there.
+    pub(crate) if_exists: IfKeysExist,
     /// Source of the keys.
     pub(crate) from: ImportFrom,
     /// The token for the server that is the source, if any.
@@ -232,11 +247,25 @@ impl ImportConfig {
             (ImportFrom::Remote(remote), Endpoint::Local(_)) => logins::token(&remote.base)?,
             (ImportFrom::Remote(remote), Endpoint::Server(_)) => logins::stored_token(&remote.base)?,
         };
+        let store = match &to {
+            Endpoint::Local(location) => location.directory().map(Path::to_path_buf),
+            Endpoint::Server(_) => None,
+        };
+        let private = store.into_iter().chain(file.access.access.clone()).chain(file.path.clone()).collect();
         Ok(Self {
             to,
+            private,
             from_token,
             write: WriteLimits::new(&args.write, file),
-            prefix: args.prefix.0,
+            prefix: match args.prefix {
+                Some(PrefixArg(prefix)) => prefix,
+                None => args.from.default_prefix().ok_or(ConfigError::NoPrefix)?,
+            },
+            if_exists: match (args.overwrite, args.merge) {
+                (true, _) => IfKeysExist::Overwrite,
+                (false, true) => IfKeysExist::Merge,
+                (false, false) => IfKeysExist::Fail,
+            },
             from: args.from,
             jobs: jobs(&args.transfer, file),
             max_keys: args.max_keys,
@@ -261,12 +290,9 @@ impl ExportConfig {
 impl NodeConfig {
     /// Resolves the options.
     pub(crate) fn new(args: NodeArgs, file: &ConfigFile, command: &'static str) -> Result<Self, ConfigError> {
-        Ok(Self {
-            endpoint: readable_endpoint(args.endpoint, file, command)?,
-            path: args.path,
-            dialect: args.dialect,
-            format: OutputFormat::new(args.json),
-        })
+        let endpoint = readable_endpoint(args.endpoint, file, command)?;
+        check_no_directory(&endpoint, &args.path, command)?;
+        Ok(Self { endpoint, path: args.path, dialect: args.dialect, format: OutputFormat::new(args.json) })
     }
 }
 
@@ -283,6 +309,7 @@ impl GetConfig {
             }
         };
         let endpoint = readable_endpoint(args.selection.endpoint, file, "get")?;
+        check_no_directory(&endpoint, &args.selection.path, "get")?;
         Ok(Self { endpoint, path: args.selection.path, query, format, output: args.output })
     }
 }
@@ -292,6 +319,7 @@ impl StatsConfig {
     pub(crate) fn new(args: StatsArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         let query = args.query()?;
         let endpoint = readable_endpoint(args.selection.endpoint, file, "stats")?;
+        check_no_directory(&endpoint, &args.selection.path, "stats")?;
         Ok(Self { endpoint, path: args.selection.path, query, format: OutputFormat::new(args.json) })
     }
 }
@@ -386,6 +414,17 @@ fn writable_endpoint(args: EndpointArgs, file: &ConfigFile, command: &'static st
         Endpoint::Local(location) => persistent(location, command).map(Endpoint::Local),
         server @ Endpoint::Server(_) => Ok(server),
     }
+}
+
+/// Fails if there is no store, and the path of a node is that of a directory: its files are meant.
+fn check_no_directory(endpoint: &Endpoint, path: &NodePath, command: &'static str) -> Result<(), ConfigError> {
+    let Endpoint::Local(Location::Sled(store) | Location::Redb(store)) = endpoint else { return Ok(()) };
+    let relative = Path::new(path.relative());
+    if relative.as_os_str().is_empty() || store.exists() {
+        return Ok(());
+    }
+    let directory = [relative.to_owned(), Path::new("/").join(relative)].into_iter().find(|path| path.is_dir());
+    directory.map_or(Ok(()), |path| Err(ConfigError::NodeIsDirectory { command, path }))
 }
 
 /// A location that is not in memory, where nothing is found by a command.

@@ -10,14 +10,16 @@ use bytesize::ByteSize;
 use zarrd_access::Grants;
 use zarrd_array::EmptyChunks;
 use zarrd_server::{
-    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, MetricsAccess,
+    AccessPolicy, AnonymousAccess, ArrayOptions, Changes, DirectorySlot, Hosts, Limits, LogOutput, MetricsAccess,
     RequestLogOptions, Settings,
 };
 use zarrd_store_local::Access as StoreAccess;
 
 use super::{
-    AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, TokenDirectory, request_logs,
+    AnonymousRight, ConfigError, ConfigFile, Listen, Location, Mount, ServeOptions, StoreOptions, TokenDirectory,
+    request_logs,
     resolved::{WriteLimits, listen},
+    served_directory::ServedDirectory,
 };
 use crate::cli::ServeArgs;
 
@@ -29,6 +31,10 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 pub(crate) struct ServeConfig {
     /// Location of the store.
     pub(crate) store: Location,
+    /// What to do for the other choice, if the directory itself decided what it is.
+    pub(crate) other_choice: Option<String>,
+    /// The files and directories of the server itself, which it never serves.
+    pub(crate) private: Vec<PathBuf>,
     /// The stores that are mounted below names.
     pub(crate) mounts: Vec<Mount>,
     /// Access mode of the store.
@@ -59,7 +65,12 @@ pub(crate) struct TlsFiles {
 impl ServeConfig {
     /// Resolves the options.
     pub(crate) fn new(args: ServeArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
-        let ServeArgs { store, access, write, serve } = args;
+        let ServeArgs { directory, store, access, write, serve } = args;
+        let served = directory.as_deref().map(ServedDirectory::new).transpose()?;
+        let (store, other_choice) = match served {
+            Some(served) => (StoreOptions { store: Some(served.location) }, served.other_choice),
+            None => (store, None),
+        };
         let listen = listen(serve.listen, file);
         let tls = TlsFiles::new(&serve, &file.serve)?;
         let proxies = override_list(serve.behind_proxy.clone(), &file.serve.behind_proxy);
@@ -86,7 +97,39 @@ impl ServeConfig {
         let base_path = serve.base_path.or_else(|| file.serve.base_path.clone()).unwrap_or_default();
         let settings = Settings { access, changes, origins, hosts, proxies, base_path, limits, arrays };
         let write = WriteLimits::new(&write, file);
-        Ok(Self { store, mounts, access: store_access, tokens, write, listen, tls, settings, logs })
+        let mut config = Self {
+            store,
+            other_choice,
+            private: Vec::new(),
+            mounts,
+            access: store_access,
+            tokens,
+            write,
+            listen,
+            tls,
+            settings,
+            logs,
+        };
+        config.private = config.private_paths(file);
+        Ok(config)
+    }
+}
+
+impl ServeConfig {
+    /// The directories of stores and tokens, the private key of TLS, logs, and the configuration file.
+    fn private_paths(&self, file: &ConfigFile) -> Vec<PathBuf> {
+        let stores = self.mounts.iter().map(|mount| &mount.store).chain([&self.store]).filter_map(Location::directory);
+        let tokens = match &self.tokens {
+            TokenDirectory::Given(path) | TokenDirectory::InStore(path) => Some(path.as_path()),
+            TokenDirectory::None => None,
+        };
+        let key = self.tls.as_ref().map(|tls| tls.key.as_path());
+        let logs = [&self.logs.access_output, &self.logs.audit_output].into_iter().filter_map(|output| match output {
+            LogOutput::File(path) => Some(path.as_path()),
+            LogOutput::Stderr => None,
+        });
+        let paths = stores.chain(tokens).chain(key).chain(logs).chain(file.path.as_deref());
+        paths.map(std::path::Path::to_path_buf).collect()
     }
 }
 

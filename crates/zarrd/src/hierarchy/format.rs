@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt::Display};
 
 use indicatif::HumanCount;
+use zarrd_access::is_invisible;
 
 /// Aligns the cells of rows in columns, two spaces apart.
 pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
@@ -34,18 +35,14 @@ pub(crate) fn quantity(count: u64, unit: &str) -> String {
     format!("{} {unit}{plural}", HumanCount(count))
 }
 
-/// Escapes control characters in text from a store, which a terminal could interpret as commands or changes of
+/// Escapes invisible characters in text from a store, which a terminal could interpret as commands or changes of
 /// direction.
 pub(crate) fn escape_control(text: &str) -> Cow<'_, str> {
-    let is_control = |character: char| {
-        character.is_control()
-            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    if !text.contains(is_control) {
+    if !text.contains(is_invisible) {
         return Cow::Borrowed(text);
     }
     let escaped = text.chars().map(|character| match character {
-        character if is_control(character) => character.escape_unicode().to_string(),
+        character if is_invisible(character) => character.escape_unicode().to_string(),
         character => character.to_string(),
     });
     Cow::Owned(escaped.collect())

@@ -6,9 +6,9 @@ mod summary;
 use std::sync::Arc;
 
 use zarrd_array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
-use zarrd_client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
+use zarrd_client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath, RemoteError};
 use zarrd_operations::NodeRejection;
-use zarrd_store::{Cursor, Key, ListableStore, ReadableStore, ServedStore, StoreError};
+use zarrd_store::{Cursor, Key, ListableStore, PageRequest, Prefix, ReadableStore, ServedStore, StoreError};
 
 pub(crate) use self::{
     format::{columns, escape_control, quantity, tuple},
@@ -67,7 +67,16 @@ pub(crate) enum NodeReadError {
     },
 }
 
+/// The number of prefixes that are looked at to find those of the caller's rights.
+const MAX_GRANTED_REQUESTS: usize = 1000;
+
 impl NodeReadError {
+    /// True if the caller has a credential, and lacks the right to read the node.
+    pub(crate) fn is_denied(&self) -> bool {
+        let Self::Server { source, .. } = self else { return false };
+        matches!(**source, zarrd_client::NodeError::Remote(RemoteError::Forbidden { .. }))
+    }
+
     /// Converts an error that one of the node's documents caused into a broken node.
     pub(crate) fn into_broken(self, path: &NodePath, dialect: Dialect) -> Result<BrokenNode, Self> {
         let (key, reason) = match &self {
@@ -148,6 +157,36 @@ impl Hierarchy {
                 page.map(|page| (page.node, page.next)).map_err(|error| server_error(error, path))
             }
         }
+    }
+
+    /// The topmost nodes below a path that the caller may read, for a path that it may not; `None` in place of a node for a
+    /// prefix without one. Empty if there are none, and for a store of this machine.
+    ///
+    /// A server lists the prefixes that lead to those of the caller's rights.
+    pub(crate) async fn readable_below(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Vec<(NodePath, Option<NodeInfo>)> {
+        let (mut found, mut unread) = (Vec::new(), vec![path.clone()]);
+        let mut left = MAX_GRANTED_REQUESTS;
+        while let Some(path) = unread.pop() {
+            let Ok(prefix) = Prefix::parse(&path.key_prefix()) else { continue };
+            let listed = self.listable().list_dir(&prefix, PageRequest::first(MAX_GRANTED_REQUESTS)).await;
+            for child in listed.map(|page| page.prefixes).unwrap_or_default() {
+                let Some(rest) = left.checked_sub(1) else { return found };
+                left = rest;
+                let Ok(child) = NodePath::parse(child.as_str().trim_end_matches('/')) else { continue };
+                match self.node(&child, dialect, 0).await {
+                    Ok(node) => found.push((child, Some(node))),
+                    Err(error) if error.is_denied() => unread.push(child),
+                    // It has none, or none that can be read.
+                    Err(_) => found.push((child, None)),
+                }
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found
     }
 
     /// The store, for listing.

@@ -30,6 +30,9 @@ pub(crate) struct NodeSummary {
     /// The invalid document of a broken node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<DocumentProblem>,
+    /// True if the node is named by its path, since its parents are not shown.
+    #[serde(skip)]
+    pub(crate) by_path: bool,
 }
 
 /// An invalid document.
@@ -68,6 +71,8 @@ pub(crate) enum NodeKind {
     Group,
     /// A node with an invalid document.
     Broken,
+    /// A prefix without a node.
+    Prefix,
 }
 
 impl NodeSummary {
@@ -77,13 +82,31 @@ impl NodeSummary {
             zom::Node::Array(document) => (NodeKind::Array, Some(ArraySummary::new(format, document))),
             zom::Node::Group(_) => (NodeKind::Group, None),
         };
-        Self { path: path.to_string(), kind, dialect: dialect.name(), array, problem: None }
+        Self { path: path.to_string(), kind, dialect: dialect.name(), array, problem: None, by_path: false }
+    }
+
+    /// The same for a node that is listed without its parents: by its path.
+    pub(crate) fn granted(self) -> Self {
+        Self { by_path: true, ..self }
+    }
+
+    /// Summarizes a prefix without a node.
+    pub(crate) fn prefix(path: &NodePath) -> Self {
+        let path = path.to_string();
+        Self { path, kind: NodeKind::Prefix, dialect: "", array: None, problem: None, by_path: true }
     }
 
     /// Summarizes a broken node.
     pub(crate) fn broken(BrokenNode { path, dialect, key, reason }: BrokenNode) -> Self {
         let problem = Some(DocumentProblem { key: key.to_string(), reason });
-        Self { path: path.to_string(), kind: NodeKind::Broken, dialect: dialect.name(), array: None, problem }
+        Self {
+            path: path.to_string(),
+            kind: NodeKind::Broken,
+            dialect: dialect.name(),
+            array: None,
+            problem,
+            by_path: false,
+        }
     }
 
     /// The problem of a broken node: the key of the invalid document and the reason.
@@ -93,10 +116,13 @@ impl NodeSummary {
 
     /// The last segment of the path, with a trailing `/` for groups; `/` for the root.
     pub(crate) fn name(&self) -> String {
-        let name = self.path.rsplit('/').next().unwrap_or_default();
+        let name = match self.by_path {
+            true => self.path.trim_start_matches('/'),
+            false => self.path.rsplit('/').next().unwrap_or_default(),
+        };
         match self.kind {
             NodeKind::Array | NodeKind::Broken => name.to_owned(),
-            NodeKind::Group => format!("{name}/"),
+            NodeKind::Group | NodeKind::Prefix => format!("{name}/"),
         }
     }
 }

@@ -1,9 +1,13 @@
 //! Directories as sources.
 
 use std::{
-    fs::File,
+    collections::HashSet,
+    fs::{File, Metadata},
     io::{self, Read},
-    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, OpenOptionsExt},
+    },
     path::{Path, PathBuf},
 };
 
@@ -28,15 +32,21 @@ const LISTING_QUEUE_LEN: usize = 1024;
 /// The regular files below a directory. Symbolic links are not followed, since they may lead out of it.
 pub(crate) struct DirectorySource {
     root: PathBuf,
+    /// The files and directories of zarrd itself.
+    private: Vec<PathBuf>,
 }
+
+/// A file among all of the machine.
+type FileId = (u64, u64);
 
 impl DirectorySource {
     /// Creates a source of the files below `root`, which must be a directory.
-    pub(crate) fn new(root: &Path) -> Result<Self, TransferError> {
+    /// What is at the `private` paths, however it is reached, is not transferred.
+    pub(crate) fn new(root: &Path, private: Vec<PathBuf>) -> Result<Self, TransferError> {
         if !root.is_dir() {
             return Err(TransferError::NotADirectory { directory: root.to_owned() });
         }
-        Ok(Self { root: root.to_owned() })
+        Ok(Self { root: root.to_owned(), private })
     }
 }
 
@@ -44,11 +54,27 @@ impl DirectorySource {
 impl Source for DirectorySource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
         let (sender, receiver) = mpsc::channel(LISTING_QUEUE_LEN);
-        let root = self.root.clone();
+        let (root, private) = (self.root.clone(), self.private.clone());
         // The walk ends early if the receiver is dropped.
         task::spawn_blocking(move || {
-            let items = WalkDir::new(&root).min_depth(1).into_iter().filter_map(|entry| source_item(&root, entry));
-            items.map(Ok).try_for_each(|item| sender.blocking_send(item))
+            let private: HashSet<FileId> = private.iter().filter_map(|path| id(&path.metadata().ok()?)).collect();
+            let mut entries = WalkDir::new(&root).min_depth(1).into_iter();
+            while let Some(entry) = entries.next() {
+                let is_own = entry.as_ref().is_ok_and(|entry| is_own(entry, &private));
+                if is_own && entry.as_ref().is_ok_and(|entry| entry.file_type().is_dir()) {
+                    entries.skip_current_dir();
+                }
+                let item = match &entry {
+                    Ok(entry) if is_own => {
+                        let path = entry.path().strip_prefix(&root).unwrap_or(entry.path());
+                        Some(SourceItem::Unsupported { name: format!("{path:?}"), reason: SkipReason::Own })
+                    }
+                    _ => source_item(&root, entry),
+                };
+                if item.is_some_and(|item| sender.blocking_send(Ok(item)).is_err()) {
+                    return;
+                }
+            }
         });
         ReceiverStream::new(receiver).boxed()
     }
@@ -61,6 +87,17 @@ impl Source for DirectorySource {
             opened => opened.map(Some).map_err(SourceError::Open),
         }
     }
+}
+
+/// True for files and directories of zarrd itself: those that are known, and other stores.
+fn is_own(entry: &DirEntry, private: &HashSet<FileId>) -> bool {
+    let is_store = || entry.file_type().is_dir() && entry.path().join("zarrd.json").is_file();
+    let is_known = || entry.metadata().ok().and_then(|metadata| id(&metadata)).is_some_and(|id| private.contains(&id));
+    is_known() || is_store()
+}
+
+fn id(metadata: &Metadata) -> Option<FileId> {
+    Some((metadata.dev(), metadata.ino()))
 }
 
 fn source_item(root: &Path, entry: walkdir::Result<DirEntry>) -> Option<SourceItem> {

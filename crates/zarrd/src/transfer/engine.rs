@@ -46,6 +46,11 @@ impl Transfer<'_> {
     /// it begins unless they are to be skipped, the latter do not prevent the copying of others.
     pub(crate) async fn run(self) -> Result<(), TransferError> {
         self.list_source().await?;
+        self.copy().await
+    }
+
+    /// Copies the values of a source that was listed.
+    pub(crate) async fn copy(self) -> Result<(), TransferError> {
         self.progress.start_processing();
         let later = self.copy_data().await?;
         for (_, names) in later {
@@ -59,7 +64,7 @@ impl Transfer<'_> {
     }
 
     /// Lists the source, for the totals and for names that cannot be transferred.
-    async fn list_source(&self) -> Result<(), TransferError> {
+    pub(crate) async fn list_source(&self) -> Result<(), TransferError> {
         let counters = self.progress.counters();
         let mut name_check = self.sink.name_check();
         let mut items = self.source.list();

@@ -14,6 +14,9 @@ pub(crate) enum SkipReason {
     /// Symbolic links are not followed.
     #[error("symbolic links are not followed")]
     Symlink,
+    /// A store, or another file or directory of zarrd itself.
+    #[error("a store or another file of zarrd itself")]
+    Own,
     /// A device, a socket or a pipe.
     #[error("neither a file nor a directory")]
     NotAFile,
@@ -141,6 +144,35 @@ pub(crate) enum TransferError {
         /// The directory.
         directory: PathBuf,
     },
+    /// There are keys at the prefix to be imported into.
+    #[error(
+        "there are keys below {} already; choose another prefix, replace everything there with --overwrite, or add to it with --merge, which keeps the chunks of older data",
+        shown(prefix)
+    )]
+    TargetNotEmpty {
+        /// The prefix.
+        prefix: Prefix,
+    },
+    /// The root is to be overwritten.
+    #[error("an import does not overwrite all of a store; import into a new store, or name a prefix")]
+    OverwriteRoot,
+    /// The directory to be imported belongs to zarrd.
+    #[error("{} is a store or an access directory of zarrd, or what remains of one ({part}); copy a store with `zarrd copy`, or export a prefix of it with `zarrd export`", directory.display())]
+    OwnDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// The entry by which it was recognized.
+        part: String,
+    },
+    /// The imported values were not put in place.
+    #[error("the imported data were not put in place at {prefix}; repeat the import")]
+    Place {
+        /// The prefix.
+        prefix: Prefix,
+        /// Reason.
+        #[source]
+        source: super::PlacementError,
+    },
     /// The directory to be exported to is not empty.
     #[error("{} is not empty; an export needs a new or an empty directory", directory.display())]
     NotEmpty {
@@ -174,6 +206,11 @@ pub(crate) enum TransferError {
         #[source]
         source: io::Error,
     },
+}
+
+/// A prefix in a message.
+fn shown(prefix: &Prefix) -> &str {
+    if prefix.is_root() { "the root" } else { prefix.as_str() }
 }
 
 impl SinkError {

@@ -14,6 +14,7 @@ mod directory_sink;
 mod directory_source;
 mod engine;
 mod error;
+pub(crate) mod placement;
 mod store_endpoints;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
 pub(crate) use engine::Transfer;
 pub(crate) use error::{SinkError, SkipReason, SourceError, TransferError};
+pub(crate) use placement::{PlacementError, has_keys};
 pub(crate) use store_endpoints::{DEFAULT_MAX_KEYS, StoreSink, StoreSource};
 
 /// A source of values.

@@ -122,3 +122,77 @@ fn health_sets_the_exit_code() {
     server.stop();
     dir.fails(&["health"], 1, &[&url, "not healthy"]);
 }
+
+#[test]
+fn directory_is_served_as_what_it_is() {
+    let dir = TestDir::new();
+    dir.write("files/g/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#);
+    let served = |argument: &str| {
+        let server = dir.serve(&[argument]);
+        let line = server.line.clone();
+        server.stop();
+        line
+    };
+    let files = served("files");
+    assert!(files.contains("(store: dir:files, ") && files.contains("zarrd import files"), "{files}");
+    for (argument, store) in
+        [("new", "sled:new"), ("new", "sled:new"), ("redb:other", "redb:other"), ("other", "redb:other")]
+    {
+        assert!(served(argument).contains(&format!("(store: {store})")), "{argument}");
+    }
+    fs::create_dir(dir.path("empty")).unwrap();
+    assert!(served("empty").contains("(store: sled:empty)"));
+    fs::remove_file(dir.path("new/zarrd.json")).unwrap();
+    let serve = |argument| ["serve", argument, "--listen", "127.0.0.1:0"];
+    dir.fails(&serve("new"), 3, &["part of a store", "zarrd.json"]);
+    dir.write("damaged/access/keys/1.json", "{}");
+    dir.write("damaged/g/zarr.json", "{}");
+    dir.fails(&serve("damaged"), 3, &["access"]);
+    dir.write("file", "1");
+    dir.fails(&serve("file"), 3, &["has to be a directory"]);
+    dir.fails(&serve("nonsense:x"), 2, &["nonsense"]);
+    dir.fails(&["serve", "files", "--store", "files"], 2, &["not both"]);
+}
+
+#[test]
+fn wrong_spellings_name_the_right_command() {
+    let dir = TestDir::new();
+    dir.write("era.zarr/zarr.json", r#"{"zarr_format": 3, "node_type": "group"}"#);
+    dir.fails(&["tree", "--store", "era.zarr"], 3, &["--store dir:era.zarr", "zarrd import era.zarr"]);
+    dir.fails(&["serve", "--store", "era.zarr", "--listen", "127.0.0.1:0"], 3, &["--store dir:era.zarr"]);
+    dir.fails(&["tree", "./era.zarr"], 2, &["--store dir:./era.zarr"]);
+    dir.fails(&["tree", "era.zarr"], 2, &["zarrd tree --store dir:era.zarr"]);
+    dir.succeeds(&["tree", "--store", "dir:era.zarr"]);
+}
+
+/// The signing key of tokens, and whatever else belongs to the server, is not served.
+#[test]
+fn files_of_the_server_are_not_served() {
+    let dir = TestDir::new();
+    dir.write("data/g/zarr.json", "{}");
+    fs::create_dir(dir.path("keys")).unwrap();
+    let serve = |more: &[&str]| {
+        let all = [&["serve", "--listen", "127.0.0.1:0", "--anonymous", "read"], more].concat();
+        dir.fails(&all, 3, &["never served"]);
+    };
+    serve(&["--store", "dir:data", "--access", "data/access"]);
+    serve(&["--store", "dir:data/g", "--access", "data"]);
+    serve(&["--store", "dir:.", "--access", "keys"]);
+    serve(&["--store", "sled:store", "--mount", "m=dir:."]);
+    serve(&["--store", "sled:store", "--mount", "m=dir:store"]);
+    serve(&["--store", "dir:data", "--access", "keys", "--access-log", "all", "--access-log-file", "data/log"]);
+    let server = dir.serve(&["--store", "dir:data?symlinks=follow", "--access", "keys", "--anonymous", "read"]);
+    dir.succeeds(&["token", "create", "--name", "x", "--allow", "admin:/", "--access", "keys"]);
+    std::os::unix::fs::symlink(dir.path("keys"), dir.path("data/keys")).unwrap();
+    let url = server.url();
+    dir.succeeds(&["export", "", "out", "--server", &url]);
+    assert!(dir.path("out/g/zarr.json").exists() && !dir.path("out/keys").exists());
+    assert_eq!((server.status_of("/store/g/zarr.json"), server.status_of("/store/keys/keys/1.json")), (200, 502));
+    // An import does not read them either.
+    fs::create_dir(dir.path("other")).unwrap();
+    fs::rename(dir.path("keys"), dir.path("other/keys")).unwrap();
+    dir.write("other/zarrd.toml", format!("access = {:?}", dir.path("other/keys")));
+    let config = dir.path("other/zarrd.toml").display().to_string();
+    let import = ["import", "other", "x", "--store", "sled:store", "--config", &config];
+    dir.fails(&import, 1, &["\"keys\"", "\"zarrd.toml\"", "file of zarrd itself"]);
+}

@@ -301,6 +301,37 @@ fn killed_command_leaves_no_damaged_file() {
 }
 
 #[test]
+fn token_for_prefixes_lists_them_at_the_root() {
+    let mut dir = TestDir::new();
+    let server = dir.serve(&["--anonymous", "none"]);
+    let url = server.url();
+    let admin = std::fs::read_to_string(dir.path("zarrd-data/access/admin-token")).unwrap();
+    dir.env("ZARRD_TOKEN", admin.trim());
+    let group = r#"{"zarr_format": 3, "node_type": "group"}"#;
+    for path in ["lab/zarr.json", "lab/a/zarr.json", "lab/a/b/zarr.json", "lab/c/zarr.json", "public/zarr.json"] {
+        dir.write(&format!("data/{path}"), group);
+    }
+    dir.succeeds(&["import", "data", "", "--server", &url]);
+    let all = dir.succeeds(&["ls", "--server", &url]).stdout;
+    assert!(all.contains("lab/") && all.contains("public/"), "{all}");
+    let token = dir.succeeds(&["token", "create", "--name", "x", "--allow", "read:lab/a/", "--allow", "write:new/"]);
+    dir.env("ZARRD_TOKEN", token.stdout.trim());
+    let listed = dir.succeeds(&["ls", "--server", &url]).stdout;
+    assert_eq!(
+        listed.lines().map(str::split_whitespace).map(Iterator::collect::<Vec<_>>).collect::<Vec<_>>(),
+        [["lab/a/", "group"], ["new/", "prefix"]]
+    );
+    let json = dir.succeeds(&["ls", "--json", "--server", &url]).stdout;
+    assert!(json.contains(r#""path":"/lab/a""#) && !json.contains("lab/c"), "{json}");
+    let tree = dir.succeeds(&["tree", "--server", &url]).stdout;
+    assert!(
+        tree.contains("/lab/a") && tree.contains("└── b/") && tree.contains("new") && !tree.contains('c'),
+        "{tree}"
+    );
+    dir.fails(&["tree", "public", "--server", &url], 1, &["read public/"]);
+}
+
+#[test]
 fn share_link_reads_its_prefix() {
     let mut dir = TestDir::new();
     let server = dir.serve(&["--anonymous", "none"]);
@@ -320,6 +351,10 @@ fn share_link_reads_its_prefix() {
     dir.env("ZARRD_TOKEN", "");
     dir.fails(&share, 1, &["token"]);
     dir.fails(&["ls", "lab/exp1", "--server", link], 1, &["no node exists"]);
-    dir.fails(&["ls", "lab", "--server", link], 1, &["read lab/"]);
+    // Above the prefix, what leads to it is listed.
+    for above in ["lab", "/"] {
+        assert_eq!(dir.succeeds(&["ls", above, "--server", link]).stdout, "lab/exp1/  prefix\n");
+    }
+    dir.fails(&["ls", "other", "--server", link], 1, &["read other/"]);
     dir.succeeds(&["import", &format!("{link}/store/lab/exp1/"), "copy", "--store", "sled:elsewhere"]);
 }

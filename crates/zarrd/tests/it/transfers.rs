@@ -34,7 +34,7 @@ fn transfers_through_servers_preserve_all_files() {
     assert_eq!(finished.summary()["keys"], count);
     let from = format!("{}/store/a%20b/%C3%BC/", one.url());
     dir.succeeds(&["import", "--server", &two.url(), &from, "taken/over"]);
-    dir.succeeds(&["import", "--store", "sled:three", &from]);
+    dir.succeeds(&["import", "--store", "sled:three", &from, ""]);
     let typo = format!("{}/store/typo", one.url());
     dir.fails(&["import", "--store", "sled:four", &typo], 1, &["no keys below typo/"]);
     assert!(!dir.path("four").exists());
@@ -51,15 +51,74 @@ fn transfers_through_servers_preserve_all_files() {
 }
 
 #[test]
-fn repeated_import_overwrites() {
+fn import_refuses_a_target_with_keys_unless_it_is_told_what_to_do() {
     let dir = TestDir::new();
     let count = files::make(&dir, "tree");
-    dir.succeeds(&["import", "tree", "t"]);
-    dir.write("tree/array/0.0", "changed");
-    let finished = dir.succeeds(&["import", "tree", "t", "--jobs", "1"]);
-    assert_eq!(finished.summary()["keys"], count);
-    dir.succeeds(&["export", "t", "out"]);
-    assert_eq!(files(&dir.path("out")), files(&dir.path("tree")));
+    dir.write("smaller/zarr.json", "{}");
+    dir.write("smaller/array/0.0", "changed");
+    let server = dir.serve(&["--store", "sled:served"]);
+    for to in [&["--store", "sled:data"][..], &["--store", "redb:other"], &["--server", &server.url()]] {
+        let run = |arguments: &[&str]| dir.succeeds(&[arguments, to].concat());
+        let exported = |name: &str| {
+            let out = format!("out-{}-{name}", to.concat().replace([':', '/'], "-"));
+            run(&["export", "t", &out]);
+            files(&dir.path(&out))
+        };
+        let tree = files(&dir.path("tree"));
+        assert_eq!(run(&["import", "tree", "t"]).summary()["keys"], count);
+        let refused = [&["import", "smaller", "t"][..], to].concat();
+        dir.fails(&refused, 2, &["below t/", "--overwrite", "--merge"]);
+        assert_eq!(exported("refused"), tree);
+        run(&["import", "smaller", "t", "--merge"]);
+        let merged = exported("merged");
+        assert_eq!(
+            merged.len(),
+            files(&dir.path("smaller")).keys().chain(tree.keys()).collect::<std::collections::BTreeSet<_>>().len()
+        );
+        assert_eq!(merged[&PathBuf::from("array/0.0")], b"changed");
+        // A source that cannot be imported leaves the target as it is.
+        symlink(dir.path("tree"), dir.path("smaller/link")).unwrap();
+        dir.fails(&[&["import", "smaller", "t", "--overwrite"][..], to].concat(), 1, &["\"link\""]);
+        assert_eq!(exported("failed"), merged);
+        fs::remove_file(dir.path("smaller/link")).unwrap();
+        run(&["import", "smaller", "t", "--overwrite", "--jobs", "1"]);
+        assert_eq!(exported("overwritten"), files(&dir.path("smaller")));
+        // Nothing else was touched, and nothing remains.
+        run(&["import", "tree", "u", "--overwrite"]);
+        let all = format!("all-{}", to.concat().replace([':', '/'], "-"));
+        run(&["export", "", &all]);
+        assert_eq!(files(&dir.path(&all)).len(), files(&dir.path("smaller")).len() + count);
+        dir.fails(&[&["import", "tree", "", "--overwrite"][..], to].concat(), 2, &["all of a store"]);
+        dir.fails(&[&["import", "tree", ""][..], to].concat(), 2, &["below the root"]);
+        dir.fails(&[&["import", "tree", "t", "--overwrite", "--merge"][..], to].concat(), 2, &["cannot be used with"]);
+    }
+}
+
+#[test]
+fn import_goes_below_the_name_of_its_source() {
+    let dir = TestDir::new();
+    dir.write("lab/era.zarr/zarr.json", "{}");
+    dir.succeeds(&["import", "lab/era.zarr/"]);
+    dir.fails(&["import", "lab/era.zarr"], 2, &["below era.zarr/"]);
+    dir.succeeds(&["import", "lab/../lab"]);
+    dir.succeeds(&["export", "", "out"]);
+    let names: Vec<PathBuf> = files(&dir.path("out")).into_keys().collect();
+    assert_eq!(names, ["era.zarr/zarr.json", "lab/era.zarr/zarr.json"].map(PathBuf::from));
+    dir.fails(&["import", "/"], 2, &["name one"]);
+}
+
+#[test]
+fn directories_of_zarrd_are_not_imported() {
+    let dir = TestDir::new();
+    dir.write("tree/zarr.json", "{}");
+    dir.succeeds(&["import", "tree", "--store", "sled:one"]);
+    dir.fails(&["import", "one", "--store", "sled:two"], 2, &["zarrd.json", "zarrd copy"]);
+    dir.fails(&["import", "dir:one", "--store", "sled:two"], 2, &["zarrd.json"]);
+    fs::remove_file(dir.path("one/zarrd.json")).unwrap();
+    dir.fails(&["import", "one", "--store", "sled:two"], 2, &["remains of one"]);
+    dir.succeeds(&["token", "create", "--name", "x", "--allow", "read:/", "--access", "access"]);
+    dir.fails(&["import", "access", "--store", "sled:two"], 2, &["access directory"]);
+    assert!(!dir.path("two").exists());
 }
 
 #[test]
@@ -80,7 +139,7 @@ fn invalid_keys_stop_the_import_unless_skipped() {
     let empty = dir.succeeds(&["export", "", "empty"]);
     assert_eq!(empty.summary()["keys"], 0);
 
-    let finished = dir.run(&["import", "tree", "--skip-invalid"]);
+    let finished = dir.run(&["import", "tree", "", "--skip-invalid"]);
     assert_eq!(finished.code, 0, "{finished:?}");
     assert!(names.iter().take(5).all(|name| finished.stderr.contains(name)), "{finished:?}");
     dir.succeeds(&["export", "", "out"]);
@@ -113,7 +172,7 @@ fn store_is_not_imported_into_itself() {
 fn export_needs_a_new_or_empty_directory() {
     let dir = TestDir::new();
     dir.write("tree/zarr.json", "{}");
-    dir.succeeds(&["import", "tree"]);
+    dir.succeeds(&["import", "tree", ""]);
     dir.fails(&["export", "", "tree"], 2, &["not empty"]);
     dir.fails(&["export", "", "zarrd-data/out"], 2, &["part of the store"]);
     dir.fails(&["export", "typo", "out"], 1, &["no keys below typo/"]);
@@ -151,7 +210,7 @@ async fn colliding_keys_stop_the_export_unless_skipped() {
 async fn corrupt_values_are_reported_and_not_exported() {
     let dir = TestDir::new();
     let count = files::make(&dir, "tree");
-    dir.succeeds(&["import", "tree"]);
+    dir.succeeds(&["import", "tree", ""]);
     let corrupted = files(&dir.path("zarrd-data/values"))
         .into_iter()
         .max_by_key(|(_, bytes)| bytes.len())

@@ -34,6 +34,12 @@ impl Walker<'_> {
             }
             resolved => resolved?,
         };
+        let counterpart = match &resolved {
+            Some(ResolvedNode::Array(resolved)) => resolved.counterpart.as_ref(),
+            Some(ResolvedNode::Group(resolved)) => resolved.counterpart.as_ref(),
+            None => None,
+        };
+        self.relation = counterpart.map(|counterpart| counterpart.relation);
         let (documents, branch) = match resolved {
             Some(ResolvedNode::Array(resolved)) => (Some(resolved.read_set.clone()), array_tree(path, &resolved)),
             Some(ResolvedNode::Group(resolved)) => (Some(resolved.read_set.clone()), group_tree(path, *resolved)),

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use zarrd_meta::{
     Dialect, NodePath,
     documents::{draft, write::StoredNode},
+    relation::DialectRelation,
     zom::{MAX_NODES, Members},
 };
 use zarrd_operations::{Depth, NodeRejection};
@@ -27,9 +28,13 @@ use crate::{
     memory::claim::Permit,
     metadata::{
         error::NodeError,
+        keys::NAMES,
         tree::{NodeKind, NodeTree, implicit},
     },
-    node::{keys::node_prefix, resolved::DraftHierarchy},
+    node::{
+        keys::{join_key, node_prefix},
+        resolved::DraftHierarchy,
+    },
     retry::MAX_ATTEMPTS,
 };
 
@@ -49,6 +54,9 @@ pub(crate) struct Walk {
     pub(crate) top: NodeTree,
     /// The children that are nodes of another dialect.
     pub(crate) other: Vec<(NodePath, Dialect)>,
+    /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none,
+    /// or if looking would take a request.
+    pub(crate) relation: Option<DialectRelation>,
     /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,
 }
@@ -74,6 +82,20 @@ pub(crate) async fn ancestors(
     Ok((paths.into_iter().zip(documents).collect(), reader.versions_read))
 }
 
+/// The versions of the documents of v2 and v3 at a path, and of the entry point of the draft; `None` for those that do
+/// not exist.
+pub(crate) async fn versions_at(context: &Context, path: &NodePath) -> Result<Vec<(Key, Option<Version>)>, NodeError> {
+    let prefix = node_prefix(path)?;
+    let keys: Vec<Key> = NAMES.iter().filter_map(|name| join_key(&prefix, name)).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
+    let mut versions = Vec::with_capacity(keys.len());
+    for key in keys {
+        let version = snapshot.meta(&key).await?.map(|info| info.version);
+        versions.push((key, version));
+    }
+    Ok(versions)
+}
+
 pub(crate) struct Walker<'a> {
     pub(super) context: &'a Context,
     pub(super) reader: SnapshotReader<'a>,
@@ -85,6 +107,8 @@ pub(crate) struct Walker<'a> {
     pub(super) window: Option<Window>,
     pub(super) items: Vec<WalkItem>,
     pub(super) other: Vec<(NodePath, Dialect)>,
+    /// The relation of the documents that v2 and v3 have at the path of the topmost node.
+    pub(super) relation: Option<DialectRelation>,
     /// The dialects of implicit groups that probes have visited.
     pub(super) probed: HashMap<Prefix, Dialect>,
     /// The documents of the last node: most groups of a large tree have the same, and share them.
@@ -154,6 +178,7 @@ impl<'a> Walker<'a> {
             window: None,
             items: Vec::new(),
             other: Vec::new(),
+            relation: None,
             probed: HashMap::new(),
             last: Arc::default(),
         })
@@ -357,7 +382,7 @@ impl<'a> Walker<'a> {
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { context, mut reader, items, mut other, .. } = self;
+        let Self { context, mut reader, items, mut other, relation, .. } = self;
         let memory = std::mem::take(&mut reader.memory);
         drop(reader);
         let nodes = items.len() as u64;
@@ -367,7 +392,7 @@ impl<'a> Walker<'a> {
             _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
         };
         other.sort_unstable();
-        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, memory })
+        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, relation, memory })
     }
 }
 

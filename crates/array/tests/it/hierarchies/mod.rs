@@ -1,16 +1,21 @@
 //! Reading and changing hierarchies of all dialects in an in-memory store.
 
+mod absence;
 mod concurrency;
 mod consolidated_metadata;
 mod convert;
+mod copies;
 mod crash_recovery;
 mod create;
 mod describe;
 mod erase;
 mod isolation;
+mod masks;
 mod pagination;
 mod patch;
 mod replaced;
 mod round_trip;
 mod store_requests;
 mod test_store;
+mod two_dialects;
+mod two_dialects_model;

@@ -31,7 +31,7 @@ async fn group_patch_reads_no_descendants() {
         store.patch("/up/g", &json!({"attributes": {"n": 1}})).await.unwrap();
         assert_eq!(interference.pages.load(Relaxed) - before.0, 0);
         let snapshot_keys = interference.snapshot_keys.load(Relaxed) - before.1;
-        assert_eq!(snapshot_keys, 35);
+        assert_eq!(snapshot_keys, 29);
         assert_eq!(store.all("/up/g").await["attributes"], json!({"n": 1}));
     }
 }

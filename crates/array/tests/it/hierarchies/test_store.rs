@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 use zarrd_array::{
-    Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists, NodeError,
-    NodeInfo, Options,
+    Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists, LossPolicy,
+    NodeError, NodeInfo, Options,
 };
 use zarrd_meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
 use zarrd_store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
@@ -48,6 +48,16 @@ impl TestStore {
     pub(crate) async fn keys(&self) -> Vec<String> {
         let all = zarrd_store::list_all(&*self.inner, &Prefix::root());
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
+    }
+
+    /// The value of a key.
+    pub(crate) async fn stored(&self, key: &str) -> Vec<u8> {
+        let value = self.inner.get(&Key::parse(key).unwrap(), None).await.unwrap();
+        value.unwrap_or_else(|| panic!("{key} exists")).bytes().await.unwrap().to_vec()
+    }
+
+    pub(crate) async fn erase_key(&self, key: &str) {
+        self.inner.erase(&Key::parse(key).unwrap(), Precondition::none()).await.unwrap();
     }
 
     pub(crate) async fn document(&self, key: &str) -> Value {
@@ -95,7 +105,7 @@ impl TestStore {
     }
 
     pub(crate) async fn convert(&self, at: &str, to: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = ConvertOptions { dialect: to, target: None };
+        let conversion = ConvertOptions { dialect: to, target: None, losses: LossPolicy::Allow };
         self.nodes.convert(&path(at), None, &conversion).await
     }
 }

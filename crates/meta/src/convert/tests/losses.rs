@@ -1,7 +1,8 @@
 use super::*;
 
 fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Vec<String>, String> {
-    let converted = array(&model(from, document), to, chunks).map_err(|error| error.to_string())?;
+    let converted =
+        array(&model(from, document), to, chunks, ArrayContext::default()).map_err(|error| error.to_string())?;
     read(to, &converted.document);
     Ok(converted.losses.into_iter().map(|loss| format!("{} {}", loss.pointer, loss.property)).collect())
 }
@@ -190,7 +191,10 @@ fn chunk_keys_are_preserved_where_both_dialects_have_them() {
     let preserved = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
     assert_eq!(preserved(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
-    let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkKeyPolicy::Preserve).unwrap().document;
+    let v2 =
+        array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkKeyPolicy::Preserve, ArrayContext::default())
+            .unwrap()
+            .document;
     assert_eq!(v2.get("dimension_separator").unwrap(), json!("/"));
     for (from, document, to, reason) in [
         (
@@ -226,10 +230,14 @@ fn chunk_keys_are_preserved_where_both_dialects_have_them() {
 #[test]
 fn large_fill_values_are_rejected() {
     let wide = v2_with(json!({"dtype": [["a", "|u1", [1_000_000]]], "fill_value": null}));
-    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap().document;
+    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkKeyPolicy::Preferred, ArrayContext::default())
+        .unwrap()
+        .document;
     assert!(draft.get("fill_value").unwrap().is_null());
     let raw = v2_with(json!({"dtype": "|V1000000", "fill_value": null}));
-    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, ChunkKeyPolicy::Preferred).unwrap().document;
+    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, ChunkKeyPolicy::Preferred, ArrayContext::default())
+        .unwrap()
+        .document;
     assert!(v3.get("fill_value").unwrap().to_text().is_some());
     let many = json!({"dtype": "|O", "filters": [{"id": "vlen-array", "dtype": "|u1"}], "fill_value": vec![1; 70_000]});
     assert_eq!(

@@ -115,16 +115,16 @@ proptest! {
             if chunks == ChunkKeyPolicy::Preserve {
                 prop_assert_eq!(intermediate.chunk_keys, v2.chunk_keys);
             }
-            let back = array(&intermediate, Dialect::V2, chunks).unwrap();
-            prop_assert_eq!(&back.losses, &[]);
+            let back = array(&intermediate, Dialect::V2, chunks, ArrayContext::default()).unwrap();
+            prop_assert_eq!(without_masks(back.losses), vec![]);
             let back = read(Dialect::V2, &back.document);
             assert_same(&back, &v2);
             prop_assert_eq!(&back.codecs, &v2.codecs);
             prop_assert_eq!(&back.attributes, &v2.attributes);
             // And on to the third.
             for third in [Dialect::V3, Dialect::Draft] {
-                let onwards = array(&intermediate, third, ChunkKeyPolicy::Preferred).unwrap();
-                prop_assert_eq!(&onwards.losses, &[]);
+                let onwards = array(&intermediate, third, ChunkKeyPolicy::Preferred, ArrayContext::default()).unwrap();
+                prop_assert_eq!(without_masks(onwards.losses), vec![]);
                 assert_same(&read(third, &onwards.document), &v2);
             }
         }
@@ -246,7 +246,11 @@ proptest! {
         for to in [Dialect::V2, Dialect::Draft] {
             let other = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
             assert_same(&model(to, &other), &v3);
-            prop_assert_eq!(converted(&other, to, Dialect::V3, ChunkKeyPolicy::Preferred), document.clone());
+            let mut back = converted(&other, to, Dialect::V3, ChunkKeyPolicy::Preferred);
+            // The fill value means missing there if dimensions have names.
+            let mask = back["attributes"].as_object_mut().and_then(|attributes| attributes.remove("_FillValue"));
+            prop_assert!(mask.is_none() || !document["dimension_names"].is_null());
+            prop_assert_eq!(back, document.clone());
         }
     }
 
@@ -256,7 +260,7 @@ proptest! {
         let Ok(Some(model)) = try_read(from, &Json::compact(&document)) else { return Ok(()) };
         for to in Dialect::ALL {
             for chunks in [ChunkKeyPolicy::Preserve, ChunkKeyPolicy::Preferred] {
-                if let Ok(converted) = array(&model, to, chunks) {
+                if let Ok(converted) = array(&model, to, chunks, ArrayContext::default()) {
                     let read = read(to, &converted.document);
                     prop_assert_eq!(read.data_type, model.data_type.clone());
                     prop_assert_eq!(&read.fill_value, &model.fill_value);

@@ -11,7 +11,7 @@ use zarrd_wire::{
 };
 
 use super::BODY_FORMATS;
-use crate::error::ApiError;
+use crate::{error::ApiError, request_body::FORM_MEDIA_TYPE};
 
 /// Errors of decoding the elements in a request body.
 #[derive(Debug, thiserror::Error)]
@@ -144,8 +144,12 @@ impl From<DecodeError> for ApiError {
                 return Self::body_too_large(limit);
             }
             DecodeError::Store(error) => return error.into(),
-            DecodeError::MediaType { .. } => {
-                return Self::unsupported_media_type(&BODY_FORMATS.map(|format| format.media_type()));
+            DecodeError::MediaType { found } => {
+                let known = BODY_FORMATS.map(|format| format.media_type());
+                return match found == FORM_MEDIA_TYPE {
+                    true => Self::form_media_type(&known),
+                    false => Self::unsupported_media_type(&known),
+                };
             }
             DecodeError::Length { expected, found }
             | DecodeError::Steps { step: expected, found }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::common::{
     TestResponse, TestServer,
-    tokens::{ServerWithTokens, closed_server_over, grants, in_an_hour},
+    tokens::{ServerWithTokens, closed_server_over, create_token, grants, in_an_hour, new_token},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use zarrd_access::AccessDirectory;
-use zarrd_server::AnonymousAccess;
+use zarrd_server::{AccessPolicy, AnonymousAccess, DirectorySlot, Settings};
 use zarrd_wire::{
     problem::ProblemType,
     time::{parse_rfc3339, rfc3339},
@@ -35,6 +35,41 @@ async fn server_without_directory_refuses_tokens() {
     server.get("/store/", &[("authorization", "Bearer zarrd_1_a_b")]).await.problem(ProblemType::Unauthorized);
     server.get("/s/zarrd/store/", &[]).await.problem(ProblemType::Unauthorized);
     assert_eq!(server.get("/store/", &[]).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn token_of_another_server_counts_at_once() {
+    let site = ServerWithTokens::closed();
+    site.server.set("a", b"1").await;
+    // The directory is not watched here.
+    let other = AccessDirectory::open(site.dir.path()).unwrap();
+    for _ in 0..3 {
+        let (_, token) = create_token(&other, new_token(&["read:/"]));
+        assert_eq!(site.get(&format!("Bearer {token}"), "/store/a").await.status, StatusCode::OK);
+    }
+    other.rotate().unwrap();
+    let (_, token) = create_token(&other, new_token(&["read:/"]));
+    assert_eq!(site.get(&format!("Bearer {token}"), "/store/a").await.status, StatusCode::OK);
+    site.get("Bearer zarrd_1_a_b", "/store/a").await.problem(ProblemType::Unauthorized);
+}
+
+#[tokio::test]
+async fn directory_that_comes_to_exist_is_opened_for_the_first_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("access");
+    let slot = DirectorySlot::default();
+    let opened = path.clone();
+    slot.set_opener(move |slot| {
+        if let Ok(directory) = AccessDirectory::open_existing(&opened) {
+            slot.set(Arc::new(directory));
+        }
+    });
+    let access = AccessPolicy { directory: slot, ..AccessPolicy::default() };
+    let server = TestServer::with(Settings { access, ..Settings::default() });
+    let ask = async |token: &str| server.get("/store/", &[("authorization", &format!("Bearer {token}"))]).await;
+    ask("zarrd_1_a_b").await.problem(ProblemType::Unauthorized);
+    let (_, token) = create_token(&AccessDirectory::open(path).unwrap(), new_token(&["read:/"]));
+    assert_eq!(ask(&token).await.status, StatusCode::OK);
 }
 
 #[tokio::test]

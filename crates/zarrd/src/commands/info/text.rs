@@ -38,6 +38,7 @@ impl Report {
             (NodeKind::Group, false) => "group",
             (NodeKind::Group, true) => "implicit group",
             (NodeKind::Broken, _) => "broken",
+            (NodeKind::Prefix, _) => "prefix",
         };
         lines.add("path", &self.summary.path);
         lines.add("kind", kind);
