@@ -26,6 +26,7 @@ use crate::{
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
         pool::{PartitionedPool, Rejection, RequestSize},
     },
+    metadata::shared_commit::SharedCommits,
     node::cache::NodeCache,
     options::Options,
     purpose::{Purpose, VersionSource},
@@ -85,6 +86,8 @@ pub(crate) struct Context {
     pub(crate) append_locks: Arc<StripedLocks>,
     /// Locks on the paths of arrays: shared by commits of elements, exclusive for a copy.
     pub(crate) array_locks: Arc<StripedLocks>,
+    /// Commits of writers that update the same consolidated metadata.
+    pub(crate) shared_commits: Arc<SharedCommits>,
     memory: MemoryBudget,
     /// The permits of jobs on the blocking pool.
     threads: Arc<PartitionedPool>,
@@ -117,6 +120,7 @@ impl Context {
             chunk_locks: Arc::default(),
             append_locks: Arc::default(),
             array_locks: Arc::default(),
+            shared_commits: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
             // Two for each core, so that none is idle while a permit passes from one job to the next.
             threads: Arc::new(PartitionedPool::new((cores as u64).saturating_mul(2), 1)),

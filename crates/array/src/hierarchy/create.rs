@@ -26,6 +26,7 @@ use crate::{
         change_set::ChangeSet,
         consolidated::update_consolidated_metadata,
         error::NodeError,
+        shared_commit,
         tree::{NodeKind, NodeTree},
     },
 };
@@ -163,8 +164,9 @@ async fn change(
 
 /// Commits; `None` if a precondition failed.
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<ChangeOutcome>>, NodeError> {
+    let consolidated = change_set.consolidated();
     let changes = context.run_lookups(change_set.len(), change_set.stage(&**context.writes()?)).await??;
-    match context.writes()?.commit(changes).await {
+    match shared_commit::commit(context, changes, consolidated.as_ref()).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
         Err(error) => Err(error.into()),

@@ -1,6 +1,6 @@
 //! Updating the documents of an array.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
@@ -10,7 +10,7 @@ use zarrd_store::{Change, ChangeOutcome, Key, Version};
 
 use super::{
     change_set::ChangeSet,
-    consolidated::{NodeChange, update_consolidated_metadata},
+    consolidated::{ConsolidatedUpdate, NodeChange, update_consolidated_metadata},
     error::NodeError,
 };
 use crate::{
@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct ArrayMetadataUpdate {
     /// Changes, each with the precondition that its document is unchanged, and checks. No key occurs twice.
     pub(crate) changes: Vec<Change>,
+    /// The update of consolidated metadata that some of them make.
+    pub(crate) consolidated: Option<Arc<ConsolidatedUpdate>>,
     /// The versions of the node's own documents, each with the index of its change.
     own: Vec<(Key, Option<Version>, Option<usize>)>,
 }
@@ -38,11 +40,12 @@ impl ArrayMetadataUpdate {
         changes: &NodePatch,
     ) -> Result<Self, NodeError> {
         let change_set = plan_array_update(context, path, resolved, changes).await?;
+        let consolidated = change_set.consolidated();
         let changes = change_set.stage(&**context.writes()?).await?;
         let NodeVersions(own) = &resolved.versions;
         let place = |key: &Key| changes.iter().position(|change| change.key() == Some(key));
         let own = own.iter().map(|(key, version)| (key.clone(), *version, place(key))).collect();
-        Ok(Self { changes, own })
+        Ok(Self { changes, consolidated, own })
     }
 
     /// The version of the node after the commit, given the outcomes of [`changes`](Self::changes) in order; `None` if
@@ -119,8 +122,6 @@ pub(crate) fn stored_array(model: &ArrayModel) -> StoredNode {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::{Value, json};
     use zarrd_meta::documents::ElementImpact;
     use zarrd_store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};

@@ -1,6 +1,6 @@
 //! The changes of one commit.
 
-use std::{collections::BTreeSet, iter::once};
+use std::{collections::BTreeSet, iter::once, sync::Arc};
 
 use bytes::Bytes;
 use zarrd_meta::documents::write::StoredNode;
@@ -9,7 +9,7 @@ use zarrd_store::{
     Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
 };
 
-use super::error::NodeError;
+use super::{consolidated::ConsolidatedUpdate, error::NodeError};
 use crate::node::read_set::{NodeVersions, ReadSet};
 
 /// The number of changes up to which all values are staged.
@@ -31,6 +31,8 @@ pub(crate) struct ChangeSet {
     empty: BTreeSet<Prefix>,
     /// The intent to settle.
     settled: Option<IntentId>,
+    /// The update of consolidated metadata, if it can be repeated.
+    consolidated: Option<Arc<ConsolidatedUpdate>>,
 }
 
 /// The pending state of a key.
@@ -84,6 +86,16 @@ impl ChangeSet {
     /// Settles an intent.
     pub(crate) fn settle(&mut self, id: IntentId) {
         self.settled = Some(id);
+    }
+
+    /// Adds the update of consolidated metadata that some of the changes make.
+    pub(crate) fn update_consolidated(&mut self, update: Arc<ConsolidatedUpdate>) {
+        self.consolidated = Some(update);
+    }
+
+    /// The update of consolidated metadata that some of the changes make, if it can be repeated.
+    pub(crate) fn consolidated(&self) -> Option<Arc<ConsolidatedUpdate>> {
+        self.consolidated.clone()
     }
 
     /// Sets the documents of a node, at the keys of `own`, where they differ from `before`; returns whether anything

@@ -1,6 +1,10 @@
 //! Updating consolidated metadata: the copies, in the documents of groups, of the documents below them.
 
-use std::{borrow::Cow, iter::once, sync::OnceLock};
+use std::{
+    borrow::Cow,
+    iter::once,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use zarrd_meta::{
@@ -11,7 +15,7 @@ use zarrd_meta::{
     },
     json::{Json, MAX_DOCUMENT_DEPTH},
 };
-use zarrd_store::Key;
+use zarrd_store::{Change, Key, Precondition, StoreError, stage_put};
 
 use super::{
     change_set::{ChangeSet, PendingState},
@@ -27,6 +31,9 @@ use crate::{
 
 /// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
 const INLINE_UPDATE_LIMIT: usize = 64 << 10;
+
+/// The number of changed nodes up to which an update of consolidated metadata is kept to be repeated.
+const MAX_SHARED_NODES: usize = 64;
 
 /// The number of keys that are looked up in one snapshot.
 const BATCH: usize = 4096;
@@ -59,6 +66,24 @@ pub(crate) struct NodeChange {
     pub(crate) node: Option<StoredNode>,
 }
 
+/// The consolidated metadata of a group.
+#[derive(Clone, Debug)]
+pub(crate) struct ConsolidatedCopy {
+    pub(crate) group: NodePath,
+    pub(crate) dialect: Dialect,
+    pub(crate) key: Key,
+}
+
+/// The consolidated metadata that a change set updates, and what changes in it.
+#[derive(Clone, Debug)]
+pub(crate) struct ConsolidatedUpdate {
+    /// The copies, whose documents the change set changes in no other way.
+    pub(crate) copies: Vec<ConsolidatedCopy>,
+    node_changes: Vec<NodeChange>,
+    /// The attributes of v2 that exist, and were not read.
+    unread: Vec<Key>,
+}
+
 /// Adds the update of consolidated metadata for changed nodes to a change set: in `top`, in the groups above it, and in
 /// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created. Each
 /// document that may have it is among the conditions of the commit, its absence too.
@@ -79,14 +104,47 @@ pub(crate) async fn update_consolidated_metadata(
     let groups = groups.iter().copied().filter(|group| *group != top).cloned();
     let mut copies =
         once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
+    let mut updated = Vec::new();
     loop {
         let batch: Vec<_> = copies.by_ref().take(BATCH).collect();
         if batch.is_empty() {
-            return Ok(());
+            break;
         }
-        update_copies(context, change_set, batch, all).await?;
+        updated.append(&mut update_copies(context, change_set, batch, all).await?);
         change_set.sort();
     }
+    if !updated.is_empty() && all().len() <= MAX_SHARED_NODES {
+        let node_changes = all().to_vec();
+        let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key));
+        let unread = unread.collect();
+        change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies: updated, node_changes, unread }));
+    }
+    Ok(())
+}
+
+/// The changes of consolidated metadata that several updates of the same copies make together, as it is now: one for
+/// each copy. `None` if one of them can no longer be updated.
+pub(crate) async fn update_together(
+    context: &Context,
+    copies: &[ConsolidatedCopy],
+    updates: &[&ConsolidatedUpdate],
+) -> Result<Option<Vec<Change>>, StoreError> {
+    let keys: Vec<Key> = copies.iter().map(|copy| copy.key.clone()).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
+    let node_changes: Vec<NodeChange> = updates.iter().flat_map(|update| &update.node_changes).cloned().collect();
+    let is_unread = |key: &Key| updates.iter().any(|update| update.unread.contains(key));
+    let mut changes = Vec::with_capacity(copies.len());
+    for ConsolidatedCopy { group, dialect, key } in copies {
+        let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
+        let precondition = Precondition::unchanged(Some(value.meta.version));
+        let stored = value.bytes().await?;
+        let update = || update_document(is_unread, group, *dialect, key, stored.clone(), || &node_changes);
+        let Some(document) = block_in_place(async { update() }).await else { return Ok(None) };
+        let mut change = Change::Put { key: key.clone(), value: document.to_padded_bytes(), precondition };
+        stage_put(&**context.writes()?, &mut change).await?;
+        changes.push(change);
+    }
+    Ok(Some(changes))
 }
 
 /// True if a group, or one above it, may have consolidated metadata of a dialect. The documents that show it are among
@@ -99,7 +157,7 @@ pub(crate) async fn has_copies_above(
 ) -> Result<bool, NodeError> {
     let dialects = [Dialect::V2, Dialect::V3].map(|candidate| candidate == dialect);
     let groups = once(top.clone()).chain(top.ancestors());
-    let keys: Vec<Key> = groups.flat_map(|group| copies_of(&group, dialects)).map(|(.., key)| key).collect();
+    let keys: Vec<Key> = groups.flat_map(|group| copies_of(&group, dialects)).map(|copy| copy.key).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     for key in &keys {
         let value = snapshot.get(key, None).await?;
@@ -114,50 +172,56 @@ pub(crate) async fn has_copies_above(
 }
 
 /// The keys of the consolidated metadata that a group may have, of v2, of v3, or both.
-fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<(NodePath, Dialect, Key)> {
+fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<ConsolidatedCopy> {
     let names = [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")];
     let names = names.into_iter().zip(dialects).filter(|(_, concerned)| *concerned);
     let Ok(prefix) = node_prefix(group) else { return Vec::new() };
-    names.filter_map(|((dialect, name), _)| Some((group.clone(), dialect, join_key(&prefix, name)?))).collect()
+    let copy = |dialect, name| Some(ConsolidatedCopy { group: group.clone(), dialect, key: join_key(&prefix, name)? });
+    names.filter_map(|((dialect, name), _)| copy(dialect, name)).collect()
 }
 
-/// Updates the consolidated metadata at some keys.
+/// Updates some copies; returns those that exist, and that the change set changes in no other way.
 async fn update_copies<'c>(
     context: &Context,
     change_set: &mut ChangeSet,
-    copies: Vec<(NodePath, Dialect, Key)>,
+    copies: Vec<ConsolidatedCopy>,
     node_changes: impl Fn() -> &'c [NodeChange],
-) -> Result<(), NodeError> {
-    let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
+) -> Result<Vec<ConsolidatedCopy>, NodeError> {
+    let keys: Vec<Key> = copies.iter().map(|copy| copy.key.clone()).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     let mut read = Vec::with_capacity(keys.len());
-    for (group, dialect, key) in copies {
-        let stored = match change_set.pending(&key) {
+    let mut updated_copies = Vec::new();
+    for ConsolidatedCopy { group, dialect, key } in copies {
+        let (stored, is_kept) = match change_set.pending(&key) {
             PendingState::Erased => continue,
-            PendingState::Set(value) => value.clone(),
+            PendingState::Set(value) => (value.clone(), false),
             PendingState::Kept => {
                 let value = snapshot.get(&key, None).await?;
                 read.push((key.clone(), value.as_ref().map(|value| value.meta.version)));
                 let Some(value) = value else { continue };
-                value.bytes().await?
+                (value.bytes().await?, true)
             }
         };
-        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), &node_changes);
+        let is_unread = |key: &Key| change_set.stays_unchanged(key);
+        let update = || update_document(is_unread, &group, dialect, &key, stored.clone(), &node_changes);
         let updated = match stored.len() {
             ..=INLINE_UPDATE_LIMIT => update(),
             _ => block_in_place(async { update() }).await,
         };
         if let Some(updated) = updated {
-            change_set.set(key, updated.to_padded_bytes());
+            change_set.set(key.clone(), updated.to_padded_bytes());
+            if is_kept {
+                updated_copies.push(ConsolidatedCopy { group, dialect, key });
+            }
         }
     }
     read.iter().for_each(|(key, version)| change_set.record_read(key, *version));
-    Ok(())
+    Ok(updated_copies)
 }
 
 /// The updated consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
 fn update_document<'c>(
-    change_set: &ChangeSet,
+    is_unread: impl Fn(&Key) -> bool,
     group: &NodePath,
     dialect: Dialect,
     key: &Key,
@@ -184,7 +248,7 @@ fn update_document<'c>(
                 node_changes
                     .node
                     .as_ref()
-                    .map(|node| with_unread_attributes(change_set, &document, node_changes, below, node)),
+                    .map(|node| with_unread_attributes(&is_unread, &document, node_changes, below, node)),
             ))
         })
         .collect();
@@ -220,20 +284,22 @@ fn skipped(key: &Key, reason: &str) {
 
 /// The documents of a node of v2 with the attributes of its copy, if its `.zattrs` was not read and stays as it is.
 fn with_unread_attributes<'n>(
-    change_set: &ChangeSet,
+    is_unread: impl Fn(&Key) -> bool,
     document: &Json,
     node_changes: &NodeChange,
     below: &str,
     node: &'n StoredNode,
 ) -> Cow<'n, StoredNode> {
-    let key = || join_key(&node_prefix(&node_changes.path).ok()?, ".zattrs");
-    if node_changes.dialect != Dialect::V2
-        || node.attributes.is_some()
-        || !key().is_some_and(|key| change_set.stays_unchanged(&key))
-    {
+    if node.attributes.is_some() || !attributes_key(node_changes).is_some_and(|key| is_unread(&key)) {
         return Cow::Borrowed(node);
     }
     let name = if below.is_empty() { ".zattrs".to_owned() } else { format!("{below}/.zattrs") };
     let attributes = document.get("metadata").and_then(|copies| copies.get(&name));
     Cow::Owned(StoredNode { attributes, ..node.clone() })
+}
+
+/// The key of the attributes of a node of v2.
+fn attributes_key(change: &NodeChange) -> Option<Key> {
+    let prefix = (change.dialect == Dialect::V2).then(|| node_prefix(&change.path).ok()).flatten()?;
+    join_key(&prefix, ".zattrs")
 }

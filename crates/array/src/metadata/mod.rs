@@ -4,6 +4,7 @@
 //! - [`change_set::ChangeSet`]: the documents that a commit writes and erases, and the versions that it was planned on;
 //! - [`array_update`]: the change of an array's shape or attributes, in every dialect that the node has;
 //! - [`consolidated`]: the copies of changed documents in the consolidated metadata of groups above;
+//! - [`shared_commit`]: one commit for many writers below a group with consolidated metadata;
 //! - [`keys`]: the keys of a node and of everything below it.
 
 pub(crate) mod array_update;
@@ -12,4 +13,5 @@ pub(crate) mod consolidated;
 pub(crate) mod error;
 pub(crate) mod keys;
 pub(crate) mod model;
+pub(crate) mod shared_commit;
 pub(crate) mod tree;

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    metadata::array_update::ArrayMetadataUpdate,
+    metadata::{array_update::ArrayMetadataUpdate, consolidated::ConsolidatedUpdate, shared_commit},
     node::resolved::ResolvedArray,
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
@@ -122,7 +122,7 @@ pub(crate) async fn commit(
         let all = || made.iter().chain(&merged.chunks);
         let changes = documents.changes.iter().cloned().chain(all().flat_map(StagedChunk::changes)).collect();
         let fence = context.array_locks.lock_shared([place.path.relative().as_bytes()]).await;
-        let committed = context.writes()?.commit(changes).await;
+        let committed = shared_commit::commit(context, changes, documents.consolidated()).await;
         drop((alone, together, fence));
         match committed {
             Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
@@ -163,7 +163,7 @@ pub(crate) async fn documents_only(
     kind: &WriteKind<'_>,
 ) -> Result<WriteReport, WriteError> {
     let documents = documents(context, place, resolved, kind).await?;
-    match context.writes()?.commit(documents.changes.clone()).await {
+    match shared_commit::commit(context, documents.changes.clone(), documents.consolidated()).await {
         Ok(outcomes) => Ok(documents.report(resolved, kind, &outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Err(WriteError::ShapeChanged { path: place.path.clone() }),
         Err(error) => Err(error.into()),
@@ -222,6 +222,11 @@ impl Node<'_> {
 }
 
 impl Documents<'_> {
+    /// The update of consolidated metadata that some of the changes make.
+    fn consolidated(&self) -> Option<&Arc<ConsolidatedUpdate>> {
+        self.node.as_ref()?.get().consolidated.as_ref()
+    }
+
     /// True if a key is that of a document of an append.
     fn are_lent_with(&self, key: &Key) -> bool {
         matches!(&self.node, Some(Node::Lent(_))) && self.changes.iter().any(|change| change.key() == Some(key))

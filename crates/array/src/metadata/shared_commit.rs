@@ -1,0 +1,242 @@
+//! Commits of writers that update the same consolidated metadata.
+//!
+//! Writers of different nodes below a group with consolidated metadata have one document in common. Of those who plan at
+//! the same time one commits, and the others would plan anew, over and over. So a writer whose commit fails because that
+//! document has changed queues its changes, and one commit is made for all who wait: their entries are edited into the
+//! document as it is then.
+//!
+//! Queues and locks are for speed. Each commit has the conditions of all its writers, and that the document is still the
+//! one that was edited.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
+
+use super::consolidated::{ConsolidatedCopy, ConsolidatedUpdate, update_together};
+use crate::{context::Context, locks::striped::StripedLocks, retry::MAX_ATTEMPTS};
+
+/// The maximum number of writers for whom one commit is made.
+const MAX_WRITERS: usize = 64;
+
+/// The number of changes up to which a commit can be repeated with those of others.
+const MAX_CHANGES: usize = 4096;
+
+type Outcomes = Result<Vec<ChangeOutcome>, StoreError>;
+
+/// The changes of writers that wait, by the keys of the consolidated metadata that they update.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCommits {
+    queues: Mutex<HashMap<Vec<Key>, VecDeque<Waiting>>>,
+    /// Locks on consolidated metadata: shared by commits of one writer, exclusive for those of many.
+    locks: StripedLocks,
+}
+
+/// A writer that waits.
+#[derive(Debug)]
+struct Waiting {
+    changes: Vec<Change>,
+    update: Arc<ConsolidatedUpdate>,
+    outcomes: oneshot::Sender<Outcomes>,
+}
+
+/// The changes of several writers as one list without consolidated metadata.
+#[derive(Debug, Default)]
+struct JoinedChanges {
+    changes: Vec<Change>,
+    /// The index of the change of each key.
+    places: HashMap<Key, usize>,
+}
+
+/// Commits changes, with those of other writers if the consolidated metadata that they update has changed since they were
+/// planned. The outcomes are those of `changes`, in order.
+///
+/// # Errors
+///
+/// Those of a [commit](zarrd_store::TransactionalStore::commit).
+pub(crate) async fn commit(
+    context: &Context,
+    changes: Vec<Change>,
+    update: Option<&Arc<ConsolidatedUpdate>>,
+) -> Outcomes {
+    let store = context.writes()?;
+    let Some(update) = update.filter(|_| changes.len() <= MAX_CHANGES) else { return store.commit(changes).await };
+    let shared = &context.shared_commits;
+    let keys: Vec<Key> = update.copies.iter().map(|copy| copy.key.clone()).collect();
+    let together = shared.locks.lock_shared(keys.iter().map(Key::as_bytes)).await;
+    let committed = store.commit(changes.clone()).await;
+    drop(together);
+    match committed {
+        Err(StoreError::PreconditionFailed { key, .. }) if keys.contains(&key) => {}
+        committed => return committed,
+    }
+    let (sender, receiver) = oneshot::channel();
+    let waiting = Waiting { changes, update: update.clone(), outcomes: sender };
+    shared.queues.lock().entry(keys.clone()).or_default().push_back(waiting);
+    // A task of its own: others may wait for the commit that it makes.
+    tokio::spawn(commit_waiting(context.clone(), keys));
+    receiver.await.unwrap_or(Err(StoreError::Closed))
+}
+
+/// Commits the changes of writers that wait, the first of them in any case. Each writer that queues starts one such task.
+async fn commit_waiting(context: Context, keys: Vec<Key>) {
+    let shared = context.shared_commits.clone();
+    let _alone = shared.locks.lock_exclusive(keys.iter().map(Key::as_bytes), []).await;
+    let mut writers = shared.take(&keys);
+    let Some(copies) = writers.first().map(|writer| writer.update.copies.clone()) else { return };
+    for _ in 0..MAX_ATTEMPTS {
+        match commit_together(&context, &copies, &writers).await {
+            Ok(Some(outcomes)) => {
+                for (writer, outcomes) in writers.into_iter().zip(outcomes) {
+                    // The caller may have left.
+                    let _ = writer.outcomes.send(Ok(outcomes));
+                }
+                return;
+            }
+            Ok(None) => break,
+            Err(StoreError::PreconditionFailed { key, .. }) if keys.contains(&key) => {}
+            Err(error) => writers = without_failed(writers, error),
+        }
+        if writers.is_empty() {
+            return;
+        }
+    }
+    // They plan anew.
+    for Waiting { outcomes, .. } in writers {
+        let _ = outcomes.send(Err(changed(&copies)));
+    }
+}
+
+/// The error of a commit for which consolidated metadata changed too often, or is no longer such.
+fn changed(copies: &[ConsolidatedCopy]) -> StoreError {
+    match copies.first() {
+        Some(copy) => StoreError::PreconditionFailed { key: copy.key.clone(), current: None },
+        None => StoreError::Closed,
+    }
+}
+
+/// Makes one commit for several writers, and returns the outcomes of each; `None` if consolidated metadata is no longer
+/// there, or cannot be updated.
+async fn commit_together(
+    context: &Context,
+    copies: &[ConsolidatedCopy],
+    writers: &[Waiting],
+) -> Result<Option<Vec<Vec<ChangeOutcome>>>, StoreError> {
+    let updates: Vec<&ConsolidatedUpdate> = writers.iter().map(|writer| &*writer.update).collect();
+    let Some(changes) = update_together(context, copies, &updates).await? else { return Ok(None) };
+    let mut joined = JoinedChanges::default();
+    for change in changes {
+        joined.push(change);
+    }
+    let indices = writers.iter().map(|writer| joined.add(&writer.changes));
+    let indices: Vec<Vec<usize>> = indices.collect();
+    let outcomes = context.writes()?.commit(joined.changes).await?;
+    let of_writer = |indices: Vec<usize>| indices.iter().filter_map(|index| outcomes.get(*index).copied()).collect();
+    Ok(Some(indices.into_iter().map(of_writer).collect()))
+}
+
+/// The writers whose changes may succeed after a commit of all failed: without those that the error is about, which
+/// receive it. If it is about none in particular, the first receives it.
+fn without_failed(writers: Vec<Waiting>, error: StoreError) -> Vec<Waiting> {
+    let failed: Option<(Key, Option<Version>)> = match &error {
+        StoreError::PreconditionFailed { key, current } => Some((key.clone(), *current)),
+        _ => None,
+    };
+    let Some((key, current)) = failed else {
+        let mut writers = VecDeque::from(writers);
+        if let Some(Waiting { outcomes, .. }) = writers.pop_front() {
+            let _ = outcomes.send(Err(error));
+        }
+        return writers.into();
+    };
+    let names = |writer: &Waiting| writer.changes.iter().any(|change| change.key() == Some(&key));
+    let (failed, others): (Vec<_>, Vec<_>) = writers.into_iter().partition(names);
+    for Waiting { outcomes, .. } in failed {
+        let _ = outcomes.send(Err(StoreError::PreconditionFailed { key: key.clone(), current }));
+    }
+    others
+}
+
+impl SharedCommits {
+    /// Takes the first writers of a queue whose changes fit into one commit.
+    fn take(&self, keys: &[Key]) -> Vec<Waiting> {
+        let mut queues = self.queues.lock();
+        let Some(queue) = queues.get_mut(keys) else { return Vec::new() };
+        let mut joined = JoinedChanges::default();
+        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
+        for writer in queue.drain(..).filter(|writer| !writer.outcomes.is_closed()) {
+            let fits = taken.len() < MAX_WRITERS && joined.accepts(&writer.changes, keys);
+            if !fits {
+                left.push_back(writer);
+                continue;
+            }
+            for change in writer.changes.iter().filter(|change| change.key().is_none_or(|key| !keys.contains(key))) {
+                joined.push(change.clone());
+            }
+            taken.push(writer);
+        }
+        *queue = left;
+        if queue.is_empty() {
+            queues.remove(keys);
+        }
+        taken
+    }
+}
+
+impl JoinedChanges {
+    /// True if the changes of another writer fit beside these: they change other keys, and depend on the same versions. A
+    /// change of a whole prefix fits beside no other.
+    fn accepts(&self, changes: &[Change], copies: &[Key]) -> bool {
+        if self.changes.is_empty() {
+            return true;
+        }
+        let has_prefixes = |changes: &[Change]| changes.iter().any(|change| change.key().is_none());
+        if has_prefixes(changes) || has_prefixes(&self.changes) {
+            return false;
+        }
+        if self.changes.len().saturating_add(changes.len()) > MAX_CHANGES {
+            return false;
+        }
+        changes.iter().all(|change| {
+            let Some(key) = change.key() else { return false };
+            copies.contains(key) || self.place(key).is_none_or(|other| is_same_check(change, other))
+        })
+    }
+
+    fn place(&self, key: &Key) -> Option<&Change> {
+        self.places.get(key).and_then(|index| self.changes.get(*index))
+    }
+
+    /// Adds the changes of a writer whose keys are not there yet; returns the index of each.
+    fn add(&mut self, changes: &[Change]) -> Vec<usize> {
+        let index = |change: &Change| match change.key().and_then(|key| self.places.get(key)) {
+            Some(index) => *index,
+            None => self.push(change.clone()),
+        };
+        changes.iter().map(index).collect()
+    }
+
+    /// Adds a change; returns its index.
+    fn push(&mut self, change: Change) -> usize {
+        let index = self.changes.len();
+        if let Some(key) = change.key() {
+            self.places.insert(key.clone(), index);
+        }
+        self.changes.push(change);
+        index
+    }
+}
+
+/// True if both only check the same version.
+fn is_same_check(one: &Change, other: &Change) -> bool {
+    let check = |change: &Change| match change {
+        Change::Check { precondition, .. } => Some(precondition.clone()),
+        _ => None,
+    };
+    let checks: [Option<Precondition>; 2] = [check(one), check(other)];
+    matches!(checks, [Some(one), Some(other)] if one == other)
+}
