@@ -26,6 +26,7 @@ use crate::{
         caller::Usage,
         claim::{Claim, MemoryBudget},
     },
+    metadata::consolidated::RemovedCopies,
     options::Options,
     purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},
@@ -68,6 +69,13 @@ impl Arrays {
     #[must_use]
     pub fn with_versions(mut self, source: VersionSource) -> Self {
         Arc::make_mut(&mut self.0).versions = source;
+        self
+    }
+
+    /// The same arrays for a request that takes note of the consolidated metadata that its changes remove.
+    #[must_use]
+    pub fn with_removed_copies(mut self, removed: RemovedCopies) -> Self {
+        Arc::make_mut(&mut self.0).removed_copies = removed;
         self
     }
 

@@ -26,7 +26,7 @@ use crate::{
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
         pool::{PartitionedPool, Rejection, RequestSize},
     },
-    metadata::shared_commit::SharedCommits,
+    metadata::{consolidated::RemovedCopies, shared_commit::SharedCommits},
     node::cache::NodeCache,
     options::Options,
     purpose::{Purpose, VersionSource},
@@ -86,6 +86,8 @@ pub(crate) struct Context {
     pub(crate) append_locks: Arc<StripedLocks>,
     /// Locks on the paths of arrays: shared by commits of elements, exclusive for a copy.
     pub(crate) array_locks: Arc<StripedLocks>,
+    /// The consolidated metadata that the changes of the request removed.
+    pub(crate) removed_copies: RemovedCopies,
     /// Commits of writers that update the same consolidated metadata.
     pub(crate) shared_commits: Arc<SharedCommits>,
     memory: MemoryBudget,
@@ -120,6 +122,7 @@ impl Context {
             chunk_locks: Arc::default(),
             append_locks: Arc::default(),
             array_locks: Arc::default(),
+            removed_copies: RemovedCopies::default(),
             shared_commits: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
             // Two for each core, so that none is idle while a permit passes from one job to the next.
@@ -132,7 +135,7 @@ impl Context {
 
     /// The same context on behalf of a request, with limited rights if it has some.
     pub(crate) fn for_request(&self, claim: Claim, rights: Option<Arc<dyn NodeRights>>) -> Self {
-        Self { claim: Some(claim), rights, ..self.clone() }
+        Self { claim: Some(claim), rights, removed_copies: RemovedCopies::default(), ..self.clone() }
     }
 
     /// True if the request may read the node at `path`, which it does not name.

@@ -15,6 +15,14 @@ pub const MAX_CHUNK_SIZE: u64 = 1 << 40;
 /// The maximum size of a metadata document in bytes.
 pub const MAX_DOCUMENT_SIZE: usize = 64 << 20;
 
+/// The maximum size of a document with consolidated metadata that changes keep up to date, in bytes. Beyond it they remove
+/// the consolidated metadata.
+pub const MAX_CONSOLIDATED_SIZE: usize = 16 << 20;
+
+/// The maximum size of a document that is too large to be read, and from which consolidated metadata can be removed, in
+/// bytes.
+pub const MAX_OVERSIZED_DOCUMENT: usize = 128 << 20;
+
 /// The maximum memory of the parsed values of a metadata document in bytes, as estimated from their text. Attributes,
 /// consolidated metadata and unknown members stay text and do not count.
 pub const MAX_DOCUMENT_MEMORY: usize = 96 << 20;

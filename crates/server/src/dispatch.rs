@@ -14,7 +14,11 @@ use http::{
     header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body::Body as _;
-use zarrd_wire::{headers::REQUEST_ID, problem::ProblemType};
+use zarrd_array::RemovedCopies;
+use zarrd_wire::{
+    headers::{CONSOLIDATED, REQUEST_ID},
+    problem::ProblemType,
+};
 
 use crate::{
     admission,
@@ -22,6 +26,7 @@ use crate::{
     authorization::{self, Session},
     error::ApiError,
     guard,
+    headers::removed_copies,
     metrics::InFlightGuard,
     request_body::BodyCompletion,
     request_id::RequestId,
@@ -136,7 +141,12 @@ async fn dispatch(app: App, mut request: Request, route: Option<&'static Route>)
     // Such a request uses nothing that is cached from before; nothing changes for others.
     let not_before = guard::asks_for_current(headers).then(tokio::time::Instant::now);
     admission::attach(&app, &session, target, &mut request);
-    let response = zarrd_array::run_request(zarrd_store::not_before(not_before, operation.run(request, app))).await;
+    let removed = (operation.safety == Safety::Unsafe).then(RemovedCopies::default);
+    if let Some(removed) = &removed {
+        request.extensions_mut().insert(removed.clone());
+    }
+    let mut response = zarrd_array::run_request(zarrd_store::not_before(not_before, operation.run(request, app))).await;
+    response.headers_mut().extend(removed.and_then(removed_copies).map(|removed| (CONSOLIDATED, removed)));
     Ok(Handled { response, session: session.is_identified().then_some(session) })
 }
 

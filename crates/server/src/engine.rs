@@ -8,7 +8,7 @@ use http::{
     header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE, RANGE},
     request::Parts,
 };
-use zarrd_array::{Arrays, Claim, Hierarchies, Purpose, VersionSource};
+use zarrd_array::{Arrays, Claim, Hierarchies, Purpose, RemovedCopies, VersionSource};
 
 use crate::{admission, app::App, authorization::Session, guard};
 
@@ -45,7 +45,10 @@ impl FromRequestParts<App> for Engine {
             true => VersionSource::Chunks,
             false => VersionSource::Listings,
         };
-        let arrays = arrays.with_purpose(purpose).with_versions(versions);
+        let mut arrays = arrays.with_purpose(purpose).with_versions(versions);
+        if let Some(removed) = parts.extensions.get::<RemovedCopies>() {
+            arrays = arrays.with_removed_copies(removed.clone());
+        }
         Ok(Self { app: app.clone(), arrays, claim, session })
     }
 }

@@ -1,8 +1,10 @@
 //! Header values shared by several handlers.
 
 use http::HeaderValue;
+use zarrd_array::RemovedCopies;
 use zarrd_meta::{NodePath, relation::DialectRelation};
 use zarrd_store::{Guarantees, Prefix};
+use zarrd_wire::routes;
 
 use crate::app::App;
 
@@ -20,6 +22,13 @@ pub(crate) fn guarantees_at(app: &App, path: &NodePath) -> Guarantees {
 pub(crate) fn dialects_differ(relation: Option<DialectRelation>) -> Option<HeaderValue> {
     let differs = relation.filter(|relation| *relation != DialectRelation::Same);
     differs.map(|relation| HeaderValue::from_static(relation.name()))
+}
+
+/// The value of `Zarr-Consolidated` for the copies that a change removed; `None` if there are none.
+pub(crate) fn removed_copies(removed: RemovedCopies) -> Option<HeaderValue> {
+    let keys = removed.keys();
+    let removed: Vec<String> = keys.iter().map(|key| format!("removed {}", routes::encode(key.as_str()))).collect();
+    (!removed.is_empty()).then(|| HeaderValue::try_from(removed.join(", ")).ok()).flatten()
 }
 
 /// The value of `Zarr-Consistency` for a response with several values that are at a path and below it.

@@ -27,6 +27,9 @@ pub const OTHER_DIALECTS: HeaderName = HeaderName::from_static("zarr-other-diale
 /// The relation of the documents that v2 and v3 have at the path of the node: `independent`, `attributes`, `shape`,
 /// `layout` or `unreadable`; absent if they describe the same, or only one exists.
 pub const DIALECTS_DIFFER: HeaderName = HeaderName::from_static("zarr-dialects-differ");
+/// The consolidated metadata that a change removed, since it would have been larger than servers keep up to date:
+/// `removed` and its key, which is percent-encoded; several are separated by commas.
+pub const CONSOLIDATED: HeaderName = HeaderName::from_static("zarr-consolidated");
 /// The moment to which the values in an answer belong: `commit`, or `key` if each value is of its own moment.
 pub const CONSISTENCY: HeaderName = HeaderName::from_static("zarr-consistency");
 /// The cursor for the next page of a group's members; not there on the last page.

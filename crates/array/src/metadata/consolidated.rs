@@ -7,13 +7,15 @@ use std::{
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use zarrd_meta::{
     Dialect, NodePath,
     documents::{
-        parse_object,
-        write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated},
+        parse_object, parse_oversized,
+        write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, strip_consolidated, update_consolidated},
     },
     json::{Json, MAX_DOCUMENT_DEPTH},
+    limits::{MAX_CONSOLIDATED_SIZE, MAX_DOCUMENT_SIZE, MAX_OVERSIZED_DOCUMENT},
 };
 use zarrd_store::{Change, Key, Precondition, StoreError, stage_put};
 
@@ -23,6 +25,7 @@ use super::{
 };
 use crate::{
     context::{Context, block_in_place},
+    error::ArrayError,
     node::{
         broken::MAX_REASON,
         keys::{join_key, node_prefix},
@@ -79,14 +82,50 @@ pub(crate) struct ConsolidatedCopy {
 pub(crate) struct ConsolidatedUpdate {
     /// The copies, whose documents the change set changes in no other way.
     pub(crate) copies: Vec<ConsolidatedCopy>,
+    /// The keys of copies that the change set removes, since they would be too large.
+    pub(crate) removed: Vec<Key>,
     node_changes: Vec<NodeChange>,
     /// The attributes of v2 that exist, and were not read.
     unread: Vec<Key>,
 }
 
+/// The keys of consolidated metadata that the changes of a request removed, since it would have been too large.
+#[derive(Clone, Debug, Default)]
+pub struct RemovedCopies(Arc<Mutex<Vec<Key>>>);
+
+impl RemovedCopies {
+    /// Takes note of keys.
+    pub(crate) fn extend(&self, keys: &[Key]) {
+        self.0.lock().extend_from_slice(keys);
+    }
+
+    /// The keys, in the order of the changes.
+    pub fn keys(&self) -> Vec<Key> {
+        self.0.lock().clone()
+    }
+}
+
+/// What becomes of consolidated metadata.
+enum CopyChange {
+    /// It has another document.
+    Updated(Json),
+    /// It is removed from this document.
+    Cut(Json),
+    /// It is erased.
+    Erased,
+}
+
+/// The copies that some changes update and remove.
+#[derive(Debug, Default)]
+struct ChangedCopies {
+    updated: Vec<ConsolidatedCopy>,
+    removed: Vec<Key>,
+}
+
 /// Adds the update of consolidated metadata for changed nodes to a change set: in `top`, in the groups above it, and in
-/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created. Each
-/// document that may have it is among the conditions of the commit, its absence too.
+/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created, and it is
+/// removed where it would exceed [`MAX_CONSOLIDATED_SIZE`]. Each document that may have it is among the conditions of the
+/// commit, its absence too.
 pub(crate) async fn update_consolidated_metadata(
     context: &Context,
     change_set: &mut ChangeSet,
@@ -104,20 +143,24 @@ pub(crate) async fn update_consolidated_metadata(
     let groups = groups.iter().copied().filter(|group| *group != top).cloned();
     let mut copies =
         once(top.clone()).chain(top.ancestors()).chain(groups).flat_map(|group| copies_of(&group, dialects));
-    let mut updated = Vec::new();
+    let mut changed = ChangedCopies::default();
     loop {
         let batch: Vec<_> = copies.by_ref().take(BATCH).collect();
         if batch.is_empty() {
             break;
         }
-        updated.append(&mut update_copies(context, change_set, batch, all).await?);
+        update_copies(context, change_set, batch, all, &mut changed).await?;
         change_set.sort();
     }
-    if !updated.is_empty() && all().len() <= MAX_SHARED_NODES {
-        let node_changes = all().to_vec();
-        let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key));
-        let unread = unread.collect();
-        change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies: updated, node_changes, unread }));
+    let ChangedCopies { updated: mut copies, removed } = changed;
+    let mut node_changes = Vec::new();
+    match all().len() <= MAX_SHARED_NODES {
+        true => node_changes.extend_from_slice(all()),
+        false => copies.clear(),
+    }
+    let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key)).collect();
+    if !copies.is_empty() || !removed.is_empty() {
+        change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies, removed, node_changes, unread }));
     }
     Ok(())
 }
@@ -137,9 +180,13 @@ pub(crate) async fn update_together(
     for ConsolidatedCopy { group, dialect, key } in copies {
         let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
         let precondition = Precondition::unchanged(Some(value.meta.version));
+        if value.meta.size > MAX_CONSOLIDATED_SIZE as u64 {
+            return Ok(None);
+        }
         let stored = value.bytes().await?;
         let update = || update_document(is_unread, group, *dialect, key, stored.clone(), || &node_changes);
-        let Some(document) = block_in_place(async { update() }).await else { return Ok(None) };
+        let updated = block_in_place(async { update() }).await;
+        let Some(CopyChange::Updated(document)) = updated else { return Ok(None) };
         let mut change = Change::Put { key: key.clone(), value: document.to_padded_bytes(), precondition };
         stage_put(&**context.writes()?, &mut change).await?;
         changes.push(change);
@@ -180,26 +227,40 @@ fn copies_of(group: &NodePath, dialects: [bool; 2]) -> Vec<ConsolidatedCopy> {
     names.filter_map(|((dialect, name), _)| copy(dialect, name)).collect()
 }
 
-/// Updates some copies; returns those that exist, and that the change set changes in no other way.
+/// Updates some copies, and adds those that change. Of copies that are updated only those count that the change set
+/// changes in no other way.
 async fn update_copies<'c>(
     context: &Context,
     change_set: &mut ChangeSet,
     copies: Vec<ConsolidatedCopy>,
     node_changes: impl Fn() -> &'c [NodeChange],
-) -> Result<Vec<ConsolidatedCopy>, NodeError> {
+    changed: &mut ChangedCopies,
+) -> Result<(), NodeError> {
     let keys: Vec<Key> = copies.iter().map(|copy| copy.key.clone()).collect();
     let snapshot = context.store.snapshot(&keys).await?;
     let mut read = Vec::with_capacity(keys.len());
-    let mut updated_copies = Vec::new();
     for ConsolidatedCopy { group, dialect, key } in copies {
-        let (stored, is_kept) = match change_set.pending(&key) {
+        let mut is_kept = false;
+        let mut memory = None;
+        let stored = match change_set.pending(&key) {
             PendingState::Erased => continue,
-            PendingState::Set(value) => (value.clone(), false),
+            PendingState::Set(value) => value.clone(),
             PendingState::Kept => {
                 let value = snapshot.get(&key, None).await?;
                 read.push((key.clone(), value.as_ref().map(|value| value.meta.version)));
                 let Some(value) = value else { continue };
-                (value.bytes().await?, true)
+                match value.meta.size {
+                    size if size > MAX_OVERSIZED_DOCUMENT as u64 => {
+                        skipped(&key, "it is too large to be read");
+                        continue;
+                    }
+                    size if size > MAX_CONSOLIDATED_SIZE as u64 => {
+                        memory = Some(context.try_reserve_memory(size).ok_or(ArrayError::Busy)?);
+                    }
+                    _ => {}
+                }
+                is_kept = true;
+                value.bytes().await?
             }
         };
         let is_unread = |key: &Key| change_set.stays_unchanged(key);
@@ -208,18 +269,30 @@ async fn update_copies<'c>(
             ..=INLINE_UPDATE_LIMIT => update(),
             _ => block_in_place(async { update() }).await,
         };
-        if let Some(updated) = updated {
-            change_set.set(key.clone(), updated.to_padded_bytes());
-            if is_kept {
-                updated_copies.push(ConsolidatedCopy { group, dialect, key });
+        drop(memory);
+        match updated {
+            None => {}
+            Some(CopyChange::Updated(document)) => {
+                change_set.set(key.clone(), document.to_padded_bytes());
+                if is_kept {
+                    changed.updated.push(ConsolidatedCopy { group, dialect, key });
+                }
+            }
+            Some(CopyChange::Cut(document)) => {
+                change_set.set(key.clone(), document.to_padded_bytes());
+                changed.removed.push(key);
+            }
+            Some(CopyChange::Erased) => {
+                change_set.erase(key.clone());
+                changed.removed.push(key);
             }
         }
     }
     read.iter().for_each(|(key, version)| change_set.record_read(key, *version));
-    Ok(updated_copies)
+    Ok(())
 }
 
-/// The updated consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
+/// The change of the consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
 fn update_document<'c>(
     is_unread: impl Fn(&Key) -> bool,
     group: &NodePath,
@@ -227,8 +300,9 @@ fn update_document<'c>(
     key: &Key,
     stored: Bytes,
     node_changes: impl FnOnce() -> &'c [NodeChange],
-) -> Option<Json> {
-    let document = match parse_object(stored) {
+) -> Option<CopyChange> {
+    let is_readable = stored.len() <= MAX_DOCUMENT_SIZE;
+    let document = match parse_oversized(stored) {
         Ok(document) => document,
         Err(error) => {
             skipped(key, &error.to_string());
@@ -237,6 +311,9 @@ fn update_document<'c>(
     };
     if !has_copies(dialect, key, &document) {
         return None;
+    }
+    if !is_readable {
+        return without_copies(dialect, key, &document);
     }
     let nodes: Vec<_> = node_changes()
         .iter()
@@ -258,7 +335,28 @@ fn update_document<'c>(
         skipped(key, "with the changed nodes it would be nested too deep to be read");
         return None;
     }
-    (updated != document).then_some(updated)
+    if updated == document {
+        return None;
+    }
+    match updated.to_padded_bytes().len() {
+        ..=MAX_CONSOLIDATED_SIZE => Some(CopyChange::Updated(updated)),
+        _ => without_copies(dialect, key, &document),
+    }
+}
+
+/// The change that removes the consolidated metadata of a group, since it would be too large; `None` if the rest of the
+/// document is too large to be read.
+fn without_copies(dialect: Dialect, key: &Key, document: &Json) -> Option<CopyChange> {
+    tracing::warn!(%key, limit = MAX_CONSOLIDATED_SIZE, "consolidated metadata would be too large, and is removed");
+    if dialect == Dialect::V2 {
+        return Some(CopyChange::Erased);
+    }
+    let rest = strip_consolidated(document);
+    if rest.to_padded_bytes().len() > MAX_DOCUMENT_SIZE {
+        skipped(key, "the rest of the document is too large to be read");
+        return None;
+    }
+    Some(CopyChange::Cut(rest))
 }
 
 /// True if a document has consolidated metadata that can be updated; anything else stays as it is.

@@ -63,8 +63,20 @@ pub(crate) async fn commit(
     changes: Vec<Change>,
     update: Option<&Arc<ConsolidatedUpdate>>,
 ) -> Outcomes {
+    let committed = commit_in_turn(context, changes, update).await?;
+    if let Some(update) = update {
+        context.removed_copies.extend(&update.removed);
+    }
+    Ok(committed)
+}
+
+/// Commits changes, alone or with those of others.
+async fn commit_in_turn(context: &Context, changes: Vec<Change>, update: Option<&Arc<ConsolidatedUpdate>>) -> Outcomes {
     let store = context.writes()?;
-    let Some(update) = update.filter(|_| changes.len() <= MAX_CHANGES) else { return store.commit(changes).await };
+    let can_wait = |update: &&Arc<ConsolidatedUpdate>| {
+        changes.len() <= MAX_CHANGES && update.removed.is_empty() && !update.copies.is_empty()
+    };
+    let Some(update) = update.filter(can_wait) else { return store.commit(changes).await };
     let shared = &context.shared_commits;
     let keys: Vec<Key> = update.copies.iter().map(|copy| copy.key.clone()).collect();
     let together = shared.locks.lock_shared(keys.iter().map(Key::as_bytes)).await;

@@ -16,8 +16,12 @@ pub(crate) const ATTRIBUTES: &str = "attributes";
 /// Parses a document: a JSON object of at most [`MAX_DOCUMENT_SIZE`] bytes, nested at most
 /// [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels deep.
 pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
-    let bytes = bytes.into();
-    if bytes.len() > MAX_DOCUMENT_SIZE {
+    read_up_to(MAX_DOCUMENT_SIZE, bytes.into())
+}
+
+/// As [`read`], for a document of at most `limit` bytes.
+pub(crate) fn read_up_to(limit: usize, bytes: Bytes) -> Result<Json, DocumentError> {
+    if bytes.len() > limit {
         return Err(DocumentError::TooLarge { size: bytes.len() });
     }
     let document = Json::parse_document(bytes).map_err(DocumentError::NotJson)?;

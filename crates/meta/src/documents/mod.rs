@@ -14,6 +14,7 @@ use crate::{
     Dialect, NodePath,
     extensions::{Extension, ExtensionEffect, Link},
     json::Json,
+    limits::MAX_OVERSIZED_DOCUMENT,
     text::pointer_to,
 };
 
@@ -37,6 +38,11 @@ pub use patch::{ElementImpact, NodePatch, PatchError};
 /// Parses a document without interpreting it.
 pub fn parse_object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
     json::read(document)
+}
+
+/// Parses a document of up to [`MAX_OVERSIZED_DOCUMENT`] bytes, to remove consolidated metadata from it.
+pub fn parse_oversized(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
+    json::read_up_to(MAX_OVERSIZED_DOCUMENT, document.into())
 }
 
 /// A group of any dialect.

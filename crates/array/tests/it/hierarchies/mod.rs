@@ -15,6 +15,7 @@ mod pagination;
 mod patch;
 mod replaced;
 mod round_trip;
+mod shared_commits;
 mod store_requests;
 mod test_store;
 mod two_dialects;
