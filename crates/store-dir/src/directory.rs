@@ -14,7 +14,13 @@ use rustix::{
 };
 use zarrd_store::{MAX_KEY_LEN, StoreError};
 
-use crate::{attributes::Kind, error::file_error, names::is_shown, root::Opened};
+use crate::{
+    attributes::Kind,
+    error::file_error,
+    held::{Collection, HeldNames},
+    names::is_shown,
+    root::Opened,
+};
 
 /// The size of the buffer for the entries of a directory, in bytes.
 const BUFFER: usize = 64 << 10;
@@ -56,7 +62,8 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Reads the first children of a part, in one pass and with memory for these children only.
+/// Returns the first children of a part: of the names that are held, or in one pass over the directory, with memory for
+/// these children, and for those that are held for later pages.
 ///
 /// `kind_of` returns what a symbolic link leads to, or what a name is if the directory does not contain that; `None` for
 /// nothing.
@@ -64,9 +71,15 @@ pub(crate) fn read_children(
     directory: &Opened,
     part: Part<'_>,
     cancelled: &Cancelled,
+    held: &HeldNames,
     mut kind_of: impl FnMut(&str) -> Result<Option<Kind>, StoreError>,
 ) -> Result<Children, StoreError> {
     let failed = |error: Errno| file_error(ACTION, part.prefix, error.into());
+    if let Some(children) = held.find(&directory.attributes, part) {
+        return Ok(children);
+    }
+    let mut collection = held.collect(&directory.attributes, part);
+    let mut entries_read = 0_u64;
     let mut smallest = Smallest { part, heap: BinaryHeap::new(), more: false, candidate: String::new() };
     seek(&directory.file, SeekFrom::Start(0)).map_err(failed)?;
     let mut buffer = Vec::with_capacity(BUFFER);
@@ -81,8 +94,20 @@ pub(crate) fn read_children(
         if cancelled.0.load(Relaxed) {
             return Err(failed(Errno::CANCELED));
         }
+        entries_read = entries_read.saturating_add(1);
         let Ok(name) = entry.file_name().to_str() else { continue };
-        if !is_shown(name) || !smallest.may_take(name) {
+        if !is_shown(name) {
+            continue;
+        }
+        if let Some(collection) = &mut collection {
+            match entry.file_type() {
+                FileType::RegularFile => smallest.collect(name, "", collection),
+                FileType::Directory => smallest.collect(name, "/", collection),
+                FileType::Symlink | FileType::Unknown => collection.cannot_be_held(),
+                _ => {}
+            }
+        }
+        if !smallest.may_take(name) {
             continue;
         }
         let kind = match entry.file_type() {
@@ -97,7 +122,11 @@ pub(crate) fn read_children(
             _ => {}
         }
     }
+    held.count_entries(entries_read);
     let Smallest { heap, more, .. } = smallest;
+    if let Some(collection) = collection.filter(|_| more) {
+        held.hold(&directory.attributes, part, collection);
+    }
     Ok(Children { names: heap.into_sorted_vec(), more })
 }
 
@@ -123,14 +152,15 @@ impl Smallest<'_> {
         }
     }
 
-    fn offer(&mut self, name: &str, end: &str) {
-        let len = self.part.prefix.len().saturating_add(name.len()).saturating_add(end.len());
-        // A key below a directory has at least one more byte.
-        if len > MAX_KEY_LEN.saturating_sub(end.len()) {
-            return;
+    /// Adds a name to a collection, if it follows the text after which the part begins.
+    fn collect(&mut self, name: &str, end: &str, collection: &mut Collection<'_>) {
+        if self.is_candidate(name, end) {
+            collection.add(name, end);
         }
-        self.set_candidate(name, end);
-        if !self.is_after() {
+    }
+
+    fn offer(&mut self, name: &str, end: &str) {
+        if !self.is_candidate(name, end) {
             return;
         }
         if self.is_beyond(&self.candidate) {
@@ -142,6 +172,17 @@ impl Smallest<'_> {
             self.heap.pop();
             self.more = true;
         }
+    }
+
+    /// True if a name is that of a key or prefix, and follows the text after which the part begins.
+    fn is_candidate(&mut self, name: &str, end: &str) -> bool {
+        let len = self.part.prefix.len().saturating_add(name.len()).saturating_add(end.len());
+        // A key below a directory has at least one more byte.
+        if len > MAX_KEY_LEN.saturating_sub(end.len()) {
+            return false;
+        }
+        self.set_candidate(name, end);
+        self.is_after()
     }
 
     fn set_candidate(&mut self, name: &str, end: &str) {

@@ -9,6 +9,7 @@ use crate::{
     attributes::{Attributes, Versions},
     buffers::Buffers,
     error::StepError,
+    held::HeldNames,
     kept::Kept,
     options::Options,
     quiet::{Precision, Quiet},
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) prefetch: Arc<Semaphore>,
     pub(crate) buffers: Buffers,
     pub(crate) kept: Kept,
+    pub(crate) held: HeldNames,
     pub(crate) recent: RecentNames,
     /// True if all file systems are those of this machine.
     near: bool,
@@ -47,6 +49,7 @@ impl Inner {
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             buffers: Buffers::default(),
             kept: Kept::default(),
+            held: HeldNames::default(),
             recent: RecentNames::default(),
             near,
             versions: Versions::new(hash),

@@ -145,6 +145,7 @@ mod directory;
 mod error;
 mod faults;
 mod file_systems;
+mod held;
 mod inner;
 mod kept;
 mod list;

@@ -60,7 +60,10 @@ async fn read_page<T: Send + 'static>(
     }
     let cancel = CancelOnDrop::default();
     let (cancelled, prefix, limit) = (cancel.0.clone(), prefix.clone(), page.limit());
-    inner.run(move |inner| walk(&Walker { root: &inner.root, cancelled: &cancelled }, &prefix, &after, limit)).await
+    let walk = move |inner: &Inner| {
+        walk(&Walker { root: &inner.root, held: &inner.held, cancelled: &cancelled }, &prefix, &after, limit)
+    };
+    inner.run(walk).await
 }
 
 /// A value in a listing, with the time after which its file has been quiet.

@@ -12,7 +12,7 @@ use crate::attributes::{Attributes, Time};
 
 /// The quiet time of files that may still be written, and on file systems whose times may be as coarse as two seconds, or
 /// are set by another machine.
-const LONG: Duration = Duration::from_secs(2);
+pub(crate) const LONG: Duration = Duration::from_secs(2);
 
 /// The quiet time of files that are complete, on file systems with times of this machine, which advance at least every
 /// 10 ms.

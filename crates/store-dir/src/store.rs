@@ -22,7 +22,7 @@ use crate::{
 /// A read-only store over a directory of files that other programs go on writing. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct DirStore {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     staleness: Duration,
     near: bool,
 }

@@ -9,6 +9,7 @@ use crate::{
     attributes::{Attributes, FileId, Kind},
     directory::{ACTION, Cancelled, Children, Part, read_children},
     error::{Failure, file_error},
+    held::HeldNames,
     quiet::Precision,
     root::{Opened, Root, Wait},
 };
@@ -42,6 +43,7 @@ pub(crate) struct Page<T> {
 #[derive(Debug)]
 pub(crate) struct Walker<'r> {
     pub(crate) root: &'r Root,
+    pub(crate) held: &'r HeldNames,
     pub(crate) cancelled: &'r Cancelled,
 }
 
@@ -118,7 +120,7 @@ impl Walker<'_> {
     }
 
     fn read(&self, directory: &Opened, part: Part<'_>) -> Result<Children, StoreError> {
-        read_children(directory, part, self.cancelled, |name| self.kind_of(part.prefix, name))
+        read_children(directory, part, self.cancelled, self.held, |name| self.kind_of(part.prefix, name))
     }
 
     /// The value of a name in a directory, unless it has none by now.
