@@ -101,10 +101,9 @@ fn expired_token_is_replaced_in_place() {
     let dir = TempDir::new().unwrap();
     let (server, token) = closed(dir.path());
     let access = dir.path().join("access");
-    let access = access.to_str().unwrap();
-    let create = ["token", "create", "--access", access, "--name", "short", "--allow", "read:/", "--expires", "12s"];
-    let short = output(&create, None);
-    check(&server, "expiry", &[&short, &token]);
+    let command = program();
+    let program = command.get_program().to_str().unwrap();
+    check(&server, "expiry", &[program, access.to_str().unwrap(), &token]);
 }
 
 #[test]
