@@ -83,7 +83,8 @@ pub(crate) struct Context {
     pub(crate) shrinking: Arc<ReservedPaths>,
     /// Locks on chunks, for writers that lost against others too often.
     pub(crate) chunk_locks: Arc<StripedLocks>,
-    pub(crate) append_locks: Arc<StripedLocks>,
+    /// Locks on the documents of arrays, by path, for appends and updates that lost against others too often.
+    pub(crate) document_locks: Arc<StripedLocks>,
     /// Locks on the paths of arrays: shared by commits of elements, exclusive for a copy.
     pub(crate) array_locks: Arc<StripedLocks>,
     /// The consolidated metadata that the changes of the request removed.
@@ -120,7 +121,7 @@ impl Context {
             copy_targets: Arc::default(),
             shrinking: Arc::default(),
             chunk_locks: Arc::default(),
-            append_locks: Arc::default(),
+            document_locks: Arc::default(),
             array_locks: Arc::default(),
             removed_copies: RemovedCopies::default(),
             shared_commits: Arc::default(),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     async fn open(root: &Path) -> DirStore {
-        DirStore::open(root, Options::default()).await.unwrap()
+        DirStore::open(root, Options::new("test")).await.unwrap()
     }
 
     /// The keys below `c/` after a page, and the cursor of the next.

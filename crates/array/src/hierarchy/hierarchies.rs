@@ -30,7 +30,7 @@ use crate::{
     locks::path::Scope,
     memory::claim::Permit,
     metadata::error::{NodeError, too_many_conflicts},
-    retry::MAX_ATTEMPTS,
+    retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
 
 /// The hierarchies of a store. Clones share its caches.
@@ -119,7 +119,12 @@ impl Hierarchies {
         if changes.shape.is_some() {
             self.0.wait_until_shrunk(path).await?;
         }
-        for _ in 0..MAX_ATTEMPTS {
+        let name = path.relative().as_bytes();
+        for attempt in 0..MAX_ATTEMPTS {
+            let _turn = match attempt >= OPTIMISTIC_ATTEMPTS {
+                true => self.0.document_locks.lock_exclusive([name], []).await,
+                false => self.0.document_locks.lock_shared([name]).await,
+            };
             if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
                 return self.node(path, Some(dialect), Depth::Levels(0), None).await;
             }

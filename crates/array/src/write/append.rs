@@ -100,14 +100,15 @@ impl Append {
         let document = self.spill_key()?;
         for attempt in 0..MAX_ATTEMPTS {
             let alone = match attempt >= OPTIMISTIC_ATTEMPTS {
-                true => self.context.append_locks.lock_exclusive([document.as_bytes()], []).await,
+                true => self.context.document_locks.lock_exclusive([self.lock_name()], []).await,
                 false => Vec::new(),
             };
             let _no_waiting = if alone.is_empty() { None } else { self.context.no_waiting() };
             let resolved = self.target.resolve(&self.context).await?;
             // The documents are those after the shrink by now, or the commit will fail.
             self.context.wait_until_shrunk(&self.target.path).await?;
-            let done = self.attempt(&resolved, count, &buffered, alone.is_empty().then_some(&document)).await;
+            let lock = alone.is_empty().then(|| self.lock_name());
+            let done = self.attempt(&resolved, count, &buffered, lock).await;
             match done {
                 // The array has another shape than the one this attempt was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
@@ -132,7 +133,7 @@ impl Append {
         resolved: &Arc<ResolvedArray>,
         count: Option<u64>,
         buffered: &BufferedElements,
-        lock: Option<&Key>,
+        lock: Option<&[u8]>,
     ) -> Result<WriteReport, WriteError> {
         let model = resolved.array.model();
         let view = model.view_shape();
@@ -166,7 +167,7 @@ impl Append {
         let target = Arc::new(WriteContext::new(self.context.clone(), array, resolved, layout)?);
         let received = receive(&target, self.context.account(), buffered.source(&self.context)?).await?;
         let together = match lock {
-            Some(document) => self.context.append_locks.lock_shared([document.as_bytes()]).await,
+            Some(name) => self.context.document_locks.lock_shared([name]).await,
             None => Vec::new(),
         };
         let committed = commit::commit(&target, &self.target, resolved.clone(), &kind, received).await;
@@ -202,6 +203,11 @@ impl Append {
             (None, None) if found == 0 => Ok(0),
             (None, _) => Err(WriteError::AppendLength { dimension: self.dimension, step, found }),
         }
+    }
+
+    /// The name of the lock on the array's documents.
+    fn lock_name(&self) -> &[u8] {
+        self.target.path.relative().as_bytes()
     }
 
     /// A key for staged values that are never committed.
