@@ -1,6 +1,11 @@
 //! Reading the access directory at once for a credential that is unknown.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     sync::Mutex,
@@ -14,18 +19,41 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// The time for which a request waits. A network file system may block for longer; then the credential stays unknown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// The time for which nothing is read again for the same credential: changes are noticed without it as soon.
+const UNKNOWN_TIME: Duration = Duration::from_millis(250);
+
+/// The maximum number of credentials for which nothing is read again.
+const MAX_UNKNOWN: usize = 1024;
+
 /// Reads a directory for those who wait, one read at a time and at most 20 a second.
 #[derive(Default)]
 pub(super) struct FreshLook {
     /// The start of the last read. Locked during a read.
     last: Arc<Mutex<Option<Instant>>>,
+    /// The times of the last reads for credentials, by their hashes: a client that repeats a credential which was revoked
+    /// does not wait for each request.
+    unknown: parking_lot::Mutex<HashMap<u64, Instant>>,
+    hasher: RandomState,
 }
 
 impl FreshLook {
-    /// Returns after a read that began after the call, or after a second.
-    pub(super) async fn read(&self, read: impl FnOnce() + Send + 'static) {
+    /// Returns true after a read that began after the call, or after a second; false at once if the directory was read
+    /// for the same credential a moment ago.
+    pub(super) async fn read(&self, credential: &[u8], read: impl FnOnce() + Send + 'static) -> bool {
+        let (credential, called) = (self.hasher.hash_one(credential), Instant::now());
+        let last = self.unknown.lock().get(&credential).copied();
+        if last.is_some_and(|last| called.saturating_duration_since(last) < UNKNOWN_TIME) {
+            return false;
+        }
         // What is unknown without the read stays so.
         let _ = timeout(PATIENCE, self.read_in_turn(read)).await;
+        // Others with the same credential wait for the read until it ends.
+        let mut unknown = self.unknown.lock();
+        if unknown.len() >= MAX_UNKNOWN {
+            unknown.clear();
+        }
+        unknown.insert(credential, called);
+        true
     }
 
     async fn read_in_turn(&self, read: impl FnOnce() + Send + 'static) {
@@ -60,14 +88,18 @@ mod tests {
     async fn reads_are_shared_and_bounded() {
         let (look, reads) = (FreshLook::default(), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
-        for _ in 0..4 {
-            let read = |_| {
-                let reads = Arc::clone(&reads);
-                look.read(move || {
-                    reads.fetch_add(1, SeqCst);
-                })
+        for round in 0..4 {
+            let credentials: Vec<[u8; 2]> = (0..100).map(|number| [round, number]).collect();
+            let read = |credential: &[u8; 2]| {
+                let (look, reads, credential) = (&look, Arc::clone(&reads), *credential);
+                async move {
+                    let read = move || {
+                        reads.fetch_add(1, SeqCst);
+                    };
+                    assert!(look.read(&credential, read).await);
+                }
             };
-            join_all((0..100).map(read)).await;
+            join_all(credentials.iter().map(read)).await;
         }
         // Those who came during a read share the next one.
         assert!((4..=8).contains(&reads.load(SeqCst)), "{reads:?}");
@@ -78,15 +110,32 @@ mod tests {
     async fn blocked_read_delays_requests_for_a_second_and_is_the_only_one() {
         let (look, reads) = (FreshLook::default(), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
-        let read = |_| {
-            let reads = Arc::clone(&reads);
-            look.read(move || {
-                reads.fetch_add(1, SeqCst);
-                std::thread::sleep(3 * PATIENCE / 2);
-            })
+        let read = |number: u8| {
+            let (look, reads) = (&look, Arc::clone(&reads));
+            async move {
+                let blocked = move || {
+                    reads.fetch_add(1, SeqCst);
+                    std::thread::sleep(3 * PATIENCE / 2);
+                };
+                look.read(&[number], blocked).await
+            }
         };
         join_all((0..10).map(read)).await;
         assert_eq!(reads.load(SeqCst), 1);
         assert!(began.elapsed() < 3 * PATIENCE / 2, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn credential_that_stays_unknown_waits_once() {
+        let look = FreshLook::default();
+        assert!(look.read(b"one", || ()).await);
+        let began = Instant::now();
+        for _ in 0..1000 {
+            assert!(!look.read(b"one", || ()).await);
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert!(look.read(b"other", || ()).await);
+        tokio::time::advance(UNKNOWN_TIME).await;
+        assert!(look.read(b"one", || ()).await, "it may have become known");
     }
 }

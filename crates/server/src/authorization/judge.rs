@@ -81,7 +81,12 @@ pub(crate) async fn authenticate(
     };
     let mut verified = verify()?;
     let is_unknown = matches!(verified, None | Some(Err(Denial::Revoked | Denial::UnknownKey | Denial::MakerGone)));
-    if is_unknown && slot.read_again().await {
+    let text = match (&credential, &link) {
+        (Some(credential), _) => credential.token.as_ref(),
+        (None, Some(ShareLink(link))) => link.as_bytes(),
+        (None, None) => &[],
+    };
+    if is_unknown && slot.read_again(text).await {
         verified = verify()?;
     }
     match verified.ok_or_else(|| unauthorized(headers, "this server accepts no tokens".to_owned()))? {

@@ -127,17 +127,17 @@ impl DirectorySlot {
     }
 
     /// Reads the changes of the directory, or opens it, for a credential that is unknown: at once, but at most 20 times a
-    /// second. Returns false if there is nothing to read.
-    pub(super) async fn read_again(&self) -> bool {
+    /// second. Returns false if nothing was read.
+    pub(super) async fn read_again(&self, credential: &[u8]) -> bool {
+        let look = &self.0.look;
         match (self.0.directory.get().cloned(), self.0.opener.get().cloned()) {
-            (Some(directory), _) => self.0.look.read(move || directory.reload_if_changed()).await,
+            (Some(directory), _) => look.read(credential, move || directory.reload_if_changed()).await,
             (None, Some(opener)) => {
                 let slot = self.clone();
-                self.0.look.read(move || opener(&slot)).await;
+                look.read(credential, move || opener(&slot)).await
             }
-            (None, None) => return false,
+            (None, None) => false,
         }
-        true
     }
 
     /// Records that a directory exists, but could not be opened. This ends the access of anonymous callers that lasts
