@@ -26,7 +26,7 @@ use crate::{
         caller::Usage,
         claim::{Claim, MemoryBudget},
     },
-    metadata::consolidated::RemovedCopies,
+    metadata::copy_update::RemovedCopies,
     options::Options,
     purpose::{Purpose, VersionSource},
     read::{array_read::ArrayRead, consumer::ElementLimit, current::plan_read},

@@ -26,7 +26,7 @@ use crate::{
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
         pool::{PartitionedPool, Rejection, RequestSize},
     },
-    metadata::{consolidated::RemovedCopies, shared_commit::SharedCommits},
+    metadata::{commit_queue::SharedCommits, copy_update::RemovedCopies},
     node::cache::NodeCache,
     options::Options,
     purpose::{Purpose, VersionSource},

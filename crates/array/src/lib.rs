@@ -80,7 +80,7 @@ pub use memory::{
     claim::{Claim, MemoryBudget, Permit},
     error::MemoryError,
 };
-pub use metadata::{consolidated::RemovedCopies, error::NodeError};
+pub use metadata::{copy_update::RemovedCopies, error::NodeError};
 pub use node::{broken::Broken, counterpart::DialectsDiffer};
 pub use options::{EmptyChunks, Options};
 pub use purpose::{Purpose, VersionSource};

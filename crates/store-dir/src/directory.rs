@@ -78,7 +78,7 @@ pub(crate) fn read_children(
     if let Some(children) = held.find(&directory.attributes, part) {
         return Ok(children);
     }
-    let mut collection = held.collect(&directory.attributes, part);
+    let mut collection = held.collect(&directory.attributes, directory.precision, part);
     let mut entries_read = 0_u64;
     let mut smallest = Smallest { part, heap: BinaryHeap::new(), more: false, candidate: String::new() };
     seek(&directory.file, SeekFrom::Start(0)).map_err(failed)?;

@@ -4,9 +4,10 @@
 //! a listing of many pages would take as many passes. The second page therefore holds the names that follow it, sorted,
 //! for the next ones.
 //!
-//! Held names are used while the directory has the attributes that it had before they were read. A change that leaves
-//! its times as they were, within one tick of the clock, is excluded as for files: what changed within two seconds is not
-//! held. Names whose kind may change without the directory, as symbolic links, are not held either.
+//! Held names are used for a minute, while the directory has the attributes that it had before they were read, on file
+//! systems whose directories are known to have times that every new name changes. A change that leaves the times as they
+//! were, within one tick of the clock, is excluded as for files: what changed within two seconds is not held. Names whose
+//! kind may change without the directory, as symbolic links, are not held either.
 
 use std::{
     collections::VecDeque,
@@ -19,7 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::{
     attributes::Attributes,
     directory::{Children, Part},
-    quiet::LONG,
+    quiet::{LONG, Precision},
 };
 
 /// The maximum size of the names of one directory with their places, in bytes.
@@ -30,6 +31,9 @@ const MAX_DIRECTORIES: usize = 2;
 
 /// The time after its last use for which a directory is held.
 const TIME: Duration = Duration::from_secs(10);
+
+/// The time after which names are read again in any case.
+const MAX_AGE: Duration = Duration::from_secs(60);
 
 /// The names of a few directories.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +61,7 @@ struct Held {
     prefix: String,
     attributes: Attributes,
     names: Arc<SortedNames>,
+    read: Instant,
     used: Instant,
 }
 
@@ -74,6 +79,7 @@ struct SortedNames {
 #[derive(Debug)]
 pub(crate) struct Collection<'h> {
     names: SortedNames,
+    began: Instant,
     /// True if they cannot be held.
     is_unfit: bool,
     _alone: MutexGuard<'h, ()>,
@@ -91,26 +97,33 @@ impl HeldNames {
         Some(names.children(part))
     }
 
-    /// Begins to collect the names of a part, to hold them; `None` if it is the first page, which may be the only one,
-    /// if the directory has just changed, or while others are collected.
-    pub(crate) fn collect(&self, attributes: &Attributes, part: Part<'_>) -> Option<Collection<'_>> {
+    /// Begins to collect the names of a part, to hold them; `None` if it is the first page, which may be the only one, if
+    /// the directory has just changed, if its file system is not known, or while others are collected.
+    pub(crate) fn collect(
+        &self,
+        attributes: &Attributes,
+        precision: Precision,
+        part: Part<'_>,
+    ) -> Option<Collection<'_>> {
         let age =
             SystemTime::now().duration_since(attributes.changed.system().max(attributes.modified.system())).ok()?;
-        if part.after.is_empty() || age < LONG {
+        if part.after.is_empty() || age < LONG || precision != Precision::Fine {
             return None;
         }
         let alone = self.0.collecting.try_lock()?;
         let names = SortedNames { after: part.after.to_owned(), ..SortedNames::default() };
-        Some(Collection { names, is_unfit: false, _alone: alone })
+        Some(Collection { names, began: Instant::now(), is_unfit: false, _alone: alone })
     }
 
     /// Holds the names that were collected of a part.
     pub(crate) fn hold(&self, attributes: &Attributes, part: Part<'_>, collection: Collection<'_>) {
+        let collection_began = collection.began;
         let Some(names) = collection.sorted() else { return };
         let held = Held {
             prefix: part.prefix.to_owned(),
             attributes: *attributes,
             names: Arc::new(names),
+            read: collection_began,
             used: Instant::now(),
         };
         let mut directories = self.0.directories.lock();
@@ -143,7 +156,7 @@ impl HeldNames {
         loop {
             tokio::time::sleep(TIME).await;
             let mut directories = self.0.directories.lock();
-            directories.held.retain(|held| held.used.elapsed() < TIME);
+            directories.held.retain(|held| held.used.elapsed() < TIME && held.read.elapsed() < MAX_AGE);
             if directories.held.is_empty() {
                 directories.releasing = false;
                 return;
@@ -155,7 +168,10 @@ impl HeldNames {
 impl Held {
     /// True if it has the children of a part of a directory with these attributes.
     fn is_of(&self, attributes: &Attributes, part: Part<'_>) -> bool {
-        self.attributes == *attributes && self.prefix == part.prefix && *self.names.after <= *part.after
+        self.attributes == *attributes
+            && self.prefix == part.prefix
+            && *self.names.after <= *part.after
+            && self.read.elapsed() < MAX_AGE
     }
 }
 
@@ -299,10 +315,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let attributes = Attributes::of_path(root.path()).unwrap();
         let part = Part { prefix: "c/", after: "5", limit: 10 };
-        assert!(HeldNames::default().collect(&attributes, part).is_none());
+        assert!(HeldNames::default().collect(&attributes, Precision::Fine, part).is_none());
         std::thread::sleep(LONG);
-        assert!(HeldNames::default().collect(&attributes, part).is_some());
-        assert!(HeldNames::default().collect(&attributes, Part { after: "", ..part }).is_none());
+        assert!(HeldNames::default().collect(&attributes, Precision::Fine, part).is_some());
+        assert!(HeldNames::default().collect(&attributes, Precision::Fine, Part { after: "", ..part }).is_none());
+        assert!(
+            HeldNames::default().collect(&attributes, Precision::Coarse, part).is_none(),
+            "others may keep its times"
+        );
     }
 
     #[test]
@@ -312,17 +332,17 @@ mod tests {
         std::thread::sleep(LONG);
         let attributes = Attributes::of_path(root.path()).unwrap();
         let part = Part { prefix: "", after: "0", limit: 10 };
-        let mut links = held.collect(&attributes, part).unwrap();
-        assert!(held.collect(&attributes, part).is_none(), "one at a time");
+        let mut links = held.collect(&attributes, Precision::Fine, part).unwrap();
+        assert!(held.collect(&attributes, Precision::Fine, part).is_none(), "one at a time");
         links.add("1", "");
         links.cannot_be_held();
         held.hold(&attributes, part, links);
         assert!(held.find(&attributes, part).is_none());
-        let mut large = held.collect(&attributes, part).unwrap();
+        let mut large = held.collect(&attributes, Precision::Fine, part).unwrap();
         (0..MAX_SIZE / 200).for_each(|_| large.add(&"n".repeat(250), ""));
         held.hold(&attributes, part, large);
         assert!(held.find(&attributes, part).is_none());
-        let mut small = held.collect(&attributes, part).unwrap();
+        let mut small = held.collect(&attributes, Precision::Fine, part).unwrap();
         ["2", "1"].into_iter().for_each(|name| small.add(name, ""));
         held.hold(&attributes, part, small);
         let found = held.find(&attributes, Part { after: "1", ..part }).unwrap();

@@ -33,7 +33,8 @@ use crate::{
     context::Context,
     metadata::{
         change_set::ChangeSet,
-        consolidated::{NodeChange, has_copies_above, update_consolidated_metadata},
+        consolidated::{has_copies_above, update_consolidated_metadata},
+        copy_update::NodeChange,
         error::NodeError,
         keys,
         model::read_model,

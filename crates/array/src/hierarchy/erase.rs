@@ -14,9 +14,7 @@ use super::{
 use crate::{
     context::Context,
     metadata::{
-        change_set::ChangeSet,
-        consolidated::{NodeChange, update_consolidated_metadata},
-        error::NodeError,
+        change_set::ChangeSet, consolidated::update_consolidated_metadata, copy_update::NodeChange, error::NodeError,
         keys,
     },
 };

@@ -23,7 +23,7 @@ use crate::{
     error::ArrayError,
     metadata::{
         change_set::ChangeSet,
-        consolidated::NodeChange,
+        copy_update::NodeChange,
         error::NodeError,
         keys,
         tree::{NodeKind, empty_group},

@@ -24,7 +24,8 @@ use crate::{
     metadata::{
         array_update::plan_array_update,
         change_set::ChangeSet,
-        consolidated::{NodeChange, update_consolidated_metadata},
+        consolidated::update_consolidated_metadata,
+        copy_update::NodeChange,
         error::NodeError,
         keys,
         model::{NodeModel, read_model},

@@ -24,7 +24,8 @@ use crate::{
     context::Context,
     metadata::{
         change_set::ChangeSet,
-        consolidated::{NodeChange, NodeChanges},
+        consolidated::NodeChanges,
+        copy_update::NodeChange,
         error::NodeError,
         keys::{self, is_at_or_below},
         model::{NodeModel, read_model},

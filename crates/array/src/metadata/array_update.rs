@@ -10,7 +10,8 @@ use zarrd_store::{Change, ChangeOutcome, Key, Version};
 
 use super::{
     change_set::ChangeSet,
-    consolidated::{ConsolidatedUpdate, NodeChange, update_consolidated_metadata},
+    consolidated::update_consolidated_metadata,
+    copy_update::{ConsolidatedUpdate, NodeChange},
     error::NodeError,
 };
 use crate::{

@@ -9,7 +9,7 @@ use zarrd_store::{
     Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
 };
 
-use super::{consolidated::ConsolidatedUpdate, error::NodeError};
+use super::{copy_update::ConsolidatedUpdate, error::NodeError};
 use crate::node::read_set::{NodeVersions, ReadSet};
 
 /// The number of changes up to which all values are staged.

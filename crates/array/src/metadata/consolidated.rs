@@ -7,7 +7,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use zarrd_meta::{
     Dialect, NodePath,
     documents::{
@@ -21,6 +20,7 @@ use zarrd_store::{Change, Key, Precondition, StoreError, stage_put};
 
 use super::{
     change_set::{ChangeSet, PendingState},
+    copy_update::{ConsolidatedCopy, ConsolidatedUpdate, NodeChange},
     error::NodeError,
 };
 use crate::{
@@ -57,51 +57,6 @@ impl NodeChanges for Vec<NodeChange> {
 
     fn all(&self) -> Cow<'_, [NodeChange]> {
         Cow::Borrowed(self)
-    }
-}
-
-/// The change of a node of v2 or v3.
-#[derive(Clone, Debug)]
-pub(crate) struct NodeChange {
-    pub(crate) path: NodePath,
-    pub(crate) dialect: Dialect,
-    /// Its new documents; `None` if it is erased with everything below it.
-    pub(crate) node: Option<StoredNode>,
-}
-
-/// The consolidated metadata of a group.
-#[derive(Clone, Debug)]
-pub(crate) struct ConsolidatedCopy {
-    pub(crate) group: NodePath,
-    pub(crate) dialect: Dialect,
-    pub(crate) key: Key,
-}
-
-/// The consolidated metadata that a change set updates, and what changes in it.
-#[derive(Clone, Debug)]
-pub(crate) struct ConsolidatedUpdate {
-    /// The copies, whose documents the change set changes in no other way.
-    pub(crate) copies: Vec<ConsolidatedCopy>,
-    /// The keys of copies that the change set removes, since they would be too large.
-    pub(crate) removed: Vec<Key>,
-    node_changes: Vec<NodeChange>,
-    /// The attributes of v2 that exist, and were not read.
-    unread: Vec<Key>,
-}
-
-/// The keys of consolidated metadata that the changes of a request removed, since it would have been too large.
-#[derive(Clone, Debug, Default)]
-pub struct RemovedCopies(Arc<Mutex<Vec<Key>>>);
-
-impl RemovedCopies {
-    /// Takes note of keys.
-    pub(crate) fn extend(&self, keys: &[Key]) {
-        self.0.lock().extend_from_slice(keys);
-    }
-
-    /// The keys, in the order of the changes.
-    pub fn keys(&self) -> Vec<Key> {
-        self.0.lock().clone()
     }
 }
 
@@ -153,15 +108,16 @@ pub(crate) async fn update_consolidated_metadata(
         change_set.sort();
     }
     let ChangedCopies { updated: mut copies, removed } = changed;
+    if copies.is_empty() && removed.is_empty() {
+        return Ok(());
+    }
     let mut node_changes = Vec::new();
     match all().len() <= MAX_SHARED_NODES {
         true => node_changes.extend_from_slice(all()),
         false => copies.clear(),
     }
     let unread = node_changes.iter().filter_map(attributes_key).filter(|key| change_set.stays_unchanged(key)).collect();
-    if !copies.is_empty() || !removed.is_empty() {
-        change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies, removed, node_changes, unread }));
-    }
+    change_set.update_consolidated(Arc::new(ConsolidatedUpdate { copies, removed, node_changes, unread }));
     Ok(())
 }
 

@@ -8,49 +8,17 @@
 //! Queues and locks are for speed. Each commit has the conditions of all its writers, and that the document is still the
 //! one that was edited.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
-use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
+use zarrd_store::{Change, ChangeOutcome, Key, StoreError, Version};
 
-use super::consolidated::{ConsolidatedCopy, ConsolidatedUpdate, update_together};
-use crate::{context::Context, locks::striped::StripedLocks, retry::MAX_ATTEMPTS};
-
-/// The maximum number of writers for whom one commit is made.
-const MAX_WRITERS: usize = 64;
-
-/// The number of changes up to which a commit can be repeated with those of others.
-const MAX_CHANGES: usize = 4096;
-
-type Outcomes = Result<Vec<ChangeOutcome>, StoreError>;
-
-/// The changes of writers that wait, by the keys of the consolidated metadata that they update.
-#[derive(Debug, Default)]
-pub(crate) struct SharedCommits {
-    queues: Mutex<HashMap<Vec<Key>, VecDeque<Waiting>>>,
-    /// Locks on consolidated metadata: shared by commits of one writer, exclusive for those of many.
-    locks: StripedLocks,
-}
-
-/// A writer that waits.
-#[derive(Debug)]
-struct Waiting {
-    changes: Vec<Change>,
-    update: Arc<ConsolidatedUpdate>,
-    outcomes: oneshot::Sender<Outcomes>,
-}
-
-/// The changes of several writers as one list without consolidated metadata.
-#[derive(Debug, Default)]
-struct JoinedChanges {
-    changes: Vec<Change>,
-    /// The index of the change of each key.
-    places: HashMap<Key, usize>,
-}
+use super::{
+    commit_queue::{JoinedChanges, MAX_CHANGES, Outcomes, Waiting},
+    consolidated::update_together,
+    copy_update::{ConsolidatedCopy, ConsolidatedUpdate},
+};
+use crate::{context::Context, retry::MAX_ATTEMPTS};
 
 /// Commits changes, with those of other writers if the consolidated metadata that they update has changed since they were
 /// planned. The outcomes are those of `changes`, in order.
@@ -88,7 +56,7 @@ async fn commit_in_turn(context: &Context, changes: Vec<Change>, update: Option<
     }
     let (sender, receiver) = oneshot::channel();
     let waiting = Waiting { changes, update: update.clone(), outcomes: sender };
-    shared.queues.lock().entry(keys.clone()).or_default().push_back(waiting);
+    shared.push(&keys, waiting);
     // A task of its own: others may wait for the commit that it makes.
     tokio::spawn(commit_waiting(context.clone(), keys));
     receiver.await.unwrap_or(Err(StoreError::Closed))
@@ -171,84 +139,4 @@ fn without_failed(writers: Vec<Waiting>, error: StoreError) -> Vec<Waiting> {
         let _ = outcomes.send(Err(StoreError::PreconditionFailed { key: key.clone(), current }));
     }
     others
-}
-
-impl SharedCommits {
-    /// Takes the first writers of a queue whose changes fit into one commit.
-    fn take(&self, keys: &[Key]) -> Vec<Waiting> {
-        let mut queues = self.queues.lock();
-        let Some(queue) = queues.get_mut(keys) else { return Vec::new() };
-        let mut joined = JoinedChanges::default();
-        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
-        for writer in queue.drain(..).filter(|writer| !writer.outcomes.is_closed()) {
-            let fits = taken.len() < MAX_WRITERS && joined.accepts(&writer.changes, keys);
-            if !fits {
-                left.push_back(writer);
-                continue;
-            }
-            for change in writer.changes.iter().filter(|change| change.key().is_none_or(|key| !keys.contains(key))) {
-                joined.push(change.clone());
-            }
-            taken.push(writer);
-        }
-        *queue = left;
-        if queue.is_empty() {
-            queues.remove(keys);
-        }
-        taken
-    }
-}
-
-impl JoinedChanges {
-    /// True if the changes of another writer fit beside these: they change other keys, and depend on the same versions. A
-    /// change of a whole prefix fits beside no other.
-    fn accepts(&self, changes: &[Change], copies: &[Key]) -> bool {
-        if self.changes.is_empty() {
-            return true;
-        }
-        let has_prefixes = |changes: &[Change]| changes.iter().any(|change| change.key().is_none());
-        if has_prefixes(changes) || has_prefixes(&self.changes) {
-            return false;
-        }
-        if self.changes.len().saturating_add(changes.len()) > MAX_CHANGES {
-            return false;
-        }
-        changes.iter().all(|change| {
-            let Some(key) = change.key() else { return false };
-            copies.contains(key) || self.place(key).is_none_or(|other| is_same_check(change, other))
-        })
-    }
-
-    fn place(&self, key: &Key) -> Option<&Change> {
-        self.places.get(key).and_then(|index| self.changes.get(*index))
-    }
-
-    /// Adds the changes of a writer whose keys are not there yet; returns the index of each.
-    fn add(&mut self, changes: &[Change]) -> Vec<usize> {
-        let index = |change: &Change| match change.key().and_then(|key| self.places.get(key)) {
-            Some(index) => *index,
-            None => self.push(change.clone()),
-        };
-        changes.iter().map(index).collect()
-    }
-
-    /// Adds a change; returns its index.
-    fn push(&mut self, change: Change) -> usize {
-        let index = self.changes.len();
-        if let Some(key) = change.key() {
-            self.places.insert(key.clone(), index);
-        }
-        self.changes.push(change);
-        index
-    }
-}
-
-/// True if both only check the same version.
-fn is_same_check(one: &Change, other: &Change) -> bool {
-    let check = |change: &Change| match change {
-        Change::Check { precondition, .. } => Some(precondition.clone()),
-        _ => None,
-    };
-    let checks: [Option<Precondition>; 2] = [check(one), check(other)];
-    matches!(checks, [Some(one), Some(other)] if one == other)
 }

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    metadata::{array_update::ArrayMetadataUpdate, consolidated::ConsolidatedUpdate, shared_commit},
+    metadata::{array_update::ArrayMetadataUpdate, copy_update::ConsolidatedUpdate, shared_commit},
     node::resolved::ResolvedArray,
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };

@@ -1,0 +1,131 @@
+//! The queue of writers that update the same consolidated metadata.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError};
+
+use super::copy_update::ConsolidatedUpdate;
+use crate::locks::striped::StripedLocks;
+
+/// The maximum number of writers for whom one commit is made.
+const MAX_WRITERS: usize = 64;
+
+/// The number of changes up to which a commit can be repeated with those of others.
+pub(crate) const MAX_CHANGES: usize = 4096;
+
+/// The outcomes of the changes of one writer, in order.
+pub(crate) type Outcomes = Result<Vec<ChangeOutcome>, StoreError>;
+
+/// The changes of writers that wait, by the keys of the consolidated metadata that they update.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCommits {
+    queues: Mutex<HashMap<Vec<Key>, VecDeque<Waiting>>>,
+    /// Locks on consolidated metadata: shared by commits of one writer, exclusive for those of many.
+    pub(crate) locks: StripedLocks,
+}
+
+/// A writer that waits.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) update: Arc<ConsolidatedUpdate>,
+    pub(crate) outcomes: oneshot::Sender<Outcomes>,
+}
+
+/// The changes of several writers as one list without consolidated metadata.
+#[derive(Debug, Default)]
+pub(crate) struct JoinedChanges {
+    pub(crate) changes: Vec<Change>,
+    /// The index of the change of each key.
+    places: HashMap<Key, usize>,
+}
+
+impl SharedCommits {
+    /// Adds a writer to the queue of the consolidated metadata with these keys.
+    pub(crate) fn push(&self, keys: &[Key], writer: Waiting) {
+        self.queues.lock().entry(keys.to_vec()).or_default().push_back(writer);
+    }
+
+    /// Takes the first writers of a queue whose changes fit into one commit.
+    pub(crate) fn take(&self, keys: &[Key]) -> Vec<Waiting> {
+        let mut queues = self.queues.lock();
+        let Some(queue) = queues.get_mut(keys) else { return Vec::new() };
+        let mut joined = JoinedChanges::default();
+        let (mut taken, mut left) = (Vec::new(), VecDeque::new());
+        for writer in queue.drain(..).filter(|writer| !writer.outcomes.is_closed()) {
+            let fits = taken.len() < MAX_WRITERS && joined.accepts(&writer.changes, keys);
+            if !fits {
+                left.push_back(writer);
+                continue;
+            }
+            for change in writer.changes.iter().filter(|change| change.key().is_none_or(|key| !keys.contains(key))) {
+                joined.push(change.clone());
+            }
+            taken.push(writer);
+        }
+        *queue = left;
+        if queue.is_empty() {
+            queues.remove(keys);
+        }
+        taken
+    }
+}
+
+impl JoinedChanges {
+    /// True if the changes of another writer fit beside these: they change other keys, and depend on the same versions. A
+    /// change of a whole prefix fits beside no other.
+    fn accepts(&self, changes: &[Change], copies: &[Key]) -> bool {
+        if self.changes.is_empty() {
+            return true;
+        }
+        let has_prefixes = |changes: &[Change]| changes.iter().any(|change| change.key().is_none());
+        if has_prefixes(changes) || has_prefixes(&self.changes) {
+            return false;
+        }
+        if self.changes.len().saturating_add(changes.len()) > MAX_CHANGES {
+            return false;
+        }
+        changes.iter().all(|change| {
+            let Some(key) = change.key() else { return false };
+            copies.contains(key) || self.place(key).is_none_or(|other| is_same_check(change, other))
+        })
+    }
+
+    fn place(&self, key: &Key) -> Option<&Change> {
+        self.places.get(key).and_then(|index| self.changes.get(*index))
+    }
+
+    /// Adds the changes of a writer whose keys are not there yet; returns the index of each.
+    pub(crate) fn add(&mut self, changes: &[Change]) -> Vec<usize> {
+        let index = |change: &Change| match change.key().and_then(|key| self.places.get(key)) {
+            Some(index) => *index,
+            None => self.push(change.clone()),
+        };
+        changes.iter().map(index).collect()
+    }
+
+    /// Adds a change; returns its index.
+    pub(crate) fn push(&mut self, change: Change) -> usize {
+        let index = self.changes.len();
+        if let Some(key) = change.key() {
+            self.places.insert(key.clone(), index);
+        }
+        self.changes.push(change);
+        index
+    }
+}
+
+/// True if both only check the same version.
+fn is_same_check(one: &Change, other: &Change) -> bool {
+    let check = |change: &Change| match change {
+        Change::Check { precondition, .. } => Some(precondition.clone()),
+        _ => None,
+    };
+    let checks: [Option<Precondition>; 2] = [check(one), check(other)];
+    matches!(checks, [Some(one), Some(other)] if one == other)
+}
