@@ -19,6 +19,7 @@ use crate::{
     error::file_error,
     held::{Collection, HeldNames},
     names::is_shown,
+    part::{Children, Part},
     root::Opened,
 };
 
@@ -35,26 +36,6 @@ pub(crate) struct Cancelled(Arc<AtomicBool>);
 /// Cancels a listing when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct CancelOnDrop(pub(crate) Cancelled);
-
-/// Some children of a directory: the names of files and, with a `/` at the end, of directories.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Children {
-    /// Sorted by bytes.
-    pub(crate) names: Vec<String>,
-    /// True if there may be more after the last one.
-    pub(crate) more: bool,
-}
-
-/// The part of a directory that is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'p> {
-    /// The prefix of the directory.
-    pub(crate) prefix: &'p str,
-    /// The children after this text are returned, with the directory that contains it.
-    pub(crate) after: &'p str,
-    /// The maximum number of children.
-    pub(crate) limit: usize,
-}
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

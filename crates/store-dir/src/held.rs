@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     attributes::Attributes,
-    directory::{Children, Part},
+    part::{Children, Part},
     quiet::{LONG, Precision},
 };
 

@@ -152,6 +152,7 @@ mod list;
 mod looks;
 mod names;
 mod options;
+mod part;
 mod private;
 mod quiet;
 mod read;

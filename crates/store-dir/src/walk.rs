@@ -7,9 +7,10 @@ use zarrd_store::{Key, MAX_PAGE_ENTRIES, Prefix, StoreError, WarningRate};
 
 use crate::{
     attributes::{Attributes, FileId, Kind},
-    directory::{ACTION, Cancelled, Children, Part, read_children},
+    directory::{ACTION, Cancelled, read_children},
     error::{Failure, file_error},
     held::HeldNames,
+    part::{Children, Part},
     quiet::Precision,
     root::{Opened, Root, Wait},
 };
