@@ -21,7 +21,9 @@ HEIGHT, WIDTH = 40, 50
 
 
 def request(url, body=None, method=None):
-    with urllib.request.urlopen(urllib.request.Request(url, data=body, method=method)) as answer:
+    # By default urllib says that a body is a form.
+    headers = {"Content-Type": "application/octet-stream"} if body and "/array/" in url else {}
+    with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers, method=method)) as answer:
         return answer.read()
 
 
