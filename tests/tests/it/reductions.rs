@@ -67,7 +67,7 @@ fn reductions_of_decoded_elements_are_those_of_xarray() {
     let server = Launch::of(format_args!("dir:{path}")).start();
     let output = python.run("decoded_reductions.py", &[path, &server.url(""), "200", "1", "compare"]);
     note(output.trim_end());
-    assert_eq!(output.lines().last(), Some(r#"{"refusals": 16, "reductions": 400, "windows": 400}"#));
+    assert_eq!(output.lines().last(), Some(r#"{"refusals": 20, "reductions": 400, "windows": 400}"#));
 }
 
 /// Reductions of selections, by the data types that they are defined for.
