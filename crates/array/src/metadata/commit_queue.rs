@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError};
+use zarrd_store::{Change, ChangeOutcome, Key, StoreError};
 
 use super::copy_update::ConsolidatedUpdate;
 use crate::locks::striped::StripedLocks;
@@ -63,9 +63,7 @@ impl SharedCommits {
                 left.push_back(writer);
                 continue;
             }
-            for change in writer.changes.iter().filter(|change| change.key().is_none_or(|key| !keys.contains(key))) {
-                joined.push(change.clone());
-            }
+            joined.add(&writer.changes);
             taken.push(writer);
         }
         *queue = left;
@@ -122,10 +120,8 @@ impl JoinedChanges {
 
 /// True if both only check the same version.
 fn is_same_check(one: &Change, other: &Change) -> bool {
-    let check = |change: &Change| match change {
-        Change::Check { precondition, .. } => Some(precondition.clone()),
-        _ => None,
-    };
-    let checks: [Option<Precondition>; 2] = [check(one), check(other)];
-    matches!(checks, [Some(one), Some(other)] if one == other)
+    match (one, other) {
+        (Change::Check { precondition: one, .. }, Change::Check { precondition: other, .. }) => one == other,
+        _ => false,
+    }
 }
