@@ -5,6 +5,7 @@ use http::{
     HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, LOCATION},
 };
+use percent_encoding::{CONTROLS, utf8_percent_encode};
 use zarrd_store::{Key, Listing, PageRequest, Prefix};
 use zarrd_wire::routes::{decode, encode};
 
@@ -31,7 +32,7 @@ pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Respons
 pub(super) fn with_slash(uri: &Uri) -> Result<Response, ApiError> {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
     let name = String::from_utf8_lossy(&decode(last)?).into_owned();
-    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let query = uri.query().map_or_else(String::new, |query| format!("?{}", utf8_percent_encode(query, CONTROLS)));
     let location = HeaderValue::try_from(format!("{}/{query}", encode(&name)));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;

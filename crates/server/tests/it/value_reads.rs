@@ -240,6 +240,7 @@ async fn prefix_without_slash_redirects() {
         ("/store//a:b//c%20d", "c%20d/"),
         ("/store/a:b%2Fc%20d", "a%3Ab/c%20d/"),
         ("/store/a:b?list=keys", "a%3Ab/?list=keys"),
+        ("/store/a:b?\u{fc}=%20", "a%3Ab/?%C3%BC=%20"),
     ] {
         for got in [server.get(path, &[]).await, server.head(path, &[]).await] {
             assert_eq!((got.status, got.header("location")), (StatusCode::MOVED_PERMANENTLY, location), "{path}");
