@@ -46,8 +46,14 @@ def dataset():
     dataset = xr.Dataset(data, coords=coords)
     dataset["lat"].attrs["units"] = "degrees_north"
     dataset["air"].attrs["units"] = "K"
+    # Bounds, whose units xarray leaves to the times.
+    dataset["time"].attrs["bounds"] = "time_bnds"
+    cells = np.stack([time, time + pd.Timedelta("12h")], axis=1)
+    dataset["time_bnds"] = (("time", "edge"), cells)
     # A coordinate that is no dimension.
-    dataset = dataset.assign_coords(valid=("step", pd.date_range("2020-01-01", periods=3, freq="6h")))
+    valid = pd.date_range("2020-01-01", periods=3, freq="6h")
+    dataset = dataset.assign_coords(valid=("step", valid, {"bounds": "valid_bounds"}))
+    dataset["valid_bounds"] = (("step", "edge"), np.stack([valid, valid + pd.Timedelta("1h")], axis=1))
     encoding = {"packed": {"dtype": "<i2", "scale_factor": -0.25, "add_offset": 10.0, "_FillValue": -32768},
                 "time": {"units": "hours since 1900-01-01"}}  # fmt: skip
     return dataset, encoding
@@ -55,7 +61,9 @@ def dataset():
 
 def calendars(calendar):
     time = xr.date_range("2000-02-01", periods=400, freq="D", calendar=calendar, use_cftime=True)
-    return xr.Dataset({"flow": (("time",), np.arange(400.0))}, coords={"time": time})
+    cells = np.stack([time[:-1], time[1:]], axis=1)
+    variables = {"flow": (("time",), np.arange(399.0)), "cells": (("time", "edge"), cells)}
+    return xr.Dataset(variables, coords={"time": ("time", time[:-1], {"bounds": "cells"})})
 
 
 def write(directory):
@@ -191,7 +199,7 @@ def compare_selections(server, path, data):
 
 
 def compare_decoding(server, path, data):
-    for name in ["air", "packed", "flag", "time", "lat", "step", "valid"]:
+    for name in ["air", "packed", "flag", "time", "time_bnds", "valid_bounds", "lat", "step", "valid"]:
         equal(server.array(f"{path}/{name}", decode="cf"), data[name], name)
     stored = zarr.open(f"{sys.argv[2]}/{path}/packed", mode="r")[...]
     equal(server.array(f"{path}/packed"), stored, "as stored")
@@ -223,6 +231,9 @@ def compare_calendars(server, dialect):
         data = xr.open_zarr(f"{sys.argv[2]}/{path}", consolidated=False)["flow"]
         for text in ("2000-02", "2000-03-01", "2001"):
             equal(server.array(f"{path}/flow", sel__time=text), data.sel(time=slice(text, text)), (calendar, text))
+        cells = xr.open_zarr(f"{sys.argv[2]}/{path}", consolidated=False)["cells"]
+        found = json.loads(server.get(f"{path}/cells", decode="cf", isel__time=":3", format="json"))
+        assert found == [[edge.isoformat() for edge in cell] for cell in cells[:3].values], found
         labels = json.loads(server.get(f"{path}/flow", labels="time", isel__time=":3", format="json"))
         assert labels == [time.isoformat() for time in data.time[:3].values], labels
         assert server.get(f"{path}/flow", labels="time", format="npy")["status"] == 501

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future;
 use zarrd_meta::{
-    ArrayModel, Dialect, NodePath,
+    ArrayModel, BoundedTimes, Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
     json::Json,
     limits::MAX_DOCUMENT_SIZE,
@@ -60,6 +60,13 @@ impl Context {
         }
     }
 
+    /// The array that was last resolved at a path, which may have changed since; not one that was resolved with a
+    /// document that the request may not read.
+    pub(crate) fn cached_array(&self, path: &NodePath, dialect: Option<Dialect>) -> Option<Arc<ResolvedArray>> {
+        let cached = self.nodes.get(path, dialect);
+        cached.filter(|resolved| resolved.times.as_ref().is_none_or(|times| self.can_read(times)))
+    }
+
     /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit
     /// group of v2 or v3.
     ///
@@ -70,18 +77,18 @@ impl Context {
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Option<ResolvedNode>, ArrayError> {
-        let mut resolver = Resolver {
-            context: self,
-            store: &*self.store,
-            path,
-            read_set: ReadSet::default(),
-            hierarchy: None,
-            unreadable_attributes: None,
-            opened: Vec::new(),
-            memory: Vec::new(),
-        };
-        let Resolution { dialect: found_dialect, found, metadata_hash, counterpart } = resolver.run(dialect).await?;
-        let Resolver { read_set, hierarchy, unreadable_attributes, .. } = resolver;
+        let mut resolver = Resolver::new(self, path);
+        let Resolution { dialect: found_dialect, mut found, mut metadata_hash, counterpart } =
+            resolver.run(dialect).await?;
+        let mut times = None;
+        if let DialectMatch::Array(model, _) = &mut found
+            && let Some(found) = resolver.times_of_bounds(model).await?
+        {
+            model.bounded_times = Some(found.attributes);
+            times = Some(found.path);
+            metadata_hash = resolver.read_set.hash();
+        }
+        let Resolver { read_set, hierarchy, unreadable_attributes, is_cacheable, .. } = resolver;
         let versions = |keys: &[Key]| read_set.versions_of(keys);
         Ok(Some(match found {
             DialectMatch::Array(model, keys) => {
@@ -99,9 +106,12 @@ impl Context {
                     unreadable_attributes,
                     counterpart,
                     document_shape: None,
+                    times,
                 };
                 let resolved = Arc::new(resolved);
-                self.nodes.insert(path, dialect, resolved.clone());
+                if is_cacheable {
+                    self.nodes.insert(path, dialect, resolved.clone());
+                }
                 ResolvedNode::Array(resolved)
             }
             DialectMatch::Group(model, keys) => {
@@ -135,6 +145,8 @@ struct Resolver<'a> {
     opened: Vec<(Key, Option<GetResult>)>,
     /// The reservations for large documents.
     memory: Vec<Permit>,
+    /// False if the array may be another one for a request with more rights.
+    is_cacheable: bool,
 }
 
 /// The node at the path.
@@ -155,7 +167,56 @@ enum DialectMatch {
     Missing,
 }
 
-impl Resolver<'_> {
+/// The times of whose cells an array has the bounds.
+struct Times {
+    path: NodePath,
+    attributes: BoundedTimes,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(context: &'a Context, path: &'a NodePath) -> Self {
+        Self {
+            context,
+            store: &*context.store,
+            path,
+            read_set: ReadSet::default(),
+            hierarchy: None,
+            unreadable_attributes: None,
+            opened: Vec::new(),
+            memory: Vec::new(),
+            is_cacheable: true,
+        }
+    }
+
+    /// The times that name an array of numbers as their bounds, if it may be such bounds and has no units itself. Their
+    /// documents join the read set.
+    ///
+    /// Looked for in the array's group, under the names of its dimensions, and under its own without `_bnds`,
+    /// `_bounds` or `_bound`.
+    async fn times_of_bounds(&mut self, model: &ArrayModel) -> Result<Option<Times>, ArrayError> {
+        let (Some(group), Some(name)) = (self.path.parent(), self.path.name()) else { return Ok(None) };
+        for candidate in names_of_times(model, name) {
+            let Ok(path) = group.member(&candidate) else { continue };
+            if !self.context.can_read(&path) {
+                self.is_cacheable = false;
+                continue;
+            }
+            let mut resolver = Resolver::new(self.context, &path);
+            let found = match resolver.run(Some(model.dialect)).await {
+                Ok(resolution) => resolution.found,
+                Err(ArrayError::Document { .. } | ArrayError::Broken(_)) => DialectMatch::Missing,
+                Err(error) => return Err(error),
+            };
+            self.read_set.extend(resolver.read_set);
+            if let DialectMatch::Array(times, _) = found
+                && let Some(attributes) = zarrd_cf::bounded_times(&times.attributes, name)
+            {
+                return Ok(Some(Times { path, attributes }));
+            }
+        }
+        Ok(None)
+    }
+
     async fn run(&mut self, dialect: Option<Dialect>) -> Result<Resolution, ArrayError> {
         let path = self.path;
         let own = node_prefix(path)?;
@@ -369,6 +430,21 @@ impl Resolver<'_> {
         let Some(value) = value else { return Ok(None) };
         Ok(Some(value.bytes().await?))
     }
+}
+
+/// The names of times that may have an array as bounds: it has a pair of numbers for each, and no units.
+fn names_of_times(model: &ArrayModel, name: &str) -> Vec<String> {
+    const MAX_RANK: usize = 3;
+    let is_pairs = (1..=MAX_RANK).contains(&model.shape.len()) && model.view_shape().last() == Some(&2);
+    let is_number = model.data_type.number().is_some();
+    if !is_pairs || !is_number || model.attributes.get("units").is_some() {
+        return Vec::new();
+    }
+    let dimensions = model.dimension_names.iter().rev().skip(1).rev().flatten().cloned();
+    let stem = ["_bnds", "_bounds", "_bound"].iter().find_map(|suffix| name.strip_suffix(suffix));
+    let mut names: Vec<String> = dimensions.chain(stem.map(str::to_owned)).filter(|other| other != name).collect();
+    names.dedup();
+    names
 }
 
 /// Parses a document; a large one on the blocking pool, so that it delays no other request.

@@ -2,12 +2,15 @@
 
 use base64::Engine;
 use zarrd_meta::{
-    ArrayModel, Dialect,
+    ArrayModel, BoundedTimes, Dialect,
     data_type::Number,
     json::{Json, Kind},
 };
 
-use crate::error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
+use crate::{
+    error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES},
+    time::units::is_since,
+};
 
 const FILL_VALUE: &str = "_FillValue";
 const MISSING_VALUE: &str = "missing_value";
@@ -29,6 +32,13 @@ pub fn is_undecoded(model: &ArrayModel) -> bool {
         let scalars = read_scalars(attributes, name);
         !scalars.is_ok_and(|scalars| scalars.iter().all(|scalar| is_nan(scalar, name, data_type.number(), *dialect)))
     })
+}
+
+/// The attributes that times share with their bounds, if `bounds` names an array; `None` if these are no times.
+pub fn bounded_times(attributes: &Json, bounds: &str) -> Option<BoundedTimes> {
+    let text = |name| attribute(attributes, name).ok().flatten().and_then(|value| value.to_text());
+    let units = text("units").filter(|units| is_since(units))?;
+    (text("bounds")?.trim() == bounds).then(|| BoundedTimes { units, calendar: text("calendar") })
 }
 
 /// A JSON value, as Python reads it.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use zarrd_codec::Elements;
 use zarrd_meta::{
-    ArrayModel, Dialect,
+    ArrayModel, BoundedTimes, Dialect,
     data_type::{DataType, Number, parse_v3},
     json::Json,
 };
@@ -53,21 +53,36 @@ impl Decoding {
         fill_value: Option<&[u8]>,
         dialect: Dialect,
     ) -> Result<Option<Self>, CfError> {
+        Self::with_inherited(attributes, data_type, fill_value, (dialect, None))
+    }
+
+    fn with_inherited(
+        attributes: &Json,
+        data_type: &DataType,
+        fill_value: Option<&[u8]>,
+        (dialect, inherited): (Dialect, Option<&BoundedTimes>),
+    ) -> Result<Option<Self>, CfError> {
         let Some(number) = data_type.number() else { return Ok(None) };
         if matches!(number, Number::Complex64 | Number::Complex128) {
             return Ok(None);
         }
         let fill_value =
             fill_value.filter(|_| dialect != Dialect::V3).and_then(|element| kernel::scalar(number, element));
-        let attributes = Attributes::read(attributes, number, fill_value, dialect)?;
+        let mut attributes = Attributes::read(attributes, number, fill_value, dialect)?;
+        if let Some(times) = inherited.filter(|_| attributes.units.is_none()) {
+            attributes.units = Some(times.units.clone());
+            attributes.calendar = attributes.calendar.or_else(|| times.calendar.clone());
+        }
         Self::plan(data_type, number, attributes)
     }
 
-    /// Plans the decoding of an array; `None` if its elements need none. See [`of`](Self::of).
+    /// Plans the decoding of an array; `None` if its elements need none. See [`of`](Self::of). Bounds of times are
+    /// decoded as the times are.
     pub fn of_array(model: &ArrayModel) -> Result<Option<Self>, CfError> {
         let null = model.document.get("fill_value").is_none_or(|fill_value| fill_value.is_null());
         let fill_value = Some(model.fill_value.as_slice()).filter(|_| !null);
-        Self::of(&model.attributes, &model.data_type, fill_value, model.dialect)
+        let inherited = model.bounded_times.as_ref();
+        Self::with_inherited(&model.attributes, &model.data_type, fill_value, (model.dialect, inherited))
     }
 
     /// The type of decoded elements.

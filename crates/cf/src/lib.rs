@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - [`Decoding`] follows the conventions as xarray does: fill values become NaN or "not a time", packed numbers are
-//!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it.
+//!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it, and
+//!   [`bounded_times`] are the attributes that the bounds of times lack.
 //! - [`LabelSelection`] is the selection along a dimension by the labels of its coordinate, as text or JSON.
 //! - [`Coordinate`] has the decoded labels of a dimension in memory, with an order for searches.
 //!
@@ -24,7 +25,7 @@ mod moments;
 mod plan;
 mod time;
 
-pub use attributes::is_undecoded;
+pub use attributes::{bounded_times, is_undecoded};
 pub use decoding::Decoding;
 pub use error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
 pub use label::{

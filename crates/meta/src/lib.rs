@@ -50,5 +50,5 @@ mod text;
 pub mod zom;
 
 pub use dialect::{Dialect, DialectError};
-pub use model::ArrayModel;
+pub use model::{ArrayModel, BoundedTimes};
 pub use path::{NodePath, PathError};

@@ -45,6 +45,18 @@ pub struct ArrayModel {
     pub view_offset: Vec<u64>,
     /// The document as read, including unknown members.
     pub document: Json,
+    /// The times whose cells have the elements as bounds (CF's `bounds`), if the array has no `units` itself. They are
+    /// in another document, so a parsed one has none.
+    pub bounded_times: Option<BoundedTimes>,
+}
+
+/// The attributes of times that their bounds share: those without attributes of their own are decoded by these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BoundedTimes {
+    /// `units`, such as `days since 1970-01-01`.
+    pub units: String,
+    /// `calendar`.
+    pub calendar: Option<String>,
 }
 
 impl ArrayModel {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, iter::once, sync::Arc};
 
 use bytes::Bytes;
-use zarrd_meta::documents::write::StoredNode;
+use zarrd_meta::{documents::write::StoredNode, limits::MAX_DOCUMENT_SIZE};
 use zarrd_operations::NodeRejection;
 use zarrd_store::{
     Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version, stage_put,
@@ -175,7 +175,7 @@ impl ChangeSet {
     }
 
     /// The changes in their order, of keys first, with all values staged except for many small ones. Fails if there are
-    /// more than one commit can have.
+    /// more than one commit can have, or if a document could not be read afterwards.
     pub(crate) async fn stage(mut self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
         self.sort();
         if self.len() > MAX_COMMIT_CHANGES {
@@ -187,6 +187,11 @@ impl ChangeSet {
         let max_unstaged = if self.len() > MAX_STAGED { Some(MAX_UNSTAGED_SIZE) } else { None };
         let mut changes = self.keys;
         for change in &mut changes {
+            if let Change::Put { key, value, .. } = &*change
+                && value.len() > MAX_DOCUMENT_SIZE
+            {
+                return Err(NodeError::DocumentTooLarge { key: key.clone(), size: value.len() });
+            }
             let is_small = |value: &Bytes| max_unstaged.is_some_and(|max| value.len() <= max);
             if matches!(change, Change::Put { value, .. } if !is_small(value)) {
                 stage_put(store, change).await?;

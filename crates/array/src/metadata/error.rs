@@ -1,8 +1,10 @@
 //! Errors of reading and changing nodes.
 
-use zarrd_meta::{Dialect, NodePath, convert::Unconvertible, documents::PatchError, names::NameError};
+use zarrd_meta::{
+    Dialect, NodePath, convert::Unconvertible, documents::PatchError, limits::MAX_DOCUMENT_SIZE, names::NameError,
+};
 use zarrd_operations::NodeRejection;
-use zarrd_store::StoreError;
+use zarrd_store::{Key, StoreError};
 
 use crate::error::ArrayError;
 
@@ -40,6 +42,14 @@ pub enum NodeError {
         from: Dialect,
         /// The requested dialect.
         to: Dialect,
+    },
+    /// A document would be larger than any that is read.
+    #[error("{key} would have {size} bytes; documents have at most {MAX_DOCUMENT_SIZE}")]
+    DocumentTooLarge {
+        /// The key of the document.
+        key: Key,
+        /// The size in bytes that it would have.
+        size: usize,
     },
     /// The patch is not valid for the node.
     #[error("invalid patch: {0}")]

@@ -26,6 +26,16 @@ impl ReadSet {
         }
     }
 
+    /// Records all that another read set has.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (key, version) in other.versions {
+            if !self.keys().any(|recorded| *recorded == key) {
+                self.versions.push((key, version));
+            }
+        }
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
     /// The keys, each with its version.
     pub(crate) fn versions(&self) -> &[(Key, Option<Version>)] {
         &self.versions

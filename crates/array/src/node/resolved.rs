@@ -38,6 +38,8 @@ pub(crate) struct ResolvedArray {
     pub(crate) counterpart: Option<Arc<Counterpart>>,
     /// The shape in its document, if the counterpart has a larger one, which the array was [given](Self::for_change).
     pub(crate) document_shape: Option<Vec<u64>>,
+    /// The path of the [times](ArrayModel::bounded_times) whose bounds these are.
+    pub(crate) times: Option<NodePath>,
 }
 
 /// A group, with the versions of the documents that it was resolved from.

@@ -17,7 +17,7 @@ pub(crate) async fn plan_read(
     consumer: &dyn Consumer,
 ) -> Result<ArrayRead, ArrayError> {
     let begun = Instant::now();
-    let mut cached = context.nodes.get(path, dialect);
+    let mut cached = context.cached_array(path, dialect);
     let mut changed = None;
     for attempt in 0..MAX_ATTEMPTS {
         // Other programs may change documents for ever.

@@ -44,7 +44,7 @@ impl WriteTarget {
 
     /// Resolves the array.
     pub(crate) async fn resolve_current(&self, context: &Context) -> Result<Arc<ResolvedArray>, ArrayError> {
-        match context.nodes.get(&self.path, self.dialect) {
+        match context.cached_array(&self.path, self.dialect) {
             Some(resolved) if is_current(context, &resolved).await? => Ok(resolved),
             _ => context.resolve_array(&self.path, self.dialect).await,
         }

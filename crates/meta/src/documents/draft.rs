@@ -176,6 +176,7 @@ pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentErro
         attributes,
         extensions,
         document,
+        bounded_times: None,
     })
 }
 

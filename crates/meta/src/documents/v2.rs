@@ -68,6 +68,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
         attributes,
         extensions: Vec::new(),
         document,
+        bounded_times: None,
     })
 }
 

@@ -114,6 +114,7 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
         attributes: parts::attributes_or_null(&document)?,
         extensions,
         document,
+        bounded_times: None,
     })
 }
 

@@ -157,6 +157,7 @@ impl ResponseSpec {
     ) -> Result<ArrayResult, ApiError> {
         let (limit, flag) = self.limit(&engine.app);
         let mut error = match self.steps.plan(engine, (path, dialect), request, limit).await {
+            Ok(result) if self.colors_undecoded(&result) => return Err(ArrayError::DecodeUnspecified.into()),
             Ok(result) => return Ok(result),
             Err(error) => error,
         };
@@ -169,6 +170,16 @@ impl ResponseSpec {
             None => None,
         };
         Err(ApiError::of_limited_read(error, flag, smaller.as_ref()))
+    }
+
+    /// True if the limits of a picture would be those of stored elements that have to be decoded, and the request does
+    /// not say whether they are.
+    fn colors_undecoded(&self, result: &ArrayResult) -> bool {
+        let is_picture = self.format == Format::Png || self.picture.answer == PictureAnswer::Thresholds;
+        is_picture
+            && encode::takes_limits(&self.picture)
+            && self.steps.leaves_decoding_open()
+            && zarrd_cf::is_undecoded(result.model())
     }
 
     /// Returns the selection if the format's limits allow it, or else a leading part that they allow.

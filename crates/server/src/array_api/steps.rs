@@ -33,6 +33,11 @@ impl Steps {
         self.reduce.as_ref().map_or(0, |reduce| reduce.reduction.functions.len())
     }
 
+    /// True if elements are returned as they are stored because nothing else is specified. A reduction has its own rule.
+    pub(super) fn leaves_decoding_open(&self) -> bool {
+        self.decode.is_none() && self.reduce.is_none()
+    }
+
     /// Plans the response's elements, of at most `limit` bytes.
     pub(super) async fn plan(
         &self,

@@ -4,6 +4,7 @@ use zarrd_array::NodeError;
 use zarrd_meta::{
     convert::Unconvertible,
     documents::PatchError,
+    limits::MAX_DOCUMENT_SIZE,
     zom::{Violation, ZomError},
 };
 use zarrd_operations::NodeRejection;
@@ -31,6 +32,10 @@ impl From<NodeError> for ApiError {
             NodeError::Unconvertible { path, source: Unconvertible { dialect, pointer, .. } } => {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
                 (ProblemType::Unconvertible, Members { dialect, pointer, ..path_members(&path) })
+            }
+            NodeError::DocumentTooLarge { key, size } => {
+                let (size, limit) = (Some(size as u64), Some(MAX_DOCUMENT_SIZE as u64));
+                (ProblemType::ValueTooLarge, Members { key: Some(key.to_string()), size, limit, ..Members::default() })
             }
             // The client can pass another target.
             NodeError::NotInPlace { .. } => {

@@ -8,7 +8,7 @@ use zarrd_wire::problem::ProblemType;
 use crate::common::{TestResponse, TestServer, arrays, nodes::with, read};
 
 /// What depends on decoding, and what does not.
-const REFUSED: [&str; 10] = [
+const REFUSED: [&str; 13] = [
     "reduce=mean",
     "reduce=min,nanmax&axis=x",
     "reduce=count",
@@ -19,6 +19,9 @@ const REFUSED: [&str; 10] = [
     "stats&bins=3",
     "reduce=sum&axis=x&format=csv",
     "reduce=mean&coarsen.y=2&format=png",
+    "format=png",
+    "format=png&max=4&limits=robust",
+    "format=json&thresholds",
 ];
 const ALLOWED: [&str; 7] = [
     "",

@@ -25,6 +25,7 @@ use zarrd_wire::{
 
 pub(super) use csv_header::ColumnNames;
 pub(super) use labels::{AnswerLabels, LabelledAnswer};
+pub(super) use picture::takes_limits;
 pub(super) use slice::ArraySlice;
 
 /// The way in which a format encodes a response.

@@ -53,6 +53,11 @@ pub(super) fn needs_elements(picture: &PictureQuery) -> bool {
     picture.answer == PictureAnswer::Pixels || picture.min.is_none() || picture.max.is_none()
 }
 
+/// True if the colours depend on the least or the greatest element.
+pub(in crate::array_api) fn takes_limits(picture: &PictureQuery) -> bool {
+    picture.channels == Channels::Mapped && (picture.min.is_none() || picture.max.is_none())
+}
+
 /// Encodes all elements as a picture, or describes its colours.
 pub(super) fn encode(slice: &ArraySlice, buffers: &[Elements], picture: &PictureQuery) -> Result<Vec<u8>, EncodeError> {
     let (height, width) = sides(slice).unwrap_or_default();
