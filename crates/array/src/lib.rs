@@ -97,6 +97,6 @@ pub use result::ArrayResult;
 pub use rights::NodeRights;
 pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};
 pub use zarrd_operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
-    WriteReport,
+    BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
+    NodeRejection, WriteReport,
 };

@@ -170,8 +170,8 @@ pub use zarrd_meta::{
     zom::{self, Zom},
 };
 pub use zarrd_operations::{
-    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, NodeRejection,
-    WriteReport,
+    BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, IfExists, LinkTarget, LossPolicy, NodeInfo,
+    NodeRejection, WriteReport,
 };
 pub use zarrd_store::{
     ByteRange, ByteRangeError, ByteStream, Cursor, DirPage, Entry, GetResult, Key, KeyCount, KeyError, KeyPage,

@@ -14,6 +14,18 @@ pub struct ConvertOptions {
     /// The treatment of properties that the dialect cannot represent. The original stays, so they are usually allowed
     /// and reported.
     pub losses: LossPolicy,
+    /// The treatment of documents that the dialect already has at the same paths.
+    pub existing: ExistingDocuments,
+}
+
+/// What a conversion in place does with documents of the other dialect that exist already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ExistingDocuments {
+    /// They stay.
+    #[default]
+    Keep,
+    /// They are written anew. Where an array becomes smaller than they had it, the chunks outside are erased.
+    Overwrite,
 }
 
 /// The result of a conversion.

@@ -19,7 +19,7 @@ pub mod node;
 pub mod rejection;
 pub mod write;
 
-pub use convert::{ConversionReport, ConvertOptions};
+pub use convert::{ConversionReport, ConvertOptions, ExistingDocuments};
 pub use create::{IfExists, LossPolicy};
 pub use node::{BrokenNode, Depth, LinkTarget, NodeInfo};
 pub use rejection::NodeRejection;

@@ -1,6 +1,6 @@
 //! Nodes as of one commit.
 
-use zarrd_meta::{Dialect, NodePath, convert::Loss, extensions::Link, zom::Zom};
+use zarrd_meta::{Dialect, NodePath, convert::Loss, extensions::Link, relation::DialectRelation, zom::Zom};
 use zarrd_store::{Key, Version};
 
 /// The maximum depth of a described subtree.
@@ -23,6 +23,9 @@ pub struct NodeInfo {
     pub implicit: bool,
     /// The version of the node, which changes whenever one of its own documents does; `None` for an implicit group.
     pub version: Option<Version>,
+    /// The relation of the documents that v2 and v3 have at the path. `None` if one of them has none or if looking would
+    /// take a request; a server also leaves out that they are the same.
+    pub relation: Option<DialectRelation>,
     /// The node in the Zarr Object Model, with its members to the requested depth.
     pub zom: Zom,
     /// The nodes of another dialect below it, to the requested depth, which are not among the members. Empty if the

@@ -1,5 +1,6 @@
 //! Writes of elements.
 
+use zarrd_meta::relation::DialectRelation;
 use zarrd_store::Version;
 
 /// The result of a write.
@@ -15,4 +16,7 @@ pub struct WriteReport {
     pub chunks_erased: u64,
     /// The number of chunks that were encoded again because another writer had changed them.
     pub conflicts_retried: u64,
+    /// The relation that the documents of v2 and v3 at the path had before the write, which makes two shapes equal;
+    /// `None` if one of them has none, or if looking would take a request.
+    pub relation: Option<DialectRelation>,
 }

@@ -1,15 +1,15 @@
 //! State shared by all requests.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
+use std::{fmt, sync::Arc};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use zarrd_access::Principal;
 use zarrd_array::{Arrays, MemoryBudget};
-use zarrd_store::{ServedStore, SnapshotStore, StoreError, TransactionalStore};
+use zarrd_store::{Prefix, ServedStore, SnapshotStore, StoreError, TransactionalStore};
 
 use crate::{
-    authorization::AnonymousPrincipals, metrics::Metrics, request_id::RequestIds, request_log::RequestLogs,
-    settings::Settings,
+    authorization::AnonymousPrincipals, listing_permits::ListingPermits, metrics::Metrics, request_id::RequestIds,
+    request_log::RequestLogs, settings::Settings,
 };
 
 /// A store, its engine and the settings by which it is served. Clones share one state.
@@ -24,7 +24,7 @@ struct Inner {
     logs: RequestLogs,
     metrics: Metrics,
     request_ids: RequestIds,
-    listing_permits: Semaphore,
+    listing_permits: ListingPermits,
 }
 
 impl App {
@@ -44,7 +44,7 @@ impl App {
             anonymous: AnonymousPrincipals::new(&settings.access),
             logs,
             request_ids: RequestIds::new(),
-            listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
+            listing_permits: ListingPermits::new(&**store.reads()),
             store,
             settings,
         }))
@@ -89,13 +89,9 @@ impl App {
         self.0.arrays.memory()
     }
 
-    /// Waits for the right to read one batch of a listing.
-    ///
-    /// The permits equal the number of cores, so that a request for a small value does not wait for every listing in
-    /// progress.
-    pub(crate) async fn listing_permit(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.0.listing_permits.acquire().await.ok()
+    /// Waits for the right to read one batch of a listing of a prefix.
+    pub(crate) async fn listing_permit(&self, prefix: &Prefix) -> Option<SemaphorePermit<'_>> {
+        self.0.listing_permits.acquire(prefix).await
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

@@ -59,6 +59,7 @@ mod extract;
 mod forwarded;
 mod guard;
 mod headers;
+mod listing_permits;
 mod local;
 mod metrics;
 mod monitoring_api;

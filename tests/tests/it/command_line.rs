@@ -281,6 +281,7 @@ async fn consolidated_and_counterpart_documents_are_listed() {
     set("lab/old/x/zarr.json", counterpart).await;
     let both = info("lab/old/x");
     assert_eq!((&both["dialect"], &both["also_as"]), (&json!("v3"), &json!(["v2"])));
+    assert_eq!(both["dialects_differ"], "independent");
     let output = zarrd_with(["info", "--json", "--server", &url, "--dialect", "v2", "lab/old/x"]);
     assert_eq!(serde_json::from_str::<Value>(&output.stdout).unwrap()["dialect"], "v2");
 }

@@ -9,7 +9,7 @@ mod touched;
 use std::sync::Arc;
 
 use zarrd_codec::PartialAccess;
-use zarrd_meta::{ArrayModel, NodePath, selection::Selection};
+use zarrd_meta::{ArrayModel, NodePath, relation::DialectRelation, selection::Selection};
 use zarrd_store::{Key, Listing, Prefix};
 
 pub use self::bins::{BinAxis, ChunkBins, MAX_BINS};
@@ -28,6 +28,7 @@ pub struct ChunkMap {
     array: Array,
     axes: Vec<TouchedChunks>,
     selected: Vec<u64>,
+    relation: Option<DialectRelation>,
 }
 
 /// A chunk, or the shard that is stored as one value.
@@ -52,7 +53,8 @@ impl ChunkMap {
         let region = selection.resolve(&model.view_shape())?.shifted(&model.view_offset);
         let dimensions = region.dimensions.iter().zip(array.grid().dimensions());
         let axes = dimensions.map(|(selection, grid)| TouchedChunks::of(selection, grid)).collect();
-        Ok(Self { context, array, axes, selected: region.shape() })
+        let relation = resolved.relation();
+        Ok(Self { context, array, axes, selected: region.shape(), relation })
     }
 
     /// The model of the array.
@@ -63,6 +65,12 @@ impl ChunkMap {
     /// The path of the array.
     pub fn path(&self) -> &NodePath {
         self.array.path()
+    }
+
+    /// The relation of the documents that v2 and v3 have at the path; `None` if one of them has none, or if looking would
+    /// take a request.
+    pub fn relation(&self) -> Option<DialectRelation> {
+        self.relation
     }
 
     /// The shape of the selection.

@@ -17,12 +17,16 @@ use zarrd_meta::{
     json::Json,
     zom::MAX_NODES,
 };
-use zarrd_operations::{BrokenNode, ConversionReport, ConvertOptions, Depth, LossPolicy, NodeRejection};
+use zarrd_operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, LossPolicy, NodeRejection,
+};
 use zarrd_store::{Entry, Key, Version};
 
 use super::{
     array_contexts::ArrayContexts,
     create::commit,
+    shrink::ShrinkIntent,
+    shrinking_commit::commit_shrinks,
     siblings,
     walk::{
         mode::WalkOptions,
@@ -31,13 +35,14 @@ use super::{
 };
 use crate::{
     context::Context,
+    error::ArrayError,
     metadata::{
         change_set::ChangeSet,
         consolidated::{has_copies_above, update_consolidated_metadata},
         copy_update::NodeChange,
         error::NodeError,
         keys,
-        model::read_model,
+        model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},
     },
     node::{
@@ -51,8 +56,11 @@ use crate::{
 const LOOKUP_BATCH: usize = 4096;
 
 /// One attempt to write documents of another dialect over the same chunks; `None` if the hierarchy changed meanwhile.
+///
+/// Documents of that dialect stay, unless they are to be overwritten. An array that becomes smaller than an overwritten
+/// document had it is shrunk: the chunks outside are erased before this returns, and by the next start if it does not.
 pub(crate) async fn in_place(
-    context: &Context,
+    context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,
     conversion: &ConvertOptions,
@@ -69,21 +77,59 @@ pub(crate) async fn in_place(
         return Err(NodeError::NotInPlace { from, to });
     }
     let Walk { top, memory, .. } = walk;
-    let change_set = context.run_lookups(top.len(), in_place_edits(context, top, to, &mut report)).await??;
+    let nodes = top.len();
+    let mut change_set = ChangeSet::default();
+    let shrunk = match conversion.existing {
+        ExistingDocuments::Keep => Vec::new(),
+        ExistingDocuments::Overwrite => shrunk_arrays(context, &top, to, &mut change_set).await?,
+    };
+    let edits = in_place_edits(context, top, (to, conversion.existing, change_set), &mut report);
+    let change_set = context.run_lookups(nodes, edits).await??;
     check_losses(conversion, &report.losses)?;
     if !change_set.changes_anything() {
         return Ok(Some(report));
     }
-    let committed = commit(context, change_set).await?;
+    let committed = match shrunk.is_empty() {
+        true => commit(context, change_set).await?.is_some(),
+        false => commit_shrinks(context, change_set, shrunk).await?,
+    };
     drop(memory);
-    Ok(committed.map(|_| report))
+    Ok(committed.then_some(report))
+}
+
+/// The arrays that the other dialect has with a larger shape in some dimension, or with a document that cannot be read.
+/// The versions of the documents that are smaller join the conditions.
+async fn shrunk_arrays(
+    context: &Context,
+    top: &NodeTree,
+    to: Dialect,
+    change_set: &mut ChangeSet,
+) -> Result<Vec<ShrinkIntent>, NodeError> {
+    let mut shrunk = Vec::new();
+    for node in top.readable() {
+        let NodeModel::Array(model) = read_model(node)? else { continue };
+        let is_smaller = match context.resolve_array(&node.path, Some(to)).await {
+            Ok(other) => {
+                change_set.record_reads(&other.read_set);
+                let other = &other.array.model().shape;
+                other.len() != model.shape.len() || model.shape.iter().zip(other).any(|(after, before)| after < before)
+            }
+            Err(ArrayError::NoSuchNode { .. } | ArrayError::NotAnArray { .. }) => false,
+            Err(ArrayError::Document { .. } | ArrayError::Broken(_)) => true,
+            Err(error) => return Err(error.into()),
+        };
+        if is_smaller {
+            shrunk.push(ShrinkIntent { path: node.path.clone(), dialect: to });
+        }
+    }
+    Ok(shrunk)
 }
 
 /// The changes that add documents of another dialect to those of a tree, whose memory is released meanwhile.
 async fn in_place_edits(
     context: &Context,
     top: NodeTree,
-    to: Dialect,
+    (to, policy, mut change_set): (Dialect, ExistingDocuments, ChangeSet),
     report: &mut ConversionReport,
 ) -> Result<ChangeSet, NodeError> {
     let path = top.path.clone();
@@ -91,8 +137,13 @@ async fn in_place_edits(
     let conversion = || Conversion::new(to, ChunkKeyPolicy::Preserve, contexts.clone(), path.clone());
     let nodes = top.readable();
     let existing = existing_keys(context, &path, nodes.len(), to).await?;
-    let mut change_set = ChangeSet::default();
-    let (converted, unread) = already_converted(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    let (mut converted, mut unread) =
+        already_converted(context, &nodes, to, existing.as_ref(), &mut change_set).await?;
+    if policy == ExistingDocuments::Overwrite {
+        converted.clear();
+        unread.clear();
+        erase_other_kinds(context, &nodes, to, &mut change_set).await?;
+    }
     let attributes = stray_attributes(context, &nodes, (to, &converted), existing.as_ref()).await?;
     report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     let documents = if to == Dialect::V2 { 2 } else { 1 };
@@ -293,6 +344,37 @@ async fn already_converted(
         }
     }
     Ok((converted, unread))
+}
+
+/// Erases the documents of groups of v2 at the paths of arrays, and of arrays at those of groups.
+async fn erase_other_kinds(
+    context: &Context,
+    nodes: &[&NodeTree],
+    to: Dialect,
+    change_set: &mut ChangeSet,
+) -> Result<(), NodeError> {
+    if to != Dialect::V2 {
+        return Ok(());
+    }
+    for nodes in nodes.chunks(LOOKUP_BATCH) {
+        let mut keys = Vec::new();
+        for node in nodes {
+            let other = match node.kind {
+                NodeKind::Array => NodeKind::Group,
+                NodeKind::Group => NodeKind::Array,
+            };
+            keys.extend(keys::document_keys(&node.path, to, other, None)?.into_iter().take(1));
+        }
+        let snapshot = context.store.snapshot(&keys).await?;
+        for key in keys {
+            let version = snapshot.meta(&key).await?.map(|info| info.version);
+            change_set.record_read(&key, version);
+            if version.is_some() {
+                change_set.erase(key);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The attributes of v2 at the paths of nodes that have no other document of v2, with their versions.

@@ -65,8 +65,9 @@ pub(crate) async fn describe(
         }
     };
     let memory = Arc::new(memory);
-    let info = NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links };
-    Ok(DescribedNode { info, relation, memory })
+    let info =
+        NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects: other, broken, losses, links };
+    Ok(DescribedNode { info, memory })
 }
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out. The memory of the tree is

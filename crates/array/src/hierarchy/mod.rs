@@ -24,6 +24,7 @@ pub(crate) mod plan;
 pub(crate) mod replace;
 pub(crate) mod resulting;
 pub(crate) mod shrink;
+pub(crate) mod shrinking_commit;
 pub(crate) mod siblings;
 pub(crate) mod stray_keys;
 pub(crate) mod undecoded;

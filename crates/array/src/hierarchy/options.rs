@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use zarrd_meta::{Dialect, relation::DialectRelation};
+use zarrd_meta::Dialect;
 use zarrd_operations::{IfExists, LossPolicy, NodeInfo};
 use zarrd_store::Precondition;
 
@@ -13,9 +13,6 @@ use crate::memory::claim::Permit;
 pub struct DescribedNode {
     /// The node.
     pub info: NodeInfo,
-    /// The relation of the documents that v2 and v3 have at the path; `None` if one of them has none, or if looking would
-    /// take a request.
-    pub relation: Option<DialectRelation>,
     /// The memory of all of this.
     #[allow(dead_code, reason = "a permit has an effect when it is dropped")]
     pub(super) memory: Arc<Vec<Permit>>,

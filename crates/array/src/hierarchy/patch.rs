@@ -7,12 +7,12 @@ use zarrd_meta::{
     documents::{NodePatch, write::StoredNode},
 };
 use zarrd_operations::{Depth, NodeRejection};
-use zarrd_store::{Precondition, StoreError};
+use zarrd_store::Precondition;
 
 use super::{
     create::commit,
-    intents::{Unfinished, Unsettled},
-    shrink::{ShrinkIntent, finish, shrinks},
+    shrink::{ShrinkIntent, shrinks},
+    shrinking_commit::commit_shrinks,
     walk::{
         mode::WalkOptions,
         walker::{ancestors, walk},
@@ -62,7 +62,8 @@ pub(crate) async fn attempt(
             let change_set = plan_array_update(context, path, &resolved, changes).await?;
             let dialect = resolved.array.model().dialect;
             if shrinks(resolved.array.model(), changes) {
-                return shrink(context, path, dialect, change_set).await;
+                let shrink = ShrinkIntent { path: path.clone(), dialect };
+                return Ok(commit_shrinks(context, change_set, vec![shrink]).await?.then_some(dialect));
             }
             (change_set, dialect)
         }
@@ -93,30 +94,6 @@ pub(crate) async fn attempt(
         return Ok(Some(dialect));
     }
     Ok(commit(context, change_set).await?.map(|_| dialect))
-}
-
-/// Shrinks an array; `None` if it changed meanwhile.
-async fn shrink(
-    context: &Arc<Context>,
-    path: &NodePath,
-    dialect: Dialect,
-    change_set: ChangeSet,
-) -> Result<Option<Dialect>, NodeError> {
-    let intent = ShrinkIntent { path: path.clone(), dialect };
-    let (unfinished, intend) = Unfinished::begin(context, Unsettled::Shrink(intent.clone()))?;
-    let mut all = change_set.stage(&**context.writes()?).await?;
-    all.push(intend);
-    match context.writes()?.commit(all).await {
-        Ok(_) => {}
-        Err(StoreError::PreconditionFailed { .. }) => {
-            unfinished.settled();
-            return Ok(None);
-        }
-        Err(error) => return Err(error.into()),
-    }
-    finish(context, unfinished.id(), &intent).await?;
-    unfinished.settled();
-    Ok(Some(dialect))
 }
 
 /// Plans the update of a group, and of the group that the other one of v2 and v3 has at its path.

@@ -114,9 +114,10 @@ impl ResultingTree {
         };
         let NodeTree { path, dialect, own, .. } = top;
         let (version, other_dialects) = (Some(own.version()), Vec::new());
-        let info = NodeInfo { path, dialect, implicit: false, version, zom, other_dialects, broken, losses, links };
         // A changed node has no document of the other dialect that differs.
-        Ok(DescribedNode { info, relation: None, memory: Arc::new(memory) })
+        let (implicit, relation) = (false, None);
+        let info = NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects, broken, losses, links };
+        Ok(DescribedNode { info, memory: Arc::new(memory) })
     }
 }
 

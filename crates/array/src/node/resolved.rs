@@ -118,9 +118,14 @@ impl ResolvedArray {
         }
     }
 
+    /// The relation of the documents of v2 and v3.
+    pub(crate) fn relation(&self) -> Option<DialectRelation> {
+        self.counterpart.as_ref().map(|counterpart| counterpart.relation)
+    }
+
     /// True if the documents of v2 and v3 have different shapes, which the next change makes equal.
     pub(crate) fn has_two_shapes(&self) -> bool {
-        self.counterpart.as_ref().is_some_and(|counterpart| counterpart.relation == DialectRelation::Shape)
+        self.relation() == Some(DialectRelation::Shape)
     }
 
     /// The models over the same chunks: its own, and that of the counterpart.

@@ -81,6 +81,6 @@ async fn plan_on(
     let work = prepared.work_budget(&context.options, array, &found)?;
     let (fingerprint, cost) = (found.fingerprint, found.cost());
     let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, (&found, work))?;
-    let relation = resolved.counterpart.as_ref().map(|counterpart| counterpart.relation);
+    let relation = resolved.relation();
     Ok(Some(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, cost, relation, parts: None }))
 }

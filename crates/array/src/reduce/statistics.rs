@@ -121,6 +121,11 @@ impl StatisticsRead {
         self.read.relation()
     }
 
+    /// The shape of the selection.
+    pub fn shape(&self) -> &[u64] {
+        self.read.shape()
+    }
+
     /// The model of the array.
     pub fn model(&self) -> &ArrayModel {
         self.read.model()

@@ -9,7 +9,7 @@ use zarrd_meta::{
     selection::{Region, Selection},
 };
 use zarrd_operations::WriteReport;
-use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError};
+use zarrd_store::{Change, ChangeOutcome, Key, Precondition, StoreError, Version};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -173,7 +173,12 @@ pub(crate) async fn documents_only(
 /// The report of a write without elements.
 pub(crate) fn empty_report(resolved: &ResolvedArray) -> WriteReport {
     let shape = resolved.array.model().view_shape();
-    WriteReport { version: Some(resolved.version()), shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
+    report_without_chunks(resolved, Some(resolved.version()), shape)
+}
+
+fn report_without_chunks(resolved: &ResolvedArray, version: Option<Version>, shape: Vec<u64>) -> WriteReport {
+    let relation = resolved.relation();
+    WriteReport { version, shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0, relation }
 }
 
 fn keys(made: &[StagedChunk]) -> impl Iterator<Item = &[u8]> {
@@ -243,7 +248,7 @@ impl Documents<'_> {
             WriteKind::Region(..) => resolved.array.model().view_shape(),
             WriteKind::Append { shape, .. } => shape.to_vec(),
         };
-        WriteReport { version, shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
+        report_without_chunks(resolved, version, shape)
     }
 }
 

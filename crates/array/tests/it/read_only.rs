@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 use zarrd_array::{
-    ArrayError, ArrayRead, Arrays, ConvertOptions, CreateOptions, Depth, LossPolicy, NodeError, Options,
-    SettledIntents, WriteError,
+    ArrayError, ArrayRead, Arrays, ConvertOptions, CreateOptions, Depth, ExistingDocuments, LossPolicy, NodeError,
+    Options, SettledIntents, WriteError,
 };
 use zarrd_codec::Elements;
 use zarrd_meta::{
@@ -165,7 +165,12 @@ async fn every_change_fails_before_anything_is_read() {
     let zom: Value = serde_json::from_slice(&document(&[4])).unwrap();
     let zom = Arc::new(Zom::parse(zom.to_string()).unwrap());
     let patch = NodePatch::parse(json!({"attributes": {"a": 1}}).to_string()).unwrap();
-    let convert = |target: Option<NodePath>| ConvertOptions { dialect: Dialect::V2, target, losses: LossPolicy::Allow };
+    let convert = |target: Option<NodePath>| ConvertOptions {
+        dialect: Dialect::V2,
+        target,
+        losses: LossPolicy::Allow,
+        existing: ExistingDocuments::Keep,
+    };
     let is_refused = |error: NodeError| matches!(error, NodeError::Store(StoreError::Unsupported { what: "changes" }));
     assert!(is_refused(nodes.create(&path("/new"), zom.clone(), &CreateOptions::default()).await.unwrap_err()));
     assert!(is_refused(nodes.patch(&path("/g"), None, &patch, &any).await.unwrap_err()));

@@ -11,6 +11,7 @@ use zarrd_store::{Payload, Precondition};
 use zarrd_wire::{
     array::Format,
     etag,
+    headers::DIALECTS_DIFFER,
     node::WriteAnswer,
     query::{AppendQuery, WriteQuery},
     routes,
@@ -109,8 +110,9 @@ impl WriteRequest {
             return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }
         let version = response.header(ETAG).and_then(etag::parse);
+        let relation = response.header(DIALECTS_DIFFER).and_then(|relation| relation.parse().ok());
         let WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried } =
             response.json(MAX_REPORT_BYTES).await?;
-        Ok(WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried })
+        Ok(WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried, relation })
     }
 }

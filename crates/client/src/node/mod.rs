@@ -205,8 +205,8 @@ impl NodeClient {
 
     /// Converts a hierarchy to another dialect.
     pub async fn convert(&self, path: &NodePath, options: &ConvertOptions) -> Result<ConversionReport, NodeError> {
-        let ConvertOptions { dialect: into, target, losses } = options.clone();
-        let query = NodePostQuery::Convert { dialect: self.dialect, into, target, losses };
+        let ConvertOptions { dialect: into, target, losses, existing } = options.clone();
+        let query = NodePostQuery::Convert { dialect: self.dialect, into, target, existing, losses };
         let (transport, request, query) = (&self.transport, &self.request(path), &query.render());
         transport
             .retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))

@@ -60,6 +60,7 @@ impl NodeRequest {
     ) -> Attempt<Members> {
         let response = self.get(transport, query, deadline).await?;
         let version = version(&response);
+        let relation = response.header(headers::DIALECTS_DIFFER).and_then(|relation| relation.parse().ok());
         let next = response.header(headers::CURSOR).map(Cursor::from_text);
         let (source, node) = Source::of_answer(&read_json(response).await?)
             .ok_or_else(|| RequestError::protocol("a node without its source"))?;
@@ -68,6 +69,7 @@ impl NodeRequest {
             dialect: source.dialect,
             implicit: source.implicit,
             version,
+            relation,
             zom: decode::zom(&node)?,
             other_dialects: source
                 .other_dialects

@@ -5,9 +5,9 @@ mod hierarchies {
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use zarrd_client::{
-        ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
-        LossPolicy, NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection, Patch,
-        RemoteError, Zom, select, zom,
+        ArrayClient, ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, ExistingDocuments,
+        IfExists, Json, LossPolicy, NewElements, NodeClient, NodeEntry, NodeError, NodeKind, NodePath, NodeRejection,
+        Patch, RemoteError, Zom, select, zom,
     };
     use zarrd_server::{AccessPolicy, Right, Settings};
     use zarrd_store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
@@ -169,10 +169,20 @@ mod hierarchies {
 
         let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::ZomFormat::V3).await.unwrap();
         assert_eq!((mapped.dialect, mapped.zom.format), (Dialect::V2, zom::ZomFormat::V3));
-        let into = ConvertOptions { dialect: Dialect::Draft, target: None, losses: LossPolicy::Allow };
+        let into = ConvertOptions {
+            dialect: Dialect::Draft,
+            target: None,
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
         assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");
-        let into = ConvertOptions { dialect: Dialect::V3, target: None, losses: LossPolicy::Allow };
+        let into = ConvertOptions {
+            dialect: Dialect::V3,
+            target: None,
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         let report = nodes.convert(&path("lab/old"), &into).await.unwrap();
         assert_eq!((report.nodes, report.chunks), (2, 0));
         assert_eq!(nodes.node(&path("lab/old/x"), Depth::All).await.unwrap().dialect, Dialect::V3);

@@ -10,7 +10,7 @@ use zarrd_array::{ArrayError, ChunkMap};
 use zarrd_store::{Cursor, StoreError};
 use zarrd_wire::{
     array as wire_array, chunks,
-    headers::{DATA_TYPE, DIALECT, JSON, SHAPE},
+    headers::{DATA_TYPE, DIALECT, DIALECTS_DIFFER, JSON, SHAPE},
     problem::{Members, Problem, ProblemType},
     query::{ChunksForm, ChunksQuery},
 };
@@ -21,7 +21,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ArrayPath, ContentNegotiation, Query},
-    headers::REVALIDATE,
+    headers::{REVALIDATE, dialects_differ},
 };
 
 /// The memory of a chunk in an answer: twice its key, its index, and their texts.
@@ -72,6 +72,7 @@ pub(crate) async fn chunks(
     headers.insert(VARY, VARY_ACCEPT);
     // Of the selection, as for its elements.
     headers.insert(DIALECT, HeaderValue::from_static(map.model().dialect.name()));
+    headers.extend(dialects_differ(map.relation()).map(|differ| (DIALECTS_DIFFER, differ)));
     headers.extend(wire_array::data_type(&map.model().data_type.name()).map(|name| (DATA_TYPE, name)));
     headers.extend(wire_array::shape(map.selected_shape()).map(|shape| (SHAPE, shape)));
     headers.extend(encoding.header().map(|encoding| (CONTENT_ENCODING, encoding)));

@@ -16,7 +16,7 @@ use zarrd_store::Version;
 use zarrd_wire::{
     array::{self as wire_array, Format},
     etag,
-    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER},
+    headers::{CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER, SHAPE},
     problem::{Members, Problem, ProblemType},
     query::{ElementsQuery, FORMAT, QueryError, StatsQuery},
 };
@@ -74,6 +74,7 @@ pub(super) async fn respond(
     headers.insert(DIALECT, HeaderValue::from_static(read.model().dialect.name()));
     headers.insert(CONSISTENCY, consistency(&engine.app, path));
     headers.extend(dialects_differ(read.relation()).map(|differ| (DIALECTS_DIFFER, differ)));
+    headers.extend(wire_array::shape(read.shape()).map(|shape| (SHAPE, shape)));
     headers.extend(wire_array::data_type(&read.data_type().name()).map(|name| (DATA_TYPE, name)));
     let metrics = read.metrics();
     if content == Content::None {

@@ -11,7 +11,7 @@ use zarrd_wire::{
     array as wire_array,
     elements::Extents,
     etag,
-    headers::SHAPE,
+    headers::{DIALECTS_DIFFER, SHAPE},
     node::WriteAnswer,
     query::{AppendQuery, WriteQuery},
 };
@@ -21,6 +21,7 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ArrayPath, Query, WriteConditions},
+    headers::dialects_differ,
     request_body::ElementsBody,
 };
 
@@ -59,9 +60,10 @@ pub(crate) async fn append(
 }
 
 fn write_response(report: WriteReport) -> Response {
-    let WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried } = report;
+    let WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried, relation } = report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
     headers.extend(wire_array::shape(&shape).map(|shape| (SHAPE, shape)));
+    headers.extend(dialects_differ(relation).map(|differ| (DIALECTS_DIFFER, differ)));
     (headers, Json(WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried })).into_response()
 }

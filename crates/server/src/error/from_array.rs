@@ -213,9 +213,11 @@ fn document_error(key: String, error: &DocumentError) -> ApiError {
 /// The problem of documents of v2 and v3 that differ, with the ways out.
 fn dialects_differ(differ: &DialectsDiffer) -> ApiError {
     let DialectsDiffer { path, relation, keys: (own, other) } = differ;
+    let [kept, written] = if own.name() == "zarr.json" { ["v3", "v2"] } else { ["v2", "v3"] };
     let detail = format!(
-        "{differ}. Name the `dialect` to read, or make them agree: erase one of the documents with \
-         `DELETE /store/{own}` or `DELETE /store/{other}`, or replace the node with `PUT /node{path}?overwrite`"
+        "{differ}. Name the `dialect` to read, or make them agree: write {other} anew from {own} with \
+         `POST /node{path}?dialect={kept}&convert={written}&overwrite`, or the other way round; erase one of them with \
+         `DELETE /store/{own}` or `DELETE /store/{other}`; or replace the node with `PUT /node{path}?overwrite`"
     );
     let keys = vec![own.to_string(), other.to_string()];
     let members = Members { keys, relation: Some(relation.to_string()), ..path_members(path) };

@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use zarrd_meta::{Dialect, NodePath};
-use zarrd_operations::LossPolicy;
+use zarrd_operations::{ExistingDocuments, LossPolicy};
 use zarrd_wire::query::{
     AppendQuery, CONVERT, ChunksQuery, Confirmation, ElementsQuery, ListQuery, NODE_POST_PARAMETERS, NodeDeleteQuery,
     NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, PageQuery, QueryError, VALIDATE, WriteQuery,
@@ -41,6 +41,8 @@ pub(crate) struct ConvertQuery {
     pub(crate) into: Dialect,
     /// The target path; `None` to convert in place.
     pub(crate) target: Option<NodePath>,
+    /// The treatment of documents that the dialect already has.
+    pub(crate) existing: ExistingDocuments,
     /// The treatment of properties that the dialect cannot represent.
     pub(crate) losses: LossPolicy,
 }
@@ -95,7 +97,9 @@ impl ParseQuery for ValidateQuery {
 impl ParseQuery for ConvertQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
-            NodePostQuery::Convert { dialect, into, target, losses } => Ok(Self { dialect, into, target, losses }),
+            NodePostQuery::Convert { dialect, into, target, existing, losses } => {
+                Ok(Self { dialect, into, target, existing, losses })
+            }
             NodePostQuery::Validate { .. } => {
                 Err(QueryError::Missing { names: &[CONVERT], known: NODE_POST_PARAMETERS })
             }

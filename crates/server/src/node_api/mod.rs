@@ -132,7 +132,8 @@ pub(crate) async fn convert(
     NodePathParam(path): NodePathParam,
     Query(query): Query<ConvertQuery>,
 ) -> Result<Json<ConvertReport>, ApiError> {
-    let options = ConvertOptions { dialect: query.into, target: query.target, losses: query.losses };
+    let ConvertQuery { into, target, existing, losses, .. } = query;
+    let options = ConvertOptions { dialect: into, target, losses, existing };
     let report = engine.hierarchies().convert(&path, query.dialect, &options).await?;
     let losses = render_losses(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))

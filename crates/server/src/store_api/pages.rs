@@ -64,7 +64,7 @@ impl Pager {
 
     async fn next_keys(&mut self) -> Result<Option<KeyPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let permit = self.app.listing_permit().await;
+        let permit = self.app.listing_permit(&self.prefix).await;
         let batch = self.app.store().list_prefix(&self.prefix, page).await?;
         drop(permit);
         self.advance(batch.keys.len(), batch.cursor.clone());
@@ -73,7 +73,7 @@ impl Pager {
 
     async fn next_dir(&mut self) -> Result<Option<DirPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let permit = self.app.listing_permit().await;
+        let permit = self.app.listing_permit(&self.prefix).await;
         let batch = self.app.store().list_dir(&self.prefix, page).await?;
         drop(permit);
         self.advance(batch.keys.len() + batch.prefixes.len(), batch.cursor.clone());

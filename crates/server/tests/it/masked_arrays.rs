@@ -1,11 +1,10 @@
 //! Functions of arrays whose fill value means missing in xarray: v2 and the draft are refused as v3 with `_FillValue`.
 
-use axum::body::Body;
-use http::{Method, Request, StatusCode, header::HOST};
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use zarrd_wire::problem::ProblemType;
 
-use crate::common::{TestResponse, TestServer, arrays, nodes::with, read};
+use crate::common::{TestResponse, TestServer, arrays, nodes::with};
 
 /// What depends on decoding, and what does not.
 const REFUSED: [&str; 13] = [
@@ -43,10 +42,8 @@ fn draft(fill_value: &Value, attributes: &Value) -> Value {
         "chunk_memory_layout": "C", "fill_value": fill_value, "extensions": [], "attributes": attributes})
 }
 
-/// Answers without elements lack headers that the contract has for all answers of the operation.
 async fn get(server: &TestServer, path: &str) -> TestResponse {
-    let request = Request::get(path).header(HOST, "localhost").body(Body::empty()).unwrap();
-    read(server.send_unchecked(request).await).await
+    server.get(path, &[]).await
 }
 
 async fn assert_outcomes(server: &TestServer, path: &str, is_refused: bool) {

@@ -116,7 +116,7 @@ async fn invalid_conversions_are_rejected() {
     };
     let problem = assert_problem("m?convert=v2", ProblemType::Unconvertible).await;
     assert_eq!(problem.members.pointer.as_deref(), Some("/chunk_key_encoding"), "the chunks have other keys");
-    assert_problem("m?convert=v2&target=/copy&overwrite", ProblemType::UnknownParameter).await;
+    assert_problem("m?convert=v2&target=/copy&overwrite", ProblemType::InvalidParameter).await;
     assert_problem("m?convert=v2&target=/copy&allow_lossy=maybe", ProblemType::InvalidParameter).await;
     assert_problem("none?convert=v3", ProblemType::NoSuchNode).await;
     assert_problem("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;

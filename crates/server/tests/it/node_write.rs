@@ -247,7 +247,10 @@ async fn convert_changes_the_dialect() {
 
     let problem = convert("").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("validate"));
-    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "target", "allow_lossy", "dialect"]);
+    assert_eq!(
+        problem.members.known.unwrap(),
+        ["validate", "convert", "target", "overwrite", "allow_lossy", "dialect"]
+    );
     for query in ["convert=v4", "convert", "convert=v3&target=a//b", "convert=v3&validate", "validate&target=/a"] {
         convert(query).await.problem(ProblemType::InvalidParameter);
     }

@@ -1,7 +1,7 @@
 //! The queries of nodes.
 
 use zarrd_meta::{Dialect, NodePath, zom::ZomFormat};
-use zarrd_operations::{Depth, IfExists, LossPolicy};
+use zarrd_operations::{Depth, ExistingDocuments, IfExists, LossPolicy};
 
 use zarrd_store::Cursor;
 
@@ -41,7 +41,7 @@ pub const NODE_PATCH_PARAMETERS: &[&str] = &[DIALECT];
 /// The parameters of erasing a node.
 pub const NODE_DELETE_PARAMETERS: &[&str] = &[DIALECT, CONFIRM];
 /// The parameters of a `POST` to a node.
-pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, ALLOW_LOSSY, DIALECT];
+pub const NODE_POST_PARAMETERS: &[&str] = &[VALIDATE, CONVERT, TARGET, OVERWRITE, ALLOW_LOSSY, DIALECT];
 
 /// The parameters of which a `POST` to a node needs one.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
@@ -135,6 +135,8 @@ pub enum NodePostQuery {
         into: Dialect,
         /// The path to copy to; `None` converts in place.
         target: Option<NodePath>,
+        /// The treatment of documents that the dialect already has.
+        existing: ExistingDocuments,
         /// The treatment of properties that the dialect cannot represent.
         losses: LossPolicy,
     },
@@ -252,15 +254,16 @@ impl NodeDeleteQuery {
 impl NodePostQuery {
     /// Parses the query of a `POST`, which needs an operation.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let names = [VALIDATE, CONVERT, TARGET, ALLOW_LOSSY, DIALECT];
-        let [validate, convert, target, allow_lossy, dialect] =
+        let names = [VALIDATE, CONVERT, TARGET, OVERWRITE, ALLOW_LOSSY, DIALECT];
+        let [validate, convert, target, overwrite, allow_lossy, dialect] =
             parse(query, NODE_POST_PARAMETERS, names, UnknownParameters::Reject)?;
         let dialect = dialect_of(dialect)?;
         let Some(into) = convert else {
             if !flag(VALIDATE, validate)? {
                 return Err(QueryError::Missing { names: POSTS, known: NODE_POST_PARAMETERS });
             }
-            return match [(TARGET, target), (ALLOW_LOSSY, allow_lossy)].into_iter().find(|(_, value)| value.is_some()) {
+            let others = [(TARGET, target), (OVERWRITE, overwrite), (ALLOW_LOSSY, allow_lossy)];
+            return match others.into_iter().find(|(_, value)| value.is_some()) {
                 Some((name, _)) => Err(QueryError::Invalid { name, expected: "is valid only with \"convert\"" }),
                 None => Ok(Self::Validate { dialect }),
             };
@@ -272,16 +275,25 @@ impl NodePostQuery {
         let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
         let target = target.map(|target| NodePath::parse(&target)).transpose();
         let target = target.map_err(|_| QueryError::Invalid { name: TARGET, expected: "is the path of a node" })?;
-        Ok(Self::Convert { dialect, into, target, losses: parse_loss_policy(allow_lossy, LossPolicy::Allow)? })
+        let existing = match flag(OVERWRITE, overwrite)? {
+            true if target.is_some() => {
+                return Err(QueryError::Invalid { name: OVERWRITE, expected: "excludes \"target\"" });
+            }
+            true => ExistingDocuments::Overwrite,
+            false => ExistingDocuments::Keep,
+        };
+        let losses = parse_loss_policy(allow_lossy, LossPolicy::Allow)?;
+        Ok(Self::Convert { dialect, into, target, existing, losses })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
         match self {
             Self::Validate { dialect } => joined([Some(VALIDATE.to_owned()), rendered(*dialect)]),
-            Self::Convert { dialect, into, target, losses } => joined([
+            Self::Convert { dialect, into, target, existing, losses } => joined([
                 Some(format!("{CONVERT}={into}")),
                 target.as_ref().map(|target| format!("{TARGET}={}", encode(&target.to_string()))),
+                (*existing == ExistingDocuments::Overwrite).then(|| OVERWRITE.to_owned()),
                 (*losses == LossPolicy::Reject).then(|| format!("{ALLOW_LOSSY}=no")),
                 rendered(*dialect),
             ]),
@@ -400,12 +412,18 @@ mod tests {
             dialect: None,
             into: Dialect::Draft,
             target: Some(NodePath::parse("/a b/c").unwrap()),
+            existing: ExistingDocuments::Keep,
             losses: LossPolicy::Allow,
         };
         assert_eq!(convert.render(), "convert=draft&target=/a%20b/c");
-        let lossless =
-            NodePostQuery::Convert { dialect: None, into: Dialect::V2, target: None, losses: LossPolicy::Reject };
-        assert_eq!(lossless.render(), "convert=v2&allow_lossy=no");
+        let lossless = NodePostQuery::Convert {
+            dialect: None,
+            into: Dialect::V2,
+            target: None,
+            existing: ExistingDocuments::Overwrite,
+            losses: LossPolicy::Reject,
+        };
+        assert_eq!(lossless.render(), "convert=v2&overwrite&allow_lossy=no");
         assert_eq!(NodePostQuery::parse("convert=draft&target=/a%20b/c&allow_lossy"), Ok(convert.clone()));
         assert_eq!(NodePutQuery::parse("allow_lossy=no"), Ok(NodePutQuery::default()));
         for query in [validate, convert, lossless] {
@@ -419,6 +437,8 @@ mod tests {
             ("validate=1", VALIDATE),
             ("validate&target=/a", TARGET),
             ("validate&allow_lossy=no", ALLOW_LOSSY),
+            ("validate&overwrite", OVERWRITE),
+            ("convert=v3&target=/a&overwrite", OVERWRITE),
             ("convert=v3&allow_lossy=maybe", ALLOW_LOSSY),
             ("validate&convert=v3", CONVERT),
             ("convert", CONVERT),

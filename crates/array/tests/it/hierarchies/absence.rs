@@ -327,6 +327,7 @@ async fn copy_to_a_place_where_keys_appear_is_rejected() {
             dialect: Dialect::V2,
             target: Some(path("/to")),
             losses: zarrd_array::LossPolicy::Allow,
+            existing: zarrd_array::ExistingDocuments::Keep,
         };
         let rejected = store.nodes.convert(&path("/a"), None, &conversion).await;
         let is_expected = |error| {

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use zarrd_array::{
-    ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, LossPolicy, NodeError, NodeRejection,
+    ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, ExistingDocuments, LossPolicy, NodeError,
+    NodeRejection,
 };
 use zarrd_meta::Dialect;
 use zarrd_store::{Key, Precondition};
@@ -13,7 +14,12 @@ use crate::hierarchies::test_store::{
 
 impl TestStore {
     async fn copy(&self, from: &str, to: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = ConvertOptions { dialect, target: Some(path(to)), losses: LossPolicy::Allow };
+        let conversion = ConvertOptions {
+            dialect,
+            target: Some(path(to)),
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         self.nodes.convert(&path(from), None, &conversion).await
     }
 
@@ -69,7 +75,12 @@ async fn conversion_in_place_updates_consolidated_metadata_above() {
     store.declare_as("/top/g", &tree, Dialect::V2).await.unwrap();
     let converted = json!({"zarr_format": 3, "node_type": "group", "attributes": {"x": 1}});
     store.json("top/g/b/zarr.json", &converted).await;
-    let conversion = ConvertOptions { dialect: Dialect::V3, target: None, losses: LossPolicy::Allow };
+    let conversion = ConvertOptions {
+        dialect: Dialect::V3,
+        target: None,
+        losses: LossPolicy::Allow,
+        existing: ExistingDocuments::Keep,
+    };
     let report = store.nodes.convert(&path("/top/g"), Some(Dialect::V2), &conversion).await.unwrap();
     assert_eq!(report.nodes, 2, "one node had a document");
     let copies = store.document("top/zarr.json").await["consolidated_metadata"]["metadata"].clone();
@@ -90,7 +101,12 @@ async fn losses_are_reported_level_by_level() {
     for target in [None, Some("/copy")] {
         let store = TestStore::new();
         store.declare("/g", &tree).await.unwrap();
-        let conversion = ConvertOptions { dialect: Dialect::V3, target: target.map(path), losses: LossPolicy::Allow };
+        let conversion = ConvertOptions {
+            dialect: Dialect::V3,
+            target: target.map(path),
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         let report = store.nodes.convert(&path("/g"), None, &conversion).await.unwrap();
         let paths: Vec<String> = report.losses.iter().map(|(path, _)| path.to_string()).collect();
         assert_eq!(paths, ["/g", "/g/a", "/g/b", "/g/a/x"], "{target:?}");

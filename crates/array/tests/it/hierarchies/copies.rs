@@ -201,6 +201,7 @@ async fn copies_of_both_dialects_follow_other_changes() {
                         dialect,
                         target: Some(path("/g/copied")),
                         losses: zarrd_array::LossPolicy::Allow,
+                        existing: zarrd_array::ExistingDocuments::Keep,
                     };
                     drop(store.nodes.convert(&path("/g/sub"), None, &conversion).await.unwrap());
                 }

@@ -1,7 +1,7 @@
 //! Recovery of interrupted conversions: their remains are erased once, and nothing else is.
 
 use serde_json::{Value, json};
-use zarrd_array::{ConvertOptions, LossPolicy, NodeError, SettledIntents};
+use zarrd_array::{ConvertOptions, ExistingDocuments, LossPolicy, NodeError, SettledIntents};
 use zarrd_meta::Dialect;
 use zarrd_store::{Change, IntentId, MemoryLimits, MemoryStore, StoreError};
 
@@ -40,7 +40,12 @@ impl TestStore {
 }
 
 fn to(target: &str) -> ConvertOptions {
-    ConvertOptions { dialect: Dialect::V2, target: Some(path(target)), losses: LossPolicy::Allow }
+    ConvertOptions {
+        dialect: Dialect::V2,
+        target: Some(path(target)),
+        losses: LossPolicy::Allow,
+        existing: ExistingDocuments::Keep,
+    }
 }
 
 #[tokio::test]

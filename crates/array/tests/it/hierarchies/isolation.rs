@@ -8,8 +8,8 @@ use std::sync::{
 use futures::StreamExt;
 use serde_json::{Value, json};
 use zarrd_array::{
-    Arrays, ConvertOptions, CreateOptions, ElementSource, IfExists, LossPolicy, NodeError, NodeRejection, Options,
-    SettledIntents,
+    Arrays, ConvertOptions, CreateOptions, ElementSource, ExistingDocuments, IfExists, LossPolicy, NodeError,
+    NodeRejection, Options, SettledIntents,
 };
 use zarrd_codec::Elements;
 use zarrd_meta::{
@@ -150,7 +150,12 @@ async fn copy_reflects_one_commit() {
         store.declare("/from", &v3_group(&json!({"a": v3_array(&[4]), "b": v3_array(&[4])}))).await.unwrap();
         // The chunks are written one after the other, so the second never exists without the first.
         interference.write_all_before_page(number, &[("from/a/c/0", json!(10)), ("from/b/c/0", json!(10))]);
-        let conversion = ConvertOptions { dialect: Dialect::V2, target: Some(path("/to")), losses: LossPolicy::Allow };
+        let conversion = ConvertOptions {
+            dialect: Dialect::V2,
+            target: Some(path("/to")),
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         let report = store.nodes.convert(&path("/from"), None, &conversion).await.unwrap();
         if interference.has_pending_writes() {
             break;
@@ -182,8 +187,12 @@ async fn array_under_constant_writes_is_copied() {
     });
     for round in 0..40 {
         let target = format!("/to{round}");
-        let conversion =
-            ConvertOptions { dialect: Dialect::V2, target: Some(path(&target)), losses: LossPolicy::Allow };
+        let conversion = ConvertOptions {
+            dialect: Dialect::V2,
+            target: Some(path(&target)),
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         store.nodes.convert(&path("/from"), None, &conversion).await.unwrap();
         let copied = read(&store.arrays, &format!("{target}/a")).await;
         assert!(copied.iter().all(|element| Some(element) == copied.first()), "round {round}: {copied:?}");
@@ -200,7 +209,12 @@ async fn chunks_outside_the_array_are_not_copied() {
     for number in 0..4 {
         store.set(&format!("a/c/{number}"), [1; 2]).await;
     }
-    let conversion = ConvertOptions { dialect: Dialect::V2, target: Some(path("/b")), losses: LossPolicy::Allow };
+    let conversion = ConvertOptions {
+        dialect: Dialect::V2,
+        target: Some(path("/b")),
+        losses: LossPolicy::Allow,
+        existing: ExistingDocuments::Keep,
+    };
     assert_eq!(store.nodes.convert(&path("/a"), None, &conversion).await.unwrap().chunks, 2);
     assert_eq!(store.keys().await.iter().filter(|key| key.starts_with("b/")).count(), 3);
 }

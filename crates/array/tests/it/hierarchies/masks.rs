@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use zarrd_array::{
-    ConversionReport, ConvertOptions, CreateAction, Depth, LossPolicy, NodeError, NodeRejection, undecoded,
+    ConversionReport, ConvertOptions, CreateAction, Depth, ExistingDocuments, LossPolicy, NodeError, NodeRejection,
+    undecoded,
 };
 use zarrd_meta::Dialect;
 
@@ -49,7 +50,13 @@ impl TestStore {
         dialect: Dialect,
         losses: LossPolicy,
     ) -> Result<ConversionReport, NodeError> {
-        self.nodes.convert(&path("/g"), None, &ConvertOptions { dialect, target: target.map(path), losses }).await
+        self.nodes
+            .convert(
+                &path("/g"),
+                None,
+                &ConvertOptions { dialect, target: target.map(path), losses, existing: ExistingDocuments::Keep },
+            )
+            .await
     }
 }
 
@@ -80,7 +87,12 @@ async fn converted(array: &Value, chunks: &[&str], to: Dialect) -> (Value, Optio
         };
         let lost: Vec<String> = pointers(&report).into_iter().map(str::to_owned).collect();
         let from = if is_v3 { Dialect::V3 } else { Dialect::V2 };
-        let again = ConvertOptions { dialect: to, target: Some(path("/again")), losses: LossPolicy::Reject };
+        let again = ConvertOptions {
+            dialect: to,
+            target: Some(path("/again")),
+            losses: LossPolicy::Reject,
+            existing: ExistingDocuments::Keep,
+        };
         let rejected = store.nodes.convert(&path("/g"), Some(from), &again).await;
         assert_eq!(rejected.is_err(), !lost.is_empty(), "{array}: {rejected:?}");
         results.push((document["fill_value"].clone(), attributes.get("_FillValue").cloned(), lost));
@@ -206,8 +218,12 @@ async fn scalars_next_to_named_arrays_get_an_empty_list() {
             let store = TestStore::new();
             store.declare("/g", &v3_group(members)).await.unwrap();
             store.set("g/s/0", 7.0_f64.to_le_bytes()).await;
-            let conversion =
-                ConvertOptions { dialect: Dialect::V2, target: target.map(path), losses: LossPolicy::Allow };
+            let conversion = ConvertOptions {
+                dialect: Dialect::V2,
+                target: target.map(path),
+                losses: LossPolicy::Allow,
+                existing: ExistingDocuments::Keep,
+            };
             store.nodes.convert(&path(from), None, &conversion).await.unwrap();
             let document = store.document(&format!("{converted}/.zarray")).await;
             // Its only chunk is stored.
@@ -301,7 +317,12 @@ async fn draft_masks_are_converted() {
     store.json("d/meta/root/x.array.json", &draft).await;
     store.set("d/data/root/x/c0", [1, 255]).await;
     for (dialect, to) in [(Dialect::V3, "/three"), (Dialect::V2, "/two"), (Dialect::Draft, "/again")] {
-        let conversion = ConvertOptions { dialect, target: Some(path(to)), losses: LossPolicy::Reject };
+        let conversion = ConvertOptions {
+            dialect,
+            target: Some(path(to)),
+            losses: LossPolicy::Reject,
+            existing: ExistingDocuments::Keep,
+        };
         let report = store.nodes.convert(&path("/d"), None, &conversion).await.unwrap();
         assert_eq!((report.chunks, report.losses), (1, vec![]), "{to}");
     }
@@ -317,7 +338,12 @@ async fn draft_masks_are_converted() {
         document["fill_value"] = json!(fill_value);
         store.json("three/x/zarr.json", &document).await;
         let to = format!("/draft{fill_value}");
-        let conversion = ConvertOptions { dialect: Dialect::Draft, target: Some(path(&to)), losses: LossPolicy::Allow };
+        let conversion = ConvertOptions {
+            dialect: Dialect::Draft,
+            target: Some(path(&to)),
+            losses: LossPolicy::Allow,
+            existing: ExistingDocuments::Keep,
+        };
         let report = store.nodes.convert(&path("/three"), None, &conversion).await.unwrap();
         assert_eq!(report.losses.len(), lost);
         let back = store.document(&format!("draft{fill_value}/meta/root/x.array.json")).await;

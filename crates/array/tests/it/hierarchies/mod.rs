@@ -11,6 +11,7 @@ mod describe;
 mod erase;
 mod isolation;
 mod masks;
+mod overwriting_conversion;
 mod pagination;
 mod patch;
 mod replaced;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use serde_json::{Value, json};
 use zarrd_array::{
-    Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists, LossPolicy,
-    NodeError, NodeInfo, Options,
+    Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, ExistingDocuments, Hierarchies,
+    IfExists, LossPolicy, NodeError, NodeInfo, Options,
 };
 use zarrd_meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
 use zarrd_store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
@@ -105,7 +105,8 @@ impl TestStore {
     }
 
     pub(crate) async fn convert(&self, at: &str, to: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = ConvertOptions { dialect: to, target: None, losses: LossPolicy::Allow };
+        let conversion =
+            ConvertOptions { dialect: to, target: None, losses: LossPolicy::Allow, existing: ExistingDocuments::Keep };
         self.nodes.convert(&path(at), None, &conversion).await
     }
 }

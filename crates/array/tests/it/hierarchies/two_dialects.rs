@@ -227,7 +227,7 @@ async fn patch_of_a_group_merges_into_each_document() {
 }
 
 /// Changes of one document after which a write could destroy what the other one has.
-fn layouts() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
+pub(crate) fn layouts() -> Vec<(&'static str, Vec<(&'static str, Value)>)> {
     let gzip = json!([{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}]);
     let grid = json!({"name": "regular", "configuration": {"chunk_shape": [3]}});
     vec![

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use serde_json::json;
 use zarrd_client::{
-    ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, LossPolicy, NodeClient,
-    NodeError, NodePath, Patch, RemoteError, Zom, select,
+    ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, ExistingDocuments, IfExists, LossPolicy,
+    NodeClient, NodeError, NodePath, Patch, RemoteError, Zom, select,
 };
 use zarrd_store::{KeyCount, Precondition, Version};
 
@@ -65,7 +65,12 @@ async fn changes_are_sent_as_requests() {
     let compared = nodes.with_dialect(Dialect::V3).validate(&path(), &group()).await.unwrap();
     assert_eq!((compared.unchanged, compared.truncated), (false, true));
     assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), KeyCount::exact(7));
-    let into = ConvertOptions { dialect: Dialect::V3, target: Some(path()), losses: LossPolicy::Allow };
+    let into = ConvertOptions {
+        dialect: Dialect::V3,
+        target: Some(path()),
+        losses: LossPolicy::Allow,
+        existing: ExistingDocuments::Keep,
+    };
     let converted = nodes.convert(&NodePath::root(), &into).await.unwrap();
     assert_eq!((converted.nodes, converted.chunks, converted.losses.len()), (1, 2, 1));
     let documents = nodes.documents(&path(), Depth::All).await.unwrap();

@@ -7,7 +7,7 @@ use futures::TryFutureExt;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use zarrd_client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
-use zarrd_meta::{ArrayModel, extensions::Extension, json::Json};
+use zarrd_meta::{ArrayModel, extensions::Extension, json::Json, relation::DialectRelation};
 
 use self::stored::{ConsolidatedMetadata, StoredChunks};
 use crate::{
@@ -29,6 +29,9 @@ struct Report {
     implicit: bool,
     /// Other dialects of which a node exists at the path.
     also_as: Vec<&'static str>,
+    /// What differs between the documents of v2 and v3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dialects_differ: Option<&'static str>,
     attributes: Json,
     extensions: Vec<Value>,
     /// Nodes to which extensions of a group refer.
@@ -137,7 +140,7 @@ impl Report {
     async fn read(hierarchy: &Hierarchy, config: &NodeConfig) -> Result<Self, Error> {
         let node = hierarchy.node(&config.path, config.dialect, 1).await?;
         let also_as = also_as(hierarchy, &node.path, node.dialect).await?;
-        let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = node;
+        let NodeInfo { path, dialect, implicit, version, relation, zom, other_dialects, broken, losses, links } = node;
         let summary = NodeSummary::new(&path, dialect, zom.format, &zom.root);
         let (document, details, extensions) = match zom.root {
             zom::Node::Array(document) => {
@@ -158,6 +161,7 @@ impl Report {
             version: version.map(|version| version.to_string()),
             implicit,
             also_as,
+            dialects_differ: relation.filter(|relation| *relation != DialectRelation::Same).map(DialectRelation::name),
             attributes: document.get("attributes").filter(Json::is_object).unwrap_or_default(),
             extensions,
             links: links

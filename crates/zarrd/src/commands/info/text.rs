@@ -44,6 +44,7 @@ impl Report {
         lines.add("kind", kind);
         lines.add("dialect", self.summary.dialect);
         lines.add("also as", self.also_as.join(", "));
+        lines.add("they differ", self.dialects_differ.unwrap_or_default());
         match (&self.details, &self.summary.array) {
             (NodeDetails::Array(array), Some(summary)) => array.add_lines(summary, &mut lines),
             (NodeDetails::Group(group), _) => group.add_lines(&mut lines),
