@@ -85,6 +85,14 @@ impl ServerClient {
         }
     }
 
+    /// The JSON document of a key, if it exists.
+    pub(crate) async fn document(&self, key: &str) -> Option<Value> {
+        match self.send_empty(Method::GET, &format!("/store/{key}")).await {
+            Reply::Done(answer) => serde_json::from_slice(&answer.body).ok(),
+            _ => None,
+        }
+    }
+
     /// All keys below a prefix.
     pub(crate) async fn keys(&self, prefix: &str) -> Result<Vec<String>, Reply> {
         let (mut keys, mut cursor) = (Vec::new(), String::new());

@@ -24,6 +24,8 @@ pub enum Race {
     Copy,
     /// Writes, against two clients that change the shape.
     Resize,
+    /// Writes and appends through both dialects, against conversions in place, below consolidated metadata.
+    Convert,
 }
 
 /// A request.
@@ -47,6 +49,29 @@ pub(crate) enum Step {
         to: Dialect,
         leaves_after: Option<Duration>,
     },
+    /// Stores consolidated metadata of v2 in the topmost group.
+    Consolidate,
+    /// Writes the documents of v3 over the same chunks.
+    Convert {
+        what: Converted,
+        existing: Existing,
+    },
+    /// Reads the array as one of its dialects.
+    ReadAs(Dialect),
+}
+
+/// The node that is converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Converted {
+    Array,
+    Tree,
+}
+
+/// What a conversion does with documents that exist already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Keep,
+    Overwrite,
 }
 
 /// A request, and the delay before it.
@@ -68,7 +93,8 @@ pub(crate) struct Script {
 
 impl Race {
     /// All races.
-    pub const ALL: [Self; 6] = [Self::Delete, Self::Replace, Self::Shrink, Self::DeleteAbove, Self::Copy, Self::Resize];
+    pub const ALL: [Self; 7] =
+        [Self::Delete, Self::Replace, Self::Shrink, Self::DeleteAbove, Self::Copy, Self::Resize, Self::Convert];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
@@ -79,6 +105,7 @@ impl Race {
             Self::DeleteAbove => "delete-above",
             Self::Copy => "copy",
             Self::Resize => "resize",
+            Self::Convert => "convert",
         }
     }
 
@@ -90,21 +117,30 @@ impl Race {
     /// The requests determined by a seed.
     pub(crate) fn script(self, seed: u64) -> Script {
         let mut random = StdRng::seed_from_u64(seed ^ (self as u64) << 56);
-        let dialect = *one(&mut random, &Dialect::ALL);
+        let dialect = match self {
+            // Only its chunk keys are those of another dialect.
+            Self::Convert => Dialect::V2,
+            _ => *one(&mut random, &Dialect::ALL),
+        };
         let element = *one(&mut random, &[Element::U16, Element::U8]);
         let old = match self {
             Self::Copy => Layout::choose_long(&mut random, dialect),
             _ => Layout::choose(&mut random, dialect, element),
         };
         let new = Layout::choose(&mut random, dialect, old.element.other());
-        let tree = self == Self::DeleteAbove || dialect == Dialect::Draft && random.random_bool(0.5);
+        let tree =
+            matches!(self, Self::DeleteAbove | Self::Convert) || dialect == Dialect::Draft && random.random_bool(0.5);
         let mut maker = ScriptBuilder { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
-        let setup = if self == Self::Copy { maker.full() } else { maker.setup() };
+        let mut setup = if self == Self::Copy { maker.full() } else { maker.setup() };
+        if self == Self::Convert {
+            setup.push(Step::Consolidate);
+        }
         let (racing, closing) = match self {
             Self::Copy => maker.copy(),
             Self::Delete | Self::Replace | Self::DeleteAbove => maker.other_array(self),
             Self::Shrink => maker.shrink(),
             Self::Resize => maker.resize(),
+            Self::Convert => maker.convert(),
         };
         let node = if self == Self::DeleteAbove { "g/a/x" } else { "g/x" };
         Script { dialect, node, top: "g", setup, racing, closing }
@@ -195,6 +231,30 @@ impl ScriptBuilder {
             racing.push(self.timed(change));
         }
         (racing, vec![Step::Read, Step::Resize(full), Step::Read])
+    }
+
+    fn convert(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let full = self.old.shape.clone();
+        let mut racing = self.writers(3, false);
+        for _ in 0..self.random.random_range(1..=2) {
+            let mut steps = Vec::new();
+            for _ in 0..self.random.random_range(1..=3) {
+                let what = *one(&mut self.random, &[Converted::Array, Converted::Tree]);
+                let existing = *one(&mut self.random, &[Existing::Keep, Existing::Overwrite]);
+                steps.push(Step::Convert { what, existing });
+                if self.random.random_bool(0.3) {
+                    steps.push(Step::Resize(self.smaller()));
+                }
+            }
+            racing.push(self.timed(steps));
+        }
+        let converted = Step::Convert { what: Converted::Tree, existing: Existing::Keep };
+        let both = || [Step::ReadAs(Dialect::V2), Step::ReadAs(Dialect::V3)];
+        let mut closing = vec![Step::Read, converted];
+        closing.extend(both());
+        closing.push(Step::Append(self.body(&self.old.clone(), 1, &full)));
+        closing.extend(both());
+        (racing, closing)
     }
 
     fn copy(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {

@@ -7,6 +7,7 @@
 //! grid, and an erased group has no keys below it.
 
 mod client;
+mod consolidated;
 mod copies;
 mod history;
 mod kinds;
@@ -36,7 +37,7 @@ const MAX_EXAMPLES: usize = 3;
 pub struct Plan {
     /// The race.
     pub race: Race,
-    /// The kind of index, `sled` or `redb`.
+    /// The kind of index, `sled` or `redb`; `memory` for a store in memory, which is not killed.
     pub index: String,
     /// The number of rounds.
     pub rounds: u64,
@@ -143,7 +144,10 @@ impl Plan {
 ///
 /// If the server does not start or stop, or its store is damaged in the end.
 pub async fn run(plan: &Plan, dir: &Path) -> Report {
-    let store = format!("{}:{}", plan.index, dir.display());
+    let store = match plan.index.as_str() {
+        "memory" => "memory:".to_owned(),
+        index => format!("{index}:{}", dir.display()),
+    };
     let launch = Launch::of(&store);
     let mut report = Report::new(plan);
     let mut server = launch.start();
@@ -168,6 +172,9 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     }
     report.find_remaining_keys(&ServerClient::of(&server)).await;
     server.stop();
+    if plan.index == "memory" {
+        return report;
+    }
     let checked = zarrd_with(["check", "--store", &store]);
     assert_eq!(checked.code, Some(0), "zarrd check found damage: {checked:?}");
     report

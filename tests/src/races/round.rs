@@ -12,7 +12,7 @@ use super::{
     client::{Reply, ServerClient},
     copies::Copies,
     history::{History, Violation},
-    kinds::{Race, Script, Step},
+    kinds::{Converted, Existing, Race, Script, Step},
     layout::{Dialect, Element, Layout, group},
     model::Effect,
     strays::strays,
@@ -58,7 +58,8 @@ impl Round {
         format!("{}/{}", self.directory(self.script.dialect), self.script.node)
     }
 
-    fn top(&self) -> String {
+    /// The path of the topmost group.
+    pub(super) fn top(&self) -> String {
         format!("{}/{}", self.directory(self.script.dialect), self.script.top)
     }
 
@@ -101,6 +102,9 @@ impl Round {
             self.perform_with_retry(client, step).await;
         }
         self.find_stray_keys(client).await;
+        if self.race == Race::Convert {
+            self.find_stale_copies(client).await;
+        }
         let violations = self.history().check();
         for (violation, text) in violations {
             let kind = match violation {
@@ -143,13 +147,15 @@ impl Round {
         let reply = self.request(client, step).await;
         let mut history = self.history();
         match &reply {
-            Reply::Done(answer) if matches!(step, Step::Read) => match answer.image() {
+            Reply::Done(answer) if matches!(step, Step::Read | Step::ReadAs(_)) => match answer.image() {
                 Some(image) => history.record_observation(number, Effect::Read(image)),
                 None => {
                     history.rejected(number);
                     self.find(Kind::Other, format!("not an array of ours: {answer:?}"));
                 }
             },
+            // Nothing that a read shows.
+            Reply::Done(_) if matches!(step, Step::Consolidate | Step::Convert { .. }) => history.rejected(number),
             Reply::Done(answer) => history.done(number, answer.shape()),
             Reply::Rejected(404) if matches!(step, Step::Read) => history.done(number, None),
             Reply::Lost(_) => {}
@@ -193,6 +199,15 @@ impl Round {
             Step::Append(body) => client.send_elements(Method::POST, &format!("/array/{path}?append=0"), body).await,
             Step::Read | Step::Copy { .. } => {
                 client.send_empty(Method::GET, &format!("/array/{path}?format=raw")).await
+            }
+            Step::ReadAs(dialect) => {
+                client.send_empty(Method::GET, &format!("/array/{path}?format=raw&dialect={}", dialect.name())).await
+            }
+            Step::Consolidate => self.consolidate(client).await,
+            Step::Convert { what, existing } => {
+                let at = if *what == Converted::Array { path } else { top };
+                let overwrite = if *existing == Existing::Overwrite { "&overwrite" } else { "" };
+                client.send_empty(Method::POST, &format!("/node/{at}?dialect=v2&convert=v3{overwrite}")).await
             }
         }
     }
@@ -285,6 +300,6 @@ fn effect(step: &Step) -> Effect {
         Step::Resize(shape) => Effect::Resize(shape.clone()),
         Step::Write { select, body } => Effect::Write { select: select.clone(), body: body.clone() },
         Step::Append(body) => Effect::Append(body.clone()),
-        Step::Read | Step::Copy { .. } => Effect::Absent,
+        Step::Read | Step::ReadAs(_) | Step::Copy { .. } | Step::Consolidate | Step::Convert { .. } => Effect::Absent,
     }
 }

@@ -27,6 +27,11 @@ async fn copy_is_a_snapshot_and_a_failed_copy_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn documents_of_two_dialects_stay_equal() {
+    run_race(Plan { rounds: 32, ..Plan::of(Race::Convert) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn races_stay_consistent_when_the_server_is_killed() {
     let mut interrupted = 0;
     for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {

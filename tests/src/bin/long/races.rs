@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
-//!       [--index sled|redb] [--binary PATH] [--dir DIR]
+//!       [--index sled|redb|memory] [--binary PATH] [--dir DIR]
 //! ```
 //!
 //! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
-//! `copy`, `resize`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
+//! `copy`, `resize`, `convert`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
 //! `--kill`, the server is killed at a random time, at most this long after these rounds start to race.
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
