@@ -1137,6 +1137,37 @@ const checks = {
     });
   },
 
+  // A visitor sees what everybody may read, and is asked for a token only where one is needed.
+  async visitor() {
+    const [token] = rest;
+    const bearer = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+    for (const path of ["public/a", "public/deep/b", "hidden/c"]) {
+      const made = await fetch(`${origin}/node/${path}`, { method: "PUT", body: JSON.stringify(array([4, 4], "uint8", [4, 4])), headers: bearer });
+      assert.ok(made.ok, await made.text());
+    }
+    await browse(async (page, { reported }) => {
+      await page.goto(`${origin}/browse/`);
+      await page.getByText("The rest needs a token").waitFor();
+      assert.deepEqual(await page.locator("[aria-label=Groups] li").allInnerTexts(), ["public"]);
+      await page.locator("[role=treeitem]", { hasText: "public" }).waitFor();
+      assert.equal(await page.locator("form.token").count(), 0);
+      await page.locator("[aria-label=Groups] a", { hasText: "public" }).click();
+      await page.getByRole("link", { name: "a", exact: true }).first().click();
+      await page.waitForSelector("canvas.plot");
+      await settled(page);
+      assert.equal(await page.locator("form.token").count(), 0);
+      await page.goto(`${origin}/browse/hidden/c`);
+      await page.getByText("This needs a token").waitFor();
+      await page.goto(`${origin}/browse/`);
+      await page.getByRole("button", { name: "Enter a token" }).click();
+      await page.getByLabel("Token", { exact: true }).fill(token);
+      await page.keyboard.press("Enter");
+      await page.locator("[aria-label=Groups] li", { hasText: "hidden" }).waitFor();
+      assert.ok(reported.every((text) => /401/.test(text)), String(reported));
+      reported.length = 0;
+    });
+  },
+
   // The programs of "Use it" and of "Export", as JSON, for others to run.
   async snippets() {
     await climate();

@@ -182,12 +182,24 @@ fn token_is_asked_for_once_and_links_need_none() {
     check(&server, "token", &[&token, link.strip_prefix(&url).unwrap()]);
 }
 
+#[test]
+fn visitor_sees_what_everybody_may_read() {
+    let dir = TempDir::new().unwrap();
+    let (server, token) = open_to(dir.path(), "read:public/");
+    check(&server, "visitor", &[&token]);
+}
+
 /// A server that asks for a token, and one.
 fn closed(dir: &Path) -> (Server, String) {
+    open_to(dir, "none")
+}
+
+/// A server on which callers without a token have these rights, and a token.
+fn open_to(dir: &Path, anonymous: &str) -> (Server, String) {
     let access = dir.join("access");
     let access = access.to_str().unwrap();
     let token = output(&["token", "create", "--access", access, "--name", "page", "--allow", "write:/"], None);
-    let server = Launch::of("memory:").arg("--access").arg(access).arg("--anonymous").arg("none").start();
+    let server = Launch::of("memory:").arg("--access").arg(access).arg("--anonymous").arg(anonymous).start();
     (server, token)
 }
 

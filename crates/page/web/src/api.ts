@@ -86,8 +86,11 @@ async function problem(response: Response): Promise<Problem> {
   return new Problem(response.status, kind, text("title") || `Status ${response.status}`, text("detail"), found);
 }
 
+/** What is done where a token is needed and there is none: it is asked for, or the request fails. */
+type WithoutToken = "ask" | "fail";
+
 /** Sends a request until it is answered: waits for a server that went away, and asks for a token that is missing. */
-export async function request(url: string, accept: string, signal?: AbortSignal, method = "GET"): Promise<Response> {
+export async function request(url: string, accept: string, signal?: AbortSignal, method = "GET", withoutToken: WithoutToken = "ask"): Promise<Response> {
   let broken = 0;
   for (let attempt = 0; ; attempt++) {
     const headers: Record<string, string> = { Accept: accept };
@@ -111,7 +114,7 @@ export async function request(url: string, accept: string, signal?: AbortSignal,
     unreachable.set(false);
     if (response.ok) return response;
     const error = await problem(response);
-    if (error.status === 401 && !IS_SHARED) {
+    if (error.status === 401 && !IS_SHARED && (bearer || withoutToken === "ask")) {
       // Another request may have got a new token meanwhile.
       if (token() === bearer) {
         forgetToken();
@@ -127,9 +130,9 @@ export async function request(url: string, accept: string, signal?: AbortSignal,
   }
 }
 
-/** A node, and one page of its members. */
+/** A node, and one page of its members; without a token what everybody may read. */
 export async function members(path: string, cursor: string | null, signal?: AbortSignal): Promise<Page> {
-  return described(await request(membersUrl(path, cursor), "application/json", signal));
+  return described(await request(membersUrl(path, cursor), "application/json", signal, "GET", "fail"));
 }
 
 const membersUrl = (path: string, cursor: string | null) => `${nodeUrl(path)}?include=source&limit=${PAGE_SIZE}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""}`;
@@ -176,7 +179,7 @@ export async function hidden(path: string, cursor: string | null): Promise<Hidde
 /** The names directly below a prefix: the way to what a caller may read, where `/node` is forbidden. */
 export async function prefixes(path: string, signal?: AbortSignal): Promise<string[]> {
   const inner = encodePath(path);
-  const response = await request(`${API}/store/${inner ? `${inner}/` : ""}?list=dir`, "application/json", signal);
+  const response = await request(`${API}/store/${inner ? `${inner}/` : ""}?list=dir`, "application/json", signal, "GET", "fail");
   const body = parse(await response.text());
   const listed = isObject(body) && Array.isArray(body["prefixes"]) ? body["prefixes"] : [];
   return listed.filter((name): name is string => typeof name === "string").map((name) => name.replace(/\/$/, "").split("/").pop() ?? name);

@@ -6,6 +6,7 @@ import { isObject, type Json } from "./json";
 import { group, more } from "./members";
 import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
+import { askForToken, IS_SHARED, token } from "./session";
 import { snippets } from "./snippets";
 
 const SHOWN = 200;
@@ -44,7 +45,18 @@ export function GroupPage({ path }: { path: string }) {
             <Name text={title} />
           </p>
         )}
-        {!node && <p class="notice">You may not read this group itself, only what is below these names.</p>}
+        {!node && (
+          <div class="notice">
+            <p>{token() || IS_SHARED ? "You may not read this group itself, only what is below these names." : "Everybody may read what is below these names. The rest needs a token."}</p>
+            {!token() && !IS_SHARED && (
+              <p class="actions">
+                <button type="button" onClick={() => void askForToken("The rest needs a token.").then(() => location.reload())}>
+                  Enter a token
+                </button>
+              </p>
+            )}
+          </div>
+        )}
       </header>
       {broken > 0 && <Broken nodes={unreadable} count={broken} />}
       {other > 0 && <p class="notice">{integer(other)} members are of another dialect and are not listed here.</p>}

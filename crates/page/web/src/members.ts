@@ -3,7 +3,7 @@
 import * as api from "./api";
 import { isObject } from "./json";
 import { describe, dialectOf, join, nameOf, type GroupNode, type Node } from "./node";
-import { Cell } from "./session";
+import { askForToken, Cell } from "./session";
 
 export interface Group {
   /** `null` where the caller may only pass through. */
@@ -110,8 +110,16 @@ export async function more(path: string): Promise<void> {
       dialect: page.dialect || dialectOf(page.node),
     });
   } catch (error) {
-    const passing = error instanceof api.Problem && error.status === 403 ? await way(path) : null;
-    cell.set(passing ?? { ...cell.value, isLoading: false, error: error as Error });
+    const status = error instanceof api.Problem ? error.status : 0;
+    const passing = status === 403 || status === 401 ? await way(path) : null;
+    if (status !== 401 || passing?.members.length) {
+      cell.set(passing ?? { ...cell.value, isLoading: false, error: error as Error });
+      return;
+    }
+    await askForToken("This needs a token.");
+    cell.set({ ...cell.value, isLoading: false });
+    if (cell.value.cursor === null) reload(path);
+    else await more(path);
   }
 }
 
