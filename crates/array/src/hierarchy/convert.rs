@@ -105,6 +105,10 @@ async fn shrunk_arrays(
     to: Dialect,
     change_set: &mut ChangeSet,
 ) -> Result<Vec<ShrinkIntent>, NodeError> {
+    // The first record of a key counts, and what is resolved now may be newer than the tree.
+    for (key, version) in top.all().iter().flat_map(|node| &node.own.0) {
+        change_set.record_read(key, *version);
+    }
     let mut shrunk = Vec::new();
     for node in top.readable() {
         let NodeModel::Array(model) = read_model(node)? else { continue };
