@@ -2,15 +2,12 @@
 
 use base64::Engine;
 use zarrd_meta::{
-    ArrayModel, BoundedTimes, Dialect,
+    ArrayModel, Dialect,
     data_type::Number,
     json::{Json, Kind},
 };
 
-use crate::{
-    error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES},
-    time::units::is_since,
-};
+use crate::error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
 
 const FILL_VALUE: &str = "_FillValue";
 const MISSING_VALUE: &str = "missing_value";
@@ -32,13 +29,6 @@ pub fn is_undecoded(model: &ArrayModel) -> bool {
         let scalars = read_scalars(attributes, name);
         !scalars.is_ok_and(|scalars| scalars.iter().all(|scalar| is_nan(scalar, name, data_type.number(), *dialect)))
     })
-}
-
-/// The attributes that times share with their bounds, if `bounds` names an array; `None` if these are no times.
-pub fn bounded_times(attributes: &Json, bounds: &str) -> Option<BoundedTimes> {
-    let text = |name| attribute(attributes, name).ok().flatten().and_then(|value| value.to_text());
-    let units = text("units").filter(|units| is_since(units))?;
-    (text("bounds")?.trim() == bounds).then(|| BoundedTimes { units, calendar: text("calendar") })
 }
 
 /// A JSON value, as Python reads it.
@@ -160,7 +150,7 @@ impl FillValues {
 }
 
 /// An attribute, or the error that it is too large.
-fn attribute(attributes: &Json, name: &'static str) -> Result<Option<Json>, CfError> {
+pub(crate) fn attribute(attributes: &Json, name: &'static str) -> Result<Option<Json>, CfError> {
     let value = attributes.get(name).filter(|value| !value.is_null());
     match value.as_ref().map(|value| value.as_bytes().len()) {
         Some(size) if size > MAX_ATTRIBUTE_SIZE => Err(CfError::AttributeTooLarge { attribute: name, size }),

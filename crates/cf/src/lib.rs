@@ -17,6 +17,7 @@
 //! Attributes, elements and labels are untrusted: their sizes and numbers are checked before they are looped over.
 
 mod attributes;
+mod bounds;
 mod decoding;
 mod error;
 mod kernel;
@@ -25,7 +26,8 @@ mod moments;
 mod plan;
 mod time;
 
-pub use attributes::{bounded_times, is_undecoded};
+pub use attributes::is_undecoded;
+pub use bounds::bounded_times;
 pub use decoding::Decoding;
 pub use error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};
 pub use label::{

@@ -79,8 +79,9 @@ def check_steps(found, observed):
     return steps
 
 
-def poll(how, url, path, stop, results):
-    """Reads the array until it is stopped; returns the number of reads, and of different observed shapes."""
+def poll(how, url, path, stop, results, began, grew):
+    """Reads the array until it is stopped; returns the number of reads, and of different observed shapes. Tells when
+    it has read it once, and when it has seen it grow."""
     warnings.simplefilter("ignore")
     api, observed, reads, shapes = Api(url), 0, 0, set()
     try:
@@ -98,9 +99,13 @@ def poll(how, url, path, stop, results):
             observed = check_steps(found, observed)
             shapes.add(observed)
             reads += 1
+            began.set()
+            if len(shapes) > 1:
+                grew.set()
         results.put((how, reads, len(shapes), None))
     except BaseException as error:
         results.put((how, reads, len(shapes), f"{type(error).__name__}: {error}"))
+        began.set(), grew.set()
 
 
 def append_all(api, path, start, stop):
@@ -125,11 +130,15 @@ def run(url, format, steps):
     context = multiprocessing.get_context("spawn")
     stop, results = context.Event(), context.Queue()
     ways = ["api", "zarr", "xarray", "xarray, consolidated"]
-    pollers = [context.Process(target=poll, args=(how, url, path, stop, results)) for how in ways]
+    began, grew = [context.Event() for _ in ways], [context.Event() for _ in ways]
+    pollers = [context.Process(target=poll, args=(how, url, path, stop, results, *told)) for how, *told in zip(ways, began, grew)]
     for poller in pollers:
         poller.start()
+    # However busy the machine is, each has read the array before it grows, and afterwards.
     try:
+        assert all(event.wait(300) for event in began), "a reader does not begin"
         append_all(api, path, FIRST, FIRST + steps)
+        assert all(event.wait(300) for event in grew), "a reader does not see what was appended"
     finally:
         stop.set()
     results = [results.get(timeout=120) for _ in pollers]
