@@ -42,6 +42,7 @@ mod request_logs;
 mod rights;
 mod statuses;
 mod store_errors;
+mod time_bounds;
 mod tls;
 mod value_reads;
 mod value_writes;
