@@ -32,6 +32,7 @@ use crate::{
     purpose::{Purpose, VersionSource},
     result_cache::ResultCache,
     rights::NodeRights,
+    unavailable_mounts::UnavailableMounts,
 };
 
 /// The number of steps up to which a job is small: some threads are reserved for small jobs, and all others have a low
@@ -91,6 +92,8 @@ pub(crate) struct Context {
     pub(crate) removed_copies: RemovedCopies,
     /// Commits of writers that update the same consolidated metadata.
     pub(crate) shared_commits: Arc<SharedCommits>,
+    /// The mounted stores that failed lately.
+    pub(crate) unavailable: Arc<UnavailableMounts>,
     memory: MemoryBudget,
     /// The permits of jobs on the blocking pool.
     threads: Arc<PartitionedPool>,
@@ -125,6 +128,7 @@ impl Context {
             array_locks: Arc::default(),
             removed_copies: RemovedCopies::default(),
             shared_commits: Arc::default(),
+            unavailable: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
             // Two for each core, so that none is idle while a permit passes from one job to the next.
             threads: Arc::new(PartitionedPool::new((cores as u64).saturating_mul(2), 1)),

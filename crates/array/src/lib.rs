@@ -53,6 +53,7 @@ mod result;
 mod result_cache;
 mod retry;
 mod rights;
+mod unavailable_mounts;
 mod work;
 mod write;
 

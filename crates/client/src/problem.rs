@@ -100,7 +100,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
         | ProblemType::Internal
-        | ProblemType::StoreFailed => remote(),
+        | ProblemType::StoreFailed
+        | ProblemType::StoreTimeout => remote(),
         // These concern nodes and elements, not keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter

@@ -172,6 +172,9 @@ pub enum BackendErrorKind {
     /// succeed.
     #[error("the connection to the store failed")]
     Connection,
+    /// The store did not answer within the time that its answer is waited for. A retry can succeed.
+    #[error("the store did not answer in time")]
+    Timeout,
     /// The store sent a response that violates its protocol.
     #[error("the store sent an invalid response")]
     InvalidResponse,

@@ -91,7 +91,7 @@ pub use keyed::Keyed;
 pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use meta::ValueMeta;
-pub use mounts::{MountFailure, MountName, MountNameError, Mounts};
+pub use mounts::{MAX_MOUNT_WAIT, MountFailure, MountName, MountNameError, Mounts};
 pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
 pub use recheck::{Recheck, RecheckError};

@@ -20,7 +20,7 @@ use super::{
     options::{CreateOptions, CreateOutcome, DescribedNode},
     patch,
     walk::{
-        mode::{Below, DialectMode, WalkOptions},
+        mode::{Below, DialectMode, FailedMounts, WalkOptions},
         walker::{Walk, walk},
     },
 };
@@ -51,7 +51,8 @@ impl Hierarchies {
         mapped: Option<Dialect>,
     ) -> Result<DescribedNode, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
-        let options = WalkOptions { mode, below: Below::Copies, ..WalkOptions::new(depth) };
+        let options =
+            WalkOptions { mode, below: Below::Copies, failed_mounts: FailedMounts::Broken, ..WalkOptions::new(depth) };
         let walk = walk(&self.0, path, dialect, options).await?;
         describe(&self.0, walk, mapped).await
     }

@@ -179,7 +179,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::LossyConversion
             | ProblemType::Unconvertible
             | ProblemType::Internal
-            | ProblemType::StoreFailed,
+            | ProblemType::StoreFailed
+            | ProblemType::StoreTimeout,
             _,
         ) => remote(),
     }

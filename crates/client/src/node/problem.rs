@@ -133,7 +133,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
             | ProblemType::UnencodableChunk
             | ProblemType::UndecodableChunk
             | ProblemType::Internal
-            | ProblemType::StoreFailed,
+            | ProblemType::StoreFailed
+            | ProblemType::StoreTimeout,
             _,
         ) => RemoteError::from_problem(response, kind, detail).into(),
     }

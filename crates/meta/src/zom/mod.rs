@@ -118,6 +118,10 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// The maximum number of nodes in a ZOM.
 pub const MAX_NODES: usize = 100_000;
 
+/// The member of the topmost group that lists children of another dialect, `{"must_understand": false, "nodes": […]}`.
+/// A server adds it to what it answers; [`Zom::parse`] drops it, so that an answer can be declared again.
+pub const OTHER_DIALECTS: &str = "other_dialects";
+
 impl ZomFormat {
     /// The format for the hierarchies of a dialect.
     pub fn for_dialect(dialect: Dialect) -> Self {
@@ -193,6 +197,16 @@ impl Node {
     /// Renders a stored array.
     pub fn from_array(model: &ArrayModel) -> Self {
         Self::Array(node_document(model.dialect, &model.document, &model.attributes))
+    }
+
+    /// Adds a [listing](OTHER_DIALECTS) of children of another dialect to a group that has no member of this name.
+    pub fn list_other_dialects(&mut self, nodes: serde_json::Value) {
+        if let Self::Group(group) = self
+            && group.document.get(OTHER_DIALECTS).is_none()
+        {
+            let listing = json!({"must_understand": false, "nodes": nodes});
+            group.document = group.document.with(OTHER_DIALECTS, Change::Set(listing));
+        }
     }
 
     /// Renders a stored group with unspecified members.

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, Violation, Zom, ZomError, ZomFormat, aliases, members,
-    with_attributes,
+    Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, OTHER_DIALECTS, Violation, Zom, ZomError, ZomFormat, aliases,
+    members, with_attributes,
 };
 use crate::{
     Dialect,
@@ -36,7 +36,7 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
         let reason = format!("has more than {MAX_DOCUMENT_SIZE} bytes");
         return Err(ZomError::Invalid { violations: vec![Violation { pointer: String::new(), reason }] });
     }
-    let json = Json::parse(json).map_err(ZomError::NotJson)?;
+    let json = without_listing(Json::parse(json).map_err(ZomError::NotJson)?);
     let mut reader = Reader::default();
     let zom = match format(&json) {
         Ok(format) => reader.node(&json, format)?.map(|root| Zom { format, root }),
@@ -49,6 +49,14 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
         Some(zom) if reader.violations.is_empty() => Ok(zom),
         _ => Err(ZomError::Invalid { violations: reader.violations }),
     }
+}
+
+/// A hierarchy without the listing of children of another dialect that a server has added.
+fn without_listing(root: Json) -> Json {
+    let is_listing = root.get(OTHER_DIALECTS).is_some_and(|listing| {
+        listing.get("must_understand").is_some_and(|must| must == json!(false)) && listing.get("nodes").is_some()
+    });
+    if is_listing { root.without(OTHER_DIALECTS) } else { root }
 }
 
 /// The format of the topmost node; or the name of the member that does not determine it, and the reason.

@@ -226,6 +226,7 @@ impl ApiError {
         let (kind, headers) = match class {
             _ if members.key.is_none() && members.prefix.is_none() => (ProblemType::Internal, Vec::new()),
             BackendErrorKind::Connection => (ProblemType::StoreUnavailable, vec![(RETRY_AFTER, HeaderValue::from(1))]),
+            BackendErrorKind::Timeout => (ProblemType::StoreTimeout, Vec::new()),
             _ => (ProblemType::StoreFailed, Vec::new()),
         };
         let problem = match kind {

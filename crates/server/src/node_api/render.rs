@@ -6,6 +6,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
+use serde_json::json;
 use zarrd_array::{DescribedNode, Permit, undecoded};
 use zarrd_meta::{Dialect, NodePath, zom::Node};
 use zarrd_operations::{Depth, LinkTarget, NodeInfo};
@@ -111,7 +112,16 @@ impl NodeRenderer {
     }
 
     /// Returns the headers and the body, and the node, which holds the memory of the text.
-    async fn render(self, engine: &Engine, node: DescribedNode) -> Result<(DescribedNode, HeaderMap, Bytes), ApiError> {
+    async fn render(
+        self,
+        engine: &Engine,
+        mut node: DescribedNode,
+    ) -> Result<(DescribedNode, HeaderMap, Bytes), ApiError> {
+        // `source` lists them itself.
+        if self.include == Include::Nothing && !node.other_dialects.is_empty() {
+            let nodes = json!(node.other_dialects.iter().map(other_node).collect::<Vec<_>>());
+            node.info.zom.root.list_other_dialects(nodes);
+        }
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
@@ -173,8 +183,11 @@ impl NodeRenderer {
     }
 }
 
+fn other_node((path, dialect): &(NodePath, Dialect)) -> OtherNode {
+    OtherNode { path: path.to_string(), dialect: *dialect }
+}
+
 fn source(info: &NodeInfo) -> Source {
-    let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
     let link = |(link, target): &(zarrd_meta::extensions::Link, LinkTarget)| {
         let zarrd_meta::extensions::Link { extension, pointer, path } = link.clone();
         Link { extension, pointer, path, resolved: *target }
@@ -187,7 +200,7 @@ fn source(info: &NodeInfo) -> Source {
         dialect: info.dialect,
         path: info.path.to_string(),
         implicit: info.implicit,
-        other_dialects: info.other_dialects.iter().map(other).collect(),
+        other_dialects: info.other_dialects.iter().map(other_node).collect(),
         broken: info.broken.iter().map(broken).collect(),
         undecoded: undecoded(&info.path, &info.zom).iter().map(NodePath::to_string).collect(),
         losses: render_losses(&info.losses),

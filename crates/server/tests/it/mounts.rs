@@ -14,7 +14,7 @@ use zarrd_store::{
     BackendErrorKind, Guarantees, Keyed, MemoryStore, MountName, Mounts, Operation, SnapshotStore, StoreError,
     StoreWrapper,
 };
-use zarrd_wire::problem::ProblemType;
+use zarrd_wire::{node::Source, problem::ProblemType};
 
 const GROUP: &[u8] = br#"{"zarr_format": 3, "node_type": "group"}"#;
 
@@ -145,6 +145,88 @@ async fn a_failure_of_a_mount_names_it_and_leaves_the_others() {
     }
     server.get("/store/k", &[]).await.problem(ProblemType::NoSuchKey);
     assert_eq!(server.request(Method::PUT, "/store/k", &[], "1").await.status, StatusCode::CREATED);
+}
+
+/// A store that never answers.
+struct Silent(MemoryStore);
+
+#[async_trait]
+impl StoreWrapper for Silent {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    async fn before(&self, _operation: Operation<'_>) -> Result<(), StoreError> {
+        std::future::pending().await
+    }
+}
+
+/// A server with mounts that fail beside one that works, and an array of its own.
+async fn serve_beside_failing_mounts() -> TestServer {
+    let [root, lab] = [(); 2].map(|()| MemoryStore::new());
+    let filled = TestServer::over(Arc::new(root.clone()), Settings::default());
+    v3(&filled, "own", json!("uint8"), &[4], &[2], json!(9)).await;
+    let filled = TestServer::over(Arc::new(lab.clone()), Settings::default());
+    v3(&filled, "a", json!("uint8"), &[4], &[2], json!(9)).await;
+    let mounts: [(&str, Arc<dyn SnapshotStore>); 4] = [
+        ("down", Arc::new(Keyed::new(Unreachable(MemoryStore::new()), Guarantees::READ_ONLY))),
+        ("lab", Arc::new(Keyed::new(lab, Guarantees::READ_ONLY))),
+        ("silent", Arc::new(Keyed::new(Silent(MemoryStore::new()), Guarantees::READ_ONLY))),
+        ("slow", Arc::new(Keyed::new(Silent(MemoryStore::new()), Guarantees::READ_ONLY))),
+    ];
+    let mounts = mounts.into_iter().map(|(name, store)| (name.parse::<MountName>().unwrap(), store)).collect();
+    let served = Mounts::new("test", Arc::new(root.clone()).into(), mounts).served();
+    TestServer { router: router(App::new(served, Settings::default())), store: Arc::new(root) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trees_of_the_root_mark_mounts_that_fail_or_do_not_answer() {
+    let server = serve_beside_failing_mounts().await;
+    for target in ["/node/?depth=all", "/node/", "/node/?limit=10", "/node/?limit=1", "/node/?as=v3"] {
+        let begun = tokio::time::Instant::now();
+        let answer = server.get(target, &[]).await;
+        assert_eq!(answer.status, StatusCode::OK, "{target}: {answer:?}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(21), "{target}: {:?}", begun.elapsed());
+        if target.ends_with("limit=1") {
+            continue;
+        }
+        let members = answer.json()["members"].clone();
+        let names: Vec<&String> = members.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["lab", "own"], "{target}");
+        assert_eq!(answer.header("zarr-broken"), "3", "{target}");
+    }
+    let begun = tokio::time::Instant::now();
+    let source: Source = serde_json::from_slice(&server.get("/node/?include=source", &[]).await.body).unwrap();
+    let broken: Vec<_> = source.broken.iter().map(|node| (node.path.as_str(), node.problem.reason.as_str())).collect();
+    let silent = "unavailable: the store did not answer in time";
+    let down = "unavailable: the connection to the store failed";
+    assert_eq!(broken, [("/down", down), ("/silent", silent), ("/slow", silent)]);
+    // A mount that failed is not waited for again at once.
+    assert_eq!(begun.elapsed(), std::time::Duration::ZERO);
+    // What changes the root, or compares with it, does not pass over a mount.
+    let declared = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
+    let answer = server.json(Method::POST, "/node/?validate", &declared).await;
+    assert!(answer.status.is_server_error(), "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_of_a_mount_that_does_not_answer_ends_in_time() {
+    let server = serve_beside_failing_mounts().await;
+    for target in ["/store/silent/?list=dir", "/store/silent/a/?list=keys", "/store/?list=keys"] {
+        let begun = tokio::time::Instant::now();
+        let answer = server.get(target, &[("accept", "application/json")]).await;
+        if target == "/store/?list=keys" {
+            answer.problem(ProblemType::StoreUnavailable);
+            continue;
+        }
+        let problem = answer.problem(ProblemType::StoreTimeout);
+        assert_eq!(problem.members.prefix.as_deref(), Some("silent/"), "{target}");
+        assert_eq!(begun.elapsed().as_secs(), 10, "{target}");
+    }
+    let listed = server.get("/store/", &[("accept", "application/json")]).await.json();
+    assert_eq!(listed["prefixes"], json!(["down/", "lab/", "own/", "silent/", "slow/"]), "{listed}");
 }
 
 #[tokio::test]

@@ -91,14 +91,40 @@ async fn include_source_adds_origin() {
     let answer = server.get("/node/g?include=source", &[]).await;
     let source: Source = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!((source.dialect.name(), source.path.as_str(), source.implicit), ("v2", "/g", false));
-    assert_eq!(answer.json()["node"], server.get("/node/g", &[]).await.json());
+    let mut alone = server.get("/node/g", &[]).await.json();
+    let listed = alone.as_object_mut().unwrap().remove("other_dialects").unwrap();
+    assert_eq!(listed, json!({"must_understand": false, "nodes": [{"path": "/g/new", "dialect": "v3"}]}));
+    assert_eq!(answer.json()["node"], alone);
     let other: Vec<_> = source.other_dialects.iter().map(|other| (other.path.as_str(), other.dialect.name())).collect();
     assert_eq!(other, [("/g/new", "v3")]);
     assert!(source.losses.is_empty() && source.links.is_empty());
     let root: Source = serde_json::from_slice(&server.get("/node?include=source", &[]).await.body).unwrap();
     assert!(root.implicit);
     let flat = server.get("/node/g?include=source&flat", &[]).await.json();
-    assert_eq!(flat["node"], server.get("/node/g?flat", &[]).await.json());
+    let mut alone = server.get("/node/g?flat", &[]).await.json();
+    assert_eq!(alone[""].as_object_mut().unwrap().remove("other_dialects").unwrap(), listed);
+    assert_eq!(flat["node"], alone);
+}
+
+/// What a group is answered as can be declared again: the listing of children of another dialect is no part of it.
+#[tokio::test]
+async fn an_answer_that_lists_other_dialects_can_be_declared() {
+    let server = matrix_server().await;
+    put(&server, "g/new/zarr.json", v3_array("uint8", &[1], &[1]).to_string().into_bytes()).await;
+    let answer = server.get("/node/g?depth=all", &[]).await.json();
+    assert_eq!(answer["other_dialects"]["nodes"][0]["path"], "/g/new");
+    let created = server.json(Method::PUT, "/node/copy", &answer).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{created:?}");
+    let copied = server.get("/node/copy?depth=all", &[]).await;
+    let mut declared = answer;
+    declared.as_object_mut().unwrap().remove("other_dialects");
+    declared["members"]["old"]["dimension_separator"] = json!(".");
+    assert_eq!((copied.json(), copied.header("zarr-other-dialects")), (declared, ""));
+    assert!(!String::from_utf8_lossy(&server.value("copy/.zgroup").await.unwrap()).contains("other_dialects"));
+    // A member of this name that says something else is the group's own.
+    let own = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "other_dialects": {"must_understand": false, "mine": 1}});
+    assert_eq!(server.json(Method::PUT, "/node/own", &own).await.status, StatusCode::CREATED);
+    assert_eq!(server.get("/node/own", &[]).await.json()["other_dialects"], own["other_dialects"]);
 }
 
 #[tokio::test]

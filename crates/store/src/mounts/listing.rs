@@ -190,7 +190,7 @@ struct MountedPages<'s> {
 impl MountedPages<'_> {
     async fn peek(&mut self, mount: &Mount) -> Result<Option<Child>, StoreError> {
         loop {
-            let Some(child) = self.pages.peek().await.map_err(|error| mount.error(error))? else { return Ok(None) };
+            let Some(child) = mount.in_time(self.pages.peek()).await? else { return Ok(None) };
             match mount.child(child) {
                 Some(child) => return Ok(Some(child)),
                 // With the name of the mount it is too long for a key.
@@ -202,12 +202,12 @@ impl MountedPages<'_> {
 
 impl Mount {
     pub(super) async fn list_prefix(&self, below: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        let KeyPage { keys, cursor } = self.store.list_prefix(below, page).await.map_err(|error| self.error(error))?;
+        let KeyPage { keys, cursor } = self.in_time(self.store.list_prefix(below, page)).await?;
         Ok(KeyPage { keys: keys.into_iter().filter_map(|entry| self.entry(&entry)).collect(), cursor })
     }
 
     pub(super) async fn list_dir(&self, below: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        let found = self.store.list_dir(below, page).await.map_err(|error| self.error(error))?;
+        let found = self.in_time(self.store.list_dir(below, page)).await?;
         let DirPage { keys, prefixes, cursor } = found;
         let keys = keys.into_iter().filter_map(|entry| self.entry(&entry)).collect();
         let prefixes = prefixes.into_iter().filter_map(|prefix| self.outer_prefix(&prefix)).collect();

@@ -10,6 +10,11 @@
 //!
 //! A mount hides what the store at the root has under its name. Mounts are read-only; changes go to the store at the
 //! root, and one that names or covers a mount fails with [`StoreError::Unsupported`] before anything is changed.
+//!
+//! A step of a listing of a mount that takes longer than [`MAX_MOUNT_WAIT`] fails with [`BackendErrorKind::Timeout`],
+//! so that a store that does not answer holds up those who list all of them for no longer.
+//!
+//! [`BackendErrorKind::Timeout`]: crate::BackendErrorKind::Timeout
 
 mod listing;
 mod name;
@@ -23,7 +28,7 @@ use tokio::time::Instant;
 
 pub use self::{
     name::{MountName, MountNameError},
-    place::MountFailure,
+    place::{MAX_MOUNT_WAIT, MountFailure},
 };
 use self::{
     place::{Mount, Place, place_of_key},

@@ -1,10 +1,16 @@
 //! The store that has a key or prefix.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::TryStreamExt;
+use tokio::time::timeout;
 
-use crate::{BoxError, Conditions, GetResult, Guarantees, Key, Prefix, SnapshotStore, StoreError, Writes};
+use crate::{
+    BackendErrorKind, BoxError, Conditions, GetResult, Guarantees, Key, Prefix, SnapshotStore, StoreError, Writes,
+};
+
+/// The time within which a mounted store has to answer a step of a listing, and what trees across stores ask it.
+pub const MAX_MOUNT_WAIT: Duration = Duration::from_secs(10);
 
 /// A mounted store.
 pub(super) struct Mount {
@@ -31,7 +37,23 @@ pub struct MountFailure {
     source: BoxError,
 }
 
+/// No answer within [`MAX_MOUNT_WAIT`].
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", MAX_MOUNT_WAIT.as_secs())]
+struct NoAnswer;
+
 impl MountFailure {
+    /// The error of a mounted store that has not answered within [`MAX_MOUNT_WAIT`].
+    pub fn timed_out(prefix: &Prefix) -> StoreError {
+        let source = NoAnswer.into();
+        StoreError::backend(BackendErrorKind::Timeout, Self { prefix: prefix.clone(), source })
+    }
+
+    /// The error of the store.
+    pub fn cause(&self) -> &BoxError {
+        &self.source
+    }
+
     /// The prefix below which the store is mounted.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
@@ -55,6 +77,17 @@ impl Mount {
     /// The guarantees of the store, which is not written, below a prefix of it.
     pub(super) fn guarantees(&self, below: &Prefix) -> Guarantees {
         Guarantees { writes: Writes::None, conditions: Conditions::None, ..self.store.guarantees_below(below) }
+    }
+
+    /// Waits for an answer, at most [`MAX_MOUNT_WAIT`].
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match timeout(MAX_MOUNT_WAIT, answer).await {
+            Ok(answer) => answer.map_err(|error| self.error(error)),
+            Err(_) => Err(MountFailure::timed_out(&self.prefix)),
+        }
     }
 
     /// The error as users of all stores see it: with the keys that they use.

@@ -55,7 +55,7 @@ pub(super) async fn snapshot_of_places(
     let mut mounted = Vec::with_capacity(mounts.len());
     for (index, (mount, found)) in mounts.iter().zip(in_mount).enumerate() {
         let snapshot = match found {
-            true => Some(mount.store.snapshot_of(part(Some(index))).await.map_err(|error| mount.error(error))?),
+            true => Some(mount.in_time(mount.store.snapshot_of(part(Some(index)))).await?),
             false => None,
         };
         mounted.push(snapshot);

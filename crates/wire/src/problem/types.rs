@@ -216,6 +216,8 @@ problem_types! {
     /// A store that the server reads refused to answer, or answered what it must not; `key` names the value or prefix,
     /// and `prefix` the mount if it is not the store at the root. The log has the details under the request id.
     StoreFailed = "store-failed", BAD_GATEWAY, "Store failed";
+    /// A mounted store did not answer a step of a listing in time; `prefix` is its mount.
+    StoreTimeout = "store-timeout", GATEWAY_TIMEOUT, "Store timed out";
     /// The body has a transfer encoding other than `chunked`; `header` names the header.
     UnsupportedTransferEncoding = "unsupported-transfer-encoding", NOT_IMPLEMENTED, "Unsupported transfer encoding";
     /// The node needs a codec, an extension, a data type or another feature that this server does not support;

@@ -62,7 +62,7 @@ impl SnapshotReader<'_> {
         let mut unknown: Vec<&Prefix> =
             prefixes.iter().copied().filter(|prefix| self.scans.listed(prefix).is_none()).collect();
         if let [only] = unknown.as_slice() {
-            self.scans.scan(self.context, only, purpose).await?;
+            self.scan(only, purpose).await?;
             unknown.retain(|prefix| self.scans.listed(prefix).is_none());
         }
         let context = self.context;

@@ -10,6 +10,8 @@
 //! `multiscales` name; see [`named`]. Where consolidated metadata are trusted, nodes are taken from them; see
 //! [`copies`].
 //!
+//! A walk of the root of several stores leaves out those that fail or do not answer in time; see [`unavailable`].
+//!
 //! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
 //! snapshot, and everything that was listed is listed again.
 
@@ -26,5 +28,6 @@ pub(crate) mod scan;
 pub(crate) mod snapshot_reader;
 pub(crate) mod top;
 pub(crate) mod trusted;
+pub(crate) mod unavailable;
 pub(crate) mod unlisted;
 pub(crate) mod walker;

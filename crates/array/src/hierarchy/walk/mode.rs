@@ -13,6 +13,16 @@ pub(crate) struct WalkOptions {
     pub(crate) mode: DialectMode,
     pub(crate) top: Top,
     pub(crate) below: Below,
+    pub(crate) failed_mounts: FailedMounts,
+}
+
+/// The effect of a mounted store that fails, or does not answer in time, on a walk of the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailedMounts {
+    /// The walk fails.
+    Fail,
+    /// The mount is a broken node, and nothing below it is visited.
+    Broken,
 }
 
 /// The dialects of a group's members.
@@ -45,7 +55,13 @@ pub(crate) enum Below {
 impl WalkOptions {
     /// A walk over readable nodes of one dialect, by their own documents.
     pub(crate) fn new(depth: Depth) -> Self {
-        Self { depth, mode: DialectMode::Same, top: Top::Readable, below: Below::Documents }
+        Self {
+            depth,
+            mode: DialectMode::Same,
+            top: Top::Readable,
+            below: Below::Documents,
+            failed_mounts: FailedMounts::Fail,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use zarrd_store::{Cursor, Key, PageRequest, Prefix, StoreError};
 use super::{
     documents::{Check, Documents},
     listing::{Listed, PageReads, list},
-    mode::{DialectMode, WalkOptions, Window},
+    mode::{DialectMode, FailedMounts, WalkOptions, Window},
     walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) async fn walk_page(
     mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
-    let options = WalkOptions { mode, ..WalkOptions::new(Depth::Levels(1)) };
+    let options = WalkOptions { mode, failed_mounts: FailedMounts::Broken, ..WalkOptions::new(Depth::Levels(1)) };
     let mut walker = Walker::settled(context, path, dialect, options, Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
+use tokio::time::timeout;
 use zarrd_meta::{
     NodePath,
     documents::DocumentError,
@@ -11,7 +12,9 @@ use zarrd_meta::{
     zom::MAX_NODES,
 };
 use zarrd_operations::NodeRejection;
-use zarrd_store::{Key, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
+use zarrd_store::{
+    Key, MAX_MOUNT_WAIT, MountFailure, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
+};
 
 use super::{
     ahead::ReadAhead,
@@ -20,6 +23,7 @@ use super::{
     listing::{self, Listed, PageReads},
     named::NamedNodes,
     scan::{Purpose, Scans},
+    unavailable::LeftOut,
 };
 use crate::{
     context::Context,
@@ -78,6 +82,9 @@ pub(crate) struct SnapshotReader<'a> {
     pub(super) named: NamedNodes,
     /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
+    /// The prefixes of the mounts that a walk of the root may leave out, and those that it does leave out.
+    pub(super) mounts: Vec<Prefix>,
+    pub(super) left_out: LeftOut,
     /// The prefix of the topmost node.
     top: Prefix,
     /// The watermark of what is below it before anything was read; `None` if there is none.
@@ -106,6 +113,8 @@ impl<'a> SnapshotReader<'a> {
             scans: Scans::default(),
             named: NamedNodes::default(),
             pages: Vec::new(),
+            mounts: Vec::new(),
+            left_out: LeftOut::default(),
             top: Prefix::root(),
             watermark: None,
             entries: 0,
@@ -185,6 +194,9 @@ impl<'a> SnapshotReader<'a> {
             return keys;
         }
         let below = path.key_prefix();
+        if self.left_out.covers(&below) {
+            return Default::default();
+        }
         let has = match self.scans.documents(&below) {
             None if self.ahead.needs_only_v3(&below) => V3,
             None => ALL,
@@ -239,15 +251,30 @@ impl<'a> SnapshotReader<'a> {
         let mut values = Vec::with_capacity(keys.len());
         for batch in keys.chunks(CONCURRENT_REQUESTS) {
             let open = |key| {
-                let snapshot = &*snapshot;
-                async move {
+                let (snapshot, mount) = (&*snapshot, self.mounts.iter().find(|mount| mount.contains(key)));
+                let open = async move {
                     match snapshot.peek(key)? {
                         Peek::Known(None) => Ok::<_, StoreError>(None),
                         Peek::Known(Some(_)) | Peek::Unknown => snapshot.get(key, None).await,
                     }
+                };
+                async move {
+                    match mount {
+                        Some(mount) => {
+                            timeout(MAX_MOUNT_WAIT, open).await.map_err(|_| MountFailure::timed_out(mount))?
+                        }
+                        None => open.await,
+                    }
                 }
             };
-            let opened = self.context.run_lookups(keys.len(), try_join_all(batch.iter().map(open))).await??;
+            let opened = match self.mounts.is_empty() {
+                true => self.context.run_lookups(keys.len(), try_join_all(batch.iter().map(open))).await??,
+                false => {
+                    let all = self.context.run_lookups(keys.len(), join_all(batch.iter().map(open))).await?;
+                    self.note_failures(&all);
+                    all.into_iter().collect::<Result<_, _>>()?
+                }
+            };
             let metas: Vec<_> = opened.iter().map(|value| value.as_ref().map(|value| value.meta)).collect();
             let pending = self.note(batch.iter().zip(metas));
             self.reserve(pending).await?;
@@ -343,6 +370,9 @@ impl<'a> SnapshotReader<'a> {
 
     /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+        if self.left_out.covers(prefix.as_str()) {
+            return Ok(Listed { prefixes: Vec::new(), keys: Vec::new() });
+        }
         let rest = MAX_LISTED.saturating_sub(self.entries);
         if let Some(prefixes) = self.copies.names(prefix) {
             return self.count(Listed { prefixes, keys: Vec::new() }, rest);
@@ -360,7 +390,7 @@ impl<'a> SnapshotReader<'a> {
         }
         let mut scanned = self.scans.listed(prefix);
         if scanned.is_none() && !self.ahead.has_listed(prefix) {
-            self.scans.scan(self.context, prefix, purpose).await?;
+            self.scan(prefix, purpose).await?;
             scanned = self.scans.listed(prefix);
         }
         let listed = match scanned {
@@ -376,6 +406,15 @@ impl<'a> SnapshotReader<'a> {
             }
         };
         self.count(listed, rest)
+    }
+
+    /// Scans the keys below a prefix. Below the root of several stores these are asked one by one instead, so that each
+    /// is known by its failure.
+    pub(super) async fn scan(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
+        match prefix.is_root() && !self.mounts.is_empty() {
+            true => Ok(()),
+            false => self.scans.scan(self.context, prefix, purpose).await,
+        }
     }
 
     /// Counts the entries of a listing. Fails if there are more than `rest`.

@@ -18,9 +18,10 @@ use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
 
 use super::{
     documents::{Check, Documents},
-    mode::{Below, DialectMode, MAX_LEVELS, Top, WalkOptions, Window},
+    mode::{Below, DialectMode, FailedMounts, MAX_LEVELS, Top, WalkOptions, Window},
     scan::Purpose,
     snapshot_reader::SnapshotReader,
+    unavailable::LeftOut,
 };
 use crate::{
     context::Context,
@@ -139,34 +140,40 @@ impl<'a> Walker<'a> {
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let begun = Instant::now();
+        let leaves_out = path.is_root() && options.failed_mounts == FailedMounts::Broken;
+        let mut left_out = if leaves_out { LeftOut::of(&context.unavailable) } else { LeftOut::default() };
         let (mut attempts, mut expected) = (0, 0);
         while attempts < MAX_ATTEMPTS {
             let mut walker = Self::begin(context, path, options).await?;
             walker.window = window.cloned();
             walker.reader.expected = expected;
-            if let Err(error) = walker.run(path, dialect).await {
+            if leaves_out {
+                walker.reader.leave_out_failed_mounts(left_out.clone());
+            }
+            let walked = match walker.run(path, dialect).await {
+                Ok(()) => walker.reader.validate().await,
+                Err(error) => Err(error),
+            };
+            match walked {
+                Ok(true) => return Ok(walker),
+                Ok(false) => attempts += 1,
+                Err(error) if leaves_out && left_out.add(&error, &context.unavailable) => {}
                 // Another program changed a document while it was read.
-                if error.is_changed() {
+                Err(error) if error.is_changed() => {
                     attempts += 1;
-                    if attempts < MAX_ATTEMPTS && begun.elapsed() < MAX_READ_TIME {
-                        continue;
+                    if attempts == MAX_ATTEMPTS || begun.elapsed() >= MAX_READ_TIME {
+                        return Err(error);
                     }
-                    return Err(error);
                 }
                 // The walk releases its memory and waits for more at once; as it doubles each time, that ends.
-                expected = walker.reader.better_expectation(&error).ok_or(error)?;
-                continue;
+                Err(error) => expected = walker.reader.better_expectation(&error).ok_or(error)?,
             }
-            if walker.reader.validate().await? {
-                return Ok(walker);
-            }
-            attempts += 1;
         }
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
     async fn begin(context: &'a Context, path: &NodePath, options: WalkOptions) -> Result<Self, NodeError> {
-        let WalkOptions { depth, mode, top, below } = options;
+        let WalkOptions { depth, mode, top, below, failed_mounts: _ } = options;
         let reader = SnapshotReader::begin(context, path).await?;
         Ok(Self {
             context,
@@ -264,6 +271,9 @@ impl<'a> Walker<'a> {
         level: u32,
         mut documents: Documents,
     ) -> Result<(), NodeError> {
+        if let Some(unavailable) = self.reader.left_out.node(path) {
+            return self.push(unavailable, parent, level, &[]);
+        }
         let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
         let has = documents.dialects();
         let dialect = match self.mode {
@@ -298,6 +308,7 @@ impl<'a> Walker<'a> {
     }
 
     fn push_other(&mut self, path: &NodePath, dialect: Dialect) -> Result<(), NodeError> {
+        self.check_count()?;
         self.other.push((path.clone(), dialect));
         Ok(())
     }
@@ -370,15 +381,21 @@ impl<'a> Walker<'a> {
         level: u32,
         reserved: &'static [&'static str],
     ) -> Result<(), NodeError> {
-        if self.items.len() >= MAX_NODES {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
-        }
+        self.check_count()?;
         match branch.stored.is_identical(&self.last) {
             true => branch.stored = self.last.clone(),
             false => self.last = branch.stored.clone(),
         }
         self.items.push(WalkItem::new(branch, Some(parent), level, reserved));
         Ok(())
+    }
+
+    /// Checks that another node may be visited.
+    fn check_count(&self) -> Result<(), NodeError> {
+        match self.items.len().saturating_add(self.other.len()) {
+            ..MAX_NODES => Ok(()),
+            _ => Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 })),
+        }
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
