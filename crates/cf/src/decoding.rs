@@ -157,6 +157,10 @@ impl Decoding {
             Output::Float64 => number_type(Number::Float64),
             Output::Int64 => number_type(Number::Int64),
             Output::Bool => number_type(Number::Bool),
+            // All of one precision: pandas refuses columns in which some times have a fraction.
+            Output::Moments(units) if !number.is_float() && !scaled && units.counts_seconds() => {
+                Some(DataType::moments_of_whole_seconds())
+            }
             Output::Moments(_) => time_type("numpy.datetime64", "ns"),
             Output::Durations { result, .. } => time_type("numpy.timedelta64", unit_name(*result)),
             Output::CalendarMoments(_) => time_type("numpy.datetime64", "us"),

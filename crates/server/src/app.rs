@@ -9,7 +9,7 @@ use zarrd_store::{Prefix, ServedStore, SnapshotStore, StoreError, TransactionalS
 
 use crate::{
     authorization::AnonymousPrincipals, listing_permits::ListingPermits, metrics::Metrics, request_id::RequestIds,
-    request_log::RequestLogs, settings::Settings,
+    request_log::RequestLogs, settings::Settings, store_totals::StoreTotals,
 };
 
 /// A store, its engine and the settings by which it is served. Clones share one state.
@@ -25,6 +25,7 @@ struct Inner {
     metrics: Metrics,
     request_ids: RequestIds,
     listing_permits: ListingPermits,
+    store_totals: StoreTotals,
 }
 
 impl App {
@@ -45,6 +46,7 @@ impl App {
             logs,
             request_ids: RequestIds::new(),
             listing_permits: ListingPermits::new(&**store.reads()),
+            store_totals: StoreTotals::default(),
             store,
             settings,
         }))
@@ -92,6 +94,10 @@ impl App {
     /// Waits for the right to read one batch of a listing of a prefix.
     pub(crate) async fn listing_permit(&self, prefix: &Prefix) -> Option<SemaphorePermit<'_>> {
         self.0.listing_permits.acquire(prefix).await
+    }
+
+    pub(crate) fn store_totals(&self) -> &StoreTotals {
+        &self.0.store_totals
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

@@ -75,6 +75,7 @@ mod routes;
 mod serve;
 mod settings;
 mod store_api;
+mod store_totals;
 
 pub use app::App;
 pub use authorization::{AccessPolicy, AnonymousAccess, DirectorySlot, MetricsAccess};

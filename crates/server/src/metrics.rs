@@ -9,6 +9,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, text},
@@ -24,7 +25,7 @@ use prometheus_client::{
 use zarrd_array::{Arrays, Usage};
 use zarrd_store::{WaitTimes, WaitTotals};
 
-use crate::request_log::RequestLogs;
+use crate::{request_log::RequestLogs, store_totals::Totals};
 
 /// The server's metrics.
 pub(crate) struct Metrics {
@@ -55,6 +56,18 @@ struct Instruments {
     cache_used: Gauge<i64, AtomicI64>,
     result_cache_capacity: Gauge<i64, AtomicI64>,
     result_cache_used: Gauge<i64, AtomicI64>,
+    store: StoreGauges,
+}
+
+/// The values of the store at the last request for metrics, as far as they are known.
+#[derive(Clone, Debug, Default)]
+struct StoreGauges(Arc<Mutex<StoreValues>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct StoreValues {
+    totals: Option<Totals>,
+    /// The free bytes of its file system.
+    free: Option<u64>,
 }
 
 /// The times that requests waited in queues, by the queue's name.
@@ -107,6 +120,7 @@ impl Metrics {
             cache_used: Gauge::default(),
             result_cache_capacity: Gauge::default(),
             result_cache_used: Gauge::default(),
+            store: StoreGauges::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
         registry.register("http_requests", "Requests by route, method and status", instruments.requests.clone());
@@ -149,6 +163,7 @@ impl Metrics {
         let dropped = logs.dropped().clone();
         registry.register("log_lines_dropped", "Lines of the access log and the audit log that were lost", dropped);
         registry.register_collector(Box::new(QueueWaits(queues)));
+        registry.register_collector(Box::new(instruments.store.clone()));
         Self { registry, instruments: Arc::new(instruments) }
     }
 
@@ -185,6 +200,11 @@ impl Metrics {
         self.instruments.cached.inc_by(stats.cached);
     }
 
+    /// Sets the values of the store, and the free bytes of its file system.
+    pub(crate) fn set_store(&self, totals: Option<Totals>, free: Option<u64>) {
+        *self.instruments.store.0.lock() = StoreValues { totals, free };
+    }
+
     /// Renders the metrics in the OpenMetrics text format.
     pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
         set_gauge(&self.instruments.cache_capacity, arrays.cache_capacity());
@@ -210,6 +230,29 @@ impl Collector for QueueWaits {
             let labels = QueueLabels { queue };
             let mut encoder = encoder.encode_family(&labels)?;
             encoder.encode_histogram::<QueueLabels>(sum.as_secs_f64(), count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+impl Collector for StoreGauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let StoreValues { totals, free } = *self.0.lock();
+        let gauges = [
+            ("store_keys", "Keys of the store, as last counted", None, totals.map(|totals| totals.keys)),
+            (
+                "store",
+                "Size of the values of the store, as last counted",
+                Some(&Unit::Bytes),
+                totals.map(|totals| totals.bytes),
+            ),
+            ("store_free", "Free space of the file system of the store", Some(&Unit::Bytes), free),
+        ];
+        for (name, help, unit, value) in gauges {
+            if let Some(value) = value {
+                let value = i64::try_from(value).unwrap_or(i64::MAX);
+                encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(&value)?;
+            }
         }
         Ok(())
     }

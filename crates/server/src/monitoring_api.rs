@@ -13,7 +13,7 @@ use zarrd_wire::{
     problem::ProblemType,
 };
 
-use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes};
+use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes, store_totals};
 
 /// The OpenAPI document; a test compares it with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -63,6 +63,8 @@ async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let totals = store_totals::current(&app).await;
+    app.metrics().set_store(totals, app.store().free_bytes());
     let text =
         app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())

@@ -240,6 +240,10 @@ impl SnapshotStore for LocalStore {
         Ok(Some(Watermark::from_u64(self.0.views.now()?.at)))
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.0.directory.space().ok().map(|space| space.free)
+    }
+
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         let Queues { committer, commit_buffer } = &self.0.waits;
         vec![("committer", Arc::clone(committer)), ("commit_buffer", Arc::clone(commit_buffer))]

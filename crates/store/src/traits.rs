@@ -203,6 +203,11 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
         }
     }
 
+    /// The free bytes of the file system to which values are written; `None` if the store has none of its own.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The queues in which changes wait, by name, with the times of waits in each; empty for a store that has none.
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         Vec::new()

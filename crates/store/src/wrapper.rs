@@ -275,6 +275,10 @@ impl<W: StoreWrapper> SnapshotStore for W {
         StoreWrapper::watermark(self).await
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.inner().free_bytes()
+    }
+
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         self.inner().queues()
     }

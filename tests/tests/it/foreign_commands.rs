@@ -139,6 +139,42 @@ fn every_value_is_checked() {
     }
 }
 
+/// Documents of two dialects at one path that other programs have changed are reported by `check`, which reads whatever a
+/// server would have to ask for.
+#[test]
+fn documents_of_two_dialects_that_differ_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = dir.path().join("files");
+    let v2 = |shape: u64| {
+        format!(
+            r#"{{"zarr_format": 2, "shape": [{shape}], "chunks": [2], "dtype": "|u1", "compressor": null,
+            "fill_value": 0, "order": "C", "filters": null, "dimension_separator": "."}}"#
+        )
+    };
+    let v3 = r#"{"zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "uint8", "fill_value": 0,
+        "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}, "attributes": {}}"#;
+    for (name, shape) in [("lab/same", 4), ("lab/grown", 6), ("only", 5)] {
+        let at = files.join(name);
+        fs::create_dir_all(&at).unwrap();
+        fs::write(at.join(".zarray"), v2(shape)).unwrap();
+        if name != "only" {
+            fs::write(at.join("zarr.json"), v3).unwrap();
+        }
+    }
+    let foreign = format!("dir:{}", files.display());
+    let own = dir.path().join("own").display().to_string();
+    let imported = zarrd_with(["import", files.to_str().unwrap(), "", "--store", &own]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    for store in [&foreign, &own] {
+        let ended = zarrd_with(["check", "--store", store]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let found: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("differ")).collect();
+        assert_eq!(found.len(), 1, "{store}: {}", ended.stderr);
+        assert!(found[0].contains("/lab/grown: shape"), "{store}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn a_value_that_cannot_be_read_whole_is_found() {
     let dir = tempfile::tempdir().unwrap();

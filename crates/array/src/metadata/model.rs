@@ -4,6 +4,7 @@ use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
     convert::{self, ArrayContext, ChunkKeyPolicy, Converted},
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
+    relation::ComparedNode,
 };
 
 use super::{
@@ -44,6 +45,14 @@ impl NodeModel {
             (Dialect::Draft, NodeKind::Group) => draft::read_group(document).map(Self::Group),
             (Dialect::V2, NodeKind::Array) => v2::read_array(document, attributes()).map(array),
             (Dialect::V2, NodeKind::Group) => v2::read_group(document, attributes()).map(Self::Group),
+        }
+    }
+
+    /// The node as it is compared with another one.
+    pub(crate) fn compared(&self) -> ComparedNode<'_> {
+        match self {
+            Self::Array(model) => ComparedNode::Array(model),
+            Self::Group(model) => ComparedNode::Group(model),
         }
     }
 

@@ -76,6 +76,11 @@ impl TimeUnits {
         Ok(Self { calendar, unit, reference, arithmetic, text: excerpt(units) })
     }
 
+    /// True if whole numbers of the unit are whole seconds.
+    pub(crate) fn counts_seconds(&self) -> bool {
+        i128::from(self.unit) % NS_PER_SECOND == 0 && self.reference % NS_PER_SECOND == 0
+    }
+
     /// The moment of a whole number of units, in nanoseconds from the start of 1970.
     pub(crate) fn moment(&self, count: i128) -> Option<i128> {
         count.checked_mul(i128::from(self.unit))?.checked_add(self.reference)

@@ -293,6 +293,11 @@ impl DataType {
         registry::of_number(number)
     }
 
+    /// `numpy.datetime64[ns]` whose whole seconds are written as `2021-03-01T00:00:00`, without nine zeros.
+    pub fn moments_of_whole_seconds() -> Self {
+        time::whole_seconds()
+    }
+
     /// The size of an element in bytes; `None` for variable length.
     pub fn fixed_size(&self) -> Option<usize> {
         self.fixed_size

@@ -16,6 +16,8 @@ use crate::Dialect;
 const SIZE: usize = size_of::<i64>();
 const NOT_A_TIME: &str = "NaT";
 const MAX_SCALE: u64 = i32::MAX as u64;
+const NANOSECOND: Unit = Unit::Fraction(9);
+const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -29,6 +31,21 @@ struct Time {
     unit: Unit,
     /// The number of units of one count, from 1 to 2³¹ − 1.
     scale: u32,
+    text: Precision,
+}
+
+/// The precision of a moment's text.
+#[derive(Clone, Copy, Debug)]
+enum Precision {
+    /// That of the unit, as NumPy writes it.
+    Unit,
+    /// Seconds where nothing is lost by it, otherwise that of the unit.
+    WholeSeconds,
+}
+
+/// `numpy.datetime64[ns]` of moments that are whole seconds, which are written without nine zeros.
+pub(super) fn whole_seconds() -> DataType {
+    DataType::new(Time { kind: Kind::Moment, unit: NANOSECOND, scale: 1, text: Precision::WholeSeconds })
 }
 
 /// `numpy.datetime64` and `numpy.timedelta64` (v3), `<M8[10us]` and `<m8[s]` (v2, draft).
@@ -43,11 +60,9 @@ impl DataTypeFamily for TimeFamily {
             _ => return None,
         };
         let parameters = text.rest.strip_prefix('8')?;
-        Some(
-            numpy_parameters(parameters)
-                .ok_or_else(|| text.invalid("has no unit that is known"))
-                .and_then(|(unit, scale)| Ok((DataType::new(Time { kind, unit, scale }), text.order()?))),
-        )
+        Some(numpy_parameters(parameters).ok_or_else(|| text.invalid("has no unit that is known")).and_then(
+            |(unit, scale)| Ok((DataType::new(Time { kind, unit, scale, text: Precision::Unit }), text.order()?)),
+        ))
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
@@ -63,7 +78,7 @@ impl DataTypeFamily for TimeFamily {
         let Some(scale) = scale.and_then(|scale| u32::try_from(scale).ok()) else {
             return Some(Err(invalid(name, "has no \"scale_factor\" from 1 to 2147483647")));
         };
-        Some(Ok(DataType::new(Time { kind, unit, scale })))
+        Some(Ok(DataType::new(Time { kind, unit, scale, text: Precision::Unit })))
     }
 }
 
@@ -177,7 +192,11 @@ impl ElementType for Time {
             return append(out, &count);
         }
         let mut text = String::with_capacity(40);
-        self.unit.write(i128::from(count).saturating_mul(i128::from(self.scale)), &mut text);
+        let seconds = exact_quotient(i128::from(count), i128::from(NANOSECONDS_PER_SECOND));
+        match (self.text, seconds) {
+            (Precision::WholeSeconds, Some(seconds)) => Unit::Second.write(seconds, &mut text),
+            _ => self.unit.write(i128::from(count).saturating_mul(i128::from(self.scale)), &mut text),
+        }
         append(out, &text);
     }
 

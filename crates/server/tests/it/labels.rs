@@ -60,7 +60,7 @@ async fn names_and_labels_select() {
         ("sel.lat=(40.5,60~)&isel.time=0", json!([2, 0]), r#"{"time":0,"lat":"(2,0)"}"#),
         ("sel.time=2020-02-01T05:00:00+05:00&decode=cf", json!([3.0, "NaN", 4.0]), r#"{"time":2}"#),
         ("sel.time=2020-02-01T00:00:00%2B00:00&isel.lat=0", json!(6), r#"{"time":2,"lat":0}"#),
-        ("sel.time=2020-01-31T11:59~&labels=time", json!("2020-01-31T00:00:00.000000000"), r#"{"time":1}"#),
+        ("sel.time=2020-01-31T11:59~&labels=time", json!("2020-01-31T00:00:00"), r#"{"time":1}"#),
         ("labels=lat&isel.lat=::-2", json!([40.5, 60.5]), r#"{"lat":"::-2"}"#),
     ] {
         let answer = get(&server, &format!("lab/t?{query}")).await;
@@ -99,7 +99,7 @@ async fn rows_and_columns_without_labels_are_called_by_their_indices() {
     assert_eq!(csv("u?isel.none=1:").await, "none,u\r\n1,2\r\n");
     assert_eq!(csv("u?isel.none=::-1").await, "none,u\r\n1,2\r\n0,1\r\n");
     assert_eq!(csv("u?reduce=sum&coarsen.none=1&isel.none=1:").await, "none,u\r\n0,2\r\n");
-    let times = "2020-01-30T00:00:00.000000000\r\n2020-01-31T00:00:00.000000000\r\n";
+    let times = "2020-01-30T00:00:00\r\n2020-01-31T00:00:00\r\n";
     assert_eq!(csv("t?isel.time=:2&isel.lat=0:0").await, format!("time\r\n{times}"));
     // A dimension of the array is not mistaken for that of the functions.
     create(&server, "lab/f", &document("int8", &[2, 2], &["function", "x"], json!({})), &json!([[1, 2], [3, 4]])).await;
@@ -243,10 +243,7 @@ async fn labels_of_windows_are_means() {
     for (query, labels) in [
         ("labels=lat&reduce=max&axis=time&decode=none", json!([60.5, 50.1, 40.5])),
         ("labels=lat&reduce=max&coarsen.lat=2&decode=none&isel.lat=0:1", json!([60.5])),
-        (
-            "labels=time&reduce=mean&coarsen.time=2&decode=cf",
-            json!(["2020-01-30T12:00:00.000000000", "2020-02-01T12:00:00.000000000"]),
-        ),
+        ("labels=time&reduce=mean&coarsen.time=2&decode=cf", json!(["2020-01-30T12:00:00", "2020-02-01T12:00:00"])),
         ("labels=function&reduce=min,nanmax&axis=time&decode=none", json!(["min", "nanmax"])),
         ("labels=function&reduce=min,nanmax&sel.lat=50.1&decode=none", json!(["min", "nanmax"])),
     ] {
@@ -261,12 +258,9 @@ async fn labels_of_windows_are_means() {
     let answer = get(&server, &format!("lab/t?{query}")).await.json();
     assert_eq!(answer["dims"], json!(["function", "time"]));
     assert_eq!(answer["coords"]["function"]["data"], json!(["min", "max"]));
-    assert_eq!(
-        answer["coords"]["time"]["data"],
-        json!(["2020-01-30T12:00:00.000000000", "2020-02-01T12:00:00.000000000"])
-    );
+    assert_eq!(answer["coords"]["time"]["data"], json!(["2020-01-30T12:00:00", "2020-02-01T12:00:00"]));
     let csv = get(&server, "lab/t?reduce=count&axis=lat&decode=cf&format=csv&header=labels").await;
-    let times = ["2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02"].map(|day| format!("{day}T00:00:00.000000000"));
+    let times = ["2020-01-30", "2020-01-31", "2020-02-01", "2020-02-02"].map(|day| format!("{day}T00:00:00"));
     let [first, second, third, fourth] = times;
     assert_eq!(csv.text(), format!("time,t\r\n{first},3\r\n{second},3\r\n{third},2\r\n{fourth},3\r\n"));
 }
@@ -333,7 +327,7 @@ async fn missing_labels_are_left_out_of_means() {
             "int32",
             json!({"units": "days since 2000-01-01", "missing_value": 7}),
             json!([7, 1, 7, 7, 4]),
-            json!(["2000-01-02T00:00:00.000000000", "NaT", "2000-01-05T00:00:00.000000000"]),
+            json!(["2000-01-02T00:00:00", "NaT", "2000-01-05T00:00:00"]),
         ),
         (
             "z",

@@ -31,9 +31,41 @@ async fn metrics_are_exported() {
         "zarrd_http_connections 0",
         "zarrd_queue_wait_seconds_count{queue=\"memory\"} 0",
         "zarrd_queue_wait_seconds_bucket{le=\"+Inf\",queue=\"decoding_threads\"} 0",
+        "zarrd_store_keys 1",
+        "zarrd_store_bytes 5",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
+}
+
+/// Counts are made when they are asked for, so they must not become a load of their own.
+#[tokio::test(start_paused = true)]
+async fn values_are_counted_again_after_a_change_and_a_pause() {
+    let server = TestServer::new();
+    let keys = async || {
+        let metrics = server.get("/metrics", &[]).await;
+        metrics.text().lines().find_map(|line| line.strip_prefix("zarrd_store_keys ").map(str::to_owned))
+    };
+    assert_eq!(keys().await.as_deref(), Some("0"));
+    server.put("/store/a", &[], "1").await;
+    server.put("/store/b", &[], "1").await;
+    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    assert_eq!(keys().await.as_deref(), Some("2"));
+    server.delete("/store/a", &[]).await;
+    tokio::time::advance(std::time::Duration::from_secs(60)).await;
+    assert_eq!(keys().await.as_deref(), Some("1"));
+}
+
+/// What other programs write is not counted: each page of a listing would be a request.
+#[tokio::test]
+async fn values_of_other_programs_are_not_counted() {
+    let store = std::sync::Arc::new(zarrd_store::MemoryStore::new());
+    let foreign = zarrd_store::Keyed::new(zarrd_store::MemoryStore::clone(&store), zarrd_store::Guarantees::READ_ONLY);
+    let served = zarrd_store::ServedStore::read_only(std::sync::Arc::new(foreign));
+    let app = zarrd_server::App::new(served, Settings::default());
+    let server = TestServer { router: zarrd_server::router(app), store };
+    let metrics = server.get("/metrics", &[]).await;
+    assert_eq!((metrics.status, metrics.text().contains("zarrd_store")), (StatusCode::OK, false));
 }
 
 /// The value of a metric after one mean, asked for twice.

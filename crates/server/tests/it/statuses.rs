@@ -354,6 +354,7 @@ async fn every_documented_status_occurs_and_no_other() {
                 }
                 if operation["responses"].get("502").is_some() {
                     answers.request(&failing_server(denied), &request).await;
+                    answers.request(&failing_server(silent), &request).await;
                 }
             }
             undocumented.extend(answers.undocumented);
@@ -466,4 +467,8 @@ async fn every_documented_status_of_tokens_and_share_links_occurs() {
     }
     assert!(undocumented.is_empty(), "{undocumented:#?}");
     assert!(missing.is_empty(), "documented and not provoked: {missing:?}");
+}
+
+fn silent(key: &Key) -> StoreError {
+    StoreError::backend(BackendErrorKind::Timeout, "silent").at(key.as_str())
 }

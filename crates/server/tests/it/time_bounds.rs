@@ -11,7 +11,7 @@ use crate::{
 
 /// A day, as times of nanoseconds are written.
 fn midnight(day: &str) -> String {
-    format!("{day}T00:00:00.000000000")
+    format!("{day}T00:00:00")
 }
 
 /// `lab/time`, whose bounds are `lab/cells`, and `lab/time_bounds`, which no attribute names.

@@ -249,6 +249,10 @@ impl SnapshotStore for Mounts {
         }
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.root.reads().free_bytes()
+    }
+
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {
         self.root.reads().queues()
     }

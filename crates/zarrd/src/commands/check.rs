@@ -1,11 +1,13 @@
-//! `zarrd check`: reads every value of a store and verifies its checksums, if it has any.
+//! `zarrd check`: reads every value of a store and verifies its checksums, if it has any; names the nodes whose documents
+//! of v2 and v3 differ.
 
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use futures::{TryFutureExt, TryStreamExt};
-use zarrd_store::{Key, Prefix, SnapshotStore, StoreError, list_all};
+use zarrd_store::{Key, Prefix, ServedStore, SnapshotStore, StoreError, list_all};
 use zarrd_store_local::{CheckReport, LocalStore};
 
+use super::dialect_differences;
 use crate::{
     config::CheckConfig,
     error::Error,
@@ -26,7 +28,7 @@ pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
         let store = signals.unless_stopped(open_foreign(&config.store, &[]).err_into::<Error>()).await?;
         let progress = Progress::start("check");
         progress.start_processing();
-        let result = signals.unless_stopped(read_all(&*store, &progress)).await;
+        let result = signals.unless_stopped(read_all(&store, &progress)).await;
         progress.finish(&result);
         return result;
     }
@@ -58,6 +60,7 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
     for value in &corrupt {
         progress.message(&format!("damaged: {:?}: {}", value.key, error_chain(&value.cause)));
     }
+    dialect_differences::report(Arc::new(store.clone()).into(), progress).await?;
     match report.corrupt {
         0 => Ok(()),
         corrupt => Err(Error::CorruptValues { corrupt, values: report.keys }),
@@ -65,11 +68,11 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
 }
 
 /// Reads the values of a store that other programs write, without checksums to compare them with.
-async fn read_all(store: &dyn SnapshotStore, progress: &Progress) -> Result<(), Error> {
+async fn read_all(store: &Arc<dyn SnapshotStore>, progress: &Progress) -> Result<(), Error> {
     let counters = progress.counters();
-    let listed = list_all(store, &Prefix::root());
+    let listed = list_all(&**store, &Prefix::root());
     let read = listed.try_for_each_concurrent(CONCURRENT_READS, |entry| async move {
-        match read_value(store, &entry.key).await {
+        match read_value(&**store, &entry.key).await {
             Ok(Some(size)) => {
                 counters.keys.fetch_add(1, Relaxed);
                 counters.bytes.fetch_add(size, Relaxed);
@@ -87,6 +90,7 @@ async fn read_all(store: &dyn SnapshotStore, progress: &Progress) -> Result<(), 
         Ok(())
     });
     read.await?;
+    dialect_differences::report(ServedStore::read_only(Arc::clone(store)), progress).await?;
     match counters.corrupt.load(Relaxed) {
         0 => Ok(()),
         corrupt => Err(Error::CorruptValues { corrupt, values: counters.keys.load(Relaxed) }),

@@ -3,6 +3,7 @@
 mod check;
 mod compact;
 mod copy;
+mod dialect_differences;
 mod export;
 pub(crate) mod get;
 mod health;

@@ -7,6 +7,7 @@ use zarrd_meta::{
     Dialect, NodePath,
     documents::{DocumentError, draft, parse_object, write::StoredNode},
     json::Json,
+    relation::{ComparedNode, DialectRelation},
 };
 use zarrd_store::{Key, Version};
 
@@ -142,9 +143,30 @@ impl Documents {
         self.present().any(|(_, present)| present.kind == NodeKind::Array)
     }
 
+    /// The relation of the documents of v2 and v3, if both are present.
+    pub(crate) fn relation(&self) -> Option<DialectRelation> {
+        let (v3, v2) = (self.v3.as_ref()?.model(Dialect::V3), self.v2.as_ref()?.model(Dialect::V2));
+        let [v3, v2] = [&v3, &v2].map(|model| model.as_ref().map_or(ComparedNode::Unreadable, NodeModel::compared));
+        Some(DialectRelation::between(v3, v2))
+    }
+
+    /// The size of the documents of v2 and v3, in bytes.
+    pub(crate) fn size(&self) -> usize {
+        let stored = [&self.v3, &self.v2].into_iter().flatten().filter_map(|present| present.stored.as_ref().ok());
+        stored.map(|stored| stored.document.len()).fold(0, usize::saturating_add)
+    }
+
     fn present(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {
         let all = [(Dialect::V3, &self.v3), (Dialect::V2, &self.v2), (Dialect::Draft, &self.draft)];
         all.into_iter().filter_map(|(dialect, present)| Some((dialect, present.as_ref()?)))
+    }
+}
+
+impl PresentDocuments {
+    /// The model of the node; `None` if it cannot be read.
+    fn model(&self, dialect: Dialect) -> Option<NodeModel> {
+        let stored = self.stored.as_ref().ok()?;
+        NodeModel::read(dialect, self.kind, stored, "").ok()
     }
 }
 

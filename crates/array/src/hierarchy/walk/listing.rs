@@ -1,9 +1,14 @@
 //! The listings that a walk has read.
 
 use xxhash_rust::xxh3::Xxh3;
+use zarrd_meta::zom::MAX_NODES;
+use zarrd_operations::NodeRejection;
 use zarrd_store::{Cursor, PageRequest, Prefix};
 
 use crate::{context::Context, metadata::error::NodeError};
+
+/// The most listing entries that are visited for one answer.
+pub(super) const MAX_LISTED: usize = 20 * MAX_NODES;
 
 /// The names directly below a prefix.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,4 +55,30 @@ pub(crate) async fn list(
     let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
     let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
     Ok((Listed { prefixes, keys }, found.cursor))
+}
+
+/// A hash of the names directly below a prefix.
+pub(super) async fn list_hash(context: &Context, prefix: &Prefix) -> Result<u128, NodeError> {
+    let (_, hash) = list_whole(context, prefix, MAX_LISTED).await?;
+    Ok(hash)
+}
+
+/// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
+pub(super) async fn list_whole(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
+    let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
+    let mut page = PageRequest::first(zarrd_store::MAX_PAGE_ENTRIES);
+    loop {
+        let (found, cursor) = list(context, prefix, &page).await?;
+        listed.prefixes.extend(found.prefixes);
+        listed.keys.extend(found.keys);
+        if listed.prefixes.len() + listed.keys.len() > most {
+            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+        }
+        match cursor {
+            Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),
+            None => break,
+        }
+    }
+    let hash = listed.hash();
+    Ok((listed, hash))
 }

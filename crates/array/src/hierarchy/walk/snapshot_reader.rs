@@ -13,7 +13,7 @@ use zarrd_meta::{
 };
 use zarrd_operations::NodeRejection;
 use zarrd_store::{
-    Key, MAX_MOUNT_WAIT, MountFailure, PageRequest, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
+    Key, MAX_MOUNT_WAIT, MountFailure, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
 };
 
 use super::{
@@ -39,9 +39,6 @@ use crate::{
         resolved::DraftHierarchy,
     },
 };
-
-/// The most listing entries that are visited for one answer.
-const MAX_LISTED: usize = 20 * MAX_NODES;
 
 /// The memory of a document for an answer, as a multiple of its size as text.
 const PARSED: u64 = 2;
@@ -131,6 +128,20 @@ impl<'a> SnapshotReader<'a> {
         let top = node_prefix(path)?;
         let watermark = context.store.watermark_below(&top).await?;
         Ok(Self { top, watermark, ..Self::new(context, path) })
+    }
+
+    /// Prepares a walk of the root of several stores that leaves out those that fail.
+    pub(super) fn leave_out_failed_mounts(&mut self, left_out: LeftOut) {
+        let names = self.context.store.parts().into_iter().filter_map(|(name, _)| name);
+        self.mounts = names.filter_map(|name| Prefix::parse(&format!("{name}/")).ok()).collect();
+        self.left_out = left_out;
+    }
+
+    /// Records all mounts that failed among these answers, of which a walk reports the first.
+    pub(super) fn note_failures<T>(&self, answers: &[Result<T, StoreError>]) {
+        for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+            self.context.unavailable.record(error);
+        }
     }
 
     /// The documents at each of some paths.
@@ -373,12 +384,12 @@ impl<'a> SnapshotReader<'a> {
         if self.left_out.covers(prefix.as_str()) {
             return Ok(Listed { prefixes: Vec::new(), keys: Vec::new() });
         }
-        let rest = MAX_LISTED.saturating_sub(self.entries);
+        let rest = listing::MAX_LISTED.saturating_sub(self.entries);
         if let Some(prefixes) = self.copies.names(prefix) {
             return self.count(Listed { prefixes, keys: Vec::new() }, rest);
         }
         if self.is_unlisted(prefix) {
-            let listed = match list(self.context, prefix, rest).await {
+            let listed = match listing::list_whole(self.context, prefix, rest).await {
                 Ok((listed, hash)) => {
                     self.listed.push((prefix.clone(), hash));
                     listed
@@ -398,7 +409,7 @@ impl<'a> SnapshotReader<'a> {
             None => {
                 let (listed, hash) = match self.ahead.take_listed(prefix, rest) {
                     Some(found) => found,
-                    None => list(self.context, prefix, rest).await?,
+                    None => listing::list_whole(self.context, prefix, rest).await?,
                 };
                 self.listed.push((prefix.clone(), hash));
                 self.scans.earn();
@@ -452,7 +463,7 @@ impl<'a> SnapshotReader<'a> {
             }
         }
         for batch in self.listed.chunks(self.concurrency()) {
-            let lists = batch.iter().map(|(prefix, _)| list_hash(self.context, prefix));
+            let lists = batch.iter().map(|(prefix, _)| listing::list_hash(self.context, prefix));
             let now = try_join_all(lists).await?;
             if batch.iter().zip(now).any(|((_, before), now)| *before != now) {
                 return Ok(false);
@@ -486,30 +497,4 @@ async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, N
         Some(value) => Ok(Some(value.bytes().await?)),
         None => Ok(None),
     }
-}
-
-/// A hash of the names directly below a prefix.
-async fn list_hash(context: &Context, prefix: &Prefix) -> Result<u128, NodeError> {
-    let (_, hash) = list(context, prefix, MAX_LISTED).await?;
-    Ok(hash)
-}
-
-/// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
-async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
-    let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
-    let mut page = PageRequest::first(zarrd_store::MAX_PAGE_ENTRIES);
-    loop {
-        let (found, cursor) = listing::list(context, prefix, &page).await?;
-        listed.prefixes.extend(found.prefixes);
-        listed.keys.extend(found.keys);
-        if listed.prefixes.len() + listed.keys.len() > most {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
-        }
-        match cursor {
-            Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),
-            None => break,
-        }
-    }
-    let hash = listed.hash();
-    Ok((listed, hash))
 }

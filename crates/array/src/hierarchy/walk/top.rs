@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+/// The size of documents, in bytes, up to which they are compared on the request's own thread.
+const INLINE_COMPARISON: usize = 64 << 10;
+
 impl Walker<'_> {
     /// Resolves the topmost node.
     pub(crate) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
@@ -50,10 +53,16 @@ impl Walker<'_> {
             }
         };
         self.reader.versions_read.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
-        let reserved = match self.entry_point_at(path).await? {
-            true => RESERVED,
-            false => &[],
-        };
+        let found = self.reader.documents(std::slice::from_ref(path), Check::Syntax).await?.pop();
+        let documents = found.unwrap_or_default();
+        let reserved = if documents.has_entry() { RESERVED } else { &[] };
+        // Of a distant store, the node was resolved without looking at its other documents.
+        if self.relation.is_none() && self.reader.distant {
+            self.relation = match documents.size() {
+                ..=INLINE_COMPARISON => documents.relation(),
+                size => self.context.run_on_documents(size as u64, move || documents.relation()).await?,
+            };
+        }
         self.push_top(branch, reserved)
     }
 

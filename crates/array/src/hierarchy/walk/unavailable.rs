@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use zarrd_meta::{Dialect, NodePath};
-use zarrd_store::{Key, MountFailure, Prefix, StoreError};
+use zarrd_store::{Key, MountFailure, Prefix};
 
-use super::snapshot_reader::SnapshotReader;
 use crate::{
     error::ArrayError,
     metadata::{
@@ -24,22 +23,6 @@ use crate::{
 /// The mounts that a walk leaves out, each with the reason.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeftOut(BTreeMap<Prefix, String>);
-
-impl SnapshotReader<'_> {
-    /// Prepares a walk of the root of several stores that leaves out those that fail.
-    pub(super) fn leave_out_failed_mounts(&mut self, left_out: LeftOut) {
-        let names = self.context.store.parts().into_iter().filter_map(|(name, _)| name);
-        self.mounts = names.filter_map(|name| Prefix::parse(&format!("{name}/")).ok()).collect();
-        self.left_out = left_out;
-    }
-
-    /// Records all mounts that failed among these answers, of which a walk reports the first.
-    pub(super) fn note_failures<T>(&self, answers: &[Result<T, StoreError>]) {
-        for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
-            self.context.unavailable.record(error);
-        }
-    }
-}
 
 impl LeftOut {
     /// The mounts that failed lately.

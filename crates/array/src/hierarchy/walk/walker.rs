@@ -55,8 +55,7 @@ pub(crate) struct Walk {
     pub(crate) top: NodeTree,
     /// The children that are nodes of another dialect.
     pub(crate) other: Vec<(NodePath, Dialect)>,
-    /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none,
-    /// or if looking would take a request.
+    /// The relation of the documents that v2 and v3 have at the path of the topmost node; `None` if one of them has none.
     pub(crate) relation: Option<DialectRelation>,
     /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,

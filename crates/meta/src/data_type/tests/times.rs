@@ -91,6 +91,21 @@ const MOMENTS: &[(&str, i64, &str)] = &[
 ];
 
 #[test]
+fn whole_seconds_are_written_without_a_fraction() {
+    let data_type = DataType::moments_of_whole_seconds();
+    assert_eq!((data_type.name().as_str(), data_type.is_time()), ("numpy.datetime64[ns]", true));
+    for (count, expected) in [
+        (0, "1970-01-01T00:00:00"),
+        (-1_000_000_000, "1969-12-31T23:59:59"),
+        (1, "1970-01-01T00:00:00.000000001"),
+        (i64::MIN, "NaT"),
+        (i64::MAX, "2262-04-11T23:47:16.854775807"),
+    ] {
+        assert_eq!(written(&data_type, &count.to_le_bytes()), format!("\"{expected}\""));
+    }
+}
+
+#[test]
 fn datetimes_are_written_like_numpy() {
     for (unit, count, text) in MOMENTS {
         let data_type = moments(unit, 1);
