@@ -24,7 +24,7 @@ struct Inner {
     logs: RequestLogs,
     metrics: Metrics,
     request_ids: RequestIds,
-    listing_permits: ListingPermits,
+    listing_permits: Arc<ListingPermits>,
     store_totals: StoreTotals,
 }
 
@@ -39,14 +39,15 @@ impl App {
         zarrd_page::prepare();
         let store = store.into();
         let arrays = Arrays::new(store.clone(), settings.arrays);
+        let listing_permits = Arc::new(ListingPermits::new(&**store.reads()));
         Self(Arc::new(Inner {
             metrics: Metrics::new(&logs, arrays.queues()),
             arrays,
             anonymous: AnonymousPrincipals::new(&settings.access),
             logs,
             request_ids: RequestIds::new(),
-            listing_permits: ListingPermits::new(&**store.reads()),
-            store_totals: StoreTotals::default(),
+            store_totals: StoreTotals::new(Arc::clone(store.reads()), Arc::clone(&listing_permits)),
+            listing_permits,
             store,
             settings,
         }))

@@ -13,7 +13,7 @@ use zarrd_wire::{
     problem::ProblemType,
 };
 
-use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes, store_totals};
+use crate::{admission, app::App, authorization::Session, error::ApiError, settings::Changes};
 
 /// The OpenAPI document; a test compares it with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -63,7 +63,7 @@ async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
 
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let totals = store_totals::current(&app).await;
+    let totals = app.store_totals().current().await;
     app.metrics().set_store(totals, app.store().free_bytes());
     let text =
         app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;

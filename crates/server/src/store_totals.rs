@@ -1,12 +1,12 @@
 //! The number and size of all values, for metrics.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
-use zarrd_store::{MAX_PAGE_ENTRIES, PageRequest, Prefix, Reads, StoreError, Watermark};
+use zarrd_store::{MAX_PAGE_ENTRIES, PageRequest, Prefix, Reads, SnapshotStore, StoreError, Watermark};
 
-use crate::app::App;
+use crate::listing_permits::ListingPermits;
 
 /// The time for which an answer waits for a new count.
 const MAX_WAIT: Duration = Duration::from_millis(200);
@@ -18,8 +18,14 @@ const PAUSE: u32 = 100;
 ///
 /// A count lists all keys. The next one begins once the store has changed, after a pause that keeps all of them below a
 /// percent of a processor; until then the last one is the answer. A store of other programs is not counted.
-#[derive(Debug, Default)]
-pub(crate) struct StoreTotals(Mutex<State>);
+#[derive(Clone)]
+pub(crate) struct StoreTotals(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn SnapshotStore>,
+    permits: Arc<ListingPermits>,
+    state: Mutex<State>,
+}
 
 /// The number and size of all values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +50,52 @@ struct Count {
 }
 
 impl StoreTotals {
+    /// The values of a store, whose listings need permits.
+    pub(crate) fn new(store: Arc<dyn SnapshotStore>, permits: Arc<ListingPermits>) -> Self {
+        Self(Arc::new(Inner { store, permits, state: Mutex::default() }))
+    }
+
+    /// The values of the store; `None` if they are not counted, or for the first time and not yet.
+    pub(crate) async fn current(&self) -> Option<Totals> {
+        if self.0.store.guarantees().reads != Reads::Commit {
+            return None;
+        }
+        let watermark = self.0.store.watermark().await.ok()??;
+        if self.begin(watermark) {
+            let counting = self.clone();
+            let count = tokio::spawn(async move {
+                let begun = Instant::now();
+                let totals = counting.count().await;
+                let next = Instant::now() + begun.elapsed() * PAUSE;
+                counting.end(totals.ok().map(|totals| Count { totals, watermark, next }));
+            });
+            // It continues if it takes longer.
+            let _ = timeout(MAX_WAIT, count).await;
+        }
+        self.0.state.lock().last.map(|count| count.totals)
+    }
+
+    async fn count(&self) -> Result<Totals, StoreError> {
+        let (root, mut totals) = (Prefix::root(), Totals::default());
+        let mut page = PageRequest::first(MAX_PAGE_ENTRIES);
+        loop {
+            let found = {
+                let _permit = self.0.permits.acquire(&root).await;
+                self.0.store.list_prefix(&root, page).await?
+            };
+            totals.keys = totals.keys.saturating_add(found.keys.len() as u64);
+            let sizes = found.keys.iter().map(|entry| entry.meta.size);
+            totals.bytes = sizes.fold(totals.bytes, u64::saturating_add);
+            match found.cursor {
+                Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
+                None => return Ok(totals),
+            }
+        }
+    }
+
     /// True if a count is due, which must then be [ended](Self::end).
     fn begin(&self, watermark: Watermark) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         let is_current = state.last.is_some_and(|last| last.watermark == watermark || Instant::now() < last.next);
         if state.is_counting || is_current {
             return false;
@@ -56,50 +105,14 @@ impl StoreTotals {
     }
 
     fn end(&self, count: Option<Count>) {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         state.is_counting = false;
         state.last = count.or(state.last);
     }
-
-    fn last(&self) -> Option<Totals> {
-        self.0.lock().last.map(|count| count.totals)
-    }
 }
 
-/// The values of the store; `None` if they are not counted, or for the first time and not yet.
-pub(crate) async fn current(app: &App) -> Option<Totals> {
-    if app.store().guarantees().reads != Reads::Commit {
-        return None;
-    }
-    let watermark = app.store().watermark().await.ok()??;
-    if app.store_totals().begin(watermark) {
-        let counting = app.clone();
-        let count = tokio::spawn(async move {
-            let begun = Instant::now();
-            let totals = count(&counting).await;
-            let next = Instant::now() + begun.elapsed() * PAUSE;
-            counting.store_totals().end(totals.ok().map(|totals| Count { totals, watermark, next }));
-        });
-        // It continues if it takes longer.
-        let _ = timeout(MAX_WAIT, count).await;
-    }
-    app.store_totals().last()
-}
-
-async fn count(app: &App) -> Result<Totals, StoreError> {
-    let (root, mut totals) = (Prefix::root(), Totals::default());
-    let mut page = PageRequest::first(MAX_PAGE_ENTRIES);
-    loop {
-        let found = {
-            let _permit = app.listing_permit(&root).await;
-            app.store().list_prefix(&root, page).await?
-        };
-        totals.keys = totals.keys.saturating_add(found.keys.len() as u64);
-        let sizes = found.keys.iter().map(|entry| entry.meta.size);
-        totals.bytes = sizes.fold(totals.bytes, u64::saturating_add);
-        match found.cursor {
-            Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
-            None => return Ok(totals),
-        }
+impl fmt::Debug for StoreTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreTotals").field("state", &self.0.state).finish_non_exhaustive()
     }
 }
