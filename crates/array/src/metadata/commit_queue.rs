@@ -25,6 +25,8 @@ pub(crate) type Outcomes = Result<Vec<ChangeOutcome>, StoreError>;
 #[derive(Debug, Default)]
 pub(crate) struct SharedCommits {
     queues: Mutex<HashMap<Vec<Key>, VecDeque<Waiting>>>,
+    /// The number of commits for many that were announced and have not ended.
+    running: Mutex<HashMap<Vec<Key>, usize>>,
     /// Locks on consolidated metadata: shared by commits of one writer, exclusive for those of many.
     pub(crate) locks: StripedLocks,
 }
@@ -37,6 +39,13 @@ pub(crate) struct Waiting {
     pub(crate) outcomes: oneshot::Sender<Outcomes>,
 }
 
+/// A commit for many, from its announcement to its end.
+#[derive(Debug)]
+pub(crate) struct RunningCommit {
+    shared: Arc<SharedCommits>,
+    keys: Vec<Key>,
+}
+
 /// The changes of several writers as one list without consolidated metadata.
 #[derive(Debug, Default)]
 pub(crate) struct JoinedChanges {
@@ -46,6 +55,19 @@ pub(crate) struct JoinedChanges {
 }
 
 impl SharedCommits {
+    /// Announces a commit for those who wait for these copies.
+    pub(crate) fn announce(shared: &Arc<Self>, keys: &[Key]) -> RunningCommit {
+        let mut running = shared.running.lock();
+        let count = running.entry(keys.to_vec()).or_default();
+        *count = count.saturating_add(1);
+        RunningCommit { shared: Arc::clone(shared), keys: keys.to_vec() }
+    }
+
+    /// True if a commit for those who wait for these copies has not ended: one writer alone would lose against it.
+    pub(crate) fn is_running(&self, keys: &[Key]) -> bool {
+        self.running.lock().contains_key(keys)
+    }
+
     /// Adds a writer to the queue of the consolidated metadata with these keys.
     pub(crate) fn push(&self, keys: &[Key], writer: Waiting) {
         self.queues.lock().entry(keys.to_vec()).or_default().push_back(writer);
@@ -71,6 +93,25 @@ impl SharedCommits {
             queues.remove(keys);
         }
         taken
+    }
+}
+
+impl RunningCommit {
+    /// The keys of the copies.
+    pub(crate) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+}
+
+impl Drop for RunningCommit {
+    fn drop(&mut self) {
+        let mut running = self.shared.running.lock();
+        if let Some(count) = running.get_mut(&self.keys) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                running.remove(&self.keys);
+            }
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Writers of different nodes below a group with consolidated metadata have one document in common. Of those who plan at
 //! the same time one commits, and the others would plan anew, over and over. So a writer whose commit fails because that
-//! document has changed queues its changes, and one commit is made for all who wait: their entries are edited into the
-//! document as it is then.
+//! document has changed, or that finds others waiting, queues its changes, and one commit is made for all who wait: their
+//! entries are edited into the document as it is then.
 //!
 //! Queues and locks are for speed. Each commit has the conditions of all its writers, and that the document is still the
 //! one that was edited.
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use zarrd_store::{Change, ChangeOutcome, Key, StoreError, Version};
 
 use super::{
-    commit_queue::{JoinedChanges, MAX_CHANGES, Outcomes, Waiting},
+    commit_queue::{JoinedChanges, MAX_CHANGES, Outcomes, RunningCommit, SharedCommits, Waiting},
     consolidated::update_together,
     copy_update::{ConsolidatedCopy, ConsolidatedUpdate},
 };
@@ -47,24 +47,27 @@ async fn commit_in_turn(context: &Context, changes: Vec<Change>, update: Option<
     let Some(update) = update.filter(can_wait) else { return store.commit(changes).await };
     let shared = &context.shared_commits;
     let keys: Vec<Key> = update.copies.iter().map(|copy| copy.key.clone()).collect();
-    let together = shared.locks.lock_shared(keys.iter().map(Key::as_bytes)).await;
-    let committed = store.commit(changes.clone()).await;
-    drop(together);
-    match committed {
-        Err(StoreError::PreconditionFailed { key, .. }) if keys.contains(&key) => {}
-        committed => return committed,
+    if !shared.is_running(&keys) {
+        let together = shared.locks.lock_shared(keys.iter().map(Key::as_bytes)).await;
+        let committed = store.commit(changes.clone()).await;
+        drop(together);
+        match committed {
+            Err(StoreError::PreconditionFailed { key, .. }) if keys.contains(&key) => {}
+            committed => return committed,
+        }
     }
     let (sender, receiver) = oneshot::channel();
     let waiting = Waiting { changes, update: update.clone(), outcomes: sender };
+    let running = SharedCommits::announce(shared, &keys);
     shared.push(&keys, waiting);
     // A task of its own: others may wait for the commit that it makes.
-    tokio::spawn(commit_waiting(context.clone(), keys));
+    tokio::spawn(commit_waiting(context.clone(), running));
     receiver.await.unwrap_or(Err(StoreError::Closed))
 }
 
 /// Commits the changes of writers that wait, the first of them in any case. Each writer that queues starts one such task.
-async fn commit_waiting(context: Context, keys: Vec<Key>) {
-    let shared = context.shared_commits.clone();
+async fn commit_waiting(context: Context, running: RunningCommit) {
+    let (shared, keys) = (context.shared_commits.clone(), running.keys().to_vec());
     let _alone = shared.locks.lock_exclusive(keys.iter().map(Key::as_bytes), []).await;
     let mut writers = shared.take(&keys);
     let Some(copies) = writers.first().map(|writer| writer.update.copies.clone()) else { return };
