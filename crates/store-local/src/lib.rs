@@ -49,7 +49,7 @@
 //! DIR/clean-shutdown  after a clean shutdown: checksums of the index's files
 //! DIR/values/xx/…     values larger than 4 KiB, a file each
 //! DIR/ballast/        disk blocks that are released when the disk is full
-//! DIR/lost+found/     unreferenced value files that a crash left, for a week
+//! DIR/orphans/        unreferenced value files that a crash left, for a week
 //! DIR/incomplete      marks a store that is being filled
 //! ```
 //!

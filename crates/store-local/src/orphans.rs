@@ -11,10 +11,10 @@ use crate::{
     values::Directory,
 };
 
-/// The time that an orphaned file stays in `lost+found`.
+/// The time that an orphaned file is kept.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Moves orphaned files to `lost+found` on a thread of its own. `referenced` is sorted.
+/// Moves orphaned files to `orphans` on a thread of its own. `referenced` is sorted.
 pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
     let work = move || {
         if let Err(error) = collect(&paths, &directory, &referenced, epoch) {
@@ -26,15 +26,17 @@ pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Ve
     }
 }
 
-/// Deletes files that have been in `lost+found` longer than [`RETENTION`].
-pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
-    let now = SystemTime::now();
-    let entries = match fs::read_dir(paths.lost_and_found()) {
+/// Deletes value files that have been in `orphans` longer than [`RETENTION`] at a time. Other files there stay.
+pub(crate) fn prune(paths: &Paths, now: SystemTime) -> io::Result<()> {
+    let entries = match fs::read_dir(paths.orphans()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
         let entry = entry?;
+        if entry.file_name().to_str().and_then(FileId::from_name).is_none() {
+            continue;
+        }
         let metadata = entry.metadata()?;
         if metadata.is_file()
             && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > RETENTION))
@@ -51,13 +53,13 @@ fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(metadata.ctime()).ok()?))
 }
 
-/// Moves files of earlier epochs that are not in `referenced` (sorted) to `lost+found`.
+/// Moves files of earlier epochs that are not in `referenced` (sorted) to `orphans`.
 ///
 /// Files of this epoch are ignored, so this can run while the store is used: a referenced file that is replaced in the
 /// meantime is removed by the commit that replaced it.
 fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u64) -> io::Result<()> {
-    let lost = paths.lost_and_found();
-    fs::create_dir_all(&lost)?;
+    let orphans = paths.orphans();
+    fs::create_dir_all(&orphans)?;
     let mut moved = 0_u64;
     for number in 0..=u8::MAX {
         for entry in fs::read_dir(directory.path().join(directory_name(number)))? {
@@ -65,7 +67,7 @@ fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u
             let name = entry.file_name();
             let Some(id) = name.to_str().and_then(FileId::from_name) else { continue };
             if id.epoch() < epoch && referenced.binary_search(&id).is_err() {
-                match fs::rename(entry.path(), lost.join(&name)) {
+                match fs::rename(entry.path(), orphans.join(&name)) {
                     // It was replaced and removed in the meantime.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     moved => moved?,
@@ -75,7 +77,35 @@ fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u
         }
     }
     if moved > 0 {
-        tracing::info!(files = moved, to = %lost.display(), "moved orphaned value files");
+        tracing::info!(files = moved, to = %orphans.display(), "moved orphaned value files");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_value_files_among_the_orphans_are_pruned() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths { dir: dir.path().to_owned() };
+        prune(&paths, SystemTime::now()).unwrap();
+        let name = format!("{:016x}", (1_u64 << 40) | 0xff);
+        // What a check of the file system rescued is at the root of a disk of its own.
+        let kept = [
+            dir.path().join("lost+found/#12345"),
+            dir.path().join("lost+found").join(&name),
+            paths.orphans().join("notes"),
+        ];
+        let orphan = paths.orphans().join(&name);
+        for file in kept.iter().chain([&orphan]) {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "rescued").unwrap();
+        }
+        prune(&paths, SystemTime::now()).unwrap();
+        assert!(orphan.exists());
+        prune(&paths, SystemTime::now() + RETENTION + Duration::from_secs(60)).unwrap();
+        assert!(!orphan.exists() && kept.iter().all(|file| file.exists()));
+    }
 }

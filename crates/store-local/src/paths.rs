@@ -53,8 +53,9 @@ impl Paths {
         self.dir.join("ballast")
     }
 
-    pub(crate) fn lost_and_found(&self) -> PathBuf {
-        self.dir.join("lost+found")
+    /// The orphaned value files. Not `lost+found`, which is the file system's if the store is at its root.
+    pub(crate) fn orphans(&self) -> PathBuf {
+        self.dir.join("orphans")
     }
 
     /// The commit watermark of a store of format 1.

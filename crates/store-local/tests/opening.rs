@@ -415,7 +415,7 @@ async fn only_orphaned_value_files_are_collected() {
     assert!(orphan.exists());
     fs::remove_file(dir.path().join("clean-shutdown")).unwrap();
     let _store = open(dir.path(), IndexKind::Sled).await.unwrap();
-    let found = dir.path().join("lost+found").join(orphan.file_name().unwrap());
+    let found = dir.path().join("orphans").join(orphan.file_name().unwrap());
     for _ in 0..500 {
         if found.exists() {
             break;

@@ -307,6 +307,9 @@ pub(crate) struct CopyArgs {
     pub(crate) from: Location,
     /// Store to create: sled:DIR or redb:DIR
     pub(crate) to: Location,
+    /// Leave the tokens behind (DIR/access): a server on the copy is then open until it has some of its own
+    #[arg(long)]
+    pub(crate) without_access: bool,
     /// Limits of the store.
     #[command(flatten)]
     pub(crate) write: WriteOptions,

@@ -65,6 +65,9 @@ pub(crate) enum Error {
         /// The target.
         location: Location,
     },
+    /// The tokens of a store cannot be copied.
+    #[error("could not copy the tokens of the store (DIR/access); --without-access leaves them behind")]
+    CopiedAccess(#[source] std::io::Error),
     /// A copy failed.
     #[error("the copy at {location} is incomplete; remove it before you retry")]
     CopyIncomplete {
@@ -198,6 +201,7 @@ impl Error {
             Self::Stopped(Stopped { signal }) => signal.exit_code(),
             Self::Open(OpenStoreError::Client { .. })
             | Self::Store(_)
+            | Self::CopiedAccess(_)
             | Self::Compact(_)
             | Self::RequestLog(_)
             | Self::Serve(_)

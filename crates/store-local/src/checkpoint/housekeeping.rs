@@ -1,9 +1,9 @@
 //! Periodic work.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::{Checkpointer, CompactProgress, CompactRequest, generation::disk_bytes};
-use crate::orphans::prune_lost_and_found;
+use crate::orphans;
 
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
@@ -25,9 +25,9 @@ impl Checkpointer {
             tracing::debug!(%error, "could not prepare a segment of the log");
         }
         if is_due(&mut self.timers.prune, PRUNE_INTERVAL)
-            && let Err(error) = prune_lost_and_found(&self.paths)
+            && let Err(error) = orphans::prune(&self.paths, SystemTime::now())
         {
-            tracing::warn!(%error, "could not prune lost+found");
+            tracing::warn!(%error, "could not prune orphaned value files");
         }
         let every = if self.is_short_of_space() { COMPACT_INTERVAL_LOW_SPACE } else { COMPACT_INTERVAL };
         if is_due(&mut self.timers.compact, every) {

@@ -28,7 +28,7 @@ pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) 
         fs::create_dir_all(&dir).map_err(io("create", &dir))?;
     }
     Directory::create(&paths.values()).map_err(io("create", &paths.values()))?;
-    fs::create_dir_all(paths.lost_and_found()).map_err(io("create", &paths.lost_and_found()))?;
+    fs::create_dir_all(paths.orphans()).map_err(io("create", &paths.orphans()))?;
     let identity = Identity::new(index.kind);
     let start = LogStart { key: log_key(&identity), epoch: 0, next_group: 1, last: None };
     Log::create(Arc::clone(files), start).map_err(io("create", &paths.log()))?;

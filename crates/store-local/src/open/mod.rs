@@ -225,7 +225,8 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
 
 fn reject_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     let entries = fs::read_dir(&paths.dir).map_err(OpenError::io("list", &paths.dir))?;
-    // `access` is the default place of zarrd's tokens, which may be made before the store.
+    // `access` is the default place of zarrd's tokens, which may be made before the store; `lost+found` is in the root
+    // of a file system.
     let recognized =
         |name: &std::ffi::OsStr| ["lock", "lost+found", "incomplete", "access"].iter().any(|known| name == *known);
     let foreign = entries.flatten().any(|entry| !recognized(&entry.file_name()));

@@ -57,7 +57,9 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
-    let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
+    // The index has all names and small values, which only its owner may see.
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let copy = tempfile::Builder::new().prefix("zarrd-index-").permissions(private).tempdir();
     let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
     copy_dir(&generations.dir(), copy.path())?;
     let index = index_options.open(copy.path());

@@ -4,9 +4,9 @@ use futures::TryFutureExt;
 use zarrd_store::Prefix;
 use zarrd_store_local::LocalStore;
 
-use super::check_outside_store;
+use super::{check_outside_store, copied_access::copy_access};
 use crate::{
-    config::{CopyConfig, OnUnsupported},
+    config::{CopiedTokens, CopyConfig, OnUnsupported},
     error::Error,
     open::{DirectoryState, create_incomplete, directory_state, open_for_reading},
     signals::{HangUp, Signals},
@@ -30,6 +30,14 @@ pub(super) async fn run(config: CopyConfig) -> Result<(), Error> {
     copied.and(signals.finish(from.close()).await.map_err(Into::into))
 }
 
+/// Copies the tokens in the store's directory, unless the copy is to be without.
+fn copy_tokens(config: &CopyConfig) -> Result<(), Error> {
+    match (config.tokens, config.from.directory(), config.to.directory()) {
+        (CopiedTokens::All, Some(from), Some(to)) => copy_access(from, to).map_err(Error::CopiedAccess),
+        _ => Ok(()),
+    }
+}
+
 async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> Result<(), Error> {
     signals.check()?;
     let to = signals.finish(create_incomplete(&config.to, config.write, IN_USE)).await?;
@@ -45,7 +53,10 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
     };
     let result = signals.unless_stopped(transfer.run().err_into()).await;
     let result: Result<(), Error> = match result {
-        Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
+        Ok(()) => match copy_tokens(config) {
+            Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
     let result = result.and(signals.finish(to.close()).await.map_err(Into::into));

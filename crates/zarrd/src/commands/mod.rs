@@ -2,6 +2,7 @@
 
 mod check;
 mod compact;
+mod copied_access;
 mod copy;
 mod dialect_differences;
 mod export;

@@ -32,8 +32,9 @@ pub(crate) use options::{
 };
 pub(crate) use prefix::{ImportFrom, PrefixArg};
 pub(crate) use resolved::{
-    CheckConfig, CompactConfig, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig, IfKeysExist,
-    ImportConfig, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig, WriteLimits,
+    CheckConfig, CompactConfig, CopiedTokens, CopyConfig, Detail, Endpoint, ExportConfig, GetConfig, HealthConfig,
+    IfKeysExist, ImportConfig, LogConfig, NodeConfig, OnUnsupported, OutputFormat, ServerEndpoint, StatsConfig,
+    WriteLimits,
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;

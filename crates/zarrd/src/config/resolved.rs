@@ -172,6 +172,17 @@ pub(crate) struct CopyConfig {
     pub(crate) write: WriteLimits,
     /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
+    /// The tokens that are copied with it.
+    pub(crate) tokens: CopiedTokens,
+}
+
+/// The tokens that a copy of a store gets from the original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopiedTokens {
+    /// All, with the keys that sign them.
+    All,
+    /// None: whoever reaches a server on the copy may do everything, until it has tokens of its own.
+    None,
 }
 
 /// Configuration of `health`.
@@ -351,7 +362,8 @@ impl CopyConfig {
     pub(crate) fn new(args: CopyArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         let (from, to) = (persistent(args.from, "copy")?, persistent(args.to, "copy")?);
         let write = WriteLimits::new(&args.write, file);
-        Ok(Self { from, to, write, jobs: jobs(&args.transfer, file) })
+        let tokens = if args.without_access { CopiedTokens::None } else { CopiedTokens::All };
+        Ok(Self { from, to, write, jobs: jobs(&args.transfer, file), tokens })
     }
 }
 

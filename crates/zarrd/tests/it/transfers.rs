@@ -236,6 +236,27 @@ async fn corrupt_values_are_reported_and_not_exported() {
     dir.succeeds(&["check"]);
 }
 
+#[test]
+fn a_copy_has_the_tokens_of_the_store_unless_it_is_to_be_without() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = TestDir::new();
+    files::make(&dir, "tree");
+    dir.succeeds(&["import", "tree", "t", "--store", "sled:old"]);
+    dir.succeeds(&["token", "create", "--name", "reader", "--allow", "read:t/", "--store", "sled:old"]);
+    let tokens = files(&dir.path("old/access"));
+    assert!(!tokens.is_empty());
+    dir.succeeds(&["copy", "sled:old", "redb:new"]);
+    assert_eq!(files(&dir.path("new/access")), tokens);
+    let mode = |path: &str| fs::metadata(dir.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("new/access"), mode("new/access/tokens")), (0o700, 0o700));
+    for name in tokens.keys() {
+        let name = format!("access/{}", name.display());
+        assert_eq!(mode(&format!("new/{name}")), mode(&format!("old/{name}")), "{name}");
+    }
+    dir.succeeds(&["copy", "sled:old", "redb:open", "--without-access"]);
+    assert!(!dir.path("open/access").exists());
+}
+
 #[tokio::test]
 async fn copy_converts_the_index_and_keeps_the_values() {
     let dir = TestDir::new();
