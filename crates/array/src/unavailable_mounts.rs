@@ -47,7 +47,8 @@ mod tests {
         let prefix = Prefix::parse("far/").unwrap();
         mounts.record(&StoreError::Closed);
         assert!(mounts.current().is_empty());
-        mounts.record(&MountFailure::timed_out(&prefix));
+        let failed = MountFailure::in_time::<()>(&prefix, std::future::pending()).await;
+        mounts.record(&failed.unwrap_err());
         tokio::time::advance(UNAVAILABLE_TIME / 2).await;
         let current = mounts.current();
         assert_eq!(current.get(&prefix).map(String::as_str), Some("unavailable: the store did not answer in time"));

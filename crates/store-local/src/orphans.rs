@@ -26,7 +26,7 @@ pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Ve
     }
 }
 
-/// Deletes value files that have been in `orphans` longer than [`RETENTION`] at a time. Other files there stay.
+/// Deletes value files that have been in `orphans` for longer than [`RETENTION`] at the time `now`. Other files there stay.
 pub(crate) fn prune(paths: &Paths, now: SystemTime) -> io::Result<()> {
     let entries = match fs::read_dir(paths.orphans()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

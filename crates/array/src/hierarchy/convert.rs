@@ -15,7 +15,6 @@ use zarrd_meta::{
         write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
     },
     json::Json,
-    zom::MAX_NODES,
 };
 use zarrd_operations::{
     BrokenNode, ConversionReport, ConvertOptions, Depth, ExistingDocuments, LossPolicy, NodeRejection,
@@ -40,7 +39,7 @@ use crate::{
         change_set::ChangeSet,
         consolidated::{has_copies_above, update_consolidated_metadata},
         copy_update::NodeChange,
-        error::NodeError,
+        error::{NodeError, too_many_nodes},
         keys,
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},
@@ -281,7 +280,7 @@ pub(crate) fn check_losses(conversion: &ConvertOptions, losses: &[(NodePath, Los
 pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
     let unseen = |node: &&NodeTree| node.kind == NodeKind::Group && node.members.is_none();
     match top.readable().iter().any(unseen) {
-        true => Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 })),
+        true => Err(too_many_nodes()),
         false => Ok(()),
     }
 }

@@ -2,6 +2,7 @@
 
 use zarrd_meta::{
     Dialect, NodePath, convert::Unconvertible, documents::PatchError, limits::MAX_DOCUMENT_SIZE, names::NameError,
+    zom::MAX_NODES,
 };
 use zarrd_operations::NodeRejection;
 use zarrd_store::{Key, StoreError};
@@ -57,6 +58,11 @@ pub enum NodeError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The error of an operation on more nodes than one answer or commit has.
+pub(crate) fn too_many_nodes() -> NodeError {
+    NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }.into()
 }
 
 pub(crate) fn too_many_conflicts(path: &NodePath) -> NodeError {

@@ -17,7 +17,7 @@ const SIZE: usize = size_of::<i64>();
 const NOT_A_TIME: &str = "NaT";
 const MAX_SCALE: u64 = i32::MAX as u64;
 const NANOSECOND: Unit = Unit::Fraction(9);
-const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
+const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -60,9 +60,11 @@ impl DataTypeFamily for TimeFamily {
             _ => return None,
         };
         let parameters = text.rest.strip_prefix('8')?;
-        Some(numpy_parameters(parameters).ok_or_else(|| text.invalid("has no unit that is known")).and_then(
-            |(unit, scale)| Ok((DataType::new(Time { kind, unit, scale, text: Precision::Unit }), text.order()?)),
-        ))
+        Some(
+            numpy_parameters(parameters)
+                .ok_or_else(|| text.invalid("has no unit that is known"))
+                .and_then(|(unit, scale)| Ok((kind.counted_in(unit, scale), text.order()?))),
+        )
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
@@ -78,7 +80,7 @@ impl DataTypeFamily for TimeFamily {
         let Some(scale) = scale.and_then(|scale| u32::try_from(scale).ok()) else {
             return Some(Err(invalid(name, "has no \"scale_factor\" from 1 to 2147483647")));
         };
-        Some(Ok(DataType::new(Time { kind, unit, scale, text: Precision::Unit })))
+        Some(Ok(kind.counted_in(unit, scale)))
     }
 }
 
@@ -97,6 +99,11 @@ fn numpy_parameters(text: &str) -> Option<(Unit, u32)> {
 }
 
 impl Kind {
+    /// The data type of counts of so many units, which NumPy has.
+    fn counted_in(self, unit: Unit, scale: u32) -> DataType {
+        DataType::new(Time { kind: self, unit, scale, text: Precision::Unit })
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Moment => "numpy.datetime64",
@@ -192,10 +199,13 @@ impl ElementType for Time {
             return append(out, &count);
         }
         let mut text = String::with_capacity(40);
-        let seconds = exact_quotient(i128::from(count), i128::from(NANOSECONDS_PER_SECOND));
-        match (self.text, seconds) {
-            (Precision::WholeSeconds, Some(seconds)) => Unit::Second.write(seconds, &mut text),
-            _ => self.unit.write(i128::from(count).saturating_mul(i128::from(self.scale)), &mut text),
+        let seconds = match self.text {
+            Precision::WholeSeconds => exact_quotient(i128::from(count), NANOSECONDS_PER_SECOND),
+            Precision::Unit => None,
+        };
+        match seconds {
+            Some(seconds) => Unit::Second.write(seconds, &mut text),
+            None => self.unit.write(i128::from(count).saturating_mul(i128::from(self.scale)), &mut text),
         }
         append(out, &text);
     }

@@ -35,6 +35,8 @@ const UNRESERVED_RESPONSE_LIMIT: u64 = 64 << 10;
 const MEMBER_OVERHEAD_BYTES: usize = 32;
 /// The overhead of a broken node in addition to its texts, in bytes.
 const BROKEN_NODE_OVERHEAD_BYTES: u64 = 160;
+/// The memory of a listed child of another dialect in addition to its path, in bytes.
+const OTHER_NODE_BYTES: u64 = 512;
 const VARY_ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// Renders nodes in the requested form.
@@ -154,12 +156,13 @@ impl NodeRenderer {
     /// Estimates the memory for rendering the node, in bytes.
     fn memory_estimate(self, info: &NodeInfo) -> u64 {
         let len = json_len_estimate(&info.zom.root, self.form, 0) as u64;
+        let other = |(path, _): &(NodePath, Dialect)| OTHER_NODE_BYTES.saturating_add(path.relative().len() as u64);
         let broken = |node: &zarrd_operations::BrokenNode| {
             let texts = [node.path.relative(), node.key.as_str(), &node.reason];
             texts.iter().map(|text| text.len() as u64).fold(BROKEN_NODE_OVERHEAD_BYTES, u64::saturating_add)
         };
         match self.include {
-            Include::Nothing => len,
+            Include::Nothing => info.other_dialects.iter().map(other).fold(len, u64::saturating_add),
             // The text is copied once, and the other members are made of existing texts.
             Include::Source => {
                 let broken = info.broken.iter().map(broken).fold(0, u64::saturating_add);

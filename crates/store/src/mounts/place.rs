@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use futures::TryStreamExt;
+use futures::{TryFutureExt, TryStreamExt};
 use tokio::time::timeout;
 
 use crate::{
@@ -43,10 +43,20 @@ pub struct MountFailure {
 struct NoAnswer;
 
 impl MountFailure {
-    /// The error of a mounted store that has not answered within [`MAX_MOUNT_WAIT`].
-    pub fn timed_out(prefix: &Prefix) -> StoreError {
-        let source = NoAnswer.into();
-        StoreError::backend(BackendErrorKind::Timeout, Self { prefix: prefix.clone(), source })
+    /// Waits for an answer of the store that is mounted below a prefix, at most [`MAX_MOUNT_WAIT`].
+    ///
+    /// # Errors
+    ///
+    /// That of the answer, and a failure with [`BackendErrorKind::Timeout`].
+    pub async fn in_time<T>(
+        prefix: &Prefix,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let timed_out = |_| {
+            let failure = Self { prefix: prefix.clone(), source: NoAnswer.into() };
+            StoreError::backend(BackendErrorKind::Timeout, failure)
+        };
+        timeout(MAX_MOUNT_WAIT, answer).await.map_err(timed_out)?
     }
 
     /// The error of the store.
@@ -84,10 +94,7 @@ impl Mount {
         &self,
         answer: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        match timeout(MAX_MOUNT_WAIT, answer).await {
-            Ok(answer) => answer.map_err(|error| self.error(error)),
-            Err(_) => Err(MountFailure::timed_out(&self.prefix)),
-        }
+        MountFailure::in_time(&self.prefix, answer.map_err(|error| self.error(error))).await
     }
 
     /// The error as users of all stores see it: with the keys that they use.

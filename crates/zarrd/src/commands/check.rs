@@ -7,7 +7,7 @@ use futures::{TryFutureExt, TryStreamExt};
 use zarrd_store::{Key, Prefix, ServedStore, SnapshotStore, StoreError, list_all};
 use zarrd_store_local::{CheckReport, LocalStore};
 
-use super::dialect_differences;
+use super::dialect_differences::{self, NodesOfBoth};
 use crate::{
     config::CheckConfig,
     error::Error,
@@ -60,17 +60,22 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
     for value in &corrupt {
         progress.message(&format!("damaged: {:?}: {}", value.key, error_chain(&value.cause)));
     }
-    dialect_differences::report(Arc::new(store.clone()).into(), progress).await?;
-    match report.corrupt {
-        0 => Ok(()),
-        corrupt => Err(Error::CorruptValues { corrupt, values: report.keys }),
-    }
+    let corrupt = report.corrupt;
+    let damage = (corrupt > 0).then_some(Error::CorruptValues { corrupt, values: report.keys });
+    let nodes = match NodesOfBoth::of(store).await {
+        Ok(nodes) => nodes,
+        // A damaged store may have no listing.
+        Err(error) => return Err(damage.unwrap_or_else(|| error.into())),
+    };
+    dialect_differences::report(nodes, Arc::new(store.clone()).into(), progress).await;
+    damage.map_or(Ok(()), Err)
 }
 
 /// Reads the values of a store that other programs write, without checksums to compare them with.
 async fn read_all(store: &Arc<dyn SnapshotStore>, progress: &Progress) -> Result<(), Error> {
     let counters = progress.counters();
-    let listed = list_all(&**store, &Prefix::root());
+    let mut nodes = NodesOfBoth::default();
+    let listed = list_all(&**store, &Prefix::root()).inspect_ok(|entry| nodes.take(&entry.key));
     let read = listed.try_for_each_concurrent(CONCURRENT_READS, |entry| async move {
         match read_value(&**store, &entry.key).await {
             Ok(Some(size)) => {
@@ -90,7 +95,7 @@ async fn read_all(store: &Arc<dyn SnapshotStore>, progress: &Progress) -> Result
         Ok(())
     });
     read.await?;
-    dialect_differences::report(ServedStore::read_only(Arc::clone(store)), progress).await?;
+    dialect_differences::report(nodes, ServedStore::read_only(Arc::clone(store)), progress).await;
     match counters.corrupt.load(Relaxed) {
         0 => Ok(()),
         corrupt => Err(Error::CorruptValues { corrupt, values: counters.keys.load(Relaxed) }),

@@ -7,8 +7,7 @@ use std::{
     path::Path,
 };
 
-/// The directory of tokens in a store's own directory.
-const ACCESS: &str = "access";
+use crate::config::ACCESS;
 
 /// Copies the tokens that lie in a store's directory, with their keys and links, durably; does nothing if there are none.
 pub(super) fn copy_access(from: &Path, to: &Path) -> io::Result<()> {

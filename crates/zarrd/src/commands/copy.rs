@@ -51,12 +51,9 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
         on_unsupported: OnUnsupported::Fail,
         progress: &progress,
     };
-    let result = signals.unless_stopped(transfer.run().err_into()).await;
+    let result = signals.unless_stopped(transfer.run().err_into()).await.and_then(|()| copy_tokens(config));
     let result: Result<(), Error> = match result {
-        Ok(()) => match copy_tokens(config) {
-            Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
-            Err(error) => Err(error),
-        },
+        Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
         Err(error) => Err(error),
     };
     let result = result.and(signals.finish(to.close()).await.map_err(Into::into));

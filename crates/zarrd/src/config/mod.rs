@@ -38,7 +38,7 @@ pub(crate) use resolved::{
 };
 pub(crate) use serve::{ServeConfig, TlsFiles};
 pub(crate) use shares::ShareConfig;
-pub(crate) use token_directory::TokenDirectory;
+pub(crate) use token_directory::{ACCESS, TokenDirectory};
 pub(crate) use tokens::{TokenCommand, TokenConfig};
 
 /// Errors of the configuration.

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use super::{AccessOptions, ConfigFile, StoreOptions};
 
+/// The directory of tokens in the directory of a store.
+pub(crate) const ACCESS: &str = "access";
+
 /// The directory of tokens of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenDirectory {
@@ -21,6 +24,6 @@ impl TokenDirectory {
         if let Some(given) = flags.access.or_else(|| file.access.access.clone()) {
             return Self::Given(given);
         }
-        file.location(store).directory().map_or(Self::None, |store| Self::InStore(store.join("access")))
+        file.location(store).directory().map_or(Self::None, |store| Self::InStore(store.join(ACCESS)))
     }
 }

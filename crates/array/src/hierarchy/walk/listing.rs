@@ -2,10 +2,12 @@
 
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_meta::zom::MAX_NODES;
-use zarrd_operations::NodeRejection;
 use zarrd_store::{Cursor, PageRequest, Prefix};
 
-use crate::{context::Context, metadata::error::NodeError};
+use crate::{
+    context::Context,
+    metadata::error::{NodeError, too_many_nodes},
+};
 
 /// The most listing entries that are visited for one answer.
 pub(super) const MAX_LISTED: usize = 20 * MAX_NODES;
@@ -72,7 +74,7 @@ pub(super) async fn list_whole(context: &Context, prefix: &Prefix, most: usize) 
         listed.prefixes.extend(found.prefixes);
         listed.keys.extend(found.keys);
         if listed.prefixes.len() + listed.keys.len() > most {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+            return Err(too_many_nodes());
         }
         match cursor {
             Some(cursor) => page = PageRequest::after(zarrd_store::MAX_PAGE_ENTRIES, cursor),

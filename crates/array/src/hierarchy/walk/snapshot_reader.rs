@@ -4,17 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
-use tokio::time::timeout;
 use zarrd_meta::{
     NodePath,
     documents::DocumentError,
     limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
-    zom::MAX_NODES,
 };
-use zarrd_operations::NodeRejection;
-use zarrd_store::{
-    Key, MAX_MOUNT_WAIT, MountFailure, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark,
-};
+use zarrd_store::{Key, MountFailure, Peek, Prefix, Snapshot, StoreError, ValueMeta, Version, Watermark};
 
 use super::{
     ahead::ReadAhead,
@@ -30,7 +25,7 @@ use crate::{
     error::ArrayError,
     memory::{claim::Permit, error::MemoryError},
     metadata::{
-        error::NodeError,
+        error::{NodeError, too_many_nodes},
         keys::NAMES,
         tree::{NodeKind, NodeTree},
     },
@@ -271,9 +266,7 @@ impl<'a> SnapshotReader<'a> {
                 };
                 async move {
                     match mount {
-                        Some(mount) => {
-                            timeout(MAX_MOUNT_WAIT, open).await.map_err(|_| MountFailure::timed_out(mount))?
-                        }
+                        Some(mount) => MountFailure::in_time(mount, open).await,
                         None => open.await,
                     }
                 }
@@ -432,7 +425,7 @@ impl<'a> SnapshotReader<'a> {
     fn count(&mut self, listed: Listed, rest: usize) -> Result<Listed, NodeError> {
         let entries = listed.prefixes.len().saturating_add(listed.keys.len());
         if entries > rest {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+            return Err(too_many_nodes());
         }
         self.entries = self.entries.saturating_add(entries).saturating_add(1);
         Ok(listed)

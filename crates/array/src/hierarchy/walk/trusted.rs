@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use zarrd_meta::{Dialect, documents::write::CONSOLIDATED, zom::MAX_NODES};
-use zarrd_operations::NodeRejection;
 use zarrd_store::{Consolidated, Key, Listing, Prefix, Version};
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     walker::Walker,
 };
 use crate::{
-    metadata::error::NodeError,
+    metadata::error::{NodeError, too_many_nodes},
     node::keys::{join_key, node_prefix},
 };
 
@@ -122,7 +121,7 @@ impl SnapshotReader<'_> {
         let counting = entries.clone();
         let (count, largest) = on_thread(self, size, move || extent(&counting, 0)).await?;
         if count > MAX_DOCUMENTS {
-            return Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 }));
+            return Err(too_many_nodes());
         }
         self.reserve_for_copies(size, count as u64, largest).await?;
         let documents = on_thread(self, size, move || documents(dialect, &entries)).await?;

@@ -50,6 +50,10 @@ impl LeftOut {
 
     /// The broken node of a mount that is left out.
     pub(super) fn node(&self, path: &NodePath) -> Option<NodeTree> {
+        // Almost always: it is asked for every child of a tree.
+        if self.0.is_empty() {
+            return None;
+        }
         let prefix = node_prefix(path).ok()?;
         let reason = self.0.get(&prefix)?.clone();
         // The dialect is unknown, as are the documents.

@@ -13,7 +13,7 @@ use zarrd_meta::{
     relation::DialectRelation,
     zom::{MAX_NODES, Members},
 };
-use zarrd_operations::{Depth, NodeRejection};
+use zarrd_operations::Depth;
 use zarrd_store::{Key, MAX_READ_TIME, Prefix, ReadError, Version};
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
     error::ArrayError,
     memory::claim::Permit,
     metadata::{
-        error::NodeError,
+        error::{NodeError, too_many_nodes},
         keys::NAMES,
         tree::{NodeKind, NodeTree, implicit},
     },
@@ -393,7 +393,7 @@ impl<'a> Walker<'a> {
     fn check_count(&self) -> Result<(), NodeError> {
         match self.items.len().saturating_add(self.other.len()) {
             ..MAX_NODES => Ok(()),
-            _ => Err(NodeError::Rejected(NodeRejection::TooManyNodes { limit: MAX_NODES as u64 })),
+            _ => Err(too_many_nodes()),
         }
     }
 
