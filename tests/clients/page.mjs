@@ -58,6 +58,13 @@ async function browse(use, options = {}) {
   }
 }
 
+// What holds requests back until it is opened.
+function gate() {
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  return { open, opened };
+}
+
 async function settled(page) {
   await page.waitForSelector("h1", { timeout: 30_000 });
   await page.waitForFunction(() => {
@@ -1103,12 +1110,22 @@ const checks = {
     assert.ok(made.ok, await made.text());
     await browse(async (page, { reported, context }) => {
       await page.goto(`${origin}/browse/lab/a`);
+      await page.getByLabel("Token", { exact: true }).waitFor();
+      // What is refused for want of a token while one is given is asked for again, with that token.
+      const [refused, given] = [gate(), gate()];
+      await page.route(/node\/lab\/a\?/, (route) => refused.opened.then(() => route.continue()));
+      await page.route(/list=dir/, (route) => given.opened.then(() => route.continue()));
       await page.getByLabel("Token", { exact: true }).fill("wrong");
       await page.keyboard.press("Enter");
       await page.getByText("The token is not accepted").waitFor();
+      const listed = page.waitForRequest(/store\/lab\/a\/\?list=dir/);
+      refused.open();
+      await listed;
       await page.getByLabel("Token", { exact: true }).fill(token);
       await page.keyboard.press("Enter");
+      given.open();
       await page.waitForSelector("canvas.plot");
+      assert.equal(await page.locator("form.token").count(), 0);
       await settled(page);
       assert.equal(await page.locator("[role=alert]").count(), 0);
       assert.ok(!page.url().includes(token));

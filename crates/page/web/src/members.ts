@@ -3,7 +3,7 @@
 import * as api from "./api";
 import { isObject } from "./json";
 import { describe, dialectOf, join, nameOf, type GroupNode, type Node } from "./node";
-import { askForToken, Cell } from "./session";
+import { askForToken, Cell, token } from "./session";
 
 export interface Group {
   /** `null` where the caller may only pass through. */
@@ -112,7 +112,8 @@ export async function more(path: string): Promise<void> {
   } catch (error) {
     const status = error instanceof api.Problem ? error.status : 0;
     const passing = status === 403 || status === 401 ? await way(path) : null;
-    if (status !== 401 || passing?.members.length) {
+    // What needs no token is shown in place of the rest, unless one was given meanwhile.
+    if (status !== 401 || (passing?.members.length && token() === null)) {
       cell.set(passing ?? { ...cell.value, isLoading: false, error: error as Error });
       return;
     }

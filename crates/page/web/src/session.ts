@@ -68,8 +68,10 @@ export function forgetToken(): void {
   }
 }
 
-/** Asks for a token, and resolves when one was given. */
+/** Asks for a token unless there is one, and resolves when one was given. */
 export function askForToken(reason: string, signal?: AbortSignal): Promise<void> {
+  // It may have been given since the request was refused that asks.
+  if (token() !== null) return Promise.resolve();
   // The first reason stays: that of a request that had no token any more says less.
   if (tokenNeeded.value === null) tokenNeeded.set(reason);
   return new Promise((resolve, reject) => {
