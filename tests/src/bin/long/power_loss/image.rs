@@ -22,12 +22,16 @@ pub(crate) struct WriteBackDisabled(Vec<(&'static str, String)>);
 
 impl Drive {
     /// Creates and mounts an image; `None` if that is not permitted.
+    ///
+    /// # Panics
+    ///
+    /// If the image cannot be created.
     pub(crate) fn make(dir: &Path, keys: u32) -> Option<Self> {
         let drive = Self { dir: dir.to_owned() };
         drive.remove();
-        fs::create_dir_all(dir.join("mounted")).ok()?;
-        let file = fs::File::create(dir.join("image")).ok()?;
-        file.set_len(u64::from(keys) * 8192 + (1 << 30)).ok()?;
+        fs::create_dir_all(dir.join("mounted")).expect("make the directory of the drive");
+        let file = fs::File::create(dir.join("image")).expect("create the image");
+        file.set_len(u64::from(keys) * 8192 + (1 << 30)).expect("extend the image");
         let formatted = run("mkfs.ext4", &["-q", "-F", &text(&dir.join("image"))]);
         (formatted && mount(&dir.join("image"), &dir.join("mounted"), "loop,commit=3600")).then_some(drive)
     }
