@@ -65,6 +65,15 @@ pub(crate) enum Error {
         /// The target.
         location: Location,
     },
+    /// Operations on the store were interrupted.
+    #[error(
+        "{operations} operations on the store were interrupted, and chunks that they erase would be exported; \
+         zarrd compact or zarrd serve settles them"
+    )]
+    InterruptedOperations {
+        /// The number of operations.
+        operations: usize,
+    },
     /// The tokens of a store cannot be copied.
     #[error("could not copy the tokens of the store (DIR/access); --without-access leaves them behind")]
     CopiedAccess(#[source] std::io::Error),
@@ -202,6 +211,7 @@ impl Error {
             Self::Open(OpenStoreError::Client { .. })
             | Self::Store(_)
             | Self::CopiedAccess(_)
+            | Self::InterruptedOperations { .. }
             | Self::Compact(_)
             | Self::RequestLog(_)
             | Self::Serve(_)

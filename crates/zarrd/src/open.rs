@@ -156,7 +156,7 @@ pub(crate) async fn open_for_writing(
 
 /// Rolls back the operations that were interrupted when the store was last used. A failure does not prevent the store
 /// from being used.
-async fn settle_interrupted_operations(store: &LocalStore) {
+pub(crate) async fn settle_interrupted_operations(store: &LocalStore) {
     let arrays = Arrays::new(Arc::new(store.clone()), zarrd_array::Options::default());
     if let Err(error) = arrays.hierarchies().settle_intents().await {
         let error = &error as &dyn std::error::Error;

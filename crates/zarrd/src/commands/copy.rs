@@ -1,14 +1,13 @@
 //! `zarrd copy`: copies a store into a new one.
 
-use futures::TryFutureExt;
-use zarrd_store::Prefix;
+use zarrd_store::{Change, Intent, Prefix, StoreError, TransactionalStore};
 use zarrd_store_local::LocalStore;
 
 use super::{check_outside_store, copied_access::copy_access};
 use crate::{
     config::{CopiedTokens, CopyConfig, OnUnsupported},
     error::Error,
-    open::{DirectoryState, create_incomplete, directory_state, open_for_reading},
+    open::{DirectoryState, create_incomplete, directory_state, open_for_reading, settle_interrupted_operations},
     signals::{HangUp, Signals},
     transfer::{StoreSink, StoreSource, Transfer},
     ui::Progress,
@@ -38,6 +37,16 @@ fn copy_tokens(config: &CopyConfig) -> Result<(), Error> {
     }
 }
 
+/// Finishes or undoes in the copy what was interrupted in the store, which itself is not changed.
+async fn settle_in_copy(from: &LocalStore, to: &LocalStore) -> Result<(), StoreError> {
+    let intents = from.intents().await?;
+    for Intent { id, record } in intents {
+        to.commit(vec![Change::AddIntent { id, record }]).await?;
+    }
+    settle_interrupted_operations(to).await;
+    Ok(())
+}
+
 async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> Result<(), Error> {
     signals.check()?;
     let to = signals.finish(create_incomplete(&config.to, config.write, IN_USE)).await?;
@@ -51,7 +60,12 @@ async fn copy(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
         on_unsupported: OnUnsupported::Fail,
         progress: &progress,
     };
-    let result = signals.unless_stopped(transfer.run().err_into()).await.and_then(|()| copy_tokens(config));
+    let transferred = async {
+        transfer.run().await?;
+        settle_in_copy(from, &to).await?;
+        copy_tokens(config)
+    };
+    let result = signals.unless_stopped(transferred).await;
     let result: Result<(), Error> = match result {
         Ok(()) => signals.finish(to.complete()).await.map_err(Into::into),
         Err(error) => Err(error),

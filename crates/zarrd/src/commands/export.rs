@@ -1,6 +1,8 @@
 //! `zarrd export`: copies a prefix of a store into a new directory.
 
 use futures::TryFutureExt;
+use zarrd_store::TransactionalStore;
+use zarrd_store_local::LocalStore;
 
 use super::{check_has_keys, check_outside_store};
 use crate::{
@@ -26,8 +28,19 @@ pub(super) async fn run(config: ExportConfig) -> Result<(), Error> {
     result
 }
 
+/// Rejects a store in which an operation was interrupted: chunks that were about to be erased would be exported as well.
+async fn check_settled(store: &LocalStore) -> Result<(), Error> {
+    match store.intents().await?.len() {
+        0 => Ok(()),
+        operations => Err(Error::InterruptedOperations { operations }),
+    }
+}
+
 async fn export(config: &ExportConfig, endpoint: &OpenEndpoint, progress: &Progress) -> Result<(), Error> {
     check_has_keys(endpoint.listable(), &config.prefix).await?;
+    if let OpenEndpoint::Local(store) = endpoint {
+        check_settled(store).await?;
+    }
     let source = endpoint.source(config.prefix.clone());
     let sink = DirectorySink::create(&config.to)?;
     let transfer =

@@ -1,8 +1,16 @@
 //! Import, export, copy and check.
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use zarrd_store::{Key, KeyCount, Precondition, Prefix, ReadableStore, WriteableStore};
+use zarrd_store::{
+    Change, IntentId, Key, KeyCount, Payload, Precondition, Prefix, ReadableStore, TransactionalStore, WriteableStore,
+};
+use zarrd_store_local::{IndexKind, LocalStore, Options};
 
 use crate::{
     files::{self, files},
@@ -255,6 +263,41 @@ fn a_copy_has_the_tokens_of_the_store_unless_it_is_to_be_without() {
     }
     dir.succeeds(&["copy", "sled:old", "redb:open", "--without-access"]);
     assert!(!dir.path("open/access").exists());
+}
+
+#[tokio::test]
+async fn what_was_interrupted_is_settled_in_a_copy_and_not_exported() {
+    let dir = TestDir::new();
+    let open = async |name: &str| LocalStore::open(&dir.path(name), Options::new(IndexKind::Sled)).await.unwrap();
+    let store = open("old").await;
+    let array = r#"{"zarr_format":3,"node_type":"array","shape":[2],"data_type":"uint8",
+        "chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1]}},"fill_value":0,"codecs":[{"name":"bytes"}],
+        "chunk_key_encoding":{"name":"default"}}"#;
+    for (key, value) in [("a/zarr.json", array), ("a/c/0", "0"), ("a/c/2", "2"), ("half/c/0", "0")] {
+        let payload = Payload::from_bytes(value.as_bytes().to_vec());
+        store.set(&Key::parse(key).unwrap(), payload, Precondition::none()).await.unwrap();
+    }
+    for operation in [
+        r#"{"kind":"shrink","path":"/a","dialect":"v3"}"#,
+        r#"{"kind":"copy","target":"/half","dialect":"v3","extent":["half/"]}"#,
+    ] {
+        let record = format!(r#"{{"version":1,"operation":{operation}}}"#).into();
+        store.commit(vec![Change::AddIntent { id: IntentId::random(), record }]).await.unwrap();
+    }
+    store.close().await.unwrap();
+
+    dir.fails(&["export", "", "out", "--store", "sled:old"], 1, &["2 operations", "interrupted", "zarrd compact"]);
+    dir.succeeds(&["copy", "sled:old", "redb:new"]);
+    dir.succeeds(&["export", "", "out", "--store", "redb:new"]);
+    let names = |root: &str| files(&dir.path(root)).into_keys().collect::<Vec<_>>();
+    assert_eq!(names("out"), [Path::new("a/c/0"), Path::new("a/zarr.json")]);
+    // The store itself is as it was.
+    let store = open("old").await;
+    assert_eq!(store.intents().await.unwrap().len(), 2);
+    store.close().await.unwrap();
+    dir.succeeds(&["compact", "sled:old"]);
+    dir.succeeds(&["export", "", "settled", "--store", "sled:old"]);
+    assert_eq!(names("settled"), names("out"));
 }
 
 #[tokio::test]
