@@ -174,8 +174,9 @@ impl ChangeSet {
         self.sorted = self.keys.len();
     }
 
-    /// The changes in their order, of keys first, with all values staged except for many small ones. Fails if there are
-    /// more than one commit can have, or if a document could not be read afterwards.
+    /// The changes in their order, of keys first, with all values staged except for many small ones, and for consolidated
+    /// metadata, which the commit may edit anew for several writers. Fails if there are more changes than one commit can
+    /// have, or if a document could not be read afterwards.
     pub(crate) async fn stage(mut self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
         self.sort();
         if self.len() > MAX_COMMIT_CHANGES {
@@ -186,6 +187,7 @@ impl ChangeSet {
         }
         let max_unstaged = if self.len() > MAX_STAGED { Some(MAX_UNSTAGED_SIZE) } else { None };
         let mut changes = self.keys;
+        let consolidated = self.consolidated.as_ref().map_or(&[][..], |update| &update.copies);
         for change in &mut changes {
             if let Change::Put { key, value, .. } = &*change
                 && value.len() > MAX_DOCUMENT_SIZE
@@ -193,7 +195,8 @@ impl ChangeSet {
                 return Err(NodeError::DocumentTooLarge { key: key.clone(), size: value.len() });
             }
             let is_small = |value: &Bytes| max_unstaged.is_some_and(|max| value.len() <= max);
-            if matches!(change, Change::Put { value, .. } if !is_small(value)) {
+            let is_edited_anew = |key: &Key| consolidated.iter().any(|copy| copy.key == *key);
+            if matches!(&*change, Change::Put { key, value, .. } if !is_small(value) && !is_edited_anew(key)) {
                 stage_put(store, change).await?;
             }
         }
