@@ -32,10 +32,32 @@ static void note(long number, const char *name, const char *path) {
     }
 }
 
+/* The path itself, or, for one through a descriptor of the program's own (/proc/self/fd/N/...), where that leads. */
+static const char *resolved(const char *path) {
+    static const char prefix[] = "/proc/self/fd/";
+    static __thread char found[2][PATH_MAX];
+    static __thread int next;
+    if (strncmp(path, prefix, sizeof prefix - 1) != 0) return path;
+    size_t len = sizeof prefix - 1 + strspn(path + sizeof prefix - 1, "0123456789");
+    char link[64];
+    if (len >= sizeof link) return path;
+    memcpy(link, path, len);
+    link[len] = '\0';
+    next = !next;
+    ssize_t target = syscall(SYS_readlinkat, AT_FDCWD, link, found[next], PATH_MAX - 1);
+    if (target <= 0 || strlen(path + len) + target >= PATH_MAX) return path;
+    strcpy(found[next] + target, path + len);
+    return found[next];
+}
+
 /* True if this call must fail; sets errno then. */
 static int fails_at(const char *name, const char *path) {
     const char *root = getenv("FAILING_CALL_ROOT"), *number = getenv("FAILING_CALL_NUMBER");
-    if (root == NULL || number == NULL || path == NULL || strncmp(path, root, strlen(root)) != 0) {
+    if (root == NULL || number == NULL || path == NULL) {
+        return 0;
+    }
+    path = resolved(path);
+    if (strncmp(path, root, strlen(root)) != 0) {
         return 0;
     }
     long mine = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);

@@ -182,9 +182,28 @@ static void unlock(int saved) {
 
 static enum state state(int fd) { return fd >= 0 && fd < MOST_FDS ? fds[fd] : FOREIGN; }
 
+/* The path itself, or, for one through a descriptor of the program's own (/proc/self/fd/N/...), where that leads. */
+static const char *resolved(const char *path) {
+    static const char prefix[] = "/proc/self/fd/";
+    static __thread char found[2][PATH_MAX];
+    static __thread int next;
+    if (strncmp(path, prefix, sizeof prefix - 1) != 0) return path;
+    size_t len = sizeof prefix - 1 + strspn(path + sizeof prefix - 1, "0123456789");
+    char link[64];
+    if (len >= sizeof link) return path;
+    memcpy(link, path, len);
+    link[len] = '\0';
+    next = !next;
+    ssize_t target = readlink(link, found[next], PATH_MAX - 1);
+    if (target <= 0 || strlen(path + len) + target >= PATH_MAX) return path;
+    strcpy(found[next] + target, path + len);
+    return found[next];
+}
+
 /* Resolves a path relative to the directory of an fd, or to ROOT. Returns NULL if it is outside. */
 static const char *within(int *dir, const char *path) {
     if (trace < 0 || path == NULL) return NULL;
+    path = resolved(path);
     if (path[0] == '/') {
         if (strncmp(path, root, root_len) != 0 || (path[root_len] != '/' && path[root_len] != '\0')) return NULL;
         *dir = ROOT;

@@ -16,14 +16,23 @@ use crate::skip::{is_root, skip};
 pub enum FileSystem {
     /// Memory.
     Tmpfs,
+    /// Memory, with 1,500 inodes.
+    TmpfsOfFewInodes,
     /// An ext4 image, through a loop device.
     Ext4,
+    /// An ext4 image with 1,500 inodes.
+    Ext4OfFewInodes,
+    /// A btrfs image; what is below the mount point has a quota of a quarter of it.
+    BtrfsWithQuota,
 }
+
+/// The inodes of a file system with few of them.
+const FEW_INODES: u32 = 1500;
 
 /// A mounted small file system; unmounted on drop.
 #[derive(Debug)]
 pub struct SmallDisk {
-    /// Contains the mount point and, for ext4, the image.
+    /// Contains the mount point and the image, if there is one.
     dir: TempDir,
 }
 
@@ -40,23 +49,47 @@ impl SmallDisk {
             FileSystem::Tmpfs => {
                 mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "zarrd-test"]);
             }
+            FileSystem::TmpfsOfFewInodes => {
+                mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m,nr_inodes={FEW_INODES}"), "zarrd-test"]);
+            }
+            // No blocks are reserved for root, as which the tests run.
             FileSystem::Ext4 => {
-                let image = disk.dir.path().join("image");
-                let created = File::create(&image).and_then(|file| file.set_len(u64::from(mib) << 20));
-                created.expect("make an image");
-                // No blocks are reserved for root, as which the tests run.
-                if !succeeds(Command::new("mkfs.ext4").args(["-q", "-F", "-m", "0"]).arg(&image)) {
-                    skip("mkfs.ext4");
-                    return None;
-                }
-                mount.args(["-o", "loop"]).arg(image);
+                mount.args(["-o", "loop"]).arg(disk.image(mib, "mkfs.ext4", &["-q", "-F", "-m", "0"])?);
+            }
+            FileSystem::Ext4OfFewInodes => {
+                let inodes = FEW_INODES.to_string();
+                mount.args(["-o", "loop"]).arg(disk.image(
+                    mib,
+                    "mkfs.ext4",
+                    &["-q", "-F", "-m", "0", "-N", &inodes],
+                )?);
+            }
+            FileSystem::BtrfsWithQuota => {
+                mount.args(["-o", "loop"]).arg(disk.image(mib, "mkfs.btrfs", &["-q"])?);
             }
         }
         if !succeeds(mount.arg(disk.path())) {
             skip(&format!("the right to mount a disk of {kind:?}"));
             return None;
         }
+        if kind == FileSystem::BtrfsWithQuota {
+            let btrfs = |arguments: &[&str]| succeeds(Command::new("btrfs").args(arguments).arg(disk.path()));
+            let limit = format!("{}M", mib / 4);
+            assert!(btrfs(&["quota", "enable"]) && btrfs(&["qgroup", "limit", &limit]), "set a quota");
+        }
         Some(disk)
+    }
+
+    /// Makes an image with a program; `None` if it is missing, which is reported as a skipped test.
+    fn image(&self, mib: u32, program: &str, arguments: &[&str]) -> Option<PathBuf> {
+        let image = self.dir.path().join("image");
+        let created = File::create(&image).and_then(|file| file.set_len(u64::from(mib) << 20));
+        created.expect("make an image");
+        if !succeeds(Command::new(program).args(arguments).arg(&image)) {
+            skip(program);
+            return None;
+        }
+        Some(image)
     }
 
     /// The mount point.
@@ -71,14 +104,31 @@ impl SmallDisk {
 
     /// Takes space with a file of another program, until `spare` bytes are left.
     pub fn fill(&self, spare: u64) {
-        let mut filler = File::options().create(true).append(true).open(self.filler()).expect("make the filler");
+        let mut filler = match File::options().create(true).append(true).open(self.filler()) {
+            Err(error) if is_full(&error) => return,
+            filler => filler.expect("make the filler"),
+        };
         for piece in [1 << 20, 4096_usize] {
             while self.free() >= spare + piece as u64 {
                 match filler.write_all(&vec![1; piece]).and_then(|()| filler.sync_all()) {
-                    Err(error) if error.kind() == io::ErrorKind::StorageFull => break,
+                    Err(error) if is_full(&error) => break,
                     written => written.expect("write the filler"),
                 }
             }
+        }
+    }
+
+    /// Takes all inodes with files of another program.
+    pub fn take_inodes(&self) {
+        let full = (0..).find_map(|number| File::create(self.path().join(format!("taken-{number}"))).err());
+        assert!(full.is_some_and(|error| is_full(&error)), "take all inodes");
+    }
+
+    /// Removes the files created by [`take_inodes`](Self::take_inodes).
+    pub fn give_back_inodes(&self) {
+        let entries = fs::read_dir(self.path()).expect("the disk can be listed").flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("taken-")) {
+            fs::remove_file(entry.path()).expect("a file can be removed");
         }
     }
 
@@ -109,6 +159,10 @@ impl Drop for SmallDisk {
 
 fn unmount(path: &Path) {
     let _ = Command::new("umount").arg("--lazy").arg(path).status();
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn succeeds(command: &mut Command) -> bool {

@@ -23,7 +23,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use zarrd_array::{Arrays, Usage};
-use zarrd_store::{WaitTimes, WaitTotals};
+use zarrd_store::{DiskSpace, WaitTimes, WaitTotals};
 
 use crate::{request_log::RequestLogs, store_totals::Totals};
 
@@ -66,8 +66,7 @@ struct StoreGauges(Arc<Mutex<StoreValues>>);
 #[derive(Clone, Copy, Debug, Default)]
 struct StoreValues {
     totals: Option<Totals>,
-    /// The free bytes of its file system.
-    free: Option<u64>,
+    space: Option<DiskSpace>,
 }
 
 /// The times that requests waited in queues, by the queue's name.
@@ -200,9 +199,9 @@ impl Metrics {
         self.instruments.cached.inc_by(stats.cached);
     }
 
-    /// Sets the values of the store, and the free bytes of its file system.
-    pub(crate) fn set_store(&self, totals: Option<Totals>, free: Option<u64>) {
-        *self.instruments.store.0.lock() = StoreValues { totals, free };
+    /// Sets the values of the store, and the space of its file system.
+    pub(crate) fn set_store(&self, totals: Option<Totals>, space: Option<DiskSpace>) {
+        *self.instruments.store.0.lock() = StoreValues { totals, space };
     }
 
     /// Renders the metrics in the OpenMetrics text format.
@@ -237,7 +236,7 @@ impl Collector for QueueWaits {
 
 impl Collector for StoreGauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let StoreValues { totals, free } = *self.0.lock();
+        let StoreValues { totals, space } = *self.0.lock();
         let gauges = [
             ("store_keys", "Keys of the store, as last counted", None, totals.map(|totals| totals.keys)),
             (
@@ -246,7 +245,18 @@ impl Collector for StoreGauges {
                 Some(&Unit::Bytes),
                 totals.map(|totals| totals.bytes),
             ),
-            ("store_free", "Free space of the file system of the store", Some(&Unit::Bytes), free),
+            (
+                "store_free",
+                "Free space of the file system of the store",
+                Some(&Unit::Bytes),
+                space.map(|space| space.free_bytes),
+            ),
+            (
+                "store_orphans",
+                "Size of value files without a key that a crash left, in the directory orphans",
+                Some(&Unit::Bytes),
+                space.map(|space| space.orphan_bytes),
+            ),
         ];
         for (name, help, unit, value) in gauges {
             if let Some(value) = value {

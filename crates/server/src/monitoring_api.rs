@@ -64,7 +64,7 @@ async fn obstacle(app: &App) -> Result<Option<ProblemType>, StoreError> {
 /// `GET /metrics`.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let totals = app.store_totals().current().await;
-    app.metrics().set_store(totals, app.store().free_bytes());
+    app.metrics().set_store(totals, app.store().disk_space());
     let text =
         app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())

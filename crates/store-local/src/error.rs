@@ -1,10 +1,16 @@
 //! Errors of opening a store, and the details of corruption.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use zarrd_store::{BoxError, StoreError};
 
-use crate::{IndexKind, index::IndexError};
+use crate::{
+    IndexKind,
+    index::{IndexError, is_out_of_space},
+};
 
 /// Errors of opening a store. The directory is unchanged, except as [`LocalStore::open`](crate::LocalStore::open)
 /// states.
@@ -69,7 +75,7 @@ pub enum OpenError {
     /// The index and the log do not fit together: one of them is older, and commits in between are missing.
     #[error(
         "{} is older than the store: it ends with commit {found}, but commit {expected} was acknowledged; \
-         put back the index that belongs to the store, or restore the whole store from a copy",
+         put it back as it was with the rest of the store, or restore the whole store from a copy",
         file.display()
     )]
     StaleIndex {
@@ -175,6 +181,27 @@ pub(crate) fn is_missing_file(error: &StoreError) -> bool {
 }
 
 impl OpenError {
+    /// True if the file system, or the owner's quota, is full.
+    pub(crate) fn is_out_of_space(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_out_of_space(source))
+    }
+
+    /// The same error with other paths.
+    pub(crate) fn map_paths(mut self, map: impl Fn(&Path) -> PathBuf) -> Self {
+        match &mut self {
+            Self::Locked { dir: path, .. }
+            | Self::NotAStore { dir: path }
+            | Self::Incomplete { dir: path }
+            | Self::AlreadyExists { dir: path }
+            | Self::IndexMismatch { dir: path, .. }
+            | Self::UnsupportedFormat { dir: path, .. }
+            | Self::Corrupt { file: path, .. }
+            | Self::StaleIndex { file: path, .. }
+            | Self::Io { path, .. } => *path = map(path),
+        }
+        self
+    }
+
     pub(crate) fn corrupt(file: impl Into<PathBuf>, cause: FileCorruption) -> Self {
         Self::Corrupt { file: file.into(), cause }
     }

@@ -67,6 +67,7 @@
 //! | `gc` | removing unreferenced value files |
 //! | `space` | the reserve and the ballast |
 //! | `open` | opening, creating and upgrading |
+//! | `lock` | the lock of the directory, which tells when its files were replaced |
 //! | `values` | value files |
 
 mod blocking;
@@ -81,6 +82,7 @@ mod faults;
 mod gc;
 mod index;
 mod keyspace;
+mod lock;
 mod log;
 mod log_key;
 mod open;

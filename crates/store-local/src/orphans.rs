@@ -1,7 +1,9 @@
 //! Orphaned value files, which a crash leaves: staged and never committed, or replaced and not yet removed.
 
 use std::{
+    collections::HashSet,
     fs, io,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -14,72 +16,129 @@ use crate::{
 /// The time that an orphaned file is kept.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Moves orphaned files to `orphans` on a thread of its own. `referenced` is sorted.
-pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
-    let work = move || {
-        if let Err(error) = collect(&paths, &directory, &referenced, epoch) {
-            tracing::warn!(%error, "could not collect orphaned value files");
+/// The directory `orphans` of a store.
+pub(crate) struct Orphans {
+    paths: Paths,
+    /// The size of its value files, in bytes, once it was listed.
+    bytes: AtomicU64,
+}
+
+impl Orphans {
+    pub(crate) fn new(paths: Paths) -> Self {
+        Self { paths, bytes: AtomicU64::new(0) }
+    }
+
+    /// The size of the value files, in bytes, when the directory was last listed.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Deletes value files that have been here for longer than [`RETENTION`] at the time `now`. Other files stay.
+    pub(crate) fn prune(&self, now: SystemTime) -> io::Result<()> {
+        let is_old = |then| now.duration_since(then).is_ok_and(|age| age > RETENTION);
+        self.remove(|metadata| changed(metadata).is_some_and(is_old)).map(drop)
+    }
+
+    /// Lists the directory, for its size.
+    pub(crate) fn measure(&self) -> io::Result<()> {
+        self.remove(|_| false).map(drop)
+    }
+
+    /// Deletes all value files, for their space. Returns their size in bytes.
+    pub(crate) fn give_back(&self) -> io::Result<u64> {
+        let bytes = self.remove(|_| true)?;
+        if bytes > 0 {
+            tracing::warn!(bytes, "space is short: removed orphaned value files");
         }
-    };
-    if let Err(error) = std::thread::Builder::new().name("zarrd-collector".into()).spawn(work) {
-        tracing::warn!(%error, "could not start the thread that collects orphaned value files");
+        Ok(bytes)
+    }
+
+    /// Deletes the value files that are to go. Returns their size in bytes.
+    fn remove(&self, goes: impl Fn(&fs::Metadata) -> bool) -> io::Result<u64> {
+        let entries = match fs::read_dir(self.paths.orphans()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            entries => entries?,
+        };
+        let (mut removed, mut kept) = (0_u64, 0_u64);
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().to_str().and_then(FileId::from_name).is_none() {
+                continue;
+            }
+            let metadata = entry.metadata()?;
+            if metadata.is_file() && goes(&metadata) {
+                fs::remove_file(entry.path())?;
+                removed = removed.saturating_add(metadata.len());
+            } else {
+                kept = kept.saturating_add(metadata.len());
+            }
+        }
+        self.bytes.store(kept, Ordering::Relaxed);
+        Ok(removed)
+    }
+
+    /// Moves files of earlier epochs that are not in `referenced` (sorted) to `orphans`. Returns those of `referenced` that were
+    /// not found.
+    ///
+    /// Files of this epoch are ignored, so this can run while the store is used: a referenced file that is replaced in the
+    /// meantime is removed by the commit that replaced it.
+    pub(crate) fn collect(
+        &self,
+        directory: &Directory,
+        referenced: &[FileId],
+        epoch: u64,
+    ) -> io::Result<HashSet<FileId>> {
+        let orphans = self.paths.orphans();
+        directory.check_place().map_err(io::Error::other)?;
+        fs::create_dir_all(&orphans)?;
+        let mut found = vec![false; referenced.len()];
+        let mut moved = 0_u64;
+        for number in 0..=u8::MAX {
+            for entry in fs::read_dir(directory.path().join(directory_name(number)))? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let Some(id) = name.to_str().and_then(FileId::from_name) else { continue };
+                let place = referenced.binary_search(&id);
+                if let Ok(place) = place
+                    && let Some(found) = found.get_mut(place)
+                {
+                    *found = true;
+                } else if id.epoch() < epoch {
+                    match fs::rename(entry.path(), orphans.join(&name)) {
+                        // It was replaced and removed in the meantime.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        moved => moved?,
+                    }
+                    moved = moved.saturating_add(1);
+                }
+            }
+        }
+        if moved > 0 {
+            tracing::info!(files = moved, to = %self.paths.shown(&orphans).display(), "moved orphaned value files");
+        }
+        self.measure()?;
+        let missing = referenced.iter().zip(found).filter(|(_, found)| !found).map(|(id, _)| *id);
+        Ok(missing.collect())
     }
 }
 
-/// Deletes value files that have been in `orphans` for longer than [`RETENTION`] at the time `now`. Other files there stay.
-pub(crate) fn prune(paths: &Paths, now: SystemTime) -> io::Result<()> {
-    let entries = match fs::read_dir(paths.orphans()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_name().to_str().and_then(FileId::from_name).is_none() {
-            continue;
-        }
-        let metadata = entry.metadata()?;
-        if metadata.is_file()
-            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > RETENTION))
-        {
-            fs::remove_file(entry.path())?;
-        }
+/// The value files that an earlier version moved to `lost+found`, which is the file system's: they are left there.
+pub(crate) fn report_earlier(paths: &Paths) {
+    let Ok(entries) = fs::read_dir(paths.dir.join("lost+found")) else { return };
+    let is_value = |entry: &fs::DirEntry| entry.file_name().to_str().and_then(FileId::from_name).is_some();
+    let files = entries.flatten().filter(is_value).count();
+    if files > 0 {
+        tracing::info!(
+            files,
+            "an earlier version moved orphaned value files to lost+found; zarrd does not remove them"
+        );
     }
-    Ok(())
 }
 
 /// The time of the file's last status change, which is when it was moved.
 fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(metadata.ctime()).ok()?))
-}
-
-/// Moves files of earlier epochs that are not in `referenced` (sorted) to `orphans`.
-///
-/// Files of this epoch are ignored, so this can run while the store is used: a referenced file that is replaced in the
-/// meantime is removed by the commit that replaced it.
-fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u64) -> io::Result<()> {
-    let orphans = paths.orphans();
-    fs::create_dir_all(&orphans)?;
-    let mut moved = 0_u64;
-    for number in 0..=u8::MAX {
-        for entry in fs::read_dir(directory.path().join(directory_name(number)))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let Some(id) = name.to_str().and_then(FileId::from_name) else { continue };
-            if id.epoch() < epoch && referenced.binary_search(&id).is_err() {
-                match fs::rename(entry.path(), orphans.join(&name)) {
-                    // It was replaced and removed in the meantime.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    moved => moved?,
-                }
-                moved = moved.saturating_add(1);
-            }
-        }
-    }
-    if moved > 0 {
-        tracing::info!(files = moved, to = %orphans.display(), "moved orphaned value files");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -89,8 +148,9 @@ mod tests {
     #[test]
     fn only_value_files_among_the_orphans_are_pruned() {
         let dir = tempfile::tempdir().unwrap();
-        let paths = Paths { dir: dir.path().to_owned() };
-        prune(&paths, SystemTime::now()).unwrap();
+        let paths = Paths::at(dir.path());
+        let orphans = Orphans::new(paths.clone());
+        orphans.prune(SystemTime::now()).unwrap();
         let name = format!("{:016x}", (1_u64 << 40) | 0xff);
         // What a check of the file system rescued is at the root of a disk of its own.
         let kept = [
@@ -103,9 +163,16 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "rescued").unwrap();
         }
-        prune(&paths, SystemTime::now()).unwrap();
+        orphans.prune(SystemTime::now()).unwrap();
         assert!(orphan.exists());
-        prune(&paths, SystemTime::now() + RETENTION + Duration::from_secs(60)).unwrap();
+        orphans.prune(SystemTime::now() + RETENTION + Duration::from_secs(60)).unwrap();
         assert!(!orphan.exists() && kept.iter().all(|file| file.exists()));
+        fs::write(&orphan, "rescued").unwrap();
+        orphans.measure().unwrap();
+        assert_eq!(orphans.bytes(), 7);
+        assert_eq!(orphans.give_back().unwrap(), 7);
+        assert_eq!(orphans.bytes(), 0);
+        assert!(!orphan.exists() && kept.iter().all(|file| file.exists()));
+        assert_eq!(orphans.give_back().unwrap(), 0);
     }
 }

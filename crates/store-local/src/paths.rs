@@ -1,14 +1,56 @@
 //! The paths of a store's files.
 
-use std::path::PathBuf;
+use std::{
+    fs::File,
+    io,
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The directory of a store.
+///
+/// A store that is open for writing keeps its directory open and reaches all files through it, so that they stay its own
+/// when the directory is moved and another one takes its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
+    /// The path that is used.
     pub(crate) dir: PathBuf,
+    /// The path that was given.
+    given: PathBuf,
+    /// The directory, held open.
+    _handle: Option<Arc<File>>,
 }
 
 impl Paths {
+    /// The directory at a path, whichever that is at the time of use.
+    pub(crate) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), given: dir.to_owned(), _handle: None }
+    }
+
+    /// The directory that is at a path now.
+    pub(crate) fn open(dir: &Path) -> io::Result<Self> {
+        let handle = File::open(dir)?;
+        // Libraries take paths. Without /proc, that of the directory has to do.
+        let through = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
+        let used = if through.is_dir() { through } else { dir.to_owned() };
+        Ok(Self { dir: used, given: dir.to_owned(), _handle: Some(Arc::new(handle)) })
+    }
+
+    /// The path that was given for the directory.
+    pub(crate) fn given(&self) -> &Path {
+        &self.given
+    }
+
+    /// The path of a file as users know it.
+    pub(crate) fn shown(&self, path: &Path) -> PathBuf {
+        match path.strip_prefix(&self.dir) {
+            Ok(below) if below.as_os_str().is_empty() => self.given.clone(),
+            Ok(below) => self.given.join(below),
+            Err(_) => path.to_owned(),
+        }
+    }
+
     pub(crate) fn identity(&self) -> PathBuf {
         self.dir.join("zarrd.json")
     }

@@ -26,7 +26,7 @@ impl ReadOnlyFlag {
         if !self.0.swap(true, Ordering::AcqRel) {
             tracing::error!(
                 error = cause,
-                "a change could not be made durable; the store is read-only until it is restarted"
+                "a change could not be made durable, or may not be; the store is read-only until it is restarted"
             );
         }
     }

@@ -8,15 +8,15 @@ mod snapshot;
 mod stage;
 mod start;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use zarrd_store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore,
-    Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
-    count_keys, stage_put,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
+    KeyPage, KeySource, ListableStore, MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult,
+    ReadableStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark,
+    WriteableStore, count_keys, stage_put,
 };
 
 pub(crate) use self::inner::StoreInner;
@@ -29,6 +29,7 @@ use crate::{
     commit::{Action, MAX_CHANGES, PlainChange, Reply, Request, StagedValue, is_bulk},
     open,
     record::MAX_INLINE_BYTES,
+    view::{INDEX_POLL_INTERVAL, MAX_INDEX_WAIT},
 };
 
 /// The number of keys up to which a snapshot looks them up on the caller's thread, as a read of one key does: to switch
@@ -47,8 +48,8 @@ impl LocalStore {
         let dir = dir.to_owned();
         let opening = zarrd_store::run_blocking(move || match options.access {
             Access::ReadWrite => {
-                let opened = open::open(&dir, &options)?;
-                StoreInner::start(opened, &options).map_err(OpenError::io("start the threads of", dir))
+                let (lock, opened) = open::open(&dir, &options)?;
+                StoreInner::start(lock, opened, &options).map_err(OpenError::io("start the threads of", dir))
             }
             Access::ReadOnly => {
                 let opened = open::open_read_only(&dir, &options)?;
@@ -163,7 +164,16 @@ impl WriteableStore for LocalStore {
     }
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        let erased = count_keys(self, prefix).await?;
+        let deadline = Instant::now() + MAX_INDEX_WAIT;
+        // Erasing frees the space that an index which is opened again may wait for.
+        let erased = loop {
+            match count_keys(self, prefix).await {
+                Err(StoreError::Busy { .. }) if Instant::now() < deadline => {
+                    tokio::time::sleep(INDEX_POLL_INTERVAL).await
+                }
+                counted => break counted?,
+            }
+        };
         // An empty prefix needs no record. A key that is set in the meantime is ordered after the erase.
         if erased.count > 0 {
             self.commit_plain(vec![PlainChange::ErasePrefix(prefix.clone())]).await?;
@@ -240,8 +250,9 @@ impl SnapshotStore for LocalStore {
         Ok(Some(Watermark::from_u64(self.0.views.now()?.at)))
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        self.0.directory.space().ok().map(|space| space.free)
+    fn disk_space(&self) -> Option<DiskSpace> {
+        let free_bytes = self.0.directory.space().ok()?.free;
+        Some(DiskSpace { free_bytes, orphan_bytes: self.0.orphans.bytes() })
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

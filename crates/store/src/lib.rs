@@ -100,8 +100,8 @@ pub use retry::{MAX_READ_ATTEMPTS, MAX_READ_TIME, ReadError, until_unchanged};
 pub use served::ServedStore;
 pub use stage::stage_put;
 pub use traits::{
-    KeySource, ListableStore, Looks, Peek, ReadableStore, Recall, Snapshot, SnapshotStore, TransactionalStore,
-    WriteableStore,
+    DiskSpace, KeySource, ListableStore, Looks, Peek, ReadableStore, Recall, Snapshot, SnapshotStore,
+    TransactionalStore, WriteableStore,
 };
 pub use turns::{KeyTurn, KeyTurns};
 pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};

@@ -203,8 +203,8 @@ pub trait SnapshotStore: ReadableStore + ListableStore {
         }
     }
 
-    /// The free bytes of the file system to which values are written; `None` if the store has none of its own.
-    fn free_bytes(&self) -> Option<u64> {
+    /// The space of the file system to which values are written; `None` if the store has none of its own.
+    fn disk_space(&self) -> Option<DiskSpace> {
         None
     }
 
@@ -373,4 +373,13 @@ impl fmt::Debug for dyn TransactionalStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TransactionalStore")
     }
+}
+
+/// The space of a store's file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// The free bytes.
+    pub free_bytes: u64,
+    /// The bytes of value files that no key refers to and that are kept for a while.
+    pub orphan_bytes: u64,
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Guarantees, Intent, Key, KeyCount, KeyPage,
-    ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, SnapshotStore,
-    Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, DiskSpace, GetResult, Guarantees, Intent, Key, KeyCount,
+    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot,
+    SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store that passes its operations to another store, except those that it overrides.
@@ -275,8 +275,8 @@ impl<W: StoreWrapper> SnapshotStore for W {
         StoreWrapper::watermark(self).await
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        self.inner().free_bytes()
+    fn disk_space(&self) -> Option<DiskSpace> {
+        self.inner().disk_space()
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

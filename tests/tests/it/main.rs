@@ -37,6 +37,7 @@ mod full_disk;
 mod golden;
 mod interrupted_conversion;
 mod interrupted_copy;
+mod keepers;
 mod kill_moments;
 mod labels;
 mod large_commits;

@@ -4,7 +4,13 @@
 //! copied in order into a new index; batches that change copied entries are applied to both. At the end the new index
 //! is synced, the pointer to it is switched durably, and the old one is removed when its last reader is done.
 
-use std::{fs, fs::File, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -35,8 +41,16 @@ pub struct CompactProgress {
 pub struct CompactReport {
     /// The space of its files before, in bytes.
     pub before_bytes: u64,
-    /// The space of its files after, in bytes.
+    /// The space of its files after, in bytes. As before if a new index would not have been smaller: then nothing has
+    /// changed.
     pub after_bytes: u64,
+}
+
+/// How a compaction ended.
+enum Ended {
+    Switched,
+    /// The copy is not smaller, and stays unused.
+    NotSmaller,
 }
 
 /// Errors of compacting an index, which is unchanged then.
@@ -207,7 +221,15 @@ impl Checkpointer {
         let Some((mut compaction, request)) = self.compaction.take() else { return Ok(()) };
         let old_dir = self.generations.dir();
         match self.make_current(&mut compaction) {
-            Ok(()) => {}
+            Ok(Ended::Switched) => {}
+            Ok(Ended::NotSmaller) => {
+                let bytes = disk_bytes(&old_dir).unwrap_or_default();
+                self.timers.compacted_size = Some((bytes, self.writer.meta.bytes));
+                self.discard(compaction);
+                tracing::info!(bytes, "the index was not compacted, since a new one would not be smaller");
+                drop(request.reply.send(Ok(CompactReport { before_bytes: bytes, after_bytes: bytes })));
+                return Ok(());
+            }
             Err(error) if error.is_out_of_space() => {
                 // The copy is aborted together with everything else that waits for space.
                 self.compaction = Some((compaction, request));
@@ -230,15 +252,21 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Completes the copy and makes it the current generation, durably.
-    fn make_current(&mut self, compaction: &mut Compaction) -> Result<(), IndexError> {
+    /// Completes the copy and makes it the current generation, durably, if it is smaller.
+    fn make_current(&mut self, compaction: &mut Compaction) -> Result<Ended, IndexError> {
         compaction.complete(&*self.writer.index, self.writer.meta.applied)?;
         if !compaction.meta.same_entries(&self.writer.meta) {
             let (found, expected) = (compaction.meta.entries, self.writer.meta.entries);
             return Err(IndexError::Entries { found, expected });
         }
+        let bytes = |dir: &Path| disk_bytes(dir).map_err(IndexError::Io);
+        if bytes(&compaction.dir)? >= bytes(&self.generations.dir())? {
+            return Ok(Ended::NotSmaller);
+        }
+        self.directory.check_place().map_err(|error| IndexError::Io(io::Error::other(error)))?;
         File::open(&self.paths.dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
-        self.generations.switch().map_err(IndexError::Io)
+        self.generations.switch().map_err(IndexError::Io)?;
+        Ok(Ended::Switched)
     }
 
     /// Removes old generations without readers.
@@ -258,7 +286,7 @@ impl Checkpointer {
                 );
             }
             if let Err(error) = fs::remove_dir_all(&dir) {
-                tracing::warn!(%error, dir = %dir.display(), "could not remove an old generation of the index");
+                tracing::warn!(%error, dir = %self.paths.shown(&dir).display(), "could not remove an old generation of the index");
             }
         }
     }
@@ -266,14 +294,18 @@ impl Checkpointer {
     /// Aborts a running compaction.
     pub(super) fn abort_compaction(&mut self, reason: &'static str) {
         let Some((compaction, request)) = self.compaction.take() else { return };
-        let Compaction { target, dir, .. } = compaction;
+        self.discard(compaction);
+        drop(request.reply.send(Err(CompactError::Aborted { reason })));
+    }
+
+    /// Removes a copy that is not used.
+    fn discard(&self, Compaction { target, dir, .. }: Compaction) {
         let closed = index::catch(|| {
             drop(target);
             Ok(())
         });
         if closed.is_err() || fs::remove_dir_all(&dir).is_err() {
-            tracing::warn!(dir = %dir.display(), "could not remove the index of an aborted compaction; the next start removes it");
+            tracing::warn!(dir = %self.paths.shown(&dir).display(), "could not remove the index of an aborted compaction; the next start removes it");
         }
-        drop(request.reply.send(Err(CompactError::Aborted { reason })));
     }
 }

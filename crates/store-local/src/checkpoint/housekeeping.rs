@@ -3,10 +3,8 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{Checkpointer, CompactProgress, CompactRequest, generation::disk_bytes};
-use crate::orphans;
-
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
-const PRUNE_INTERVAL: Duration = Duration::from_secs(3600);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 const COMPACT_INTERVAL: Duration = Duration::from_secs(60);
 const COMPACT_INTERVAL_LOW_SPACE: Duration = Duration::from_secs(2);
 /// The factor between the size of an index and that of its entries above which it is compacted,
@@ -19,19 +17,31 @@ impl Checkpointer {
         if !is_due(&mut self.timers.housekeeping, HOUSEKEEPING_INTERVAL) {
             return;
         }
+        if let Err(error) = self.directory.check_place() {
+            return self.read_only.set(&error);
+        }
         self.ballast.restore();
         self.remove_retired_generations();
         if let Err(error) = self.files.prepare_spare(self.spare_bytes) {
             tracing::debug!(%error, "could not prepare a segment of the log");
         }
-        if is_due(&mut self.timers.prune, PRUNE_INTERVAL)
-            && let Err(error) = orphans::prune(&self.paths, SystemTime::now())
-        {
-            tracing::warn!(%error, "could not prune orphaned value files");
-        }
+        self.prune_orphans();
         let every = if self.is_short_of_space() { COMPACT_INTERVAL_LOW_SPACE } else { COMPACT_INTERVAL };
         if is_due(&mut self.timers.compact, every) {
             self.compact_if_wasteful();
+        }
+    }
+
+    /// Removes old orphans; not before the first interval is over, since the clock may be wrong when a machine starts.
+    fn prune_orphans(&mut self) {
+        let result = match self.timers.prune {
+            Some(last) if last.elapsed() < PRUNE_INTERVAL => return,
+            Some(_) => self.orphans.prune(SystemTime::now()),
+            None => self.orphans.measure(),
+        };
+        self.timers.prune = Some(Instant::now());
+        if let Err(error) = result {
+            tracing::warn!(%error, "could not prune orphaned value files");
         }
     }
 

@@ -9,6 +9,7 @@ mod apply;
 mod compact;
 mod generation;
 mod housekeeping;
+mod missing_values;
 mod reopen;
 mod sweep;
 mod verify;
@@ -37,6 +38,7 @@ use crate::{
     index::{Index, IndexError, IndexOptions},
     keyspace::Meta,
     log::LogFiles,
+    orphans::Orphans,
     paths::Paths,
     read_only_flag::ReadOnlyFlag,
     space::{Ballast, Reserve},
@@ -71,6 +73,7 @@ pub(crate) struct Checkpointer {
     pub(crate) directory: Directory,
     pub(crate) collector: GarbageCollector,
     pub(crate) ballast: Arc<Ballast>,
+    pub(crate) orphans: Arc<Orphans>,
     pub(crate) reserve: Reserve,
     pub(crate) read_only: Arc<ReadOnlyFlag>,
     pub(crate) requests: mpsc::Sender<Request>,
@@ -199,7 +202,7 @@ impl Checkpointer {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
                 tracing::warn!("the index has no space; it continues when space is available");
-                self.ballast.free_space(u64::MAX / 2);
+                self.ballast.release_all();
                 self.abort_compaction("no space is left for the new index");
                 self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }

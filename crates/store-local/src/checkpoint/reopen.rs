@@ -54,7 +54,12 @@ impl Checkpointer {
             drop(old);
             Ok(())
         });
-        let index: Arc<dyn Index> = Arc::from(self.index_options.open(&self.generations.dir())?);
+        let index: Arc<dyn Index> = loop {
+            match self.index_options.open(&self.generations.dir()) {
+                Err(error) if error.is_out_of_space() && self.ballast.release_for_opening() => {}
+                index => break Arc::from(index?),
+            }
+        };
         self.writer.meta = match Meta::read(&*index)? {
             Some(meta) => meta,
             // Nothing was ever applied; the writer's metadata describes changes that were lost.

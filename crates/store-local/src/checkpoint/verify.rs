@@ -1,12 +1,13 @@
 //! The verification of all entries after a crash, which runs while the store is used.
 
+use std::{sync::Arc, thread};
+
 use bytes::Bytes;
 
-use super::{Checkpointer, VerifyState, writer::Follower};
+use super::{Checkpointer, VerifyState, missing_values::report_missing, writer::Follower};
 use crate::{
     index::{Index, IndexError},
     keyspace::{Meta, first_after, is_internal, logical_key},
-    orphans::collect_orphans,
     record::{FileId, Record},
 };
 
@@ -100,8 +101,20 @@ impl Checkpointer {
             let (found, expected) = (verification.entries(), self.writer.meta.entries);
             return Err(IndexError::Entries { found, expected });
         }
-        let (paths, directory, epoch) = (self.paths.clone(), self.directory.clone(), self.epoch);
-        collect_orphans(paths, directory, verification.into_files(), epoch);
+        self.compare_files(verification.into_files());
         Ok(())
+    }
+
+    /// Moves orphaned value files to `orphans`, and names the keys whose files are missing, on a thread of its own.
+    fn compare_files(&self, referenced: Vec<FileId>) {
+        let (orphans, directory) = (Arc::clone(&self.orphans), self.directory.clone());
+        let (views, epoch) = (Arc::clone(&self.views), self.epoch);
+        let work = move || match orphans.collect(&directory, &referenced, epoch) {
+            Ok(suspected) => report_missing(&views, &directory, &suspected),
+            Err(error) => tracing::warn!(%error, "could not collect orphaned value files"),
+        };
+        if let Err(error) = thread::Builder::new().name("zarrd-collector".into()).spawn(work) {
+            tracing::warn!(%error, "could not start the thread that compares value files with the index");
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::{
     collections::BTreeSet,
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
+    time::Instant,
 };
 
 use zarrd_store::{ChangeOutcome, StoreError};
@@ -21,10 +22,10 @@ use super::{
 use crate::{
     checkpoint::CheckpointTask,
     gc::GarbageCollector,
-    log::{Log, LogFiles},
+    log::{AppendError, Log, LogFiles},
     read_only_flag::ReadOnlyFlag,
     values::{Directory, StagedFile},
-    view::{Memtable, Views},
+    view::{INDEX_POLL_INTERVAL, MAX_INDEX_WAIT, Memtable, Views, index_unavailable},
 };
 
 /// The maximum number of commits in one group. It bounds the latency of the first of them.
@@ -126,9 +127,22 @@ impl Committer {
             self.finish(group);
             group = self.new_group();
         }
-        match self.publisher.views.stable() {
-            Ok((view, _gate)) => group.add(&view, changes, reply),
-            Err(error) => answer(reply, Err(error)),
+        let deadline = Instant::now() + MAX_INDEX_WAIT;
+        let mut commit = (changes, reply);
+        loop {
+            let added = match self.publisher.views.stable() {
+                Ok((view, _gate)) => group.add(&view, commit),
+                Err(error) => break answer(commit.1, Err(error)),
+            };
+            let Err(waiting) = added else { break };
+            if Instant::now() >= deadline {
+                break answer(waiting.1, Err(index_unavailable()));
+            }
+            // The index is opened again after it ran out of space, for which nothing that was checked has to wait.
+            self.finish(group);
+            group = self.new_group();
+            thread::sleep(INDEX_POLL_INTERVAL);
+            commit = waiting;
         }
         if exclusive {
             self.finish(group);
@@ -189,7 +203,13 @@ impl Committer {
         if let Some(bulk) = group.bulk() {
             bulk.retain();
         }
-        let number = self.log.append(&payload).map_err(NotDurable::Unknown)?;
+        let number = self.log.append(&payload).inspect_err(|error| {
+            if let (AppendError::OutOfSpace, Some(bulk)) = (error, group.bulk())
+                && let Err(error) = bulk.remove()
+            {
+                tracing::debug!(%error, "could not remove the file of a large commit; the next start removes it");
+            }
+        })?;
         files.for_each(StagedFile::retain);
         self.publisher.files.record_group(number, payload.len() as u64, group.bulk().cloned());
         Ok(())
@@ -202,6 +222,15 @@ enum NotDurable {
     OutOfSpace,
     /// The state of the disk is unknown.
     Unknown(std::io::Error),
+}
+
+impl From<AppendError> for NotDurable {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::OutOfSpace => Self::OutOfSpace,
+            AppendError::Unknown(error) => Self::Unknown(error),
+        }
+    }
 }
 
 impl NotDurable {

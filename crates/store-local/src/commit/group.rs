@@ -19,6 +19,9 @@ use crate::{
     view::{Memtable, View},
 };
 
+/// The changes of a commit, and its reply.
+pub(super) type PlainCommit = (Vec<PlainChange>, Reply<Vec<ChangeOutcome>>);
+
 /// Acknowledges a commit with the result of its group.
 type Acknowledge = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
@@ -99,8 +102,9 @@ impl CommitGroup {
         self.bulk.as_ref()
     }
 
-    /// Adds a commit if its preconditions hold, and rejects it otherwise.
-    pub(super) fn add(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) {
+    /// Adds a commit if its preconditions hold, and rejects it otherwise. Returns it if the index cannot be read now.
+    pub(super) fn add(&mut self, view: &View, commit: PlainCommit) -> Result<(), PlainCommit> {
+        let (changes, reply) = commit;
         let state = GroupState { group: self, visible: VisibleState(view) };
         let locations =
             check_changes(&changes, &state, self.store_id).and_then(|current| Ok((current, locations(&changes)?)));
@@ -109,8 +113,10 @@ impl CommitGroup {
                 let outcomes = self.apply(changes, &current, locations);
                 self.acknowledge(reply, Ok(outcomes));
             }
+            Err(StoreError::Busy { .. }) => return Err((changes, reply)),
             Err(error) => self.reject(reply, error),
         }
+        Ok(())
     }
 
     /// Adds a large commit, which has been checked.

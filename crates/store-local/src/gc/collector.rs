@@ -101,6 +101,11 @@ fn run(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
 }
 
 fn remove(directory: &Directory, files: &[FileId]) {
+    if !files.is_empty()
+        && let Err(error) = directory.check_place()
+    {
+        return tracing::warn!(%error, "unreferenced value files are not removed");
+    }
     for id in files {
         match directory.remove_file(*id) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -55,7 +55,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         Directory::create(dir.path()).unwrap();
         let pins = Pins::new(Duration::from_secs(60), limit);
-        let (collector, _thread) = GarbageCollector::start(Directory::open(dir.path()).unwrap(), &pins).unwrap();
+        let (collector, _thread) = GarbageCollector::start(Directory::open(dir.path(), None).unwrap(), &pins).unwrap();
         (pins, collector, dir)
     }
 

@@ -9,7 +9,11 @@
 mod redb;
 mod sled;
 
-use std::{io, path::Path};
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::Path,
+};
 
 use bytes::Bytes;
 use zarrd_store::IntentId;
@@ -128,6 +132,11 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Err(IndexError::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
     })
+}
+
+/// True if another process has locked the main file of an index. Blocks.
+pub(crate) fn is_in_use(main_file: &Path) -> bool {
+    File::open(main_file).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl IndexKind {

@@ -39,7 +39,7 @@ use self::{
     frame::encode_frame,
     segment::{HEADER_BYTES, Header, Segment},
 };
-use crate::{faults::SyncFault, log_key::LogKey, space::Ballast};
+use crate::{faults::SyncFault, index::is_out_of_space, lock::Place, log_key::LogKey, space::Ballast};
 
 /// The size of the first segment of a new store, in bytes; later ones double up to the limit.
 pub(crate) const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
@@ -63,6 +63,7 @@ pub(crate) struct LogFiles {
     max_segment_bytes: u64,
     state: Mutex<State>,
     ballast: Arc<Ballast>,
+    place: Option<Place>,
     fault: SyncFault,
 }
 
@@ -88,9 +89,23 @@ pub(crate) struct LogStart {
     pub(crate) last: Option<(u64, u64)>,
 }
 
+/// Errors of appending a group.
+pub(crate) enum AppendError {
+    /// No space is left, and the log has nothing of the group.
+    OutOfSpace,
+    /// The state of the disk is unknown, and the log accepts nothing more.
+    Unknown(io::Error),
+}
+
 impl LogFiles {
-    pub(crate) fn new(dir: PathBuf, max_segment_bytes: u64, ballast: Arc<Ballast>, fault: SyncFault) -> Arc<Self> {
-        Arc::new(Self { dir, max_segment_bytes, state: Mutex::default(), ballast, fault })
+    pub(crate) fn new(
+        dir: PathBuf,
+        max_segment_bytes: u64,
+        ballast: Arc<Ballast>,
+        place: Option<Place>,
+        fault: SyncFault,
+    ) -> Arc<Self> {
+        Arc::new(Self { dir, max_segment_bytes, state: Mutex::default(), ballast, place, fault })
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -111,7 +126,7 @@ impl LogFiles {
         // well.
         for path in spares {
             if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "could not remove a spare segment of the log");
+                tracing::warn!(%error, file = ?path.file_name().unwrap_or_default(), "could not remove a spare segment of the log");
             }
         }
     }
@@ -135,6 +150,7 @@ impl LogFiles {
 
     /// Retires files that contain only groups up to `applied`, which the index has durably.
     pub(crate) fn retire(&self, applied: u64) -> io::Result<()> {
+        self.check_place()?;
         let mut state = self.state.lock();
         let later = state.unapplied.split_off(&applied.saturating_add(1));
         let applied_bytes = state.unapplied.values().sum::<u64>();
@@ -164,7 +180,7 @@ impl LogFiles {
         if !self.state.lock().spares.is_empty() {
             return Ok(());
         }
-        let path = self.new_spare(size)?;
+        let path = self.fill_spare(size)?;
         self.state.lock().spares.push(path);
         Ok(())
     }
@@ -190,14 +206,19 @@ impl LogFiles {
         self.dir.join(format!("{}{:016x}", segment::SPARE_PREFIX, state.next_spare))
     }
 
-    fn new_spare(&self, size: u64) -> io::Result<PathBuf> {
+    fn fill_spare(&self, size: u64) -> io::Result<PathBuf> {
         let path = self.spare_path();
-        self.ballast.free_space(size);
         segment::fill(&path, size).inspect_err(|_| {
             // A partial file would only take space.
             let _ = fs::remove_file(&path);
         })?;
         Ok(path)
+    }
+
+    /// Creates a segment that is needed now, in place of ballast if necessary.
+    fn new_spare(&self, size: u64) -> io::Result<PathBuf> {
+        self.ballast.free_space(size);
+        self.ballast.retry(is_out_of_space, || self.fill_spare(size))
     }
 
     /// A segment of at least `needed` bytes; a new one has `size`.
@@ -214,6 +235,11 @@ impl LogFiles {
     /// The size of the first segment of a new store.
     fn first_size(&self) -> u64 {
         FIRST_SEGMENT_BYTES.min(self.max_segment_bytes)
+    }
+
+    /// Fails if the files are no longer those of this store.
+    fn check_place(&self) -> io::Result<()> {
+        self.place.as_ref().map_or(Ok(()), Place::check).map_err(io::Error::other)
     }
 
     fn sync_dir(&self) -> io::Result<()> {
@@ -270,17 +296,25 @@ impl Log {
         Ok(())
     }
 
-    /// Appends a group and makes it durable. After an error the state of the disk is unknown, and the log accepts
-    /// nothing more.
-    pub(crate) fn append(&mut self, payload: &[u8]) -> io::Result<u64> {
+    /// Appends a group and makes it durable.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<u64, AppendError> {
         let group = self.next_group;
         let frame = encode_frame(self.key, self.current.header.id, group, payload);
-        self.current.append(&frame, &self.files.fault)?;
+        // File systems that copy on write need space to overwrite a segment.
+        match self.files.ballast.retry(is_out_of_space, || self.current.write(&frame)) {
+            Err(error) if is_out_of_space(&error) => {
+                self.current.revoke(&frame).map_err(AppendError::Unknown)?;
+                return Err(AppendError::OutOfSpace);
+            }
+            written => written.map_err(AppendError::Unknown)?,
+        }
+        self.current.sync(&frame, &self.files.fault).map_err(AppendError::Unknown)?;
         self.next_group = group.saturating_add(1);
         Ok(group)
     }
 
     fn new_segment(files: &LogFiles, key: LogKey, header: Header, size: u64, needed: u64) -> io::Result<Segment> {
+        files.check_place()?;
         let spare = files.acquire_spare(size, needed)?;
         let segment = Segment::create(&spare, key, header)?;
         fs::rename(&spare, files.dir.join(segment::name(header.id)))?;

@@ -102,11 +102,27 @@ impl Segment {
         self.end.saturating_add(FRAME_HEADER as u64).saturating_add(payload_bytes).saturating_add(8) <= self.size
     }
 
-    pub(super) fn append(&mut self, frame: &[u8], fault: &SyncFault) -> io::Result<()> {
-        self.file.write_all_at(frame, self.end)?;
+    /// Writes a frame at the end.
+    pub(super) fn write(&self, frame: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(frame, self.end)
+    }
+
+    /// Makes the frame that was written at the end durable.
+    pub(super) fn sync(&mut self, frame: &[u8], fault: &SyncFault) -> io::Result<()> {
         fault.before_sync()?;
         self.file.sync_data()?;
         self.end = self.end.saturating_add(frame.len() as u64);
+        Ok(())
+    }
+
+    /// Removes the beginning of a frame that could not be written to its end, durably: only padding may be missing.
+    pub(super) fn revoke(&self, frame: &[u8]) -> io::Result<()> {
+        let mut begun = [0; FRAME_HEADER];
+        self.file.read_exact_at(&mut begun, self.end)?;
+        if frame.starts_with(&begun) {
+            self.file.write_all_at(&[0; FRAME_HEADER], self.end)?;
+            self.file.sync_data()?;
+        }
         Ok(())
     }
 }

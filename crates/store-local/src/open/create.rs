@@ -40,7 +40,7 @@ pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) 
     fs::remove_file(paths.creation_marker()).map_err(io("remove", &paths.creation_marker()))?;
     sync_dir(&paths.dir)?;
     // Sync the directory entries of the store, and of the directories above it that were created with it.
-    for above in paths.dir.ancestors().skip(1).take(2).filter(|above| !above.as_os_str().is_empty()) {
+    for above in paths.given().ancestors().skip(1).take(2).filter(|above| !above.as_os_str().is_empty()) {
         sync_dir(above)?;
     }
     Ok(())

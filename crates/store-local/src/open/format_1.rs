@@ -96,7 +96,7 @@ pub(super) fn upgrade(
     let index = index.open(&paths.index()).map_err(|error| index_open_error(paths, error))?;
     check_index(paths, &*index, watermark)?;
     drop(index);
-    tracing::info!(dir = %paths.dir.display(), "upgrading the store from format 1 to format 2");
+    tracing::info!(dir = %paths.given().display(), "upgrading the store from format 1 to format 2");
     // Left by an interrupted upgrade.
     if paths.log().exists() {
         fs::remove_dir_all(paths.log()).map_err(OpenError::io("empty", paths.log()))?;

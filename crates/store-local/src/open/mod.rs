@@ -8,7 +8,6 @@ mod create;
 mod format_1;
 mod identity;
 mod incomplete;
-mod lock;
 mod read_only;
 mod replayed;
 
@@ -22,17 +21,18 @@ use std::{
 use self::replayed::replay_into;
 pub(crate) use self::{
     identity::Identity,
-    lock::Lock,
     read_only::{OpenedReadOnly, open_read_only},
 };
 use crate::{
     FileCorruption, OpenError, Options,
     checkpoint::{CHECKED_COPY, Generations, Verification},
     clean_shutdown::{self, CleanShutdown},
-    index::{Index, IndexError, IndexOptions},
+    index::{Index, IndexError, IndexOptions, is_in_use},
     keyspace::{Meta, Sweeps},
+    lock::{Lock, Origin},
     log::{Log, LogFiles, LogStart, Replayed, replay},
     log_key::LogKey,
+    orphans,
     paths::Paths,
     space::{Ballast, Sizes, Space},
     values::Directory,
@@ -41,7 +41,6 @@ use crate::{
 
 /// The parts of a store that was opened for writing, in a new epoch.
 pub(crate) struct Opened {
-    pub(crate) lock: Lock,
     pub(crate) paths: Paths,
     pub(crate) identity: Identity,
     pub(crate) sizes: Sizes,
@@ -62,45 +61,77 @@ pub(crate) struct Opened {
 }
 
 /// Opens a store, creating it if the directory is missing or empty. Blocks.
-pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
-    let paths = Paths { dir: dir.to_owned() };
+pub(crate) fn open(dir: &Path, options: &Options) -> Result<(Lock, Opened), OpenError> {
     fs::create_dir_all(dir).map_err(OpenError::io("create", dir))?;
+    let paths = Paths::open(dir).map_err(OpenError::io("open", dir))?;
+    open_or_create(&paths, options).map_err(|error| error.map_paths(|path| paths.shown(path)))
+}
+
+fn open_or_create(paths: &Paths, options: &Options) -> Result<(Lock, Opened), OpenError> {
     if !paths.identity().exists() {
-        reject_foreign_files(&paths)?;
+        reject_foreign_files(paths)?;
     }
-    let lock = Lock::take(dir, &paths.lock())?;
-    let sizes = sizes(&paths, options)?;
+    let lock = Lock::take(paths)?;
+    let sizes = sizes(paths, options)?;
     let index_options = index_options(options, &sizes);
     let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.open_reserve));
-    let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), options.sync_fault());
-    incomplete::check_purpose(&paths, options.purpose)?;
+    incomplete::check_purpose(paths, options.purpose)?;
     if !paths.identity().exists() {
-        create::create(&paths, index_options, &files)?;
+        create::create(paths, index_options, &log_files(&lock, paths, sizes, &ballast, options))?;
     }
-    let mut identity = Identity::read(&paths)?;
-    check_kind(dir, &identity, options)?;
     ballast.free_open_space();
+    let opened = loop {
+        match open_locked(&lock, paths, options, sizes, &ballast) {
+            // The free space of the file system does not tell of quotas, and not of what a file system needs to
+            // overwrite files.
+            Err(error) if error.is_out_of_space() && ballast.release_for_opening() => {}
+            opened => break opened?,
+        }
+    };
+    orphans::report_earlier(paths);
+    if opened.verify && lock.origin() == Origin::Copied {
+        tracing::warn!(
+            dir = %paths.given().display(),
+            "this is a copy of a store that was in use when its files were copied: values may be missing or older than \
+             others, which zarrd check finds; copy a store with zarrd copy, or with a snapshot of the file system"
+        );
+    }
+    Ok((lock, opened))
+}
+
+/// Opens a store that exists and is locked. If no space is left, this can be repeated.
+fn open_locked(
+    lock: &Lock,
+    paths: &Paths,
+    options: &Options,
+    sizes: Sizes,
+    ballast: &Arc<Ballast>,
+) -> Result<Opened, OpenError> {
+    let index_options = index_options(options, &sizes);
+    let files = log_files(lock, paths, sizes, ballast, options);
+    let mut identity = Identity::read(paths)?;
+    check_kind(&paths.dir, &identity, options)?;
     if identity.is_format_1() {
-        identity = format_1::upgrade(&paths, identity, index_options, Arc::clone(&files))?;
+        identity = format_1::upgrade(paths, identity, index_options, Arc::clone(&files))?;
     }
     let key = log_key(&identity);
     let replayed = replay(&paths.log(), key)?;
-    let generations = Generations::read(&paths)?;
-    let clean =
-        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_group.saturating_sub(1))?;
+    let generations = Generations::read(paths)?;
+    let clean = clean_shutdown::read(paths, &generations.dir(), replayed.epoch, replayed.next_group.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     if clean == CleanShutdown::Disagrees {
-        check_copy(&paths, &identity, &generations.dir(), &replayed, index_options)?;
+        check_copy(paths, &identity, &generations.dir(), &replayed, index_options)?;
     }
+    check_index_is_free(paths, &main_file)?;
     // Files are changed from here on.
-    clean_shutdown::remove(&paths)?;
+    clean_shutdown::remove(paths)?;
     let index = index_options.open(&generations.dir());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
-    let (meta, sweeps) = read_index(&paths, &*index)?;
-    check_log_matches_index(&paths, &replayed, &meta)?;
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(paths, error))?);
+    let (meta, sweeps) = read_index(paths, &*index)?;
+    check_log_matches_index(paths, &replayed, &meta)?;
     let epoch = replayed.epoch.saturating_add(1);
     let last = replayed.last;
     crate::log::replay::rewrite_tail(files.dir(), last).map_err(OpenError::io("write", files.dir()))?;
@@ -115,16 +146,18 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     if let Err(error) = generations.remove_others() {
         tracing::warn!(%error, "could not remove old generations of the index");
     }
-    let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
+    // Copies may lack empty directories.
+    Directory::create(&paths.values()).map_err(OpenError::io("create", paths.values()))?;
+    let directory =
+        Directory::open(&paths.values(), lock.place().cloned()).map_err(OpenError::io("open", paths.values()))?;
     ballast.restore_open_reserve();
     let verify = clean == CleanShutdown::Absent;
     Ok(Opened {
-        lock,
-        paths,
+        paths: paths.clone(),
         identity,
         sizes,
         index_options,
-        ballast,
+        ballast: Arc::clone(ballast),
         log,
         files,
         index,
@@ -138,6 +171,11 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     })
 }
 
+fn log_files(lock: &Lock, paths: &Paths, sizes: Sizes, ballast: &Arc<Ballast>, options: &Options) -> Arc<LogFiles> {
+    let place = lock.place().cloned();
+    LogFiles::new(paths.log(), sizes.segment, Arc::clone(ballast), place, options.sync_fault())
+}
+
 /// Marks a store as filled completely. Blocks.
 pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
     incomplete::remove(paths)
@@ -146,6 +184,11 @@ pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
 fn sizes(paths: &Paths, options: &Options) -> Result<Sizes, OpenError> {
     let space = File::open(&paths.dir).and_then(|dir| Space::of(&dir));
     Ok(Sizes::new(space.map_err(OpenError::io("inspect", &paths.dir))?.total, options))
+}
+
+/// Rejects a store whose index another process has open. The lock of the store excludes that, unless its file was removed.
+fn check_index_is_free(paths: &Paths, main_file: &Path) -> Result<(), OpenError> {
+    if is_in_use(main_file) { Err(OpenError::Locked { dir: paths.dir.clone(), pid: None }) } else { Ok(()) }
 }
 
 fn index_options(options: &Options, sizes: &Sizes) -> IndexOptions {

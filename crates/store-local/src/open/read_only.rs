@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 use tempfile::TempDir;
 
 use super::{
-    Identity, Lock, check_kind, check_log_matches_index, format_1, incomplete, index_open_error, index_options,
-    log_key, read_index, replayed::replay_read_only, sizes,
+    Identity, check_index_is_free, check_kind, check_log_matches_index, format_1, incomplete, index_open_error,
+    index_options, log_key, read_index, replayed::replay_read_only, sizes,
 };
 use crate::{
     FileCorruption, OpenError, Options, Purpose,
@@ -14,6 +14,7 @@ use crate::{
     clean_shutdown::{self, CleanShutdown},
     index::Index,
     keyspace::Sweeps,
+    lock::Lock,
     log::{LogFiles, replay},
     paths::Paths,
     space::{Ballast, Sizes},
@@ -40,8 +41,8 @@ pub(crate) struct OpenedReadOnly {
 
 /// Opens an existing store. Blocks.
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedReadOnly, OpenError> {
-    let paths = Paths { dir: dir.to_owned() };
-    let lock = Lock::take_shared(dir, &paths.lock())?;
+    let paths = Paths::at(dir);
+    let lock = Lock::take_shared(&paths)?;
     incomplete::check_purpose(&paths, Purpose::Use)?;
     if !paths.identity().exists() {
         return Err(OpenError::NotAStore { dir: dir.to_owned() });
@@ -51,12 +52,13 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     let sizes = sizes(&paths, options)?;
     let index_options = index_options(options, &sizes);
     let ballast = Arc::new(Ballast::new(paths.ballast(), 0, 0));
-    let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), options.sync_fault());
+    let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), None, options.sync_fault());
     let generations = Generations::read(&paths)?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
+    check_index_is_free(&paths, &main_file)?;
     // The index has all names and small values, which only its owner may see.
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     let copy = tempfile::Builder::new().prefix("zarrd-index-").permissions(private).tempdir();
@@ -79,7 +81,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         }
         (sweeps, replay_read_only(&files, key, &replayed, meta.applied)?, replayed.epoch)
     };
-    let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
+    let directory = Directory::open(&paths.values(), None).map_err(OpenError::io("open", paths.values()))?;
     Ok(OpenedReadOnly { lock, paths, identity, sizes, files, ballast, index, copy, sweeps, replayed, epoch, directory })
 }
 

@@ -1,10 +1,10 @@
-//! The ballast: disk blocks that the store allocates in advance and releases when the disk is full.
+//! The ballast: disk blocks and inodes that the store allocates in advance and releases when the disk is full.
 
 use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -19,23 +19,34 @@ const OPEN_RESERVE_FILE: &str = "opening";
 const OPEN_RESERVE_UNIT: u64 = 64 << 10;
 /// The space that stays free in addition to what is requested, in bytes.
 const MARGIN_BYTES: u64 = 1 << 20;
+/// The number of empty files, each of which keeps an inode.
+const SPARE_INODES: u64 = 16;
+/// The number of inodes that are released at a time.
+const RELEASED_INODES: usize = 4;
+/// The free inodes below which one more file may find none.
+const FEW_INODES: u64 = 4;
+/// A file that is allocated and removed to learn whether there is as much space as the file system says.
+const PROBE_FILE: &str = "probe";
 
 /// Files that only occupy disk space.
 ///
 /// The log and the index can continue on a full disk: space is released just before it is needed, and the ballast is
-/// restored when space is available again.
+/// restored when space is available again. The free space of the file system decides, until an operation finds less:
+/// quotas are not part of it. From then on the ballast counts as exhausted, until all of it could be allocated again.
 pub(crate) struct Ballast {
     dir: PathBuf,
     block_bytes: u64,
     open_reserve_bytes: u64,
     /// The size of the existing blocks, in bytes.
     allocated_bytes: AtomicU64,
+    exhausted: AtomicBool,
 }
 
 impl Ballast {
     /// The existing ballast in a directory. Its target size is `bytes`, and `open_reserve_bytes` for opening the store.
     pub(crate) fn new(dir: PathBuf, bytes: u64, open_reserve_bytes: u64) -> Self {
-        let ballast = Self { dir, block_bytes: bytes / BLOCKS, open_reserve_bytes, allocated_bytes: AtomicU64::new(0) };
+        let (block_bytes, exhausted) = (bytes / BLOCKS, AtomicBool::new(false));
+        let ballast = Self { dir, block_bytes, open_reserve_bytes, allocated_bytes: AtomicU64::new(0), exhausted };
         let blocks = ballast.blocks().chain([ballast.open_reserve()]);
         let allocated_bytes = blocks.filter_map(|block| fs::metadata(block).ok()).map(|metadata| metadata.len()).sum();
         ballast.allocated_bytes.store(allocated_bytes, Ordering::Relaxed);
@@ -45,6 +56,11 @@ impl Ballast {
     /// The allocated size, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.allocated_bytes.load(Ordering::Relaxed)
+    }
+
+    /// True if an operation found no space, and the ballast could not be restored since.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed)
     }
 
     /// Releases as many blocks as needed for `bytes` of free space. Blocks.
@@ -57,19 +73,68 @@ impl Ballast {
         self.release([self.open_reserve()].into_iter().chain(self.blocks()), self.open_reserve_bytes);
     }
 
+    /// Repeats an operation that finds no space for as long as there are blocks to release. Blocks.
+    pub(crate) fn retry<T, E>(
+        &self,
+        is_out_of_space: impl Fn(&E) -> bool,
+        mut operation: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        loop {
+            match operation() {
+                Err(error) if is_out_of_space(&error) && self.release_after_failure(self.blocks()) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Releases a part of the open reserve or of the blocks after opening the store found no space. Returns false if
+    /// nothing is left. Blocks.
+    pub(crate) fn release_for_opening(&self) -> bool {
+        self.release_after_failure([self.open_reserve()].into_iter().chain(self.blocks()))
+    }
+
+    /// Releases all blocks after the index found no space. Blocks.
+    pub(crate) fn release_all(&self) {
+        while self.release_after_failure(self.blocks()) {}
+    }
+
     fn release(&self, blocks: impl Iterator<Item = PathBuf>, bytes: u64) {
         for block in blocks {
             let Ok(space) = self.space() else { return };
             if space.free >= bytes.saturating_add(MARGIN_BYTES) {
                 return;
             }
-            let Ok(metadata) = fs::metadata(&block) else { continue };
-            match fs::remove_file(&block) {
-                Ok(()) => {
-                    self.allocated_bytes.fetch_sub(metadata.len().min(self.size()), Ordering::Relaxed);
-                    tracing::warn!(bytes = metadata.len(), "the disk is full: released a block of the ballast");
-                }
-                Err(error) => tracing::warn!(%error, "could not release a block of the ballast"),
+            self.remove(&block);
+        }
+    }
+
+    /// Releases some inodes if few are free, or a block.
+    fn release_after_failure(&self, mut blocks: impl Iterator<Item = PathBuf>) -> bool {
+        self.exhausted.store(true, Ordering::Relaxed);
+        let few = |space: Space| space.inodes.is_some_and(|inodes| inodes.free < FEW_INODES);
+        self.space().is_ok_and(few) && self.release_inodes() || blocks.any(|block| self.remove(&block))
+    }
+
+    fn release_inodes(&self) -> bool {
+        let removed = self.spare_inodes().filter(|file| fs::remove_file(file).is_ok()).take(RELEASED_INODES).count();
+        if removed > 0 {
+            tracing::warn!(inodes = removed, "the disk has no inodes left: released some of the ballast");
+        }
+        removed > 0
+    }
+
+    /// Removes a block; returns false if there is none, or it cannot be removed.
+    fn remove(&self, block: &Path) -> bool {
+        let Ok(metadata) = fs::metadata(block) else { return false };
+        match fs::remove_file(block) {
+            Ok(()) => {
+                self.allocated_bytes.fetch_sub(metadata.len().min(self.size()), Ordering::Relaxed);
+                tracing::warn!(bytes = metadata.len(), "the disk is full: released a block of the ballast");
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "could not release a block of the ballast");
+                false
             }
         }
     }
@@ -79,7 +144,7 @@ impl Ballast {
         if self.block_bytes == 0 || fs::create_dir_all(&self.dir).is_err() {
             return;
         }
-        if !self.restore_open_reserve() {
+        if !self.restore_open_reserve() || !self.restore_inodes() {
             return;
         }
         let required = self.block_bytes.saturating_mul(4).max(MARGIN_BYTES * 4);
@@ -88,24 +153,47 @@ impl Ballast {
                 return;
             }
         }
+        if self.is_exhausted() && self.has_room(required) {
+            self.exhausted.store(false, Ordering::Relaxed);
+            tracing::info!("the disk has space again");
+        }
     }
 
     /// Allocates the open reserve, or as much of it as fits: the next start depends on it. Returns true if it is
     /// complete. Blocks.
     pub(crate) fn restore_open_reserve(&self) -> bool {
         let block = self.open_reserve();
-        let size = fs::metadata(&block).map_or(0, |metadata| metadata.len());
+        let existing = || fs::metadata(&block).map_or(0, |metadata| metadata.len());
+        let before = existing();
         let Ok(space) = self.space() else { return false };
         let wanted =
-            self.open_reserve_bytes.min(size.saturating_add(space.free)) / OPEN_RESERVE_UNIT * OPEN_RESERVE_UNIT;
-        if wanted <= size || fs::create_dir_all(&self.dir).is_err() {
-            return size >= self.open_reserve_bytes;
+            self.open_reserve_bytes.min(before.saturating_add(space.free)) / OPEN_RESERVE_UNIT * OPEN_RESERVE_UNIT;
+        if wanted <= before || fs::create_dir_all(&self.dir).is_err() {
+            return before >= self.open_reserve_bytes;
         }
-        // A partial allocation counts.
-        let allocated = extend_block(&block, size, wanted);
-        let now = fs::metadata(&block).map_or(0, |metadata| metadata.len());
-        self.allocated_bytes.fetch_add(now.saturating_sub(size), Ordering::Relaxed);
-        allocated.is_ok() && now >= self.open_reserve_bytes
+        // A quota may leave less than the file system has; a partial allocation counts.
+        let mut size = before;
+        let mut more = wanted.saturating_sub(size);
+        while more >= OPEN_RESERVE_UNIT && extend_block(&block, size, size.saturating_add(more)).is_err() {
+            size = existing();
+            more = (more / 2).min(wanted.saturating_sub(size));
+        }
+        let now = existing();
+        self.allocated_bytes.fetch_add(now.saturating_sub(before), Ordering::Relaxed);
+        now >= self.open_reserve_bytes
+    }
+
+    /// Creates missing empty files while there are many more inodes. Returns true if all exist, or inodes are not
+    /// counted.
+    fn restore_inodes(&self) -> bool {
+        self.spare_inodes().all(|file| {
+            file.exists()
+                || match self.space().map(|space| space.inodes) {
+                    Ok(Some(inodes)) => inodes.free > SPARE_INODES * 4 && File::create_new(&file).is_ok(),
+                    Ok(None) => true,
+                    Err(_) => false,
+                }
+        })
     }
 
     /// Allocates a block if `required` bytes are free. Returns true if it exists.
@@ -113,11 +201,19 @@ impl Ballast {
         if block.exists() {
             return true;
         }
-        let allocated = self.space().is_ok_and(|space| space.free >= required) && allocate_block(block, bytes).is_ok();
+        let allocated = self.has_room(required) && allocate_block(block, bytes).is_ok();
         if allocated {
             self.allocated_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         allocated
+    }
+
+    /// True if `bytes` are free; tried out where the file system's free space was wrong before.
+    fn has_room(&self, bytes: u64) -> bool {
+        let probe = self.dir.join(PROBE_FILE);
+        let is_free = self.space().is_ok_and(|space| space.free >= bytes);
+        let allocate = || allocate_block(&probe, bytes).and_then(|()| fs::remove_file(&probe)).is_ok();
+        is_free && (!self.is_exhausted() || allocate())
     }
 
     fn open_reserve(&self) -> PathBuf {
@@ -130,6 +226,10 @@ impl Ballast {
 
     fn blocks(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
         (0..BLOCKS).map(|block| self.dir.join(format!("{block}")))
+    }
+
+    fn spare_inodes(&self) -> impl Iterator<Item = PathBuf> + use<'_> {
+        (0..SPARE_INODES).map(|number| self.dir.join(format!("inode-{number}")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Disk space: the reserve that values may not use, and the ballast for a full disk.
+//! Disk space and inodes: the reserve that values may not use, and the ballast for a full disk.
 
 mod ballast;
 mod reserve;
@@ -17,6 +17,17 @@ pub(crate) struct Space {
     pub(crate) free: u64,
     /// The total size, in bytes.
     pub(crate) total: u64,
+    /// The inodes, if the file system has a limited number of them.
+    pub(crate) inodes: Option<Inodes>,
+}
+
+/// The inodes of a file system.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inodes {
+    /// The free ones.
+    pub(crate) free: u64,
+    /// All of them.
+    pub(crate) total: u64,
 }
 
 impl Space {
@@ -24,7 +35,8 @@ impl Space {
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         let stat = rustix::fs::fstatvfs(file)?;
         let bytes = |blocks: u64| blocks.saturating_mul(stat.f_frsize);
-        Ok(Self { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks) })
+        let inodes = (stat.f_files > 0).then_some(Inodes { free: stat.f_favail, total: stat.f_files });
+        Ok(Self { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks), inodes })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The state that all clones of a store share.
 
 use std::{
+    io,
     path::Path,
     sync::{
         Arc,
@@ -22,9 +23,11 @@ use crate::{
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
     gc::{GarbageCollector, Pin, Pins},
     index::{self, Index},
+    lock::Lock,
     log::LogFiles,
     log_key::LogKey,
-    open::{Identity, Lock},
+    open::Identity,
+    orphans::Orphans,
     paths::Paths,
     read_only_flag::ReadOnlyFlag,
     record::{FileId, Record},
@@ -49,6 +52,7 @@ pub(crate) struct StoreInner {
     pub(super) read_only: Arc<ReadOnlyFlag>,
     pub(super) reserve: Reserve,
     pub(super) ballast: Arc<Ballast>,
+    pub(super) orphans: Arc<Orphans>,
     pub(super) cursors: CursorSigner,
     pub(super) next_file: AtomicU64,
     /// The number before the first change of this epoch, for the trailers of value files.
@@ -114,7 +118,7 @@ impl StoreInner {
     }
 
     pub(super) fn dir(&self) -> &Path {
-        &self.paths.dir
+        self.paths.given()
     }
 
     /// The identity of this store and epoch, for which a staged value is valid.
@@ -147,16 +151,23 @@ impl StoreInner {
     }
 
     /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would use the reserve. Blocks if space is short, until
-    /// replaced and erased files are removed.
+    /// replaced, erased and orphaned files are removed.
     pub(crate) fn check_space(&self, bytes: u64) -> Result<(), StoreError> {
-        self.has_space(bytes).or_else(|_| {
+        let after_collection = |_| {
             self.collector.drain();
             self.has_space(bytes)
+        };
+        self.has_space(bytes).or_else(after_collection).or_else(|error| match self.orphans.give_back() {
+            Ok(0) | Err(_) => Err(error),
+            Ok(_) => self.has_space(bytes),
         })
     }
 
     /// The same check without blocking.
     pub(super) fn has_space(&self, bytes: u64) -> Result<(), StoreError> {
+        if self.ballast.is_exhausted() {
+            return Err(StoreError::OutOfSpace);
+        }
         let space = self.directory.space().map_err(|error| StoreError::io("query the free space", error))?;
         self.reserve.check(space, self.ballast.size(), bytes)
     }
@@ -273,6 +284,9 @@ impl StoreInner {
         close_index(index)?;
         committed.map_err(|_| StoreError::ReadOnly)?;
         self.read_only.check()?;
+        if let Err(error) = self.directory.check_place() {
+            return Err(StoreError::io("close the store", io::Error::other(error)));
+        }
         let marked = applied.and_then(|()| {
             let marked = clean_shutdown::write(&self.paths, &generations.dir(), self.epoch, meta.applied);
             marked.map_err(|error| StoreError::io("write the clean-shutdown marker", error))

@@ -33,7 +33,20 @@ fn write(inner: &StoreInner, changes: &mut [PlainChange], order: &[u32]) -> Resu
         PlainChange::Key { action: Action::Erase, .. } => 64,
         _ => 0,
     });
-    inner.check_space(bytes.fold(0, u64::saturating_add))?;
+    let bytes = bytes.fold(0, u64::saturating_add);
+    let is_set =
+        |change: &PlainChange| matches!(change, PlainChange::Key { action: Action::Set(_) | Action::Put(_), .. });
+    if changes.iter().any(is_set) {
+        inner.check_space(bytes)?;
+        return write_file(inner, changes, order);
+    }
+    // Erasing frees space, so it may use the ballast.
+    inner.ballast.free_space(bytes);
+    let is_out_of_space = |error: &StoreError| matches!(error, StoreError::OutOfSpace);
+    inner.ballast.retry(is_out_of_space, || write_file(inner, changes, order))
+}
+
+fn write_file(inner: &StoreInner, changes: &mut [PlainChange], order: &[u32]) -> Result<PreparedBulk, StoreError> {
     let io = |error| StoreError::io("write the file of a large commit", error);
     let id = inner.next_file_id().0;
     let is_entry = |change: &&PlainChange| {

@@ -15,8 +15,10 @@ use crate::{
     checkpoint::{CheckpointTask, Checkpointer, IndexWriter, Timers, VerifyState},
     commit::{Committer, Publisher, RecentChanges},
     gc::{GarbageCollector, Pins},
+    lock::Lock,
     log_key::LogKey,
     open::{Opened, OpenedReadOnly},
+    orphans::Orphans,
     read_only_flag::ReadOnlyFlag,
     record::FileId,
     space::Reserve,
@@ -33,8 +35,8 @@ const INLINE_BYTES: usize = 16 << 20;
 const SNAPSHOT_BYTES: usize = 64 << 20;
 
 impl StoreInner {
-    pub(super) fn start(opened: Opened, options: &Options) -> io::Result<Self> {
-        let Opened { lock, paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
+    pub(super) fn start(lock: Lock, opened: Opened, options: &Options) -> io::Result<Self> {
+        let Opened { paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
         let Opened { index_options, generations, replayed, epoch, directory, verify, .. } = opened;
         let epoch_start = FileId::first_of(epoch);
         let replayed = (!replayed.is_empty()).then(|| Arc::new(replayed));
@@ -52,6 +54,7 @@ impl StoreInner {
         let applied = Arc::new(Notify::new());
         let (requests, received) = mpsc::channel();
         let (tasks, received_tasks) = mpsc::channel();
+        let orphans = Arc::new(Orphans::new(paths.clone()));
         let spare_bytes = log.segment_size().saturating_mul(2).min(sizes.segment);
         let committer = Committer {
             log,
@@ -79,6 +82,7 @@ impl StoreInner {
             directory: directory.clone(),
             collector: collector.clone(),
             ballast: Arc::clone(&ballast),
+            orphans: Arc::clone(&orphans),
             reserve: Reserve::new(options.reserve_bytes),
             read_only: Arc::clone(&read_only),
             requests: requests.clone(),
@@ -115,6 +119,7 @@ impl StoreInner {
             read_only,
             reserve: Reserve::new(options.reserve_bytes),
             ballast,
+            orphans,
             next_file: AtomicU64::new(epoch_start),
             epoch_start,
             epoch,
@@ -152,6 +157,7 @@ impl StoreInner {
         let pins = Pins::new(options.pin_timeout, sizes.pinned);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
         let (requests, _) = mpsc::channel();
+        let orphans = Arc::new(Orphans::new(paths.clone()));
         let threads = Threads::ReadOnly { index, copy, collector: collector_thread, lock };
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
@@ -169,6 +175,7 @@ impl StoreInner {
             read_only: Arc::new(ReadOnlyFlag::new(true)),
             reserve: Reserve::new(options.reserve_bytes),
             ballast,
+            orphans,
             next_file: AtomicU64::new(visible),
             epoch_start: visible,
             epoch,

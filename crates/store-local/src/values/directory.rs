@@ -1,7 +1,7 @@
 //! The directory of value files.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
     ops::{Deref, DerefMut},
     path::{Path, PathBuf},
@@ -19,6 +19,7 @@ use rustix::{
 use zarrd_store::{Admitted, WarningRate};
 
 use crate::{
+    lock::{Place, Replaced},
     record::{FileId, directory_name},
     space::Space,
 };
@@ -43,6 +44,8 @@ struct DirectoryInner {
     path: PathBuf,
     /// The directory itself, relative to which files are opened.
     root: File,
+    /// `None` if nothing is written.
+    place: Option<Place>,
     descriptors: Arc<Descriptors>,
 }
 
@@ -82,14 +85,18 @@ impl Directory {
         File::open(path)?.sync_all()
     }
 
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, place: Option<Place>) -> io::Result<Self> {
         for directory in 0..=u8::MAX {
-            if !fs::metadata(path.join(directory_name(directory)))?.is_dir() {
-                return Err(io::ErrorKind::NotADirectory.into());
+            match fs::metadata(path.join(directory_name(directory))) {
+                Ok(metadata) if metadata.is_dir() => {}
+                Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+                // A copy may lack empty directories.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
             }
         }
         let descriptors = Arc::new(Descriptors::new(getrlimit(Resource::Nofile).current));
-        Ok(Self(Arc::new(DirectoryInner { path: path.to_owned(), root: File::open(path)?, descriptors })))
+        Ok(Self(Arc::new(DirectoryInner { path: path.to_owned(), root: File::open(path)?, place, descriptors })))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -99,7 +106,7 @@ impl Directory {
     /// Creates a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
     pub(crate) fn create_file(&self, id: FileId) -> io::Result<ValueFile> {
         let path = self.0.path.join(id.path());
-        self.with_descriptor(|| OpenOptions::new().write(true).create_new(true).open(&path))
+        self.with_descriptor(|| File::create_new(&path))
     }
 
     /// Opens a file. Blocks, also for a descriptor; fails with `EMFILE` after [`MAX_DESCRIPTOR_WAIT`].
@@ -144,6 +151,16 @@ impl Directory {
 
     pub(crate) fn remove_file(&self, id: FileId) -> io::Result<()> {
         fs::remove_file(self.0.path.join(id.path()))
+    }
+
+    /// True unless the file does not exist. Blocks.
+    pub(crate) fn has_file(&self, id: FileId) -> bool {
+        self.0.path.join(id.path()).try_exists().unwrap_or(true)
+    }
+
+    /// Fails if the files are no longer those of the store.
+    pub(crate) fn check_place(&self) -> Result<(), Replaced> {
+        self.0.place.as_ref().map_or(Ok(()), Place::check)
     }
 
     /// The space of the file system.
@@ -250,7 +267,7 @@ mod tests {
         Directory::create(&path).unwrap();
         let root = File::open(&path).unwrap();
         let descriptors = Arc::new(Descriptors::new(Some(limit)));
-        (dir, Directory(Arc::new(DirectoryInner { path, root, descriptors })))
+        (dir, Directory(Arc::new(DirectoryInner { path, root, place: None, descriptors })))
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod erased;
 mod iter;
 mod memtable;
+mod pages;
 
 use std::{
     collections::BTreeMap,
@@ -28,6 +29,7 @@ use zarrd_store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 pub(crate) use self::{
     iter::{Entries, live_below},
     memtable::{Latest, LatestChange, Memtable},
+    pages::PageEntry,
 };
 use crate::{
     error::IndexFailure,
@@ -222,11 +224,20 @@ impl View {
 
 /// The approximate time of opening an index again.
 const REOPEN_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The maximum time that a change waits for an index that is opened again.
+pub(crate) const MAX_INDEX_WAIT: Duration = Duration::from_secs(10);
+/// The interval at which such a change tries again.
+pub(crate) const INDEX_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The error of an index that is opened again, because it ran out of space.
+pub(crate) fn index_unavailable() -> StoreError {
+    StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) }
+}
 
 pub(crate) fn store_error(error: IndexError) -> StoreError {
     match error {
-        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
-        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
+        IndexError::Reopening => index_unavailable(),
+        error if error.is_out_of_space() => index_unavailable(),
         error => StoreError::backend(BackendErrorKind::Internal, IndexFailure(error)),
     }
 }

@@ -35,10 +35,10 @@ use self::{
     snapshot::snapshot_of_places,
 };
 use crate::{
-    ByteRange, ByteStream, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, GetResult, Guarantees, Intent,
-    Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition, Prefix, PutResult,
-    ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError, TransactionalStore, ValueMeta,
-    Version, VersionHash, WaitTimes, Watermark, WriteableStore,
+    ByteRange, ByteStream, Change, ChangeOutcome, Consolidated, CursorSigner, DirPage, DiskSpace, GetResult,
+    Guarantees, Intent, Key, KeyCount, KeyPage, KeySource, ListableStore, PageRequest, Payload, Peek, Precondition,
+    Prefix, PutResult, ReadableStore, Reads, ServedStore, Snapshot, SnapshotStore, Staged, StoreError,
+    TransactionalStore, ValueMeta, Version, VersionHash, WaitTimes, Watermark, WriteableStore,
 };
 
 /// A store at the root, with others mounted below names.
@@ -249,8 +249,8 @@ impl SnapshotStore for Mounts {
         }
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        self.root.reads().free_bytes()
+    fn disk_space(&self) -> Option<DiskSpace> {
+        self.root.reads().disk_space()
     }
 
     fn queues(&self) -> Vec<(&'static str, Arc<WaitTimes>)> {

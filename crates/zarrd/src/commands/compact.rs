@@ -36,7 +36,13 @@ async fn compact(store: &LocalStore, signals: &mut Signals) -> Result<(), Error>
     };
     let compacted = signals.finish(store.compact(on_progress)).await.map_err(Error::from);
     if let Ok(CompactReport { before_bytes, after_bytes }) = &compacted {
-        ui::note(format_args!("compact: the size of the index was {before_bytes} bytes and is {after_bytes}"));
+        if after_bytes == before_bytes {
+            ui::note(format_args!(
+                "compact: a new index would not be smaller; it stays as it is, with {before_bytes} bytes"
+            ));
+        } else {
+            ui::note(format_args!("compact: the size of the index was {before_bytes} bytes and is {after_bytes}"));
+        }
     }
     progress.finish(&compacted);
     compacted.map(drop)
