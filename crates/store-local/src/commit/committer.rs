@@ -43,6 +43,8 @@ pub(crate) struct Committer {
     /// The number of the last change.
     pub(crate) number: u64,
     pub(crate) store_id: u64,
+    /// The time since which the index could not be read, because it is opened again.
+    pub(crate) unreadable_since: Option<Instant>,
 }
 
 /// Makes durable changes visible, and passes memtables on to the checkpointer.
@@ -127,15 +129,18 @@ impl Committer {
             self.finish(group);
             group = self.new_group();
         }
-        let deadline = Instant::now() + MAX_INDEX_WAIT;
         let mut commit = (changes, reply);
         loop {
             let added = match self.publisher.views.stable() {
                 Ok((view, _gate)) => group.add(&view, commit),
                 Err(error) => break answer(commit.1, Err(error)),
             };
-            let Err(waiting) = added else { break };
-            if Instant::now() >= deadline {
+            let Err(waiting) = added else {
+                self.unreadable_since = None;
+                break;
+            };
+            // All commits wait for the same time, not one after the other.
+            if self.unreadable_since.get_or_insert_with(Instant::now).elapsed() >= MAX_INDEX_WAIT {
                 break answer(waiting.1, Err(index_unavailable()));
             }
             // The index is opened again after it ran out of space, for which nothing that was checked has to wait.

@@ -110,7 +110,8 @@ impl Ballast {
 
     /// Releases some inodes if few are free, or a block.
     fn release_after_failure(&self, mut blocks: impl Iterator<Item = PathBuf>) -> bool {
-        self.exhausted.store(true, Ordering::Relaxed);
+        // Without blocks there is nothing whose return would end that.
+        self.exhausted.store(self.block_bytes > 0, Ordering::Relaxed);
         let few = |space: Space| space.inodes.is_some_and(|inodes| inodes.free < FEW_INODES);
         self.space().is_ok_and(few) && self.release_inodes() || blocks.any(|block| self.remove(&block))
     }

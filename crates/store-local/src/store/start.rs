@@ -71,6 +71,7 @@ impl StoreInner {
             },
             number: epoch_start,
             store_id: identity.id,
+            unreadable_since: None,
         };
         let checkpointer = Checkpointer {
             paths: paths.clone(),
