@@ -46,11 +46,13 @@ pub struct CompactReport {
     pub after_bytes: u64,
 }
 
-/// How a compaction ended.
+/// The end of a compaction.
 enum Ended {
     Switched,
-    /// The copy is not smaller, and stays unused.
-    NotSmaller,
+    /// The copy is not smaller than the index, of this size in bytes, and stays unused.
+    NotSmaller {
+        bytes: u64,
+    },
 }
 
 /// Errors of compacting an index, which is unchanged then.
@@ -222,8 +224,7 @@ impl Checkpointer {
         let old_dir = self.generations.dir();
         match self.make_current(&mut compaction) {
             Ok(Ended::Switched) => {}
-            Ok(Ended::NotSmaller) => {
-                let bytes = disk_bytes(&old_dir).unwrap_or_default();
+            Ok(Ended::NotSmaller { bytes }) => {
                 self.timers.compacted_size = Some((bytes, self.writer.meta.bytes));
                 self.discard(compaction);
                 tracing::info!(bytes, "the index was not compacted, since a new one would not be smaller");
@@ -259,9 +260,10 @@ impl Checkpointer {
             let (found, expected) = (compaction.meta.entries, self.writer.meta.entries);
             return Err(IndexError::Entries { found, expected });
         }
-        let bytes = |dir: &Path| disk_bytes(dir).map_err(IndexError::Io);
-        if bytes(&compaction.dir)? >= bytes(&self.generations.dir())? {
-            return Ok(Ended::NotSmaller);
+        let size = |dir: &Path| disk_bytes(dir).map_err(IndexError::Io);
+        let bytes = size(&self.generations.dir())?;
+        if size(&compaction.dir)? >= bytes {
+            return Ok(Ended::NotSmaller { bytes });
         }
         self.directory.check_place().map_err(|error| IndexError::Io(io::Error::other(error)))?;
         File::open(&self.paths.dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{Checkpointer, CompactProgress, CompactRequest, generation::disk_bytes};
+
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 const COMPACT_INTERVAL: Duration = Duration::from_secs(60);

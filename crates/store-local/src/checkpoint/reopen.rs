@@ -54,12 +54,9 @@ impl Checkpointer {
             drop(old);
             Ok(())
         });
-        let index: Arc<dyn Index> = loop {
-            match self.index_options.open(&self.generations.dir()) {
-                Err(error) if error.is_out_of_space() && self.ballast.release_for_opening() => {}
-                index => break Arc::from(index?),
-            }
-        };
+        let dir = self.generations.dir();
+        let index = self.ballast.retry_opening(IndexError::is_out_of_space, || self.index_options.open(&dir))?;
+        let index: Arc<dyn Index> = Arc::from(index);
         self.writer.meta = match Meta::read(&*index)? {
             Some(meta) => meta,
             // Nothing was ever applied; the writer's metadata describes changes that were lost.

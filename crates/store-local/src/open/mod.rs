@@ -80,14 +80,9 @@ fn open_or_create(paths: &Paths, options: &Options) -> Result<(Lock, Opened), Op
         create::create(paths, index_options, &log_files(&lock, paths, sizes, &ballast, options))?;
     }
     ballast.free_open_space();
-    let opened = loop {
-        match open_locked(&lock, paths, options, sizes, &ballast) {
-            // The free space of the file system does not tell of quotas, and not of what a file system needs to
-            // overwrite files.
-            Err(error) if error.is_out_of_space() && ballast.release_for_opening() => {}
-            opened => break opened?,
-        }
-    };
+    // Quotas are not part of the free space of the file system, and neither is what it needs to overwrite files.
+    let open = || open_locked(&lock, paths, options, sizes, &ballast);
+    let opened = ballast.retry_opening(OpenError::is_out_of_space, open)?;
     orphans::report_earlier(paths);
     if opened.verify && lock.origin() == Origin::Copied {
         tracing::warn!(
@@ -146,8 +141,6 @@ fn open_locked(
     if let Err(error) = generations.remove_others() {
         tracing::warn!(%error, "could not remove old generations of the index");
     }
-    // Copies may lack empty directories.
-    Directory::create(&paths.values()).map_err(OpenError::io("create", paths.values()))?;
     let directory =
         Directory::open(&paths.values(), lock.place().cloned()).map_err(OpenError::io("open", paths.values()))?;
     ballast.restore_open_reserve();

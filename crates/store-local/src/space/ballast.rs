@@ -77,20 +77,32 @@ impl Ballast {
     pub(crate) fn retry<T, E>(
         &self,
         is_out_of_space: impl Fn(&E) -> bool,
+        operation: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        Self::retry_after(is_out_of_space, || self.release_after_failure(self.blocks()), operation)
+    }
+
+    /// The same for opening the store or its index, for which the open reserve is released first. Blocks.
+    pub(crate) fn retry_opening<T, E>(
+        &self,
+        is_out_of_space: impl Fn(&E) -> bool,
+        open: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let release = || self.release_after_failure([self.open_reserve()].into_iter().chain(self.blocks()));
+        Self::retry_after(is_out_of_space, release, open)
+    }
+
+    fn retry_after<T, E>(
+        is_out_of_space: impl Fn(&E) -> bool,
+        release: impl Fn() -> bool,
         mut operation: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
         loop {
             match operation() {
-                Err(error) if is_out_of_space(&error) && self.release_after_failure(self.blocks()) => {}
+                Err(error) if is_out_of_space(&error) && release() => {}
                 result => return result,
             }
         }
-    }
-
-    /// Releases a part of the open reserve or of the blocks after opening the store found no space. Returns false if
-    /// nothing is left. Blocks.
-    pub(crate) fn release_for_opening(&self) -> bool {
-        self.release_after_failure([self.open_reserve()].into_iter().chain(self.blocks()))
     }
 
     /// Releases all blocks after the index found no space. Blocks.
@@ -187,13 +199,16 @@ impl Ballast {
     /// Creates missing empty files while there are many more inodes. Returns true if all exist, or inodes are not
     /// counted.
     fn restore_inodes(&self) -> bool {
+        let Ok(space) = self.space() else { return false };
+        let Some(inodes) = space.inodes else { return true };
+        let mut free = inodes.free;
         self.spare_inodes().all(|file| {
-            file.exists()
-                || match self.space().map(|space| space.inodes) {
-                    Ok(Some(inodes)) => inodes.free > SPARE_INODES * 4 && File::create_new(&file).is_ok(),
-                    Ok(None) => true,
-                    Err(_) => false,
-                }
+            let is_there = file.exists();
+            if !is_there && (free <= SPARE_INODES * 4 || File::create_new(&file).is_err()) {
+                return false;
+            }
+            free = free.saturating_sub(u64::from(!is_there));
+            true
         })
     }
 

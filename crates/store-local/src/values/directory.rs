@@ -86,14 +86,18 @@ impl Directory {
     }
 
     pub(crate) fn open(path: &Path, place: Option<Place>) -> io::Result<Self> {
+        let mut is_complete = true;
         for directory in 0..=u8::MAX {
             match fs::metadata(path.join(directory_name(directory))) {
                 Ok(metadata) if metadata.is_dir() => {}
                 Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
-                // A copy may lack empty directories.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => is_complete = false,
                 Err(error) => return Err(error),
             }
+        }
+        // A copy may lack empty directories.
+        if !is_complete && place.is_some() {
+            Self::create(path)?;
         }
         let descriptors = Arc::new(Descriptors::new(getrlimit(Resource::Nofile).current));
         Ok(Self(Arc::new(DirectoryInner { path: path.to_owned(), root: File::open(path)?, place, descriptors })))
