@@ -1185,6 +1185,47 @@ const checks = {
     });
   },
 
+  // A filter searches groups that have not been opened, a number of them at a time.
+  async filter() {
+    const group = (members) => ({ zarr_format: 3, node_type: "group", members });
+    const numbered = (letter, count, member) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`${letter}${String(at).padStart(3, "0")}`, member]));
+    await send("PUT", "/node/big", group(numbered("g", 250, group(numbered("a", 20, array([4], "uint8", [4]))))));
+    await browse(async (page) => {
+      await open(page, "/browse/");
+      const filter = page.getByLabel("Filter names");
+      const total = page.locator(".tree [role=status]");
+      const found = (text) => page.waitForFunction((text) => document.querySelector(".tree [role=status]").textContent === text, text, { timeout: 120_000 });
+      await filter.fill("A007");
+      await found("199 found");
+      await page.getByRole("button", { name: "51 groups were not searched. Search on" }).click();
+      await found("250 found");
+      assert.equal(await page.getByRole("button", { name: /not searched/ }).count(), 0);
+      const shown = await page.locator(".tree .row").allInnerTexts();
+      assert.match(shown.slice(0, 3).join(" "), /big.*g000.*a007/s);
+      await page.locator(".tree .row", { hasText: "a007" }).first().click();
+      await page.waitForURL(/browse\/big\/g000\/a007/);
+      await filter.fill("no such name");
+      await found("0 found");
+      await filter.fill("");
+      assert.equal(await total.textContent(), "");
+    });
+  },
+
+  // An empty server says how to fill it, with its own address.
+  async nothing() {
+    await browse(async (page) => {
+      await open(page, "/browse/");
+      await page.getByText("This store is empty. Put data in").waitFor();
+      const texts = await page.locator(".program code").allInnerTexts();
+      assert.equal(texts.filter((text) => text.includes(origin)).length, 3);
+      execFileSync("sh", ["-c", texts.find((text) => text.startsWith("curl"))], { stdio: "ignore" });
+      await page.reload();
+      await page.getByRole("link", { name: "first", exact: true }).first().click();
+      await page.waitForSelector("canvas.plot");
+    });
+    assert.deepEqual(await json("/array/first"), [[1, 2, 3], [4, 5, 6]]);
+  },
+
   // The programs of "Use it" and of "Export", as JSON, for others to run.
   async snippets() {
     await climate();

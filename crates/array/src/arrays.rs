@@ -17,7 +17,7 @@ use crate::{
         read::CoordinateVersion,
         select::{
             DimensionCoordinate, LabelledDimension, NamedSelection, Selected, are_current, coordinate, labels_of,
-            select,
+            northward_rows, select,
         },
     },
     error::ArrayError,
@@ -231,6 +231,16 @@ impl Arrays {
         let region = region.unshifted(&model.view_offset);
         let selected = (&region, result.reduction());
         labels_of(&self.0.for_operation(), (result.path(), model), selected, limit).await
+    }
+
+    /// The name of the first dimension of a result if its labels are latitudes, of which the first is the least: as a
+    /// picture, the result has the south at the top.
+    pub async fn northward_rows(&self, result: &ArrayResult) -> Result<Option<String>, CoordinateError> {
+        let ResolvedSelection::Region(region) = result.input() else { return Ok(None) };
+        let model = result.model();
+        let region = region.unshifted(&model.view_offset);
+        let selected = (&region, result.reduction());
+        northward_rows(&self.0.for_operation(), (result.path(), model), selected).await
     }
 
     /// The dimension of a name, as [`coordinate`](Self::coordinate) takes it, and the path of its coordinate.

@@ -100,6 +100,11 @@ impl ArrayResult {
         Self { selected: Some(selected), ..self }
     }
 
+    /// True if the array's elements are packed or some mean missing, see [`zarrd_cf::is_undecoded`].
+    pub fn is_undecoded(&self) -> bool {
+        self.read().is_undecoded()
+    }
+
     /// True if the elements are decoded by the CF conventions.
     pub fn is_decoded(&self) -> bool {
         self.decode == Decode::Cf

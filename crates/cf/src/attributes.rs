@@ -31,6 +31,18 @@ pub fn is_undecoded(model: &ArrayModel) -> bool {
     })
 }
 
+/// True if the attributes are those of a coordinate whose values increase northward: latitudes, or others of a map.
+pub fn is_northward(attributes: &Json) -> bool {
+    let text = |name| attribute(attributes, name).ok().flatten().and_then(|value| value.to_text());
+    let units = text("units").unwrap_or_default().to_ascii_lowercase();
+    let is_latitude =
+        matches!(units.as_str(), "degrees_north" | "degree_north" | "degrees_n" | "degree_n" | "degreesn" | "degreen");
+    let standard_name = text("standard_name").unwrap_or_default();
+    is_latitude
+        || matches!(standard_name.as_str(), "latitude" | "projection_y_coordinate")
+        || text("axis").is_some_and(|axis| axis == "Y")
+}
+
 /// A JSON value, as Python reads it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar {

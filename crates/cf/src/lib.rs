@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - [`Decoding`] follows the conventions as xarray does: fill values become NaN or "not a time", packed numbers are
-//!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it, and
+//!   scaled, and times since a date become moments. [`is_undecoded`] is true if a computation needs it,
+//!   [`is_northward`] tells latitudes, and
 //!   [`bounded_times`] are the attributes that the bounds of times lack.
 //! - [`LabelSelection`] is the selection along a dimension by the labels of its coordinate, as text or JSON.
 //! - [`Coordinate`] has the decoded labels of a dimension in memory, with an order for searches.
@@ -26,7 +27,7 @@ mod moments;
 mod plan;
 mod time;
 
-pub use attributes::is_undecoded;
+pub use attributes::{is_northward, is_undecoded};
 pub use bounds::bounded_times;
 pub use decoding::Decoding;
 pub use error::{CfError, MAX_ATTRIBUTE_SIZE, MAX_FILL_VALUES};

@@ -5,7 +5,7 @@ use std::fmt;
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt};
-use http::{Method, Request, StatusCode, header::HOST};
+use http::{HeaderMap, Method, Request, StatusCode, header::HOST};
 use zarrd_wire::problem::Problem;
 
 use crate::{app::App, dispatch::handle};
@@ -17,6 +17,8 @@ const MAX_PROBLEM_BYTES: usize = 64 << 10;
 pub struct LocalAnswer {
     /// Its status.
     pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
     body: Body,
 }
 
@@ -24,7 +26,7 @@ pub struct LocalAnswer {
 pub async fn get(app: &App, target: &str) -> Result<LocalAnswer, http::Error> {
     let request = Request::builder().method(Method::GET).uri(target).header(HOST, "localhost").body(Body::empty())?;
     let (parts, body) = handle(app.clone(), request).await.into_parts();
-    Ok(LocalAnswer { status: parts.status, body })
+    Ok(LocalAnswer { status: parts.status, headers: parts.headers, body })
 }
 
 impl LocalAnswer {

@@ -154,6 +154,16 @@ pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
     described(ascii(&serde_json::to_string(names).ok()?))
 }
 
+/// The value of [`NORTHWARD_ROWS`](crate::headers::NORTHWARD_ROWS): a JSON string, in ASCII.
+pub fn dimension_name(name: &str) -> Option<HeaderValue> {
+    described(ascii(&serde_json::to_string(name).ok()?))
+}
+
+/// Parses a value of [`NORTHWARD_ROWS`](crate::headers::NORTHWARD_ROWS).
+pub fn parse_dimension_name(text: &str) -> Option<String> {
+    serde_json::from_str(text).ok()
+}
+
 /// Parses a value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES).
 pub fn parse_dimension_names(text: &str) -> Option<Vec<Option<String>>> {
     serde_json::from_str(text).ok()

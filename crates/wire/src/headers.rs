@@ -37,6 +37,14 @@ pub const CURSOR: HeaderName = HeaderName::from_static("zarr-cursor");
 /// The selected indices of the dimensions that were selected by name: a JSON object, see
 /// [`array::selected`](crate::array::selected).
 pub const SELECTED: HeaderName = HeaderName::from_static("zarr-selected");
+/// The decoding that the elements of an answer lack, which are as they are stored because the request asks for neither:
+/// `cf`, that of packed numbers and missing values.
+pub const UNDECODED: HeaderName = HeaderName::from_static("zarr-undecoded");
+/// The value of [`UNDECODED`] for the conventions for climate and forecast metadata.
+pub const CF: HeaderValue = HeaderValue::from_static("cf");
+/// The dimension along which the rows of a picture go north, so that the south is at the top, see
+/// [`array::dimension_name`](crate::array::dimension_name).
+pub const NORTHWARD_ROWS: HeaderName = HeaderName::from_static("zarr-northward-rows");
 /// The stored values that an answer needs, see [`array::read_cost`](crate::array::read_cost).
 pub const READ: HeaderName = HeaderName::from_static("zarr-read");
 /// The time that parts of a request took, in milliseconds (W3C Server Timing).

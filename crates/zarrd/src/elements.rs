@@ -4,10 +4,14 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use zarrd_client::{ArrayClient, Format, NodePath, Query};
+use zarrd_client::{ArrayClient, Description, Format, NodePath, Query};
 use zarrd_server::{App, Settings};
 use zarrd_store::{ServedStore, StoreError};
-use zarrd_wire::query::ElementsQuery;
+use zarrd_wire::{
+    array::parse_dimension_name,
+    headers::{NORTHWARD_ROWS, UNDECODED},
+    query::ElementsQuery,
+};
 
 use crate::{
     config::Endpoint,
@@ -73,6 +77,16 @@ pub(crate) enum ReadElementsError {
     },
 }
 
+/// An answer in the form that was asked for.
+pub(crate) struct ElementAnswer {
+    /// True if stored elements are packed or some mean missing, and the request does not say whether to decode them.
+    pub(crate) is_undecoded: bool,
+    /// Of a picture, the dimension along which its rows go north.
+    pub(crate) northward_rows: Option<String>,
+    /// The bytes.
+    pub(crate) bytes: ElementBytes,
+}
+
 /// The bytes of an answer.
 pub(crate) type ElementBytes = BoxStream<'static, Result<Bytes, ReadElementsError>>;
 
@@ -95,14 +109,16 @@ impl ElementSource {
         path: &NodePath,
         query: &ElementsQuery,
         format: Format,
-    ) -> Result<ElementBytes, ReadElementsError> {
+    ) -> Result<ElementAnswer, ReadElementsError> {
         match &self.arrays {
             Arrays::Local(app) => local(app, path, &ElementsQuery { format: Some(format), ..query.clone() }).await,
             Arrays::Server(arrays) => {
                 let elements = arrays.query_format(path, &Query::from(query.clone()), format).await;
                 let path = path.clone();
                 let failed = move |error| server_error(&path, error);
-                Ok(elements.map_err(&failed)?.map_err(failed).boxed())
+                let elements = elements.map_err(&failed)?;
+                let Description { is_undecoded, northward_rows, .. } = elements.description().clone();
+                Ok(ElementAnswer { is_undecoded, northward_rows, bytes: elements.map_err(failed).boxed() })
             }
         }
     }
@@ -115,7 +131,7 @@ impl ElementSource {
     ) -> Result<serde_json::Map<String, serde_json::Value>, ReadElementsError> {
         match &self.arrays {
             Arrays::Local(app) => {
-                let bytes: Vec<Bytes> = local(app, path, query).await?.try_collect().await?;
+                let bytes: Vec<Bytes> = local(app, path, query).await?.bytes.try_collect().await?;
                 serde_json::from_slice(&bytes.concat()).map_err(|source| interrupted(path, source))
             }
             Arrays::Server(arrays) => {
@@ -131,7 +147,7 @@ impl ElementSource {
     }
 }
 
-async fn local(app: &App, path: &NodePath, query: &ElementsQuery) -> Result<ElementBytes, ReadElementsError> {
+async fn local(app: &App, path: &NodePath, query: &ElementsQuery) -> Result<ElementAnswer, ReadElementsError> {
     let target = format!("{}?{}", zarrd_wire::routes::array_path(path), query.render());
     let refused = |detail| ReadElementsError::Refused { path: path.clone(), detail };
     let answer = zarrd_server::get(app, &target).await.map_err(|error| refused(error.to_string()))?;
@@ -142,7 +158,12 @@ async fn local(app: &App, path: &NodePath, query: &ElementsQuery) -> Result<Elem
         return Err(refused(detail.unwrap_or_else(|| status.to_string())));
     }
     let path = path.clone();
-    Ok(answer.into_stream().map_err(move |source| interrupted(&path, source)).boxed())
+    let northward_rows = answer.headers.get(NORTHWARD_ROWS).and_then(|rows| rows.to_str().ok());
+    Ok(ElementAnswer {
+        is_undecoded: answer.headers.contains_key(UNDECODED),
+        northward_rows: northward_rows.and_then(parse_dimension_name),
+        bytes: answer.into_stream().map_err(move |source| interrupted(&path, source)).boxed(),
+    })
 }
 
 fn interrupted(path: &NodePath, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ReadElementsError {

@@ -204,9 +204,28 @@ fn open_to(dir: &Path, anonymous: &str) -> (Server, String) {
 }
 
 #[test]
+fn filter_searches_groups_that_are_not_open() {
+    check(&memory(), "filter", &[]);
+}
+
+#[test]
+fn empty_server_says_how_to_fill_it() {
+    check(&memory(), "nothing", &[]);
+}
+
+#[test]
 fn programs_for_other_libraries_run() {
     let (Some(browser), Some(python)) = (browser(), python()) else { return };
     let (server, dir) = (memory(), TempDir::new().unwrap());
+    // What one of the programs imports.
+    let array = r#"{"zarr_format":2,"shape":[2],"chunks":[2],"dtype":"|u1","compressor":null,"fill_value":0,"order":"C","filters":null}"#;
+    fs::create_dir_all(dir.path().join("data.zarr/a")).unwrap();
+    fs::write(dir.path().join("data.zarr/.zgroup"), r#"{"zarr_format":2}"#).unwrap();
+    fs::write(dir.path().join("data.zarr/a/.zarray"), array).unwrap();
+    let zarrd = program().get_program().to_owned();
+    let directory = Path::new(&zarrd).parent().unwrap().to_owned();
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let search = std::env::join_paths([directory].into_iter().chain(std::env::split_paths(&search))).unwrap();
     let listed = browser.run("page.mjs", &server.url(""), &["snippets"]);
     let programs: Vec<BTreeMap<String, String>> = serde_json::from_str(&listed).unwrap();
     let mut run = BTreeMap::<&str, usize>::new();
@@ -217,18 +236,19 @@ fn programs_for_other_libraries_run() {
             assert!(printed.as_ref().is_ok_and(|printed| !printed.is_empty()), "{path}: {text}\n{printed:?}");
         } else {
             let mut command = match name {
-                "curl" => Command::new("sh"),
+                "curl" | "a folder" => Command::new("sh"),
                 _ => python.command(),
             };
-            let output = command.arg("-c").arg(text).current_dir(dir.path()).output().unwrap();
+            let output = command.arg("-c").arg(text).env("PATH", &search).current_dir(dir.path()).output().unwrap();
             assert!(output.status.success(), "{path} {name}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
         }
         *run.entry(name).or_default() += 1;
     }
     let expected = [
-        ("NumPy", 3),
+        ("NumPy", 4),
         ("Python", 3),
-        ("curl", 7),
+        ("a folder", 1),
+        ("curl", 8),
         ("tensorstore", 3),
         ("xarray", 2),
         ("zarr-python", 4),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zarrd_meta::{ArrayModel, Dialect, NodePath};
+use zarrd_meta::{ArrayModel, Dialect, NodePath, json::Json};
 use zarrd_store::Precondition;
 
 use super::error::CoordinateError;
@@ -18,6 +18,8 @@ pub(crate) struct Located {
     pub(crate) dimension: usize,
     /// The path of the coordinate.
     pub(crate) coordinate: NodePath,
+    /// The attributes of the coordinate.
+    pub(crate) attributes: Json,
 }
 
 /// The number of a dimension, given its name or number; the first of several with one name.
@@ -86,7 +88,8 @@ async fn find(
         }
         let Some(found) = resolve(context, &coordinate, model.dialect).await? else { continue };
         if let Some(over) = over_dimension(found.array.model(), model, array_name, dimension) {
-            return Ok(Some(Located { dimension: over, coordinate }));
+            let attributes = found.array.model().attributes.clone();
+            return Ok(Some(Located { dimension: over, coordinate, attributes }));
         }
     }
     Ok(None)

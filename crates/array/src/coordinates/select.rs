@@ -174,7 +174,7 @@ pub(crate) async fn coordinate(
 ) -> Result<DimensionCoordinate, CoordinateError> {
     let located = locate(context, path, model, name).await?;
     let found = labels_at(context, model, &located, None).await?;
-    let Located { dimension, coordinate: path } = located;
+    let Located { dimension, coordinate: path, .. } = located;
     let ReadCoordinate { coordinate: labels, attributes, version, memory, .. } = found;
     Ok(DimensionCoordinate { dimension, path, labels, attributes, version, _memory: memory })
 }
@@ -205,25 +205,9 @@ pub(crate) async fn labels_of(
     mut limit: u64,
 ) -> Result<(Vec<LabelledDimension>, Vec<CoordinateVersion>), CoordinateError> {
     let (mut labelled, mut versions) = (Vec::new(), Vec::new());
-    let functions = reduction.and_then(function_labels);
-    let mut kept = usize::from(functions.is_some());
-    labelled.extend(functions);
-    let dimensions = reduction.map(Reduction::result_dimensions);
-    for (axis, (selected, name)) in region.dimensions.iter().zip(&model.dimension_names).enumerate() {
-        let dimension = dimensions.as_ref().and_then(|dimensions| dimensions.get(axis));
-        let window = match dimension.unwrap_or(&ResultDimension::Windows(1)) {
-            ResultDimension::Windows(window) => *window,
-            // Reduced dimensions have no labels.
-            ResultDimension::Whole => {
-                kept = kept.saturating_add(1);
-                continue;
-            }
-            ResultDimension::Absent if selected.extent().is_some() => continue,
-            ResultDimension::Absent => 1,
-        };
-        let dimension = selected.extent().is_some().then_some(kept);
-        kept = kept.saturating_add(usize::from(dimension.is_some()));
-        let Some(name) = name.clone() else { continue };
+    labelled.extend(reduction.and_then(function_labels));
+    for LabelledAxis { axis, selected, dimension, window } in labelled_axes(region, reduction) {
+        let Some(name) = model.dimension_names.get(axis).cloned().flatten() else { continue };
         let found =
             async { labels_at(context, model, &locate_of(context, path, model, axis).await?, Some(selected)).await };
         let labels = match found.await {
@@ -239,6 +223,79 @@ pub(crate) async fn labels_of(
         labelled.push(LabelledDimension { name, dimension, labels });
     }
     Ok((labelled, versions))
+}
+
+/// A dimension of an array along which a result has labels.
+struct LabelledAxis<'a> {
+    axis: usize,
+    selected: &'a DimensionSelection,
+    /// The number of the result's dimension; `None` if it was dropped.
+    dimension: Option<usize>,
+    /// The number of positions that share a label.
+    window: u64,
+}
+
+/// The dimensions along which a region, or results of its reduction, can have labels: those that are not reduced.
+fn labelled_axes<'a>(region: &'a Region, reduction: Option<&Reduction>) -> Vec<LabelledAxis<'a>> {
+    let mut kept = usize::from(reduction.is_some_and(|reduction| reduction.function_dimension().is_some()));
+    let dimensions = reduction.map(Reduction::result_dimensions);
+    let mut axes = Vec::new();
+    for (axis, selected) in region.dimensions.iter().enumerate() {
+        let dimension = dimensions.as_ref().and_then(|dimensions| dimensions.get(axis));
+        let window = match dimension.unwrap_or(&ResultDimension::Windows(1)) {
+            ResultDimension::Windows(window) => *window,
+            ResultDimension::Whole => {
+                kept = kept.saturating_add(1);
+                continue;
+            }
+            ResultDimension::Absent if selected.extent().is_some() => continue,
+            ResultDimension::Absent => 1,
+        };
+        let dimension = selected.extent().is_some().then_some(kept);
+        kept = kept.saturating_add(usize::from(dimension.is_some()));
+        axes.push(LabelledAxis { axis, selected, dimension, window });
+    }
+    axes
+}
+
+/// The name of the first dimension of a result if its labels go north: latitudes, of which the first is the least.
+pub(crate) async fn northward_rows(
+    context: &Arc<Context>,
+    (path, model): (&NodePath, &ArrayModel),
+    (region, reduction): (&Region, Option<&Reduction>),
+) -> Result<Option<String>, CoordinateError> {
+    let Some(LabelledAxis { axis, selected, .. }) =
+        labelled_axes(region, reduction).into_iter().find(|axis| axis.dimension == Some(0))
+    else {
+        return Ok(None);
+    };
+    let Some([first, last]) = ends(selected) else { return Ok(None) };
+    let located = locate_of(context, path, model, axis).await?;
+    if !zarrd_cf::is_northward(&located.attributes) {
+        return Ok(None);
+    }
+    let found = labels_at(context, model, &located, Some(&DimensionSelection::List([first, last].into()))).await?;
+    let wanted = match &found.wanted {
+        Some(DimensionSelection::List(places)) => places.clone(),
+        _ => [first, last].into(),
+    };
+    let labels = &found.coordinate;
+    let value = |place: &u64| labels.data_type().to_f64(labels.element(usize::try_from(*place).ok()?)?);
+    let values: Option<Vec<f64>> = wanted.iter().map(value).collect();
+    let goes_north = matches!(values.as_deref(), Some([first, last]) if first < last);
+    Ok(model.dimension_names.get(axis).cloned().flatten().filter(|_| goes_north))
+}
+
+/// The first and the last index.
+fn ends(selected: &DimensionSelection) -> Option<[u64; 2]> {
+    match selected {
+        DimensionSelection::Index(_) => None,
+        DimensionSelection::List(indices) => Some([*indices.first()?, *indices.last()?]),
+        DimensionSelection::Range { start, step, len } => {
+            let last = i128::from(len.checked_sub(1)?).checked_mul(i128::from(*step))?;
+            Some([*start, u64::try_from(i128::from(*start).checked_add(last)?).ok()?])
+        }
+    }
 }
 
 /// The labels of a selection, in windows, and their size before. Labels may be selected many times, so their size is

@@ -33,6 +33,8 @@ struct Inner {
     chains: Mutex<HashMap<Vec<u64>, Arc<CodecChain>>>,
     /// The chain of the largest chunk, which is that of all chunks of a regular grid; `None` without chunks.
     largest_chain: OnceLock<Option<Arc<CodecChain>>>,
+    /// True if computations need decoded elements. Attributes can be long, so they are searched once.
+    is_undecoded: OnceLock<bool>,
 }
 
 /// The number of chunk shapes whose chains are cached.
@@ -44,19 +46,34 @@ impl Array {
     pub(crate) fn new(model: ArrayModel, path: NodePath, hierarchy: &Prefix, stamp: u128) -> Result<Self, ArrayError> {
         let prefix = format!("{}{}", hierarchy.as_str(), model.chunk_prefix);
         let grid = Arc::new(model.grid.clone());
-        let (chains, largest_chain) = (Mutex::default(), OnceLock::new());
-        let array = Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: stamp, chains, largest_chain }));
+        let (chains, largest_chain, is_undecoded) = (Mutex::default(), OnceLock::new(), OnceLock::new());
+        let array = Self(Arc::new(Inner {
+            model,
+            grid,
+            path,
+            prefix,
+            metadata_hash: stamp,
+            chains,
+            largest_chain,
+            is_undecoded,
+        }));
         array.largest_chain()?;
         Ok(array)
     }
 
     /// The same array with another shape.
     pub(crate) fn reshaped(&self, shape: Vec<u64>) -> Self {
-        let Inner { model, grid, path, prefix, metadata_hash: stamp, chains, largest_chain } = &*self.0;
-        let model = ArrayModel { shape, ..model.clone() };
-        let chains = Mutex::new(chains.lock().clone());
-        let (grid, path, prefix, largest_chain) = (grid.clone(), path.clone(), prefix.clone(), largest_chain.clone());
-        Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains, largest_chain }))
+        let inner = &*self.0;
+        Self(Arc::new(Inner {
+            model: ArrayModel { shape, ..inner.model.clone() },
+            grid: inner.grid.clone(),
+            path: inner.path.clone(),
+            prefix: inner.prefix.clone(),
+            metadata_hash: inner.metadata_hash,
+            chains: Mutex::new(inner.chains.lock().clone()),
+            largest_chain: inner.largest_chain.clone(),
+            is_undecoded: inner.is_undecoded.clone(),
+        }))
     }
 
     /// The array's path.
@@ -67,6 +84,11 @@ impl Array {
     /// The array's model.
     pub(crate) fn model(&self) -> &ArrayModel {
         &self.0.model
+    }
+
+    /// True if elements are packed or some mean missing, see [`zarrd_cf::is_undecoded`].
+    pub(crate) fn is_undecoded(&self) -> bool {
+        *self.0.is_undecoded.get_or_init(|| zarrd_cf::is_undecoded(&self.0.model))
     }
 
     pub(crate) fn grid(&self) -> &Arc<ChunkGrid> {

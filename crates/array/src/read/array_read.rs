@@ -41,6 +41,11 @@ impl ArrayRead {
         self.source.array.model()
     }
 
+    /// True if the array's elements are packed or some mean missing, see [`zarrd_cf::is_undecoded`].
+    pub fn is_undecoded(&self) -> bool {
+        self.source.array.is_undecoded()
+    }
+
     /// The path of the array.
     pub fn path(&self) -> &NodePath {
         self.source.array.path()

@@ -125,6 +125,8 @@ mod tests {
             dialect: Dialect::V3,
             version: None,
             bytes,
+            is_undecoded: false,
+            northward_rows: None,
         }
     }
 

@@ -28,6 +28,10 @@ pub struct Description {
     /// The size of the elements in bytes, if the server states it in advance. For elements of variable length it does
     /// so only in short responses, and never in a description alone.
     pub bytes: Option<u64>,
+    /// The elements are as they are stored, and packed or some of them mean missing: `decode=cf` gives their values.
+    pub is_undecoded: bool,
+    /// Of a picture, the dimension along which its rows go north, so that the south is at the top.
+    pub northward_rows: Option<String>,
 }
 
 /// Elements with their description.
@@ -62,6 +66,8 @@ impl Description {
             data_type: response.header(headers::DATA_TYPE).map(str::to_owned),
             version: response.header(ETAG).and_then(etag::parse),
             bytes: response.content_length()?,
+            is_undecoded: response.header(headers::UNDECODED).is_some(),
+            northward_rows: response.header(headers::NORTHWARD_ROWS).and_then(array::parse_dimension_name),
             shape,
             dialect,
         })

@@ -7,7 +7,7 @@ import { group, more } from "./members";
 import { attributeText, dimensionLabel, dialectOf, join, rawBytes, type ArrayNode, type BrokenNode, type GroupNode, type Node } from "./node";
 import { Attributes, Copy, Failure, Link, Name, Section } from "./parts";
 import { askForToken, IS_SHARED, token } from "./session";
-import { snippets } from "./snippets";
+import { snippets, writingSnippets, type Snippet } from "./snippets";
 
 const SHOWN = 200;
 
@@ -80,10 +80,20 @@ export function GroupPage({ path }: { path: string }) {
           </button>
         </p>
       )}
-      {!members.length && !isLoading && !broken && <p class="faint">This group is empty.</p>}
+      {!members.length && !isLoading && !broken && <Empty path={path} />}
       <Dimensions arrays={arrays} />
       {node && <Details node={node} />}
     </>
+  );
+}
+
+/** A group without members, and how to fill it. */
+function Empty({ path }: { path: string }) {
+  return (
+    <section class="empty" aria-label="Put data in">
+      <p>{path ? "This group is empty." : "This store is empty."} Put data in with one of these, then reload:</p>
+      <Programs programs={writingSnippets(path)} />
+    </section>
   );
 }
 
@@ -311,18 +321,27 @@ export function Details({ node }: { node: Node }) {
         </Section>
       )}
       <Section title="Use it">
-        <div class="snippets">
-          {snippets(node).map(({ name, text }) => (
-            <Program key={name} name={name} text={text} />
-          ))}
-        </div>
+        <Programs programs={snippets(node)} />
       </Section>
+      {node.type === "group" && !IS_SHARED && (
+        <Section title="Put data in">
+          <Programs programs={writingSnippets(node.path)} />
+        </Section>
+      )}
       <Section title="Stored documents" onOpen={() => setOpen(true)}>
         {isOpen && <Documents node={node} />}
       </Section>
     </>
   );
 }
+
+const Programs = ({ programs }: { programs: Snippet[] }) => (
+  <div class="snippets">
+    {programs.map(({ name, text }) => (
+      <Program key={name} name={name} text={text} />
+    ))}
+  </div>
+);
 
 export function Program({ name, text }: { name: string; text: string }) {
   return (

@@ -37,6 +37,12 @@ export function open(path: string): void {
   if (cell.value === EMPTY) void more(path);
 }
 
+/** True if there may be members that have not been read, and reading has not failed. */
+export function isPartial(path: string): boolean {
+  const { value } = group(path);
+  return value === EMPTY || value.isLoading || (value.cursor !== null && !value.error && value.members.length < MAX_MEMBERS);
+}
+
 /** Forgets what has been read of a node. */
 export function reload(path: string): void {
   group(path).set(EMPTY);

@@ -1,7 +1,7 @@
 /** Programs that read a node, for people to copy. */
 
 import { absolute, arrayUrl, elementsUrl, nodeUrl, queryString, storeUrl, type Query } from "./api";
-import { dialectOf, type Node } from "./node";
+import { dialectOf, join, type Node } from "./node";
 import { API, token } from "./session";
 
 export interface Snippet {
@@ -61,6 +61,32 @@ export function snippets(node: Node): Snippet[] {
   add("NumPy", "python", numpy({ select: Array<string>(rank).fill("0:1") }, node.path, hasToken));
   add("curl", "sh", [`curl ${curlOptions(hasToken)}-g ${argument(absolute(`${arrayUrl(node.path)}?select=${Array(rank).fill("0:1").join(",")}&format=json`))}`]);
   return found;
+}
+
+/** Programs that put data below a group. */
+export function writingSnippets(path: string): Snippet[] {
+  const hasToken = token() !== null;
+  const [node, array] = [nodeUrl(join(path, "first")), arrayUrl(join(path, "first"))].map(absolute) as [string, string];
+  const credential = hasToken ? `ZARRD_TOKEN=${TOKEN} ` : "";
+  const header = hasToken ? `"Authorization": "Bearer ${TOKEN}", ` : "";
+  const into = path ? ` ${argument(`${path}/data.zarr`)}` : "";
+  const document = `{"zarr_format": 3, "node_type": "array", "shape": [2, 3], "dimension_names": ["y", "x"], "data_type": "float32", "fill_value": 0, "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}, "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}`;
+  const put = (url: string, body: string) => `curl ${curlOptions(hasToken)}-X PUT -H 'Content-Type: application/json' ${argument(url)} -d ${argument(body)}`;
+  return [
+    { name: "a folder", language: "sh", text: `${credential}zarrd import data.zarr${into} --server ${argument(absolute(`${API}/`).replace(/\/$/, ""))}` },
+    { name: "curl", language: "sh", text: [put(node, document), put(array, "[[1, 2, 3], [4, 5, 6]]")].join("\n") },
+    {
+      name: "NumPy",
+      language: "python",
+      text: [
+        "import json, urllib.request as http, numpy as np",
+        `put = lambda url, body, kind: http.urlopen(http.Request(url, body, {${header}"Content-Type": "application/" + kind}, method="PUT"))`,
+        "values = np.random.rand(2, 3).astype('<f4')",
+        `put(${quoted(node)}, json.dumps(${document}).encode(), "json")`,
+        `put(${quoted(array)}, values.tobytes(), "octet-stream")`,
+      ].join("\n"),
+    },
+  ];
 }
 
 const curlOptions = (hasToken: boolean) => (hasToken ? `-H 'Authorization: Bearer ${TOKEN}' ` : "");

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { integer, visible } from "./format";
 import { useCell, useSize } from "./hooks";
-import { group, more, open, type Group } from "./members";
+import { group, isPartial, more, open, type Group } from "./members";
 import { dialectOf, parentOf, shortType, type Node } from "./node";
 import { Name } from "./parts";
 import { follow, go, href } from "./router";
@@ -30,18 +30,55 @@ export function toggle(path: string, isOpen: boolean): void {
 }
 
 /** Rows below a path, those of open groups with their members. */
-function rowsOf(path: string, level: number, filter: string, into: Row[], watched: Map<string, Group>): void {
+function rowsOf(path: string, level: number, into: Row[], watched: Map<string, Group>): void {
   const known = group(path).value;
   watched.set(path, known);
   const { members, cursor, isLoading, error, node } = known;
-  const shown = filter ? members.filter((member) => opened.value.has(member.path) || member.name.toLowerCase().includes(filter)) : members;
-  shown.forEach((member, at) => {
+  members.forEach((member, at) => {
     const isOpen = member.type === "group" && opened.value.has(member.path);
-    into.push({ node: member, level, isOpen, position: at + 1, size: cursor ? -1 : shown.length });
-    if (isOpen) rowsOf(member.path, level + 1, filter, into, watched);
+    into.push({ node: member, level, isOpen, position: at + 1, size: cursor ? -1 : members.length });
+    if (isOpen) rowsOf(member.path, level + 1, into, watched);
   });
   const note = error ? error.message : cursor || isLoading ? "…" : !members.length && node?.type === "group" && level > 1 ? "empty" : "";
-  if (note) into.push({ node: { type: "group", name: "", path, document: {}, attributes: {} }, level, isOpen: false, position: 0, size: 0, note });
+  if (note) into.push(noteOf(path, level, note));
+}
+
+/** A row of text below a group. */
+const noteOf = (path: string, level: number, note: string): Row => ({ node: { type: "group", name: "", path, document: {}, attributes: {} }, level, isOpen: false, position: 0, size: 0, note });
+
+/** What a filter has found so far. */
+interface Found {
+  rows: Row[];
+  /** The number of names that match. */
+  count: number;
+  /** The groups that have not been searched, or not to the end. */
+  rest: string[];
+  watched: Map<string, Group>;
+}
+
+/** A filter reads the members of so many groups, and as many more each time that it is asked to go on. */
+const SEARCHED = 200;
+/** It reads so many at a time. */
+const AT_ONCE = 4;
+
+/** Rows of all names that match, below the groups that lead to them. */
+function matches(filter: string): Found {
+  const found: Found = { rows: [], count: 0, rest: [], watched: new Map() };
+  const search = (path: string, level: number): Row[] => {
+    const known = group(path).value;
+    found.watched.set(path, known);
+    if (isPartial(path)) found.rest.push(path);
+    const blocks = known.members.flatMap((member) => {
+      const below = member.type === "group" ? search(member.path, level + 1) : [];
+      const isMatch = member.name.toLowerCase().includes(filter);
+      if (isMatch) found.count++;
+      return isMatch || below.length ? [[{ node: member, level, isOpen: below.length > 0, position: 0, size: 0 }, ...below]] : [];
+    });
+    const rows = blocks.flatMap(([row, ...below], at) => [{ ...row!, position: at + 1, size: blocks.length }, ...below]);
+    return known.error ? [...rows, noteOf(path, level, known.error.message)] : rows;
+  };
+  found.rows = search("", 1);
+  return found;
 }
 
 export function Tree({ path, onChoose }: { path: string; onChoose: () => void }) {
@@ -62,12 +99,15 @@ export function Tree({ path, onChoose }: { path: string; onChoose: () => void })
     setActive(path);
   }, [path]);
 
-  const rows = useMemo(() => {
-    const found: Row[] = [];
-    watched.current = new Map();
-    rowsOf("", 1, needle, found, watched.current);
+  const [limit, setLimit] = useState(SEARCHED);
+  const { rows, count, rest } = useMemo(() => {
+    const found = needle ? matches(needle) : { rows: [], count: 0, rest: [], watched: new Map<string, Group>() };
+    if (!needle) rowsOf("", 1, found.rows, found.watched);
+    watched.current = found.watched;
     return found;
   }, [needle, version, open_]);
+  const searched = useRef(new Set<string>());
+  const isReading = rest.some((path) => group(path).value.isLoading) || (rest.length > 0 && searched.current.size < limit);
 
   useEffect(() => {
     const next = () => setVersion((version) => version + 1);
@@ -81,11 +121,22 @@ export function Tree({ path, onChoose }: { path: string; onChoose: () => void })
   const last = Math.min(rows.length, first + Math.ceil(size.height / ROW) + 10);
   const shown = rows.slice(first, last);
 
-  // Pages are read as they come into sight; a filter reads all.
+  // Pages are read as they come into sight.
   useEffect(() => {
     for (const row of shown) if (row.note === "…") void more(row.node.path);
-    if (needle) for (const path of watched.current.keys()) if (group(path).value.cursor) void more(path);
-  }, [first, last, rows, needle]);
+  }, [first, last, rows]);
+
+  // A filter reads groups to their ends, up to a number.
+  useEffect(() => {
+    let free = AT_ONCE - rest.filter((path) => group(path).value.isLoading).length;
+    for (const path of rest) {
+      if (free <= 0) break;
+      if (group(path).value.isLoading || (!searched.current.has(path) && searched.current.size >= limit)) continue;
+      searched.current.add(path);
+      free--;
+      void more(path);
+    }
+  }, [rest, limit]);
 
   const at = Math.max(0, rows.findIndex((row) => row.node.path === active && !row.note));
   const activate = (index: number) => {
@@ -110,8 +161,8 @@ export function Tree({ path, onChoose }: { path: string; onChoose: () => void })
       PageUp: () => activate(at - page),
       Home: () => activate(0),
       End: () => activate(rows.length - 1),
-      ArrowRight: () => (isGroup && !row.isOpen ? toggle(row.node.path, true) : activate(at + 1)),
-      ArrowLeft: () => (row.isOpen ? toggle(row.node.path, false) : parent() >= 0 && activate(parent())),
+      ArrowRight: () => (isGroup && !row.isOpen && !needle ? toggle(row.node.path, true) : activate(at + 1)),
+      ArrowLeft: () => (row.isOpen && !needle ? toggle(row.node.path, false) : parent() >= 0 && activate(parent())),
       Enter: () => (go(row.node.path), onChoose()),
       " ": () => (go(row.node.path), onChoose()),
     };
@@ -156,16 +207,22 @@ export function Tree({ path, onChoose }: { path: string; onChoose: () => void })
         </div>
       </div>
       <p class="faint total" role="status">
-        {summary(root, rows.length, needle)}
+        {needle ? `${integer(count)} found${isReading ? ", searching…" : ""}` : summary(root)}
       </p>
+      {needle && !isReading && rest.length > 0 && (
+        <p class="total">
+          <button type="button" class="quiet" onClick={() => setLimit(limit + SEARCHED)}>
+            {integer(rest.length)} {rest.length === 1 ? "group was" : "groups were"} not searched. Search on
+          </button>
+        </p>
+      )}
     </nav>
   );
 }
 
-function summary(root: Group, rows: number, needle: string): string {
+function summary(root: Group): string {
   if (root.error) return "";
   if (root.isLoading && !root.members.length) return "Reading…";
-  if (needle) return `${integer(rows)} found`;
   return root.members.length ? "" : "This store is empty.";
 }
 

@@ -61,8 +61,8 @@ pub(crate) async fn head(
         return Box::pin(stats::respond(&engine, (&path, query.dialect), (&request, &statistics), conditions)).await;
     }
     let (spec, request) = parse(&query, &negotiation, conditions)?;
-    let (result, labels) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
-    spec.labelled(labels).head_response(&engine.app, &result)
+    let (result, notes) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
+    spec.with_notes(notes).head_response(&engine.app, &result)
 }
 
 /// `POST`: returns the elements selected by the body.
@@ -97,9 +97,9 @@ pub(crate) async fn post(
         return Box::pin(stats::respond(&engine, (&path, query.dialect), (&request, &statistics), conditions)).await;
     }
     if guarantees_at(&engine.app, &path).reads == Reads::Commit {
-        let (result, labels) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
+        let (result, notes) = request.plan(&spec, &engine, (&path, query.dialect)).await?;
         drop((request, memory));
-        return spec.labelled(labels).respond(&engine, result).await;
+        return spec.with_notes(notes).respond(&engine, result).await;
     }
     respond(&engine, (&path, query.dialect), &spec, &request).await
 }
@@ -114,7 +114,7 @@ async fn respond(
 ) -> Result<Response, ApiError> {
     let attempt = || async {
         match request.plan(spec, engine, (path, dialect)).await {
-            Ok((result, labels)) => spec.labelled(labels).respond(engine, result).await.map(Ok),
+            Ok((result, notes)) => spec.with_notes(notes).respond(engine, result).await.map(Ok),
             Err(error) => Ok(Err(error)),
         }
     };

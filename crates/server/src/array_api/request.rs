@@ -12,6 +12,7 @@ use zarrd_meta::{
     json::Json,
     selection::{Item, ReadRequest, Region, RequestError, Selection},
 };
+use zarrd_store::Reads;
 use zarrd_wire::{
     array::Format,
     problem::{Members, Problem, ProblemType},
@@ -20,9 +21,9 @@ use zarrd_wire::{
 
 use super::{
     encode::{AnswerLabels, LabelledAnswer},
-    response::ResponseSpec,
+    response::{CoordinateNotes, ResponseSpec},
 };
-use crate::{engine::Engine, error::ApiError};
+use crate::{engine::Engine, error::ApiError, headers::guarantees_at};
 
 /// The number of attempts to read an array and its coordinates as of one commit.
 const MAX_ATTEMPTS: usize = 8;
@@ -106,7 +107,7 @@ impl ElementsRequest {
         spec: &ResponseSpec,
         engine: &Engine,
         (path, dialect): (&NodePath, Option<Dialect>),
-    ) -> Result<(ArrayResult, Option<Arc<AnswerLabels>>), ApiError> {
+    ) -> Result<(ArrayResult, CoordinateNotes), ApiError> {
         for _ in 0..MAX_ATTEMPTS {
             let mut selected = self.selection.select(engine, (path, dialect)).await?;
             let mut planned = self.plan_selected(spec, engine, (path, dialect), selected.as_ref()).await;
@@ -117,14 +118,20 @@ impl ElementsRequest {
                 planned = self.plan_selected(spec, engine, (path, dialect), Some(selected)).await;
             }
             let mut selected = selected.unwrap_or_default();
-            let labelled = match &planned {
-                Ok(result) if spec.has_labels() => Some(Box::pin(label(spec, engine, result, &mut selected)).await?),
-                _ => None,
-            };
+            let mut notes = CoordinateNotes::default();
+            if let Ok(result) = &planned {
+                if spec.has_labels() {
+                    notes.labels = Some(Box::pin(label(spec, engine, result, &mut selected)).await?);
+                }
+                if spec.is_picture() && guarantees_at(&engine.app, path).reads == Reads::Commit {
+                    // Whatever prevents that coordinates are read, the picture needs none.
+                    notes.northward_rows = Box::pin(engine.arrays.northward_rows(result)).await.unwrap_or_default();
+                }
+            }
             if engine.arrays.are_current(&selected.coordinates).await? {
                 let result = planned?;
                 let is_plain = selected == Selected::default();
-                return Ok((if is_plain { result } else { result.with_selected(selected) }, labelled));
+                return Ok((if is_plain { result } else { result.with_selected(selected) }, notes));
             }
         }
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())

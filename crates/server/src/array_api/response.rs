@@ -25,7 +25,8 @@ use zarrd_wire::{
     array::{self as wire_array, CsvHeader, Format},
     etag,
     headers::{
-        CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER, DIMENSION_NAMES, READ, SELECTED, SERVER_TIMING, SHAPE,
+        CF, CONSISTENCY, DATA_TYPE, DIALECT, DIALECTS_DIFFER, DIMENSION_NAMES, NORTHWARD_ROWS, READ, SELECTED,
+        SERVER_TIMING, SHAPE, UNDECODED,
     },
     problem::{Members, Problem, ProblemType},
     query::{Channels, ElementsQuery, HEADER, PictureAnswer, PictureQuery, QueryError, THRESHOLDS},
@@ -63,8 +64,16 @@ pub(super) struct ResponseSpec {
     encoding: ContentEncoding,
     conditions: TagConditions,
     steps: Steps,
+    notes: CoordinateNotes,
+}
+
+/// What coordinates add to a response.
+#[derive(Clone, Default)]
+pub(super) struct CoordinateNotes {
     /// The labels of the elements, for xarray and CSV with labels.
-    labels: Option<Arc<AnswerLabels>>,
+    pub(super) labels: Option<Arc<AnswerLabels>>,
+    /// The dimension along which the rows of a picture go north.
+    pub(super) northward_rows: Option<String>,
 }
 
 /// The head of a response, known before anything is decoded.
@@ -110,7 +119,15 @@ impl ResponseSpec {
             false => negotiation.encoding(),
         };
         let steps = Steps::new(query)?;
-        Ok(Self { format, picture, header: query.header, encoding, conditions, steps, labels: None })
+        Ok(Self {
+            format,
+            picture,
+            header: query.header,
+            encoding,
+            conditions,
+            steps,
+            notes: CoordinateNotes::default(),
+        })
     }
 
     /// The conditions of the request.
@@ -137,14 +154,19 @@ impl ResponseSpec {
         }
     }
 
-    /// True if the response has labels, which [`labelled`](Self::labelled) adds.
+    /// True if the response has labels, which [`with_notes`](Self::with_notes) adds.
     pub(super) fn has_labels(&self) -> bool {
         self.format == Format::Xarray || self.header == Some(CsvHeader::Labels)
     }
 
-    /// The response with these labels.
-    pub(super) fn labelled(&self, labels: Option<Arc<AnswerLabels>>) -> Self {
-        Self { labels, ..self.clone() }
+    /// True if the response is a picture of rows and columns.
+    pub(super) fn is_picture(&self) -> bool {
+        self.format == Format::Png
+    }
+
+    /// The response with what coordinates add.
+    pub(super) fn with_notes(&self, notes: CoordinateNotes) -> Self {
+        Self { notes, ..self.clone() }
     }
 
     /// Plans the read, and checks it against the limit of the format.
@@ -176,10 +198,7 @@ impl ResponseSpec {
     /// not say whether they are.
     fn colors_undecoded(&self, result: &ArrayResult) -> bool {
         let is_picture = self.format == Format::Png || self.picture.answer == PictureAnswer::Thresholds;
-        is_picture
-            && encode::takes_limits(&self.picture)
-            && self.steps.leaves_decoding_open()
-            && zarrd_cf::is_undecoded(result.model())
+        is_picture && encode::takes_limits(&self.picture) && self.steps.leaves_decoding_open() && result.is_undecoded()
     }
 
     /// Returns the selection if the format's limits allow it, or else a leading part that they allow.
@@ -282,12 +301,12 @@ impl ResponseSpec {
     }
 
     fn slice_of(&self, result: &ArrayResult) -> ArraySlice {
-        let column_names = match (self.format, &self.labels) {
+        let column_names = match (self.format, &self.notes.labels) {
             (Format::Csv, Some(labels)) => Some(ColumnNames::of_labels(labels)),
             (Format::Csv, None) => ColumnNames::of(result, self.header),
             (Format::Json | Format::Raw | Format::Npy | Format::Png | Format::Xarray, _) => None,
         };
-        let labels = self.labels.clone();
+        let labels = self.notes.labels.clone();
         ArraySlice { shape: result.shape().to_vec(), data_type: result.data_type().clone(), column_names, labels }
     }
 
@@ -307,7 +326,7 @@ impl ResponseSpec {
             _ => self.encoding,
         };
         let version = result.fingerprint().map(|fingerprint| self.version(fingerprint, encoding, &slice));
-        // With those that every response has, there are up to 22 headers.
+        // With those that every response has, there are up to 24 headers.
         let mut headers = HeaderMap::with_capacity(24);
         validators(version, &mut headers);
         let content_type = match &slice.column_names {
@@ -320,6 +339,11 @@ impl ResponseSpec {
         headers.insert(DIALECT, HeaderValue::from_static(result.model().dialect.name()));
         headers.insert(CONSISTENCY, consistency(app, result.path()));
         headers.extend(dialects_differ(result.relation()).map(|differ| (DIALECTS_DIFFER, differ)));
+        if self.steps.leaves_decoding_open() && result.is_undecoded() {
+            headers.insert(UNDECODED, CF);
+        }
+        let northward_rows = self.notes.northward_rows.as_deref().and_then(wire_array::dimension_name);
+        headers.extend(northward_rows.map(|name| (NORTHWARD_ROWS, name)));
         let cost = result.cost();
         let stored = cost.stored.map(|stored| (stored.chunks, stored.bytes));
         headers.insert(READ, wire_array::read_cost(cost.chunks, stored));

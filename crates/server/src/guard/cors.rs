@@ -25,7 +25,7 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
      retry-after, server-timing, vary, www-authenticate, x-request-id, zarr-broken, zarr-consistency, zarr-consolidated, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dialects-differ, zarr-dimension-names, \
-     zarr-existed, zarr-losses, zarr-modified, zarr-other-dialects, zarr-read, zarr-selected, zarr-shape",
+     zarr-existed, zarr-losses, zarr-modified, zarr-northward-rows, zarr-other-dialects, zarr-read, zarr-selected, zarr-shape, zarr-undecoded",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");

@@ -10,9 +10,10 @@ use zarrd_client::Format;
 
 use crate::{
     config::GetConfig,
-    elements::{ElementBytes, ElementSource, WriteElementsError},
+    elements::{ElementAnswer, ElementBytes, ElementSource, WriteElementsError},
     error::Error,
     signals::{HangUp, Signals},
+    ui,
 };
 
 /// Runs the command.
@@ -28,10 +29,24 @@ pub(super) async fn run(config: GetConfig) -> Result<(), Error> {
 
 async fn get(source: &ElementSource, config: &GetConfig) -> Result<(), Error> {
     let elements = source.read(&config.path, &config.query, config.format).await?;
-    match &config.output {
-        Some(file) => write_file(elements, file).await,
-        None => write_stdout(elements, config.format).await,
+    if io::stderr().is_terminal() {
+        notes(&elements).iter().for_each(ui::note);
     }
+    match &config.output {
+        Some(file) => write_file(elements.bytes, file).await,
+        None => write_stdout(elements.bytes, config.format).await,
+    }
+}
+
+/// What a reader of the elements might not expect.
+fn notes(elements: &ElementAnswer) -> Vec<String> {
+    let undecoded = elements.is_undecoded.then(|| {
+        "the numbers are as they are stored, packed or with values that mean missing; --decode cf decodes them"
+            .to_owned()
+    });
+    let rows = elements.northward_rows.as_ref();
+    let rows = rows.map(|name| format!("the picture has the south at the top; --isel {name}=::-1 turns it"));
+    undecoded.into_iter().chain(rows).collect()
 }
 
 /// Writes a file, which appears once it is complete.
@@ -51,7 +66,7 @@ async fn write_file(mut elements: ElementBytes, file: &Path) -> Result<(), Error
 
 async fn write_stdout(mut elements: ElementBytes, format: Format) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
-    let failed = |source| Error::Output(crate::ui::OutputError::of(source));
+    let failed = |source| Error::Output(ui::OutputError::of(source));
     while let Some(bytes) = elements.try_next().await? {
         stdout.write_all(&bytes).map_err(failed)?;
     }
@@ -63,4 +78,23 @@ async fn write_stdout(mut elements: ElementBytes, format: Format) -> Result<(), 
 
 fn is_binary(format: Format) -> bool {
     matches!(format, Format::Raw | Format::Npy | Format::Png)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt, stream};
+
+    use super::*;
+
+    #[test]
+    fn notes_name_the_options_that_help() {
+        let answer = |is_undecoded, rows: Option<&str>| ElementAnswer {
+            is_undecoded,
+            northward_rows: rows.map(str::to_owned),
+            bytes: stream::empty().boxed(),
+        };
+        assert_eq!(notes(&answer(false, None)), Vec::<String>::new());
+        let notes = notes(&answer(true, Some("lat")));
+        assert!(notes[0].contains("--decode cf") && notes[1].contains("--isel lat=::-1"), "{notes:?}");
+    }
 }
