@@ -45,8 +45,10 @@ pub const ALL: [Interrupted; 4] = [Interrupted::Serve, Interrupted::Ls, Interrup
 pub struct Plan {
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// The number of rounds.
+    /// The number of rounds; five times as many if less than `least` happens in them.
     pub rounds: u32,
+    /// The least number of interrupted commands and acknowledged changes that show something.
+    pub least: (u32, u64),
     /// The commands to interrupt, one per round.
     pub commands: Vec<Interrupted>,
     /// The seed of the random choices.
@@ -103,7 +105,10 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let (durations, closing) = (HashMap::new(), UNKNOWN_DURATION);
     let signals = signals();
     let mut moments = Run { store, tools, random, writers, signals, durations, closing, report: Report::default() };
-    for round in 1..=plan.rounds {
+    for round in 1..=plan.rounds.saturating_mul(5) {
+        if round > plan.rounds && moments.has_shown(plan.least) {
+            break;
+        }
         let command = plan.commands[moments.random.random_range(0..plan.commands.len())];
         moments.round(round, command).await;
     }
@@ -112,6 +117,11 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
 }
 
 impl Run {
+    /// True if so many commands were interrupted, and so many changes acknowledged.
+    fn has_shown(&self, (interrupted, acknowledged): (u32, u64)) -> bool {
+        self.report.interrupted >= interrupted && self.writers.acknowledged() >= acknowledged
+    }
+
     async fn round(&mut self, round: u32, command: Interrupted) {
         if self.random.random_bool(0.6) {
             self.load().await;

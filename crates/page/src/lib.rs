@@ -1,4 +1,5 @@
-//! The web page that shows hierarchies and arrays: its built files, embedded and compressed once.
+//! The web page that shows hierarchies and arrays: its built files, embedded, and compressed when they are first asked
+//! for.
 //!
 //! The sources are in `web/`, in TypeScript; `npm ci && npm run build` there writes `dist/`, which is committed, so that
 //! Rust alone builds the server. The page is static apart from one template, the document, in which the server enters
@@ -6,7 +7,11 @@
 //!
 //! Each file has a name with a hash of its content, under which it never changes and may be cached for good.
 
-use std::{fmt, io::Write, sync::LazyLock};
+use std::{
+    fmt,
+    io::{self, Write},
+    sync::{LazyLock, OnceLock},
+};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
@@ -19,7 +24,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
      require-trusted-types-for 'script'; trusted-types 'none'";
 
 const DOCUMENT: &str = include_str!("../dist/index.html");
-/// The level of zstd: compression happens once, and takes some 30 ms.
+/// The level of zstd: compression happens at most once, and takes some 30 ms.
 const ZSTD_LEVEL: i32 = 16;
 
 static FILES: LazyLock<[File; 3]> = LazyLock::new(|| {
@@ -39,32 +44,38 @@ pub struct File {
     pub media_type: &'static str,
     /// The content.
     pub identity: Bytes,
-    /// The content, compressed with gzip.
-    pub gzip: Bytes,
-    /// The content, compressed with Zstandard.
-    pub zstd: Bytes,
+    gzip: OnceLock<Bytes>,
+    zstd: OnceLock<Bytes>,
 }
 
 impl File {
     fn new(stem: &str, extension: &str, media_type: &'static str, content: &'static [u8]) -> Self {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-        // Writing to memory cannot fail; if it did, the file would be sent as it is.
-        let gzip = gzip.write_all(content).and_then(|()| gzip.finish());
-        let zstd = zstd::bulk::compress(content, ZSTD_LEVEL);
-        let compressed = |result: std::io::Result<Vec<u8>>| result.map_or(Bytes::from_static(content), Bytes::from);
         Self {
             name: format!("{stem}-{:016x}.{extension}", xxh3_64(content)),
             media_type,
             identity: Bytes::from_static(content),
-            gzip: compressed(gzip),
-            zstd: compressed(zstd),
+            gzip: OnceLock::new(),
+            zstd: OnceLock::new(),
         }
     }
-}
 
-/// Compresses the files, unless that has been done.
-pub fn prepare() {
-    LazyLock::force(&FILES);
+    /// The content, compressed with gzip. Takes tens of milliseconds the first time.
+    pub fn gzip(&self) -> &Bytes {
+        self.gzip.get_or_init(|| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+            self.compressed(gzip.write_all(&self.identity).and_then(|()| gzip.finish()))
+        })
+    }
+
+    /// The content, compressed with Zstandard. Takes tens of milliseconds the first time.
+    pub fn zstd(&self) -> &Bytes {
+        self.zstd.get_or_init(|| self.compressed(zstd::bulk::compress(&self.identity, ZSTD_LEVEL)))
+    }
+
+    /// Writing to memory cannot fail; if it did, the file would be sent as it is.
+    fn compressed(&self, result: io::Result<Vec<u8>>) -> Bytes {
+        result.map_or_else(|_| self.identity.clone(), Bytes::from)
+    }
 }
 
 /// The files of the page.
@@ -123,9 +134,9 @@ mod tests {
     #[test]
     fn compressed_files_have_the_same_content() {
         for file in files() {
-            assert_eq!(zstd::bulk::decompress(&file.zstd, 1 << 22).unwrap(), file.identity, "{}", file.name);
+            assert_eq!(zstd::bulk::decompress(file.zstd(), 1 << 22).unwrap(), file.identity, "{}", file.name);
             let mut gzip = Vec::new();
-            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&file.gzip[..]), &mut gzip).unwrap();
+            std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&file.gzip()[..]), &mut gzip).unwrap();
             assert_eq!(gzip, file.identity, "{}", file.name);
             assert!(self::file(&file.name).is_some_and(|found| std::ptr::eq(found, file)));
         }
@@ -134,7 +145,7 @@ mod tests {
 
     #[test]
     fn page_is_small() {
-        let size: usize = files().iter().map(|file| file.gzip.len()).sum();
+        let size: usize = files().iter().map(|file| file.gzip().len()).sum();
         assert!(size + DOCUMENT.len() <= 70 << 10, "{size}");
     }
 }

@@ -36,7 +36,6 @@ impl App {
 
     /// Serves `store` with `settings`, and logs requests.
     pub fn with_logs(store: impl Into<ServedStore>, settings: Settings, logs: RequestLogs) -> Self {
-        zarrd_page::prepare();
         let store = store.into();
         let arrays = Arrays::new(store.clone(), settings.arrays);
         let listing_permits = Arc::new(ListingPermits::new(&**store.reads()));

@@ -13,6 +13,7 @@ use zarrd_wire::routes;
 use crate::{
     admission,
     app::App,
+    blocking::run_blocking,
     content_encoding::ContentEncoding,
     error::ApiError,
     extract::{ContentNegotiation, DocumentPreference},
@@ -54,14 +55,15 @@ pub(crate) async fn asset(
     let file = routes::parse_asset(uri.path()).and_then(zarrd_page::file).ok_or_else(missing)?;
     let encoding = negotiation.encoding();
     let content = match encoding {
-        ContentEncoding::Identity => &file.identity,
-        ContentEncoding::Zstd => &file.zstd,
-        ContentEncoding::Gzip => &file.gzip,
+        ContentEncoding::Identity => file.identity.clone(),
+        // A file is compressed once, which takes as long as a slow disk.
+        ContentEncoding::Zstd => run_blocking(|| file.zstd().clone()).await?,
+        ContentEncoding::Gzip => run_blocking(|| file.gzip().clone()).await?,
     };
     let media_type = HeaderValue::from_static(file.media_type);
     let headers = [(CONTENT_TYPE, media_type), (CACHE_CONTROL, IMMUTABLE), (VARY, ACCEPT_ENCODING)];
     let encoding: Option<(HeaderName, HeaderValue)> = encoding.header().map(|value| (CONTENT_ENCODING, value));
-    let mut response = (headers, content.clone()).into_response();
+    let mut response = (headers, content).into_response();
     response.headers_mut().extend(encoding);
     Ok(response)
 }

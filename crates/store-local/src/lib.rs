@@ -21,9 +21,10 @@
 //!                        view: active memtable, then frozen memtable, then index
 //! ```
 //!
-//! **Writing.** A value is written to a file of its own, which is synced; one of up to 4 KiB is part of its record. The
-//! committer checks the preconditions of all waiting commits, makes the commits durable with one sync of the log,
-//! inserts them into the memtable, and acknowledges them. The checkpointer applies memtables to the index and retires
+//! **Writing.** A value is written to a file of its own, which is synced; one of up to 4 KiB is part of its record, and
+//! so is a document that may have consolidated metadata, up to 16 KiB. The committer checks the preconditions of all
+//! waiting commits, makes the commits durable with one sync of the log, inserts them into the memtable, and acknowledges
+//! them. The checkpointer applies memtables to the index and retires
 //! their part of the log after the index is synced.
 //!
 //! **Reading.** A key is looked up in the memtables and then in the index, on the calling thread. Files are read there
@@ -47,7 +48,7 @@
 //! DIR/index/          sled's or redb's files; later generations are in index-N/
 //! DIR/generation      the number of the current generation
 //! DIR/clean-shutdown  after a clean shutdown: checksums of the index's files
-//! DIR/values/xx/…     values larger than 4 KiB, a file each
+//! DIR/values/xx/…     larger values, a file each
 //! DIR/ballast/        disk blocks that are released when the disk is full
 //! DIR/orphans/        unreferenced value files that a crash left, for a week
 //! DIR/incomplete      marks a store that is being filled

@@ -16,10 +16,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
-use zarrd_store::{ValueMeta, Version};
+use zarrd_store::{Key, ValueMeta, Version};
 
 /// The maximum size of a value that is stored in the index itself, in bytes.
 pub(crate) const MAX_INLINE_BYTES: usize = 4096;
+
+/// That of documents with consolidated metadata. Each change of a node below writes them anew, and a file would take two
+/// more syncs.
+const MAX_INLINE_DOCUMENT_BYTES: usize = 16 << 10;
+const CONSOLIDATED_DOCUMENTS: [&str; 2] = ["zarr.json", ".zmetadata"];
 
 const FORMAT: u8 = 1;
 const INLINE: u8 = 0;
@@ -58,6 +63,12 @@ pub(crate) struct FileRef {
 /// The number of a value file, never reused in a store: the epoch (24 bits) and a counter (40 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId(pub(crate) u64);
+
+/// The maximum size of the value of a key that is stored in the index itself, in bytes.
+pub(crate) fn max_inline_bytes(key: &Key) -> usize {
+    let name = key.as_str().rsplit('/').next().unwrap_or_default();
+    if CONSOLIDATED_DOCUMENTS.contains(&name) { MAX_INLINE_DOCUMENT_BYTES } else { MAX_INLINE_BYTES }
+}
 
 impl Record {
     pub(crate) fn size(&self) -> u64 {
@@ -189,8 +200,6 @@ pub(crate) fn directory_name(directory: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use zarrd_store::Key;
-
     use super::*;
 
     #[test]

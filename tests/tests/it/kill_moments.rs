@@ -17,10 +17,12 @@ async fn store_opens_after_a_signal_at_any_moment_with_redb() {
 
 async fn opens_after_signals(index: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let plan = Plan { index: index.to_owned(), rounds: 8, commands: ALL.to_vec(), seed: rand::random() };
+    let least = (5, 21);
+    let plan = Plan { index: index.to_owned(), rounds: 8, least, commands: ALL.to_vec(), seed: rand::random() };
     note(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
     note(format_args!("{report:?}"));
     assert_eq!(report.refusals, Vec::<String>::new(), "{plan:?}");
-    assert!(report.interrupted > 4 && report.acknowledged > 20, "too little happened to show anything: {report:?}");
+    let happened = report.interrupted >= least.0 && report.acknowledged >= least.1;
+    assert!(happened, "too little happened to show anything: {report:?}");
 }

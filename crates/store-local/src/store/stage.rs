@@ -10,7 +10,7 @@ use super::inner::StoreInner;
 use crate::{
     blocking::run_blocking,
     commit::{InlineValue, StagedContent, StagedValue},
-    record::MAX_INLINE_BYTES,
+    record::max_inline_bytes,
     values::{BUFFER_BYTES, Buffer, Buffers, FinishError, Writer},
 };
 
@@ -106,7 +106,7 @@ impl Upload {
             return Err(self.length_mismatch());
         }
         let writer = self.writer().await?;
-        if writer.is_none() && self.buffered.len <= MAX_INLINE_BYTES {
+        if writer.is_none() && self.buffered.len <= max_inline_bytes(key) {
             let bytes = Bytes::copy_from_slice(self.buffered.bytes());
             return self.inner.stage_small(bytes).await.map(StagedValue::new);
         }

@@ -56,6 +56,6 @@ fn plans() -> Vec<Plan> {
             _ => argument.reject(),
         }
     }
-    let plan = |index: &str| Plan { index: index.to_owned(), rounds, commands: commands.clone(), seed };
+    let plan = |index: &str| Plan { index: index.to_owned(), rounds, least: (0, 0), commands: commands.clone(), seed };
     indexes.into_iter().map(plan).collect()
 }
