@@ -111,6 +111,14 @@ pub enum FileCorruption {
         /// The offset of the frame, in bytes.
         offset: u64,
     },
+    /// A segment of the log is shorter than when it was created, so acknowledged commits may be missing.
+    #[error("cut short: it has {found} bytes instead of {expected}, so acknowledged changes may be missing")]
+    CutShort {
+        /// The size of the file, in bytes.
+        found: u64,
+        /// The size that its header tells, in bytes.
+        expected: u64,
+    },
     /// The content fails its checksum.
     #[error("the content fails its checksum")]
     ContentMismatch,

@@ -60,7 +60,7 @@ pub(crate) struct FileRef {
     pub(crate) checksum: u64,
 }
 
-/// The number of a value file, never reused in a store: the epoch (24 bits) and a counter (40 bits).
+/// The number of a value file, never reused in a store nor its copies: the epoch (24 bits) and a counter (40 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FileId(pub(crate) u64);
 
@@ -168,6 +168,13 @@ impl FileId {
     /// The first number of an epoch.
     pub(crate) fn first_of(epoch: u64) -> u64 {
         epoch << Self::COUNT_BITS
+    }
+
+    /// The number from which the store counts commits and files after it was opened: a random one in the first half of
+    /// the epoch. When a backup is restored, and when a copy is opened beside the original, the epoch comes again;
+    /// versions and names of files do not.
+    pub(crate) fn random_start_of(epoch: u64) -> u64 {
+        Self::first_of(epoch).saturating_add(rand::random_range(0..1 << (Self::COUNT_BITS - 1)))
     }
 
     /// The epoch in which the file was created.

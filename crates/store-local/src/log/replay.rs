@@ -122,9 +122,16 @@ fn list(dir: &Path) -> Result<LogDirectory, OpenError> {
 fn read_segment(dir: &Path, id: u64, key: LogKey) -> Result<SegmentFile, OpenError> {
     let path = dir.join(name(id));
     let bytes = Bytes::from(fs::read(&path).map_err(OpenError::io("read", &path))?);
-    match Header::decode(&bytes, key) {
-        Some(header) if header.id == id => Ok(SegmentFile { path, header, bytes }),
-        _ => Err(OpenError::corrupt(path, FileCorruption::CorruptFrame { offset: 0 })),
+    let Some(header) = Header::decode(&bytes, key).filter(|header| header.id == id) else {
+        return Err(OpenError::corrupt(path, FileCorruption::CorruptFrame { offset: 0 }));
+    };
+    let found = bytes.len() as u64;
+    // What is missing may have been frames of acknowledged commits: their end looks like that of the log.
+    match header.size_of(&bytes, key) {
+        Some(expected) if found < expected => {
+            Err(OpenError::corrupt(path, FileCorruption::CutShort { found, expected }))
+        }
+        _ => Ok(SegmentFile { path, header, bytes }),
     }
 }
 

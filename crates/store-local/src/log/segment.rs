@@ -1,4 +1,7 @@
 //! Segments of the log: files of zeros, or recycled ones, with a header and frames.
+//!
+//! The header is followed by the size of the file, with a checksum of its own: earlier versions of zarrd write and read
+//! headers without it.
 
 use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 
@@ -13,6 +16,8 @@ pub(super) const SPARE_PREFIX: &str = "spare-";
 const MAGIC: &[u8; 8] = b"ZARRDLOG";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 8 + 4 + 5 * 8 + 8;
+/// The size of a segment and a checksum of it, in bytes.
+const SIZE_LEN: usize = 8 + 8;
 
 /// The header of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,10 @@ pub(super) fn id_of(name: &str) -> Option<u64> {
     (format!("{number:016x}") == id).then_some(number)
 }
 
+fn size_checksum(key: LogKey, id: u64, size: u64) -> u64 {
+    key.checksum(id, &[b"size", &size.to_be_bytes()])
+}
+
 /// Creates a file of zeros, durable except for its directory entry.
 pub(super) fn fill(path: &Path, size: u64) -> io::Result<()> {
     let mut file = File::create(path)?;
@@ -56,8 +65,9 @@ pub(super) fn fill(path: &Path, size: u64) -> io::Result<()> {
 }
 
 impl Header {
-    fn encode(self, key: LogKey) -> BytesMut {
-        let mut bytes = BytesMut::with_capacity(HEADER_LEN);
+    /// The header of a segment of `size` bytes.
+    fn encode(self, key: LogKey, size: u64) -> BytesMut {
+        let mut bytes = BytesMut::with_capacity(HEADER_LEN + SIZE_LEN);
         bytes.put_slice(MAGIC);
         bytes.put_u32(FORMAT);
         for field in [self.id, self.epoch, self.first_group, self.previous, self.previous_end] {
@@ -65,7 +75,16 @@ impl Header {
         }
         let sum = key.checksum(self.id, &[&bytes]);
         bytes.put_u64(sum);
+        bytes.put_u64(size);
+        bytes.put_u64(size_checksum(key, self.id, size));
         bytes
+    }
+
+    /// The size of the segment's file when it was created, in bytes; `None` if an earlier version wrote its header.
+    pub(super) fn size_of(&self, bytes: &[u8], key: LogKey) -> Option<u64> {
+        let mut fields = bytes.get(HEADER_LEN..HEADER_LEN + SIZE_LEN)?;
+        let (size, sum) = (fields.get_u64(), fields.get_u64());
+        (sum == size_checksum(key, self.id, size)).then_some(size)
     }
 
     /// Decodes a header; `None` if it is corrupt or another store's.
@@ -91,9 +110,9 @@ impl Segment {
     /// Writes the header into a file of zeros or a retired segment, durably.
     pub(super) fn create(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(path)?;
-        file.write_all_at(&header.encode(key), 0)?;
-        file.sync_data()?;
         let size = file.metadata()?.len();
+        file.write_all_at(&header.encode(key, size), 0)?;
+        file.sync_data()?;
         Ok(Self { file, header, size, end: HEADER_BYTES })
     }
 

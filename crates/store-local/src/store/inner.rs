@@ -55,8 +55,8 @@ pub(crate) struct StoreInner {
     pub(super) orphans: Arc<Orphans>,
     pub(super) cursors: CursorSigner,
     pub(super) next_file: AtomicU64,
-    /// The number before the first change of this epoch, for the trailers of value files.
-    pub(super) epoch_start: u64,
+    /// The number before the first change since the store was opened, also for the trailers of value files.
+    pub(super) start: u64,
     pub(super) epoch: u64,
     /// The limit of prefetched data, over all readers, in KiB.
     pub(super) prefetch: Arc<Semaphore>,
@@ -121,9 +121,9 @@ impl StoreInner {
         self.paths.given()
     }
 
-    /// The identity of this store and epoch, for which a staged value is valid.
+    /// The identity of this store and of its opening, for which a staged value is valid.
     pub(super) fn open_id(&self) -> (u64, u64) {
-        (self.identity.id, self.epoch_start)
+        (self.identity.id, self.start)
     }
 
     pub(crate) fn next_file_id(&self) -> FileId {

@@ -114,7 +114,7 @@ impl Upload {
         run_blocking(move || {
             let mut writer = inner.writer(writer)?;
             writer.write(buffered.bytes())?;
-            match writer.finish(&key, inner.epoch_start) {
+            match writer.finish(&key, inner.start) {
                 Ok(staged) => Ok(StagedValue::new(StagedContent::File(staged))),
                 Err(FinishError::Store(error)) => Err(error),
                 Err(FinishError::Sync(error)) => Err(inner.sync_failed(error)),

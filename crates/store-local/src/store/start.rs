@@ -38,7 +38,7 @@ impl StoreInner {
     pub(super) fn start(lock: Lock, opened: Opened, options: &Options) -> io::Result<Self> {
         let Opened { paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
         let Opened { index_options, generations, replayed, epoch, directory, verify, .. } = opened;
-        let epoch_start = FileId::first_of(epoch);
+        let start = FileId::random_start_of(epoch);
         let replayed = (!replayed.is_empty()).then(|| Arc::new(replayed));
         let parts = Parts {
             active: Arc::new(Memtable::default()),
@@ -46,7 +46,7 @@ impl StoreInner {
             index: Arc::clone(&index),
             sweeps: Arc::new(sweeps),
         };
-        let views = Arc::new(Views::new(parts, epoch_start, identity.id));
+        let views = Arc::new(Views::new(parts, start, identity.id));
         let pins = Pins::new(options.pin_timeout, sizes.pinned);
         let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
         let read_only = Arc::new(ReadOnlyFlag::new(false));
@@ -69,7 +69,7 @@ impl StoreInner {
                 freeze_bytes: sizes.commit_buffer / 4,
                 freeze_log_bytes: sizes.commit_buffer,
             },
-            number: epoch_start,
+            number: start,
             store_id: identity.id,
             unreadable_since: None,
         };
@@ -121,8 +121,8 @@ impl StoreInner {
             reserve: Reserve::new(options.reserve_bytes),
             ballast,
             orphans,
-            next_file: AtomicU64::new(epoch_start),
-            epoch_start,
+            next_file: AtomicU64::new(start),
+            start,
             epoch,
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
@@ -178,7 +178,7 @@ impl StoreInner {
             ballast,
             orphans,
             next_file: AtomicU64::new(visible),
-            epoch_start: visible,
+            start: visible,
             epoch,
             prefetch: Arc::new(Semaphore::new(PREFETCH_KIB)),
             inline: Arc::new(Semaphore::new(INLINE_BYTES)),
