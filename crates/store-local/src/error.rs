@@ -53,7 +53,7 @@ pub enum OpenError {
         requested: IndexKind,
     },
     /// A later version created the store.
-    #[error("the store {} has format {found}, which this version does not know", dir.display())]
+    #[error("the store {} has format {found}, which this version does not know; open it with the version of zarrd that wrote it, or a newer one", dir.display())]
     UnsupportedFormat {
         /// The store's directory.
         dir: PathBuf,
