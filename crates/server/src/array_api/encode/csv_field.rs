@@ -20,3 +20,24 @@ pub(super) fn text_field(text: &[u8], out: &mut Vec<u8>) {
     }
     out.push(b'"');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_quoted_if_a_reader_would_take_them_apart() {
+        for (text, field) in [
+            ("plain text", "plain text"),
+            ("", "\"\""),
+            ("a,b", "\"a,b\""),
+            ("a\rb", "\"a\rb\""),
+            ("a\nb", "\"a\nb\""),
+            ("a\"b", "\"a\"\"b\""),
+        ] {
+            let mut out = Vec::new();
+            text_field(text.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), field);
+        }
+    }
+}
