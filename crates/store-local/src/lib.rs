@@ -24,8 +24,7 @@
 //! **Writing.** A value is written to a file of its own, which is synced; one of up to 4 KiB is part of its record, and
 //! so is a document that may have consolidated metadata, up to 16 KiB. The committer checks the preconditions of all
 //! waiting commits, makes the commits durable with one sync of the log, inserts them into the memtable, and acknowledges
-//! them. The checkpointer applies memtables to the index and retires
-//! their part of the log after the index is synced.
+//! them. The checkpointer applies memtables to the index and retires their part of the log after the index is synced.
 //!
 //! **Reading.** A key is looked up in the memtables and then in the index, on the calling thread. Files are read there
 //! too if they are cached in memory, and on the blocking thread pool otherwise. Every byte is checked against a
