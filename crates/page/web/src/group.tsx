@@ -91,8 +91,11 @@ export function GroupPage({ path }: { path: string }) {
 function Empty({ path }: { path: string }) {
   return (
     <section class="empty" aria-label="Put data in">
-      <p>{path ? "This group is empty." : "This store is empty."} Put data in with one of these, then reload:</p>
-      <Programs programs={writingSnippets(path)} />
+      <p>
+        {path ? "This group is empty." : "This store is empty."}
+        {!IS_SHARED && " Put data in with one of these, then reload:"}
+      </p>
+      {!IS_SHARED && <Programs programs={writingSnippets(path)} />}
     </section>
   );
 }
