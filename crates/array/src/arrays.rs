@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use zarrd_meta::{
     ArrayModel, Dialect, NodePath,
-    selection::{ReadRequest, ResolvedSelection, Selection},
+    selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
 use zarrd_store::{Precondition, ServedStore, Version, WaitTimes, until_unchanged};
 
@@ -225,22 +225,17 @@ impl Arrays {
         result: &ArrayResult,
         limit: u64,
     ) -> Result<(Vec<LabelledDimension>, Vec<CoordinateVersion>), CoordinateError> {
-        let ResolvedSelection::Region(region) = result.input() else { return Ok(Default::default()) };
-        let model = result.model();
-        // Labels are those of the view.
-        let region = region.unshifted(&model.view_offset);
+        let Some(region) = region_in_view(result) else { return Ok(Default::default()) };
         let selected = (&region, result.reduction());
-        labels_of(&self.0.for_operation(), (result.path(), model), selected, limit).await
+        labels_of(&self.0.for_operation(), (result.path(), result.model()), selected, limit).await
     }
 
     /// The name of the first dimension of a result if its labels are latitudes, of which the first is the least: as a
     /// picture, the result has the south at the top.
     pub async fn northward_rows(&self, result: &ArrayResult) -> Result<Option<String>, CoordinateError> {
-        let ResolvedSelection::Region(region) = result.input() else { return Ok(None) };
-        let model = result.model();
-        let region = region.unshifted(&model.view_offset);
+        let Some(region) = region_in_view(result) else { return Ok(None) };
         let selected = (&region, result.reduction());
-        northward_rows(&self.0.for_operation(), (result.path(), model), selected).await
+        northward_rows(&self.0.for_operation(), (result.path(), result.model()), selected).await
     }
 
     /// The dimension of a name, as [`coordinate`](Self::coordinate) takes it, and the path of its coordinate.
@@ -321,4 +316,10 @@ impl Arrays {
         let resolved = until_unchanged(|| place.resolve_current(&self.0)).await?;
         Ok((resolved.array.model().clone(), resolved.version()))
     }
+}
+
+/// The region of a result, in the coordinates of its view, as labels are; `None` for points and stacks.
+fn region_in_view(result: &ArrayResult) -> Option<Region> {
+    let ResolvedSelection::Region(region) = result.input() else { return None };
+    Some(region.unshifted(&result.model().view_offset))
 }

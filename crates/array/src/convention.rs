@@ -9,6 +9,7 @@ use zarrd_meta::{ArrayModel, NodePath, data_type::DataType};
 use crate::{
     error::ArrayError,
     map::{Decode, ElementMap},
+    node::array::Array,
 };
 
 /// The step that decodes elements by the CF conventions.
@@ -78,16 +79,14 @@ pub(crate) fn decode_map(
 ///
 /// Without a request for decoding, it is an error if the array's elements have to be decoded, and
 /// `depends`: if a result would be wrong otherwise.
-pub(crate) fn steps_around(
-    at: (&NodePath, &ArrayModel),
-    decode: Option<Decode>,
-    depends: bool,
-) -> Result<Steps, ArrayError> {
-    let (path, model) = at;
-    if decode.is_none() && depends && zarrd_cf::is_undecoded(model) {
+pub(crate) fn steps_around(array: &Array, decode: Option<Decode>, depends: bool) -> Result<Steps, ArrayError> {
+    let path = array.path();
+    if decode.is_none() && depends && array.is_undecoded() {
         return Err(ArrayError::DecodeUnspecified);
     }
-    let Some(decoding) = decoding(at, decode.unwrap_or_default())? else { return Ok(Steps::default()) };
+    let Some(decoding) = decoding((path, array.model()), decode.unwrap_or_default())? else {
+        return Ok(Steps::default());
+    };
     let step = |decoding| Some(Arc::new(CfStep::new(decoding, path.clone())) as Arc<dyn ElementMap>);
     Ok(match decoding.as_moments() {
         None => Steps { decode: step(decoding), texts: None },

@@ -269,7 +269,7 @@ pub(crate) async fn northward_rows(
     else {
         return Ok(None);
     };
-    let Some([first, last]) = ends(selected) else { return Ok(None) };
+    let (Some(first), Some(last)) = (selected.first(), selected.last()) else { return Ok(None) };
     let located = locate_of(context, path, model, axis).await?;
     if !zarrd_cf::is_northward(&located.attributes) {
         return Ok(None);
@@ -284,18 +284,6 @@ pub(crate) async fn northward_rows(
     let values: Option<Vec<f64>> = wanted.iter().map(value).collect();
     let goes_north = matches!(values.as_deref(), Some([first, last]) if first < last);
     Ok(model.dimension_names.get(axis).cloned().flatten().filter(|_| goes_north))
-}
-
-/// The first and the last index.
-fn ends(selected: &DimensionSelection) -> Option<[u64; 2]> {
-    match selected {
-        DimensionSelection::Index(_) => None,
-        DimensionSelection::List(indices) => Some([*indices.first()?, *indices.last()?]),
-        DimensionSelection::Range { start, step, len } => {
-            let last = i128::from(len.checked_sub(1)?).checked_mul(i128::from(*step))?;
-            Some([*start, u64::try_from(i128::from(*start).checked_add(last)?).ok()?])
-        }
-    }
 }
 
 /// The labels of a selection, in windows, and their size before. Labels may be selected many times, so their size is

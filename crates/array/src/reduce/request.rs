@@ -83,9 +83,9 @@ impl ReduceRequest {
         (options, limit): (&Options, u64),
     ) -> Result<ReducePlan, ArrayError> {
         let ResolvedSelection::Region(region) = selection else { return Err(ArrayError::ReducesPoints) };
-        let (path, model) = (array.path(), array.model());
+        let model = array.model();
         let depends = self.reduction.functions.iter().any(|function| function.depends_on_decoding());
-        let steps = steps_around((path, model), self.decode, depends)?;
+        let steps = steps_around(array, self.decode, depends)?;
         let data_type = steps.decode.as_ref().map_or(&model.data_type, |map| map.data_type());
         let astype = self.astype.as_deref().map(number_type).transpose()?;
         let input = input(model, data_type, region);

@@ -63,8 +63,8 @@ impl StatisticsOf {
     }
 
     /// The step that decodes the elements. Times have no statistics, so texts of them are made of none.
-    fn decode_step(&self, at: (&NodePath, &ArrayModel)) -> Result<Option<Arc<dyn ElementMap>>, ArrayError> {
-        Ok(steps_around(at, self.decode, true)?.decode)
+    fn decode_step(&self, array: &Array) -> Result<Option<Arc<dyn ElementMap>>, ArrayError> {
+        Ok(steps_around(array, self.decode, true)?.decode)
     }
 }
 
@@ -80,7 +80,7 @@ struct Identity {
 impl Consumer for StatisticsOf {
     fn plan(&self, array: &Array, selection: ResolvedSelection) -> Result<Consumption, ArrayError> {
         let ResolvedSelection::Region(region) = &selection else { return Err(ArrayError::ReducesPoints) };
-        let decode = self.decode_step((array.path(), array.model()))?;
+        let decode = self.decode_step(array)?;
         let data_type = decoded_type(decode.as_deref(), array.model());
         StatisticsPasses::new(self.statistics.clone(), data_type, &extents(region))?;
         let stored = array.model().data_type.fixed_size().unwrap_or(1).max(1) as u64;
@@ -100,7 +100,7 @@ impl Consumer for StatisticsOf {
 
 impl StatisticsRead {
     pub(crate) fn new(read: ArrayRead, request: &StatisticsOf) -> Result<Self, ArrayError> {
-        let decode = request.decode_step((read.path(), read.model()))?;
+        let decode = request.decode_step(&read.source.array)?;
         let key = read.fingerprint().map(|input| ResultKey { input, computation: request.fingerprint() });
         Ok(Self { read, request: request.statistics.clone(), decode, key })
     }

@@ -365,13 +365,5 @@ fn fixed(bytes: &Bytes, index: usize, size: usize) -> Option<&[u8]> {
 
 /// The index at a position of a selection.
 fn index_at(selection: &DimensionSelection, at: u64) -> Option<usize> {
-    let index = match selection {
-        DimensionSelection::Index(index) => *index,
-        DimensionSelection::Range { start, step, .. } => {
-            let offset = i128::from(*step).checked_mul(i128::from(at))?;
-            u64::try_from(i128::from(*start).checked_add(offset)?).ok()?
-        }
-        DimensionSelection::List(indices) => *indices.get(usize::try_from(at).ok()?)?,
-    };
-    usize::try_from(index).ok()
+    usize::try_from(selection.nth(at)?).ok()
 }

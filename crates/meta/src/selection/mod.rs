@@ -143,11 +143,24 @@ impl Region {
 impl DimensionSelection {
     /// The first index; `None` if there is none.
     pub fn first(&self) -> Option<u64> {
+        self.nth(0)
+    }
+
+    /// The last index; `None` if there is none.
+    pub fn last(&self) -> Option<u64> {
+        self.nth(self.len().checked_sub(1)?)
+    }
+
+    /// The index at a position of the selection; `None` beyond its end.
+    pub fn nth(&self, at: u64) -> Option<u64> {
         match self {
-            Self::Index(index) => Some(*index),
-            Self::Range { len: 0, .. } => None,
-            Self::Range { start, .. } => Some(*start),
-            Self::List(indices) => indices.first().copied(),
+            Self::Index(index) => (at == 0).then_some(*index),
+            Self::Range { start, step, len } if at < *len => {
+                let offset = i128::from(*step).checked_mul(i128::from(at))?;
+                u64::try_from(i128::from(*start).checked_add(offset)?).ok()
+            }
+            Self::Range { .. } => None,
+            Self::List(indices) => indices.get(usize::try_from(at).ok()?).copied(),
         }
     }
 
