@@ -6,7 +6,6 @@ time of an entry grows from N to 16 N. A cost that is linear grows by 1, one tha
 
 import http.client
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -14,7 +13,8 @@ import tempfile
 import time
 import urllib.parse
 
-TICK = os.sysconf("SC_CLK_TCK")
+from process import cpu_seconds
+
 PORT = 18795
 GROUP = {"zarr_format": 3, "node_type": "group"}
 
@@ -100,19 +100,15 @@ def main():
                 except (OSError, ValueError):
                     time.sleep(0.1)
 
-            def cpu():
-                fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-                return (int(fields[11]) + int(fields[12])) / TICK
-
             result = {}
             for request in (listing, bins, walk):
                 seconds = []
                 for count in counts:
                     # The same number of entries at each size, so that ticks of 10 ms do not matter.
-                    times, start = 16 * base // count, cpu()
+                    times, start = 16 * base // count, cpu_seconds(server.pid)
                     for _ in range(times):
                         request(count)
-                    seconds.append((cpu() - start) / times)
+                    seconds.append((cpu_seconds(server.pid) - start) / times)
                 growth = seconds[2] / 16 / max(seconds[0], 1e-9)
                 result[request.__name__] = {"seconds": [round(value, 4) for value in seconds], "growth": round(growth, 2)}
         finally:

@@ -8,7 +8,6 @@ each occupies a minute after 64 clients have read planes at once.
 import http.client
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -16,7 +15,8 @@ import tempfile
 import threading
 import time
 
-TICK = os.sysconf("SC_CLK_TCK")
+from process import cpu_seconds, memory_mib
+
 ARRAY = {
     "zarr_format": 3,
     "node_type": "array",
@@ -58,18 +58,10 @@ class Server:
         response = client.getresponse()
         return response.status, response.read()
 
-    def cpu(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(") ", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
-
-    def memory(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) >> 10
-
     def measure(self, request, seconds=3):
         """Microseconds of processor time per request, of four clients."""
         counts = [0] * 4
-        until, start = time.time() + seconds, self.cpu()
+        until, start = time.time() + seconds, cpu_seconds(self.process.pid)
 
         def run(turn):
             client = self.connect()
@@ -80,7 +72,7 @@ class Server:
         threads = [threading.Thread(target=run, args=(turn,)) for turn in range(4)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
-        return (self.cpu() - start) / sum(counts) * 1e6
+        return (cpu_seconds(self.process.pid) - start) / sum(counts) * 1e6
 
 
 def check(answer):
@@ -114,7 +106,7 @@ def main():
             [thread.start() for thread in read]
             [thread.join() for thread in read]
         time.sleep(60)
-        before, after = (server.memory() for server in servers)
+        before, after = (memory_mib(server.process.pid) for server in servers)
         result["MiB a minute after a burst"] = {"before": before, "after": after, "ratio": round(after / before, 3)}
         for server in servers:
             server.process.terminate()
