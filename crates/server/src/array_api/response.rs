@@ -1,5 +1,6 @@
 //! Responses with elements: limits, headers and bodies.
 
+mod head;
 mod limits;
 
 use std::{ops::Range, sync::Arc};
@@ -9,10 +10,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{
-        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
-        CONTENT_TYPE, ETAG, VARY,
-    },
+    header::{ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE},
 };
 use xxhash_rust::xxh3::Xxh3;
 use zarrd_array::{ArrayError, ArrayResult, ReadMetrics};
@@ -33,6 +31,8 @@ use zarrd_wire::{
     range::{ContentRange, RangeRequest},
 };
 
+pub(super) use self::head::VARY_ACCEPT;
+use self::head::{ResponseHead, accept_ranges, validators};
 use super::{
     block_stream::{
         BodyError, BodyStart, ElementInput, MetricsGuard, buffer_start, compress, encode_elements, passthrough,
@@ -47,13 +47,12 @@ use crate::{
     engine::Engine,
     error::ApiError,
     extract::{ConditionOutcome, ContentNegotiation, TagConditions},
-    headers::{REVALIDATE, consistency, dialects_differ},
+    headers::{consistency, dialects_differ},
     response_body::{empty_body_of_unknown_length, sized_body},
 };
 
 /// The largest response, in bytes, that is compressed in one step.
 const INLINE_COMPRESS_LIMIT: usize = 128 << 10;
-pub(super) const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 
 /// The requested form of a response.
 #[derive(Clone)]
@@ -74,17 +73,6 @@ pub(super) struct CoordinateNotes {
     pub(super) labels: Option<Arc<AnswerLabels>>,
     /// The dimension along which the rows of a picture go north.
     pub(super) northward_rows: Option<String>,
-}
-
-/// The head of a response, known before anything is decoded.
-struct ResponseHead {
-    slice: ArraySlice,
-    /// The length without content coding, in bytes, if known.
-    length: Option<u64>,
-    /// The version shown as entity tag.
-    version: Option<Version>,
-    /// Headers that describe the elements, and validators.
-    headers: HeaderMap,
 }
 
 impl ResponseSpec {
@@ -414,36 +402,12 @@ impl ResponseSpec {
     }
 }
 
-impl ResponseHead {
-    fn response(self, body: Body) -> Response {
-        let mut response = Response::new(body);
-        *response.headers_mut() = self.headers;
-        response
-    }
-}
-
-/// Adds the headers that a 304 has too.
-fn validators(version: Option<Version>, headers: &mut HeaderMap) {
-    headers.extend(version.map(|version| (ETAG, etag::render(version))));
-    headers.insert(CACHE_CONTROL, REVALIDATE);
-    headers.insert(VARY, VARY_ACCEPT);
-}
-
 impl From<BodyError> for ApiError {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::Array(error) => error.into(),
             BodyError::Compression(_) => Self::with_cause(ProblemType::Internal, error),
         }
-    }
-}
-
-/// Returns the value of `Accept-Ranges`. Ranges address the unencoded bytes, so compressed responses have none.
-fn accept_ranges(length: Option<u64>, encoding: ContentEncoding) -> Option<HeaderValue> {
-    match (length, encoding) {
-        (None, _) => Some(HeaderValue::from_static("none")),
-        (Some(_), ContentEncoding::Identity) => Some(HeaderValue::from_static("bytes")),
-        (Some(_), ContentEncoding::Zstd | ContentEncoding::Gzip) => None,
     }
 }
 

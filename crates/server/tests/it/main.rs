@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod answer_notes;
 mod array_chunks;
 mod array_errors;
 mod array_ranges;
