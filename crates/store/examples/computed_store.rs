@@ -1,0 +1,84 @@
+//! A store of one's own: an array of a million squares that nobody stores, computed when a chunk is read.
+//!
+//! ```text
+//! cargo run -p zarrd-store --example computed_store
+//! ```
+//!
+//! It implements reading, and says that it has no listings. `Keyed` makes a `SnapshotStore` of it, which the server takes:
+//! `App::new(ServedStore::read_only(Arc::new(store)), settings)`. A store of data that change runs the conformance suite in
+//! `crates/store-testkit` in its tests.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::{error::Error, time::SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{FutureExt, stream};
+use zarrd_store::{
+    ByteRange, DirPage, GetResult, Guarantees, Key, KeyPage, Keyed, ListableStore, Listing, PageRequest, Prefix,
+    ReadableStore, SnapshotStore, StoreError, ValueMeta, VersionHash,
+};
+
+const DOCUMENT: &str = r#"{"zarr_format":3,"node_type":"array","shape":[1000000],"data_type":"uint64","fill_value":0,
+"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[1000]}},"chunk_key_encoding":{"name":"default"},
+"codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#;
+
+struct Squares;
+
+impl Squares {
+    /// The bytes of a key; `None` if it has no value.
+    fn value(key: &Key) -> Option<Bytes> {
+        match key.as_str().split_once("c/") {
+            None => (key.as_str() == "zarr.json").then(|| DOCUMENT.into()),
+            Some(("", index)) => {
+                let first = index.parse::<u64>().ok().filter(|index| *index < 1000)? * 1000;
+                Some((first..first + 1000).flat_map(|number| (number * number).to_le_bytes()).collect())
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Equal versions must mean equal bytes: these never change, so the key is enough.
+    fn meta(key: &Key, value: &Bytes) -> ValueMeta {
+        let version = VersionHash::new("squares").version(key, &[]);
+        ValueMeta { size: value.len() as u64, version, modified: SystemTime::UNIX_EPOCH }
+    }
+}
+
+#[async_trait]
+impl ReadableStore for Squares {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        let Some(value) = Self::value(key) else { return Ok(None) };
+        let meta = Self::meta(key, &value);
+        let whole = 0..meta.size;
+        let range = range.map_or(Some(whole), |range| range.resolve(meta.size));
+        let Some(range) = range else { return Err(StoreError::RangeNotSatisfiable { meta }) };
+        let part = value.slice(range.start as usize..range.end as usize);
+        Ok(Some(GetResult { meta, range, stream: Box::pin(stream::iter([Ok(part)])) }))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        Ok(Self::value(key).map(|value| Self::meta(key, &value)))
+    }
+}
+
+#[async_trait]
+impl ListableStore for Squares {
+    async fn list_prefix(&self, _prefix: &Prefix, _page: PageRequest) -> Result<KeyPage, StoreError> {
+        Err(StoreError::Unsupported { what: "listings" })
+    }
+
+    async fn list_dir(&self, _prefix: &Prefix, _page: PageRequest) -> Result<DirPage, StoreError> {
+        Err(StoreError::Unsupported { what: "listings" })
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let store = Keyed::new(Squares, Guarantees { listing: Listing::None, ..Guarantees::READ_ONLY });
+    println!("guarantees: {}", store.guarantees());
+    let key = Key::parse("c/1")?;
+    let found = store.get(&key, Some(ByteRange::First(16))).now_or_never().ok_or("it waits for nothing")??;
+    let bytes = found.ok_or("no such key")?.bytes().now_or_never().ok_or("it waits for nothing")??;
+    println!("the first 16 bytes of {key}: {bytes:?}");
+    Ok(())
+}
