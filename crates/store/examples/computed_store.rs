@@ -4,9 +4,8 @@
 //! cargo run -p zarrd-store --example computed_store
 //! ```
 //!
-//! It implements reading, and says that it has no listings. `Keyed` makes a `SnapshotStore` of it, which the server takes:
-//! `App::new(ServedStore::read_only(Arc::new(store)), settings)`. A store of data that change runs the conformance suite in
-//! `crates/store-testkit` in its tests.
+//! It implements reading, and has no listings. `Keyed` makes a `SnapshotStore` of it, which the server takes:
+//! `App::new(ServedStore::read_only(Arc::new(store)), settings)`. A real one runs the suite of `crates/store-testkit`.
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::{error::Error, time::SystemTime};
@@ -50,9 +49,8 @@ impl ReadableStore for Squares {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let Some(value) = Self::value(key) else { return Ok(None) };
         let meta = Self::meta(key, &value);
-        let whole = 0..meta.size;
-        let range = range.map_or(Some(whole), |range| range.resolve(meta.size));
-        let Some(range) = range else { return Err(StoreError::RangeNotSatisfiable { meta }) };
+        let range = range.map_or(Some(0..meta.size), |range| range.resolve(meta.size));
+        let range = range.ok_or(StoreError::RangeNotSatisfiable { meta })?;
         let part = value.slice(range.start as usize..range.end as usize);
         Ok(Some(GetResult { meta, range, stream: Box::pin(stream::iter([Ok(part)])) }))
     }
@@ -77,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let store = Keyed::new(Squares, Guarantees { listing: Listing::None, ..Guarantees::READ_ONLY });
     println!("guarantees: {}", store.guarantees());
     let key = Key::parse("c/1")?;
-    let found = store.get(&key, Some(ByteRange::First(16))).now_or_never().ok_or("it waits for nothing")??;
+    let found = store.get(&key, Some(ByteRange::bounded(0, 16)?)).now_or_never().ok_or("it waits for nothing")??;
     let bytes = found.ok_or("no such key")?.bytes().now_or_never().ok_or("it waits for nothing")??;
     println!("the first 16 bytes of {key}: {bytes:?}");
     Ok(())

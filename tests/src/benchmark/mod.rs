@@ -1,11 +1,15 @@
 //! Statistics and rendering of the benchmark report.
 //!
-//! - [`statistics`]: medians, quantiles, and ratios of values measured in the same round. - [`comparison`]: runs
-//!   contestants in turn. - [`table`]: renders comparisons in Markdown. - [`document`]: replaces the generated sections
-//!   of a document. - [`machine`]: describes the machine and the commit.
+//! - [`statistics`]: medians, quantiles, and ratios of values measured in the same round.
+//! - [`comparison`]: runs contestants in turn.
+//! - [`table`]: renders comparisons in Markdown.
+//! - [`extremes`]: says where zarrd loses, and finds the best and the worst row of each section.
+//! - [`document`]: replaces the generated sections of a document.
+//! - [`machine`]: describes the machine and the commit.
 
 pub mod comparison;
 pub mod document;
+pub mod extremes;
 pub mod machine;
 pub mod statistics;
 pub mod table;
