@@ -8,9 +8,17 @@ use std::{cmp::Ordering, fmt::Write};
 /// A section of the report: its name, its heading, and whose settings the contestants have.
 pub const SECTIONS: [(&str, &str, &str); 7] = [
     ("chunks", "Serve chunks", "zarrd: defaults; nginx: tuned for files (`sendfile`, `tcp_nopush`, no access log)"),
-    ("planes", "Read planes", "zarrd and tensorstore: caches of the same size; zarr-python: no cache unless the row says `CacheStore`"),
+    (
+        "planes",
+        "Read planes",
+        "zarrd and tensorstore: caches of the same size; zarr-python: no cache unless the row says `CacheStore`",
+    ),
     ("points", "Read points and small boxes", "as for planes"),
-    ("ingest", "Ingest", "zarrd and tensorstore: every write is synced; zarr-python: its defaults, which sync nothing, or one `sync` at the end"),
+    (
+        "ingest",
+        "Ingest",
+        "zarrd and tensorstore: every write is synced; zarr-python: its defaults, which sync nothing, or one `sync` at the end",
+    ),
     ("nodes", "List and open", "defaults; nginx as for chunks"),
     ("start", "Start", "defaults; nginx as for chunks"),
     ("buckets", "Read a bucket", "caches of the same size; who asks again is said above each table"),
@@ -68,14 +76,23 @@ pub fn losses(sections: &[(&str, String)]) -> String {
         all.len()
     );
     for (title, row) in worst.iter().take(NAMED_LOSSES) {
-        let _ = writeln!(out, "- *{title}*: {}: zarrd {}; {}: {}; ratio {}.", what(row), row.ours, row.peer, row.theirs, row.shown);
+        let _ = writeln!(
+            out,
+            "- *{title}*: {}: zarrd {}; {}: {}; ratio {}.",
+            what(row),
+            row.ours,
+            row.peer,
+            row.theirs,
+            row.shown
+        );
     }
     out.trim_end().to_owned()
 }
 
 /// The best and the worst row of each section, and whose settings were used.
 pub fn extremes(sections: &[(&str, String)], cache_mib: u64) -> String {
-    let mut out = String::from("| section | best row | ratio | worst row | ratio | settings |\n|---|---|---|---|---|---|\n");
+    let mut out =
+        String::from("| section | best row | ratio | worst row | ratio | settings |\n|---|---|---|---|---|---|\n");
     for (name, text) in sections {
         let rows = rows(text);
         let settings = SECTIONS.iter().find(|section| section.0 == *name).map_or("", |section| section.2);
@@ -138,10 +155,14 @@ mod tests {
     }
 
     fn sections() -> Vec<(&'static str, String)> {
-        let chunks = [comparison("GET", &[("nginx", 0.25), ("zarrd by another client", 0.01)]), comparison("HEAD", &[("nginx", 0.5)])];
+        let chunks = [
+            comparison("GET", &[("nginx", 0.25), ("zarrd by another client", 0.01)]),
+            comparison("HEAD", &[("nginx", 0.5)]),
+        ];
         let nodes = [comparison("list", &[("zarr-python", 4.0), ("nginx", 1.0)])];
         let start = [comparison("start", &[])];
-        let text = |caption: &str, comparisons: &[Comparison]| format!("**{caption}**, warm.\n\n{}", table(comparisons));
+        let text =
+            |caption: &str, comparisons: &[Comparison]| format!("**{caption}**, warm.\n\n{}", table(comparisons));
         vec![("chunks", text("Values", &chunks)), ("nodes", text("A tree", &nodes)), ("start", text("Opening", &start))]
     }
 
@@ -166,8 +187,11 @@ mod tests {
     #[test]
     fn at_most_five_losses_are_named_and_the_worst_comes_first() {
         let section = |peer: f64| format!("**T**\n\n{}", table(&[comparison("GET", &[("nginx", peer)])]));
-        let sections: Vec<_> =
-            SECTIONS.iter().zip(1..).map(|(section_of, number)| (section_of.0, section(0.1 * f64::from(number)))).collect();
+        let sections: Vec<_> = SECTIONS
+            .iter()
+            .zip(1..)
+            .map(|(section_of, number)| (section_of.0, section(0.1 * f64::from(number))))
+            .collect();
         let text = losses(&sections);
         assert_eq!(text.lines().count(), 7, "{text}");
         assert!(text.lines().nth(2).unwrap().starts_with("- *Serve chunks*"), "{text}");
@@ -178,8 +202,17 @@ mod tests {
     fn extremes_have_both_ends_and_say_what_was_not_measured() {
         let text = extremes(&sections(), 64);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[2].starts_with("| Serve chunks | Values, HEAD; nginx | **0.50** | Values, GET; nginx | **0.25** | zarrd"), "{text}");
-        assert!(lines[3].starts_with("| List and open | A tree, list; zarr-python | **4.00** | A tree, list; nginx | **1.00** |"), "{text}");
+        assert!(
+            lines[2]
+                .starts_with("| Serve chunks | Values, HEAD; nginx | **0.50** | Values, GET; nginx | **0.25** | zarrd"),
+            "{text}"
+        );
+        assert!(
+            lines[3].starts_with(
+                "| List and open | A tree, list; zarr-python | **4.00** | A tree, list; nginx | **1.00** |"
+            ),
+            "{text}"
+        );
         assert!(lines[4].starts_with("| Start | not measured |  | not measured |  |"), "{text}");
         assert!(lines[6].contains("`--chunk-cache` 64 MiB"), "{text}");
         let columns: Vec<usize> = lines[..5].iter().map(|line| line.matches('|').count()).collect();

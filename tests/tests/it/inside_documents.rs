@@ -69,7 +69,8 @@ fn architecture_is_short() {
 #[test]
 fn every_invariant_names_a_test_that_exists() {
     let document = read("ARCHITECTURE.md");
-    let rows: Vec<&str> = below(&document, "Invariants").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    let rows: Vec<&str> =
+        below(&document, "Invariants").lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert!(rows.len() > 25, "{} invariants", rows.len());
     for row in rows {
         let test = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
@@ -84,7 +85,8 @@ fn ten_steps_with_files_lead_through_a_read_a_write_and_a_change() {
     let document = read("ARCHITECTURE.md");
     for heading in ["A read", "A write", "A structural change"] {
         let steps = below(&document, heading);
-        let numbers: Vec<&str> = steps.lines().filter_map(|line| line.split_once(". ")).map(|(number, _)| number).collect();
+        let numbers: Vec<&str> =
+            steps.lines().filter_map(|line| line.split_once(". ")).map(|(number, _)| number).collect();
         let numbers: Vec<u32> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
         assert_eq!(numbers, (1..=10).collect::<Vec<_>>(), "{heading}");
         assert!(steps.matches("`crates/").count() >= 10, "{heading} names few files");
@@ -95,7 +97,8 @@ fn ten_steps_with_files_lead_through_a_read_a_write_and_a_change() {
 fn files_that_architecture_names_exist() {
     let document = read("ARCHITECTURE.md");
     let named: Vec<&str> = document.lines().flat_map(code).filter(|text| text.contains('/')).collect();
-    let named: Vec<&str> = named.into_iter().filter(|text| ["crates/", "tests/"].iter().any(|dir| text.starts_with(dir))).collect();
+    let named: Vec<&str> =
+        named.into_iter().filter(|text| ["crates/", "tests/"].iter().any(|dir| text.starts_with(dir))).collect();
     assert!(named.len() > 60, "{} files", named.len());
     for path in named {
         assert!(workspace().join(path).exists(), "ARCHITECTURE.md names {path}");
@@ -111,12 +114,20 @@ fn decisions_are_short_complete_and_in_the_index() {
         assert!(name.starts_with(&format!("{number:04}-")), "{name} is not decision {number}");
         let lines = text.lines().count();
         assert!(lines <= MAX_DECISION, "{name} has {lines} lines");
-        let title = text.lines().next().unwrap().strip_prefix(&format!("# {number}. ")).unwrap_or_else(|| panic!("{name}: no title"));
+        let title = text
+            .lines()
+            .next()
+            .unwrap()
+            .strip_prefix(&format!("# {number}. "))
+            .unwrap_or_else(|| panic!("{name}: no title"));
         for heading in ["Context", "Decision", "Consequences"] {
             assert!(!below(text, heading).trim().is_empty(), "{name}: nothing below {heading}");
         }
         assert!(text.contains("\nStatus: "), "{name}: no status");
-        assert!(index.contains(&format!("| {number} | [{title}]({name}) |")), "the index has no {name}, or another title");
+        assert!(
+            index.contains(&format!("| {number} | [{title}]({name}) |")),
+            "the index has no {name}, or another title"
+        );
     }
 }
 
@@ -187,8 +198,12 @@ fn changelog_has_the_version_below_what_is_unreleased() {
 #[test]
 fn rust_version_is_the_same_everywhere() {
     let manifest = read("Cargo.toml");
-    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")).unwrap().trim_end_matches('"');
-    assert!(read("rust-toolchain.toml").contains(&format!("channel = \"{version}.")), "rust-toolchain.toml is not {version}");
+    let version =
+        manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")).unwrap().trim_end_matches('"');
+    assert!(
+        read("rust-toolchain.toml").contains(&format!("channel = \"{version}.")),
+        "rust-toolchain.toml is not {version}"
+    );
     assert!(read("Dockerfile").contains(&format!("FROM rust:{version}-")), "Dockerfile is not {version}");
     assert!(read("CONTRIBUTING.md").contains("\n## Rust version\n"));
 }
