@@ -39,8 +39,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     store.set(&Key::parse("counts/c/0/0")?, vec![1, 2, 3, 4, 5, 6].into(), Precondition::none()).await?;
 
     // Over the network, as any client would.
-    println!("{}", request(address, "GET /array/counts?select=1").await?);
-    println!("{}", request(address, "DELETE /node/counts").await?.lines().next().unwrap_or_default());
+    let response = request(address, "GET /array/counts?select=1").await?;
+    println!("the second row: {}", response.lines().last().unwrap_or_default());
+    let response = request(address, "DELETE /node/counts").await?;
+    println!("a visitor who erases the array: {}", response.lines().next().unwrap_or_default());
 
     // Without a socket, for the program itself.
     let answer = get(&app, "/node/counts").await?;
