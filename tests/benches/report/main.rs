@@ -46,10 +46,7 @@ mod summary;
 
 use std::{fs, process::ExitCode, time::Instant};
 
-use zarrd_tests::{
-    benchmark::{document::with_section, extremes},
-    binary::workspace,
-};
+use zarrd_tests::{benchmark::document::with_section, binary::workspace};
 
 use crate::{
     options::Options,
@@ -83,12 +80,10 @@ fn main() -> ExitCode {
     }
     let run = format!("{run}\nIt took {} s.", begin.elapsed().as_secs());
     let summary = summary::of(&sections, &bench);
-    let texts: Vec<(&str, String)> = sections.iter().map(|section| (section.name, section.text())).collect();
-    let losses = extremes::losses(&texts);
-    let extremes = extremes::extremes(&texts, bench.options.scale.cache >> 20);
-    println!("{run}\n\n{losses}\n\n{summary}\n\n{extremes}\n");
-    for (name, text) in &texts {
-        println!("# {name}\n\n{text}\n");
+    let [losses, extremes] = summary::losses_and_extremes(&sections, &bench);
+    println!("{run}\n\n{}\n\n{summary}\n\n{}\n", losses.1, extremes.1);
+    for section in &sections {
+        println!("# {}\n\n{}\n", section.name, section.text());
     }
     let failed: Vec<&str> =
         sections.iter().filter(|section| section.failed.is_some()).map(|section| section.name).collect();
@@ -97,14 +92,19 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     if bench.options.write {
-        let generated = [("losses", losses), ("run", run), ("summary", summary.clone()), ("extremes", extremes)];
-        replace("BENCHMARKS.md", generated.into_iter().chain(texts));
-        replace("README.md", [("summary", summary)]);
+        write(&run, &summary, [losses, extremes], &sections);
     }
     ExitCode::SUCCESS
 }
 
-/// Replaces generated parts of a document.
+/// Replaces the generated parts of the documents.
+fn write(run: &str, summary: &str, extremes: [(&'static str, String); 2], sections: &[Section]) {
+    let texts = sections.iter().map(|section| (section.name, section.text()));
+    let all = [("run", run.to_owned()), ("summary", summary.to_owned())].into_iter().chain(extremes).chain(texts);
+    replace("BENCHMARKS.md", all);
+    replace("README.md", [("summary", summary.to_owned())]);
+}
+
 fn replace<'a>(file: &str, sections: impl IntoIterator<Item = (&'a str, String)>) {
     let path = workspace().join(file);
     let document = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));

@@ -127,7 +127,7 @@ fn row<'a>(line: &'a str, caption: &'a str) -> Option<Row<'a>> {
     (!peer.contains("zarrd")).then_some(row)
 }
 
-fn title<'a>(name: &'a str) -> &'a str {
+fn title(name: &str) -> &str {
     SECTIONS.iter().find(|section| section.0 == name).map_or(name, |section| section.1)
 }
 

@@ -1,11 +1,8 @@
-//! Statistics and rendering of the benchmark report.
+//! Statistics and rendering of the benchmark report. Where zarrd loses, and where it wins most, is in [`extremes`].
 //!
-//! - [`statistics`]: medians, quantiles, and ratios of values measured in the same round.
-//! - [`comparison`]: runs contestants in turn.
-//! - [`table`]: renders comparisons in Markdown.
-//! - [`extremes`]: says where zarrd loses, and finds the best and the worst row of each section.
-//! - [`document`]: replaces the generated sections of a document.
-//! - [`machine`]: describes the machine and the commit.
+//! - [`statistics`]: medians, quantiles, and ratios of values measured in the same round. - [`comparison`]: runs
+//!   contestants in turn. - [`table`]: renders comparisons in Markdown. - [`document`]: replaces the generated sections
+//!   of a document. - [`machine`]: describes the machine and the commit.
 
 pub mod comparison;
 pub mod document;
